@@ -1,13 +1,15 @@
-"""Time message passing on one flow, forward and backward, in nodeflow and its peers, in turn, in one run.
+"""Time message passing on one flow, forward and backward, in nodeflow and its peers, in turn, in
+one run.
 
 python benchmarks/aggregate.py --dgl PYTHON --pyg PYTHON [--threads 1] [--ops sum max] [--widths 64]
     [--dtype float16] [--before FOLDER] [--plot FILE]
 
-PYTHON is the interpreter of an environment that has the peer (see workers/aggregate_*_worker.py for what to install); a
-peer without one is left out. The flow is the first one of a batch of 1,024 seeds with fanouts 15, 10, 5 from the seeds
-on an RMAT graph. "sum", "mean", "max": of the rows of the sources; "weighted": the sum of rows times a weight, with
-gradients of both; "gat": the softmax of scores ``[edges, 8]``, and the sum of 8 heads of rows times it (the width is
-that of all heads together). Every pass gets a flow that nothing was derived from yet.
+PYTHON is the interpreter of an environment that has the peer (see workers/aggregate_*_worker.py for
+what to install); a peer without one is left out. The flow is the first one of a batch of 1,024
+seeds with fanouts 15, 10, 5 from the seeds on an RMAT graph. "sum", "mean", "max": of the rows of
+the sources; "weighted": the sum of rows times a weight, with gradients of both; "gat": the softmax
+of scores ``[edges, 8]``, and the sum of 8 heads of rows times it (the width is that of all heads
+together). Every pass gets a flow that nothing was derived from yet.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ HERE = Path(__file__).resolve().parent
 OPS = ["sum", "mean", "weighted", "max", "gat"]
 WIDTHS = [16, 32, 64, 128, 256, 512]
 TOLERANCES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2, "bfloat16": 1e-1}
-"""Of the sums of squares by which peers are compared, by type: some peers add narrow numbers in their own type."""
+"""Of the sums of squares by which peers are compared, by type: some peers add narrow numbers in
+their own type.
+"""
 Times = dict[tuple[str, int], dict[str, list[float]]]
 
 
@@ -62,7 +66,10 @@ def measure(workers: dict[str, Worker], options: argparse.Namespace) -> Times:
                         times[name] += answer["seconds"]
             for name, got in facts.items():
                 if not np.allclose(got, facts["nodeflow"], rtol=TOLERANCES[options.dtype]):
-                    raise ValueError(f"{name} computes another {op} of width {width}: {got}, not {facts['nodeflow']}")
+                    raise ValueError(
+                        f"{name} computes another {op} of width {width}: {got}, not "
+                        f"{facts['nodeflow']}"
+                    )
             found[op, width] = times
             print(row(op, width, times), flush=True)
     return found
@@ -71,7 +78,12 @@ def measure(workers: dict[str, Worker], options: argparse.Namespace) -> Times:
 def row(op: str, width: int, times: dict[str, list[float]]) -> str:
     """A row of the table: medians, least and most, and ratios of medians."""
     ours, *peers = times.values()
-    cells = [op, str(width), f"{1e3 * statistics.median(ours):.2f}", f"{1e3 * min(ours):.2f} to {1e3 * max(ours):.2f}"]
+    cells = [
+        op,
+        str(width),
+        f"{1e3 * statistics.median(ours):.2f}",
+        f"{1e3 * min(ours):.2f} to {1e3 * max(ours):.2f}",
+    ]
     cells += [f"{1e3 * statistics.median(peer):.2f}" for peer in peers]
     cells += [f"{statistics.median(peer) / statistics.median(ours):.2f}" for peer in peers]
     return f"| {' | '.join(cells)} |"
@@ -83,7 +95,9 @@ def draw(found: Times, options: argparse.Namespace) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, len(options.ops), figsize=(2.6 * len(options.ops), 3), layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(options.ops), figsize=(2.6 * len(options.ops), 3), layout="constrained"
+    )
     for op, place in zip(options.ops, np.atleast_1d(axes), strict=True):
         for name in next(iter(found.values())):
             middle = [1e3 * statistics.median(found[op, width][name]) for width in options.widths]
@@ -98,19 +112,32 @@ def draw(found: Times, options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dgl", metavar="PYTHON", help="interpreter with dgl 2.1")
     parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric")
-    parser.add_argument("--before", type=Path, metavar="FOLDER", help="another version of nodeflow, checked out there")
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="FOLDER",
+        help="another version of nodeflow, checked out there",
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--ops", nargs="+", choices=OPS, default=OPS)
     parser.add_argument("--widths", nargs="+", type=int, default=WIDTHS)
-    parser.add_argument("--rounds", type=int, default=5, help="rounds after the first, which does not count")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="rounds after the first, which does not count"
+    )
     parser.add_argument("--times", type=int, default=3, help="passes per round")
     parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")
-    parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
+    parser.add_argument(
+        "--edge-factor", type=int, default=16, help="about twice as many edges per node"
+    )
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
-    parser.add_argument("--dtype", choices=list(TOLERANCES), default="float32", help="type of rows and weights")
+    parser.add_argument(
+        "--dtype", choices=list(TOLERANCES), default="float32", help="type of rows and weights"
+    )
     parser.add_argument("--plot", type=Path, help="picture to draw")
     options = parser.parse_args()
     folder = flow_folder(ensure(options.data, options.scale, options.edge_factor))
@@ -118,18 +145,31 @@ def main() -> None:
     workers = {"nodeflow": Worker(sys.executable, "aggregate_nodeflow", arguments, options.threads)}
     if options.before:
         root = options.before.resolve()
-        workers["before"] = Worker(sys.executable, "aggregate_nodeflow", arguments, options.threads, root)
+        workers["before"] = Worker(
+            sys.executable, "aggregate_nodeflow", arguments, options.threads, root
+        )
     for name in ("dgl", "pyg"):
         if getattr(options, name):
-            workers[name] = Worker(getattr(options, name), f"aggregate_{name}", arguments, options.threads)
+            workers[name] = Worker(
+                getattr(options, name), f"aggregate_{name}", arguments, options.threads
+            )
     peers = [name for name in workers if name != "nodeflow"]
     for name in peers:
         print(f"{name}: {workers[name].ready['note']}")
     indptr = np.load(folder / "indptr.npy")
-    print(f"{options.dtype}, {options.threads} thread(s), flow of {int(np.load(folder / 'num_src.npy')):,} sources, "
-          f"{len(indptr) - 1:,} destinations, {indptr[-1]:,} edges; {options.rounds} rounds in turn of "
+    print(f"{options.dtype}, {options.threads} thread(s), flow of "
+          f"{int(np.load(folder / 'num_src.npy')):,} sources, "
+          f"{len(indptr) - 1:,} destinations, {indptr[-1]:,} edges; {options.rounds} rounds in "
+          "turn of "
           f"{options.times} passes; {platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
-    cells = ["op", "width", "nodeflow ms", "least to most", *(f"{n} ms" for n in peers), *(f"{n} ratio" for n in peers)]
+    cells = [
+        "op",
+        "width",
+        "nodeflow ms",
+        "least to most",
+        *(f"{n} ms" for n in peers),
+        *(f"{n} ratio" for n in peers),
+    ]
     print(f"| {' | '.join(cells)} |\n|{'---|' * len(cells)}")
     found = measure(workers, options)
     print("\nms: medians, forward and backward; ratio: the peer's median over nodeflow's.")

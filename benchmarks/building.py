@@ -1,11 +1,13 @@
-"""Memory and time to build a graph folder from a list of edges, and partitions and parts from the folder (Linux only).
+"""Memory and time to build a graph folder from a list of edges, and partitions and parts from the
+folder (Linux only).
 
 python benchmarks/building.py [--scale 22] [--edge-factor 8] [--memory "100 MB" "1 GB"]
 
-The edges of an RMAT graph are written as two ``.npy`` files, sources and destinations in random order. Each job runs in
-a process of its own. "peak" is the most private memory that it held beyond what it held before: the pages of mapped
-files are not private, the system keeps them as far as it has room. Partitions, and parts for processes with their edges
-"in", in a grid, and renumbered, have a column of 64 float32 numbers per node, which is mapped too.
+The edges of an RMAT graph are written as two ``.npy`` files, sources and destinations in random
+order. Each job runs in a process of its own. "peak" is the most private memory that it held beyond
+what it held before: the pages of mapped files are not private, the system keeps them as far as it
+has room. Partitions, and parts for processes with their edges "in", in a grid, and renumbered, have
+a column of 64 float32 numbers per node, which is mapped too.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ def private() -> int:
 
 
 def job(name: str, folder: Path, nodes: int, memory: str) -> None:
-    """Do a job in this process, after a small one that loads its loops; print its figures as JSON."""
+    """Do a job in this process, after a small one that loads its loops; print its figures as
+    JSON.
+    """
     with tempfile.TemporaryDirectory() as small:
         graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
         np.save(f"{small}/e.npy", np.zeros((3, 2), np.int64))
@@ -60,7 +64,9 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
         columns = {"x": torch.zeros(3, WIDTH)}
         write_partitions(graph, f"{small}/p", 2, columns=columns, progress=False)
         partition_graph(graph, f"{small}/q", 2, method="random", columns=columns, progress=False)
-    before, peak, over = private(), [0], threading.Event()
+    before = private()
+    peak = [0]
+    over = threading.Event()
 
     def watch() -> None:
         while not over.wait(0.01):
@@ -71,17 +77,26 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
     begun = time.perf_counter()
     if name == "build":
         files = folder / "src.npy", folder / "dst.npy"
-        build_graph(files, folder / "graph", num_nodes=nodes, memory=memory, overwrite=True, progress=False)
+        build_graph(
+            files, folder / "graph", num_nodes=nodes, memory=memory, overwrite=True, progress=False
+        )
     else:
         graph = Graph.open(folder / "graph")
         (folder / "x.npy").unlink(missing_ok=True)
         columns = {"x": create(folder / "x.npy", (nodes, WIDTH))}
-        common: dict[str, Any] = {"method": "random", "columns": columns, "overwrite": True, "progress": False}
+        common: dict[str, Any] = {
+            "method": "random",
+            "columns": columns,
+            "overwrite": True,
+            "progress": False,
+        }
         if name == "partitions":
             write_partitions(graph, folder / "parts", 16, **common)
         else:
             place, _, renumber = name.partition(" ")
-            partition_graph(graph, folder / "parts", 16, edges=place, renumber=bool(renumber), **common)
+            partition_graph(
+                graph, folder / "parts", 16, edges=place, renumber=bool(renumber), **common
+            )
     seconds = time.perf_counter() - begun
     over.set()
     watcher.join()
@@ -92,9 +107,13 @@ def main() -> None:
     if sys.argv[1:2] == ["--child"]:
         job(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=int, default=22, help="2**scale nodes")
-    parser.add_argument("--edge-factor", type=int, default=8, help="about twice as many edges per node")
+    parser.add_argument(
+        "--edge-factor", type=int, default=8, help="about twice as many edges per node"
+    )
     parser.add_argument("--memory", nargs="+", default=["100 MB", "1 GB"], help="of building")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
@@ -107,11 +126,19 @@ def main() -> None:
         print("| job | memory | peak, MB | seconds |\n|---|---|---|---|")
         for memory in options.memory:
             found = figures_of(__file__, "build", folder, nodes, memory)
-            print(f"| build_graph | {memory} | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
-        jobs = {"partitions": "write_partitions", **{name: f"partition_graph, {name}" for name in PARTS}}
+            print(
+                f"| build_graph | {memory} | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |",
+                flush=True,
+            )
+        jobs = {
+            "partitions": "write_partitions",
+            **{name: f"partition_graph, {name}" for name in PARTS},
+        }
         for name, title in jobs.items():
             found = figures_of(__file__, name, folder, nodes, "")
-            print(f"| {title} | | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True)
+            print(
+                f"| {title} | | {found['peak'] / 1e6:,.0f} | {found['seconds']:.1f} |", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""What a call costs beside the work it does: flow_compute on a small flow, and mailboxes on a large one.
+"""What a call costs beside the work it does: flow_compute on a small flow, and mailboxes on a large
+one.
 
 python benchmarks/calls.py [--rounds 9] [--scale 20]
 
-- flow_compute with built-in functions, beside the same ``aggregate`` and update called without it: 64 destinations.
-- A reduce function of the user's own (largest plus mean over the mailbox), forward and backward, beside a loop in
-  torch that groups destinations by degree: the flow of ``aggregate.py``, width 64.
+- flow_compute with built-in functions, beside the same ``aggregate`` and update called without it:
+  64 destinations.
+- A reduce function of the user's own (largest plus mean over the mailbox), forward and backward,
+  beside a loop in torch that groups destinations by degree: the flow of ``aggregate.py``, width 64.
 
 Everything runs in turn in one process with one thread; medians of the rounds.
 """
@@ -44,9 +46,11 @@ def in_turn(jobs: dict[str, Callable[[], object]], rounds: int, times: int) -> d
 def small(rounds: int) -> None:
     ends = np.random.default_rng(0).integers(0, 5000, (2, 50_000))
     batch = NeighborSampler(Graph.from_edges(*ends, num_nodes=5000), [5])(range(64))
-    flow, h = batch.flows[0], torch.randn(batch.layers[0].num_nodes, 32)
+    flow = batch.flows[0]
+    h = torch.randn(batch.layers[0].num_nodes, 32)
     batch.ldata[0]["h"] = h
-    message, reduce = fn.copy_u("h", "m"), fn.mean("m", "mean")
+    message = fn.copy_u("h", "m")
+    reduce = fn.mean("m", "mean")
 
     def update(nodes: object) -> dict[str, Tensor]:
         return {"h": nodes.data["mean"].relu()}  # type: ignore[attr-defined]
@@ -66,7 +70,9 @@ def small(rounds: int) -> None:
 
 
 def mailboxes(folder: Path, rounds: int) -> None:
-    indptr, indices = (torch.from_numpy(np.load(folder / f"{name}.npy")) for name in ("indptr", "indices"))
+    indptr, indices = (
+        torch.from_numpy(np.load(folder / f"{name}.npy")) for name in ("indptr", "indices")
+    )
     h = torch.randn(int(np.load(folder / "num_src.npy")), 64, requires_grad=True)
     g = torch.randn(len(indptr) - 1, 64)
 
@@ -84,8 +90,14 @@ def mailboxes(folder: Path, rounds: int) -> None:
         degrees = indptr.diff()
         order = torch.argsort(degrees, stable=True)
         sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)
-        rows = [(size, part) for size, part in zip(sizes.tolist(), order.split(counts.tolist()), strict=True) if size]
-        parts = [reduced(h[indices[indptr[part, None] + torch.arange(size)]]) for size, part in rows]
+        rows = [
+            (size, part)
+            for size, part in zip(sizes.tolist(), order.split(counts.tolist()), strict=True)
+            if size
+        ]
+        parts = [
+            reduced(h[indices[indptr[part, None] + torch.arange(size)]]) for size, part in rows
+        ]
         out = torch.zeros(len(degrees), 64)
         return out.index_copy(0, torch.cat([part for _, part in rows]), torch.cat(parts))
 
@@ -102,10 +114,14 @@ def mailboxes(folder: Path, rounds: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--scale", type=int, default=20, help="2**scale nodes")
-    parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
+    parser.add_argument(
+        "--edge-factor", type=int, default=16, help="about twice as many edges per node"
+    )
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
     torch.set_num_threads(1)

@@ -1,12 +1,14 @@
-"""Time training steps on features as float32, as int8 rows, and as coded int8 rows, in turn; a table with ratios.
+"""Time training steps on features as float32, as int8 rows, and as coded int8 rows, in turn; a
+table with ratios.
 
-python benchmarks/coded.py [--widths 16 32 64 100 128 256] [--models sage gcn gat] [--rounds 9] [--threads 1]
+python benchmarks/coded.py [--widths 16 32 64 100 128 256] [--models sage gcn gat] [--rounds 9]
+[--threads 1]
 
-The step is that of ``compare.py``: sampling, features, forward, backward and Adam, of a model with three layers of
-width 128 and 47 outputs on the RMAT graph, 1,024 seeds, 15, 10 and 5 neighbours. "int8" is ``storage.narrow`` of the
-features, "coded" is ``storage.CodedRows`` of these. "input" is what the input layer takes alone, of batches that are
-drawn: the rows, and their means beside a node's own. Times are processor time, medians in ms per batch; ratios are int8
-over coded.
+The step is that of ``compare.py``: sampling, features, forward, backward and Adam, of a model with
+three layers of width 128 and 47 outputs on the RMAT graph, 1,024 seeds, 15, 10 and 5 neighbours.
+"int8" is ``storage.narrow`` of the features, "coded" is ``storage.CodedRows`` of these. "input" is
+what the input layer takes alone, of batches that are drawn: the rows, and their means beside a
+node's own. Times are processor time, medians in ms per batch; ratios are int8 over coded.
 """
 
 from __future__ import annotations
@@ -32,27 +34,46 @@ BATCHES = 8
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--widths", type=int, nargs="+", default=[16, 32, 64, 100, 128, 256], help="numbers per row")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--widths", type=int, nargs="+", default=[16, 32, 64, 100, 128, 256], help="numbers per row"
+    )
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=["sage"])
-    parser.add_argument("--fanouts", type=int, nargs="+", default=[5, 10, 15], help="in flow order, the seeds' last")
-    parser.add_argument("--rounds", type=int, default=9, help=f"rounds of {BATCHES} batches in turn")
+    parser.add_argument(
+        "--fanouts", type=int, nargs="+", default=[5, 10, 15], help="in flow order, the seeds' last"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=9, help=f"rounds of {BATCHES} batches in turn"
+    )
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--scale", type=int, default=19, help="2**scale nodes")
-    parser.add_argument("--edge-factor", type=int, default=16, help="about twice as many edges per node")
+    parser.add_argument(
+        "--edge-factor", type=int, default=16, help="about twice as many edges per node"
+    )
     parser.add_argument("--data", type=Path, default=HERE / "data", help="where graphs are kept")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     folder = ensure(options.data, options.scale, options.edge_factor)
-    graph = Graph(*(torch.from_numpy(np.load(folder / f"{part}.npy")) for part in ("indptr", "indices")))
+    graph = Graph(
+        *(torch.from_numpy(np.load(folder / f"{part}.npy")) for part in ("indptr", "indices"))
+    )
     make = torch.Generator().manual_seed(0)
     graph.ndata["label"] = torch.randint(0, 47, (graph.num_nodes,), generator=make)
     print(
-        f"{options.threads} thread(s), RMAT scale {options.scale}, fanouts {options.fanouts}, {options.rounds} rounds "
+        f"{options.threads} thread(s), RMAT scale {options.scale}, fanouts {options.fanouts}, "
+        f"{options.rounds} rounds "
         f"of {BATCHES} batches; {platform.machine()}, {os.cpu_count()} cores, "
         f"{torch.backends.cpu.get_cpu_capability()}\n"
     )
-    print("| width | model | step: " + " | ".join(COLUMNS) + " | ratio | input: " + " | ".join(COLUMNS) + " | ratio |")
+    print(
+        "| width | model | step: "
+        + " | ".join(COLUMNS)
+        + " | ratio | input: "
+        + " | ".join(COLUMNS)
+        + " | ratio |"
+    )
     print("|---" * 10 + "|")
     for width in options.widths:
         x = torch.randn(graph.num_nodes, width, generator=make)
@@ -70,11 +91,15 @@ def main() -> None:
                         if turn:
                             times[name].append(time.process_time() - start)
                 median = {name: 1e3 / BATCHES * statistics.median(of) for name, of in times.items()}
-                cells += [f"{ms:.1f}" for ms in median.values()] + [f"{median['int8'] / median['coded']:.2f}"]
+                cells += [f"{ms:.1f}" for ms in median.values()] + [
+                    f"{median['int8'] / median['coded']:.2f}"
+                ]
             print(f"| {width} | {model} | " + " | ".join(cells) + " |", flush=True)
 
 
-def steps(graph: Graph, column: str, model: Callable[..., nn.FlowModel], fanouts: list[int]) -> Callable[[], None]:
+def steps(
+    graph: Graph, column: str, model: Callable[..., nn.FlowModel], fanouts: list[int]
+) -> Callable[[], None]:
     """Training steps of a round, on batches that are drawn in it."""
     torch.manual_seed(0)
     network = model(graph.ndata[column].shape[1], 128, 47, len(fanouts))
@@ -94,9 +119,13 @@ def steps(graph: Graph, column: str, model: Callable[..., nn.FlowModel], fanouts
 
 
 def inputs(graph: Graph, column: str, _: object, fanouts: list[int]) -> Callable[[], None]:
-    """The rows of the input layer of a round, and their means beside a node's own, of batches that are drawn."""
+    """The rows of the input layer of a round, and their means beside a node's own, of batches that
+    are drawn.
+    """
     sampler = NeighborSampler(graph, fanouts)
-    batches: list[NodeFlow] = [sampler(part, batch_number=i) for i, part in enumerate(seeds(graph).split(1024))]
+    batches: list[NodeFlow] = [
+        sampler(part, batch_number=i) for i, part in enumerate(seeds(graph).split(1024))
+    ]
 
     def run() -> None:
         for batch in batches:

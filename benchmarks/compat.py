@@ -1,15 +1,17 @@
-"""What programs for DGL 0.4 cost through ``nodeflow.compat.dgl``, beside nodeflow's own way to write the same training.
+"""What programs for DGL 0.4 cost through ``nodeflow.compat.dgl``, beside nodeflow's own way to
+write the same training.
 
 python benchmarks/compat.py [--nodes 8192] [--rounds 5] [--threads 1]
 
-An epoch of a GCN of two layers with means and a skip connection (hidden width 32, dense features of 500 columns), on
-the bundled graph with both directions and self-loops: batches of 1,000 seeds, Adam. All run in turn in one process;
-medians are printed, and ratios to the own way.
+An epoch of a GCN of two layers with means and a skip connection (hidden width 32, dense features of
+500 columns), on the bundled graph with both directions and self-loops: batches of 1,000 seeds,
+Adam. All run in turn in one process; medians are printed, and ratios to the own way.
 
-- neighbours: 4 neighbours per node. "mailbox": the reduce function is one of the user's own, as in DGL's example;
-  "built-in": it is ``fn.mean``; "own": ``flow.aggregate``.
+- neighbours: 4 neighbours per node. "mailbox": the reduce function is one of the user's own, as in
+  DGL's example; "built-in": it is ``fn.mean``; "own": ``flow.aggregate``.
 - layers: 2,000 draws per layer.
-- control variates: 2 neighbours, features summed before; ``pull``, copies from and to the parent for every batch.
+- control variates: 2 neighbours, features summed before; ``pull``, copies from and to the parent
+  for every batch.
 """
 
 from __future__ import annotations
@@ -29,7 +31,11 @@ import nodeflow.compat.dgl as dgl
 import nodeflow.compat.dgl.function as fn
 from nodeflow import ControlVariateSampler, Graph, History, NodeFlowLoader, datasets, transform
 
-HIDDEN, BATCH, NEIGHBOURS, CV_NEIGHBOURS, DRAWS = 32, 1000, 4, 2, 2000
+HIDDEN = 32
+BATCH = 1000
+NEIGHBOURS = 4
+CV_NEIGHBOURS = 2
+DRAWS = 2000
 
 
 class Work:
@@ -39,7 +45,9 @@ class Work:
         data = datasets.debian()
         self.graph: Graph = transform.add_self_loops(transform.add_reverse_edges(data.graph))
         self.x = self.graph.ndata.pop("feat").to_dense()[:, :500].contiguous()
-        self.y, self.num_classes, self.seeds = self.graph.ndata.pop("label"), data.num_classes, data.train[:num_seeds]
+        self.y = self.graph.ndata.pop("label")
+        self.num_classes = data.num_classes
+        self.seeds = data.train[:num_seeds]
         self.graph.edata["p"] = transform.edge_norm(self.graph, "right")
         self.g = dgl.DGLGraph(self.graph.edges(), readonly=True)
         for frame in (self.graph.ndata, self.g.ndata):
@@ -48,10 +56,14 @@ class Work:
 
     def linears(self) -> nn.ModuleList:
         torch.manual_seed(0)
-        return nn.ModuleList([nn.Linear(self.x.shape[1], HIDDEN), nn.Linear(2 * HIDDEN, self.num_classes)])
+        return nn.ModuleList(
+            [nn.Linear(self.x.shape[1], HIDDEN), nn.Linear(2 * HIDDEN, self.num_classes)]
+        )
 
 
-def train(work: Work, model: nn.Module, steps: Iterator[tuple[Tensor, Tensor]], after: Callable[[], None]) -> None:
+def train(
+    work: Work, model: nn.Module, steps: Iterator[tuple[Tensor, Tensor]], after: Callable[[], None]
+) -> None:
     """Make a step of training for every pair of outputs and the ids of their nodes."""
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for outputs, seeds in steps:
@@ -97,7 +109,9 @@ def own(work: Work, sampler: nodeflow.Sampler, mailbox: bool) -> None:
     train(work, model, steps(), nothing)
 
 
-def old(work: Work, sampler: Callable[..., dgl.contrib.sampling.NeighborSampler], mailbox: bool) -> None:
+def old(
+    work: Work, sampler: Callable[..., dgl.contrib.sampling.NeighborSampler], mailbox: bool
+) -> None:
     model = work.linears()
 
     def first(nodes: dgl.NodeBatch) -> dict[str, Tensor]:
@@ -112,7 +126,12 @@ def old(work: Work, sampler: Callable[..., dgl.contrib.sampling.NeighborSampler]
             nf.layers[0].data["activation"] = nf.layers[0].data["x"]
             for i, update in enumerate((first, second)):
                 nf.layers[i].data["h"] = nf.layers[i].data.pop("activation")
-                nf.block_compute(i, fn.copy_src("h", "m"), mean_of_mailbox if mailbox else fn.mean("m", "h"), update)
+                nf.block_compute(
+                    i,
+                    fn.copy_src("h", "m"),
+                    mean_of_mailbox if mailbox else fn.mean("m", "h"),
+                    update,
+                )
             yield nf.layers[-1].data.pop("activation"), nf.layer_parent_nid(-1)
 
     train(work, model, steps(), nothing)
@@ -138,7 +157,8 @@ def own_cv(work: Work) -> None:
 
 
 def old_cv(work: Work) -> None:
-    g, model = work.g, nn.Sequential(nn.Linear(work.x.shape[1], HIDDEN), nn.Linear(HIDDEN, work.num_classes))
+    g = work.g
+    model = nn.Sequential(nn.Linear(work.x.shape[1], HIDDEN), nn.Linear(HIDDEN, work.num_classes))
 
     def scaled(nodes: dgl.NodeBatch, name: str) -> dict[str, Tensor]:
         return {name: nodes.data[name] * nodes.data["norm"]}
@@ -153,7 +173,12 @@ def old_cv(work: Work) -> None:
     def steps() -> Iterator[tuple[Tensor, Tensor]]:
         sampler = dgl.contrib.sampling.NeighborSampler
         for nf in sampler(g, BATCH, CV_NEIGHBOURS, num_hops=1, shuffle=True, seed_nodes=work.seeds):
-            g.pull(nf.layer_parent_nid(-1), fn.copy_src("h", "m"), fn.sum("m", "agg_h"), partial(scaled, name="agg_h"))
+            g.pull(
+                nf.layer_parent_nid(-1),
+                fn.copy_src("h", "m"),
+                fn.sum("m", "agg_h"),
+                partial(scaled, name="agg_h"),
+            )
             nf.copy_from_parent([["px", "h"], ["agg_h"]], None)
             h = model[0](nf.layers[0].data["px"]).relu()
             nf.layers[0].data["d"] = h - nf.layers[0].data["h"]
@@ -178,7 +203,9 @@ def in_turn(jobs: dict[str, Callable[[], None]], rounds: int) -> dict[str, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=8192, help="seeds of an epoch")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
@@ -189,14 +216,20 @@ def main() -> None:
     layers = partial(dgl.contrib.sampling.LayerSampler, layer_sizes=[DRAWS, DRAWS])
     kinds: dict[str, dict[str, Callable[[], None]]] = {
         "neighbours": {
-            "own": partial(own, work, nodeflow.NeighborSampler(work.graph, [NEIGHBOURS] * 2), False),
-            "own, mailbox": partial(own, work, nodeflow.NeighborSampler(work.graph, [NEIGHBOURS] * 2), True),
+            "own": partial(
+                own, work, nodeflow.NeighborSampler(work.graph, [NEIGHBOURS] * 2), False
+            ),
+            "own, mailbox": partial(
+                own, work, nodeflow.NeighborSampler(work.graph, [NEIGHBOURS] * 2), True
+            ),
             "built-in": partial(old, work, neighbours, False),
             "mailbox": partial(old, work, neighbours, True),
         },
         "layers": {
             "own": partial(own, work, nodeflow.LayerSampler(work.graph, [DRAWS] * 2), False),
-            "own, mailbox": partial(own, work, nodeflow.LayerSampler(work.graph, [DRAWS] * 2), True),
+            "own, mailbox": partial(
+                own, work, nodeflow.LayerSampler(work.graph, [DRAWS] * 2), True
+            ),
             "built-in": partial(old, work, layers, False),
             "mailbox": partial(old, work, layers, True),
         },

@@ -1,13 +1,15 @@
 """Control variates on real graphs: accuracy of training, and variance of gradients.
 
-python benchmarks/control_variates.py accuracy  --data FOLDER [--graphs cora ...] [--seeds 10] [--plot FILE.png]
-python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...] [--plot FILE.png]
-python benchmarks/control_variates.py time      --data FOLDER --graphs coauthor_physics debian [--seeds 3]
+python benchmarks/control_variates.py accuracy --data FOLDER [--graphs cora ...] [--seeds 10]
+[--plot FILE.png] python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...]
+[--plot FILE.png] python benchmarks/control_variates.py time --data FOLDER --graphs coauthor_physics
+debian [--seeds 3]
 
-FOLDER holds a folder per graph, with adjacency.npz, features.npz, labels.npy and, where there is a customary split,
-train.npy, val.npy and test.npy (else half, a quarter and a quarter of the nodes, at random); "debian" is the bundled
-data set. The model is a GCN of two layers; NS-k, CV-k and CVD-k draw k neighbours per node, "full" all; +PP has the
-first propagation precomputed. ("time": until CV and the others have the accuracy that NS-10 ends with.)
+FOLDER holds a folder per graph, with adjacency.npz, features.npz, labels.npy and, where there is a
+customary split, train.npy, val.npy and test.npy (else half, a quarter and a quarter of the nodes,
+at random); "debian" is the bundled data set. The model is a GCN of two layers; NS-k, CV-k and CVD-k
+draw k neighbours per node, "full" all; +PP has the first propagation precomputed. ("time": until CV
+and the others have the accuracy that NS-10 ends with.)
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ class Data(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How a model is trained: estimator, neighbours drawn per node (-1 = all), and whether PX is made beforehand."""
+    """How a model is trained: estimator, neighbours drawn per node (-1 = all), and whether PX is
+    made beforehand.
+    """
 
     estimator: str
     fanout: int
@@ -87,7 +91,9 @@ SMALL = ("cora", "citeseer")
 def read(folder: Path, name: str) -> Data:
     if name == "debian":
         data = datasets.debian()
-        graph, x, y = transform.add_reverse_edges(data.graph), data.graph.ndata["feat"], data.graph.ndata["label"]
+        graph = transform.add_reverse_edges(data.graph)
+        x = data.graph.ndata["feat"]
+        y = data.graph.ndata["label"]
         split = {"train": data.train, "test": data.test}
     else:
         adjacency = scipy.sparse.load_npz(folder / name / "adjacency.npz").tocoo()
@@ -98,17 +104,29 @@ def read(folder: Path, name: str) -> Data:
         y = torch.from_numpy(np.load(folder / name / "labels.npy"))
         if (folder / name / "train.npy").exists():
             split = {
-                part: torch.from_numpy(np.load(folder / name / f"{part}.npy")).long() for part in ("train", "test")
+                part: torch.from_numpy(np.load(folder / name / f"{part}.npy")).long()
+                for part in ("train", "test")
             }
         else:
             order = torch.randperm(len(y), generator=torch.Generator().manual_seed(0))
             order = order[y[order] >= 0]
             half = len(order) // 2
             split = {"train": order[:half], "test": order[half + half // 2 :]}
-    graph = transform.add_self_loops(Graph(*graph.csc()[:2]) if graph.csc()[2] is None else plain(graph))
+    graph = transform.add_self_loops(
+        Graph(*graph.csc()[:2]) if graph.csc()[2] is None else plain(graph)
+    )
     graph.edata["p"] = transform.edge_norm(graph)
     sums = Propagation(graph, weight="p")(x)
-    return Data(name, graph, x, sums, y, split["train"], split["test"], **settings(name, len(split["train"])))
+    return Data(
+        name,
+        graph,
+        x,
+        sums,
+        y,
+        split["train"],
+        split["test"],
+        **settings(name, len(split["train"])),
+    )
 
 
 def settings(name: str, seeds: int) -> dict[str, Any]:
@@ -116,7 +134,14 @@ def settings(name: str, seeds: int) -> dict[str, Any]:
     if name in SMALL:
         return {"hidden": 32, "batch_size": seeds, "epochs": 200, "decay": 5e-4}
     if name == "nell":  # 186 classes, and few seeds: many steps
-        return {"hidden": 128, "batch_size": 512, "epochs": 150, "decay": 0.0, "rate": 0.03, "falling": True}
+        return {
+            "hidden": 128,
+            "batch_size": 512,
+            "epochs": 150,
+            "decay": 0.0,
+            "rate": 0.03,
+            "falling": True,
+        }
     epochs = 6 if name == "coauthor_physics" else 10
     return {"hidden": 128, "batch_size": 512, "epochs": epochs, "decay": 0.0}
 
@@ -126,7 +151,9 @@ def plain(graph: Graph) -> Graph:
     return Graph.from_edges(*graph.edges(), num_nodes=graph.num_nodes)
 
 
-def sampler_of(graph: Graph, way: Way, fanouts: list[int], history: History, seed: int) -> NeighborSampler:
+def sampler_of(
+    graph: Graph, way: Way, fanouts: list[int], history: History, seed: int
+) -> NeighborSampler:
     if way.estimator == "ns":
         return NeighborSampler(graph, fanouts, weight="p", seed=seed)
     first = 0 if history.has_inputs else fanouts[0]
@@ -138,19 +165,30 @@ class Run:
 
     def __init__(self, data: Data, way: Way, seed: int) -> None:
         torch.manual_seed(seed)
-        self.data, self.way = data, way
+        self.data = data
+        self.way = way
         classes = int(data.y.max()) + 1
-        options: dict[str, Any] = {"estimator": way.estimator, "dropout": 0.5, "precomputed": way.precomputed}
+        options: dict[str, Any] = {
+            "estimator": way.estimator,
+            "dropout": 0.5,
+            "precomputed": way.precomputed,
+        }
         self.model = nn.VRGCN(data.x.shape[1], data.hidden, classes, 2, **options)
         self.x = data.px if way.precomputed else data.x
         inputs = None if way.precomputed or way.estimator == "ns" else self.x
         self.history = History(data.graph, self.model.history_widths, weight="p", inputs=inputs)
         fanouts = [way.fanout] * len(self.model.convs)
         self.sampler = sampler_of(data.graph, way, fanouts, self.history, seed)
-        self.loader = NodeFlowLoader(self.sampler, data.train, data.batch_size, shuffle=True, seed=seed)
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=data.rate, weight_decay=data.decay)
+        self.loader = NodeFlowLoader(
+            self.sampler, data.train, data.batch_size, shuffle=True, seed=seed
+        )
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=data.rate, weight_decay=data.decay
+        )
         rest = 0.0 if data.falling else 1.0
-        self.schedule = torch.optim.lr_scheduler.LinearLR(self.optimizer, 1.0, rest, data.epochs * len(self.loader))
+        self.schedule = torch.optim.lr_scheduler.LinearLR(
+            self.optimizer, 1.0, rest, data.epochs * len(self.loader)
+        )
 
     def loss(self, batch: NodeFlow) -> Tensor:
         read = batch.flow_sizes[0] > 0 or self.way.precomputed  # else there are sums of all inputs
@@ -182,7 +220,10 @@ def accuracy(options: argparse.Namespace) -> None:
     found: dict[str, dict[str, list[float]]] = {}
     for name in options.graphs:
         data = read(options.data, name)
-        print(f"\n{name}: {data.graph.num_nodes:,} nodes, {len(data.train):,} for training, {options.seeds} seeds\n")
+        print(
+            f"\n{name}: {data.graph.num_nodes:,} nodes, {len(data.train):,} for training, "
+            f"{options.seeds} seeds\n"
+        )
         print("| | test accuracy % | minus full |\n|---|---|---|")
         found[name] = {}
         for way in (way for way in WAYS if str(way) in options.ways):
@@ -208,14 +249,21 @@ def interval(values: list[float]) -> str:
 def half_width(values: list[float]) -> float:
     if len(values) < 2:
         return float("nan")
-    return float(scipy.stats.t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
+    return (
+        float(scipy.stats.t.ppf(0.975, len(values) - 1))
+        * statistics.stdev(values)
+        / len(values) ** 0.5
+    )
 
 
 def gradients(options: argparse.Namespace) -> None:
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for name in options.graphs:
         data = read(options.data, name)
-        print(f"\n{name}: squared deviation of the gradient of one batch, over the squared norm of the exact one\n")
+        print(
+            f"\n{name}: squared deviation of the gradient of one batch, over the squared norm of "
+            "the exact one\n"
+        )
         columns = [(way, False) for way in KINDS] + [(way, True) for way in WITH_DROPOUT]
         names = [str(way) + ", dropout" * dropout for way, dropout in columns]
         print("| epochs | " + " | ".join(names) + " |\n|" + "---|" * (len(names) + 1))
@@ -225,7 +273,10 @@ def gradients(options: argparse.Namespace) -> None:
         for epochs in range(last + 1):
             if epochs in (0, 1, 2, 5, 10, 20, 50, 100, last):
                 values = [deviation(run, way, dropout) for way, dropout in columns]
-                print(f"| {epochs} | " + " | ".join(f"{value:.3g}" for value in values) + " |", flush=True)
+                print(
+                    f"| {epochs} | " + " | ".join(f"{value:.3g}" for value in values) + " |",
+                    flush=True,
+                )
                 for title, value in zip(names, values, strict=True):
                     found[name][title].append((epochs, value))
             run.epoch()
@@ -234,8 +285,11 @@ def gradients(options: argparse.Namespace) -> None:
 
 
 def deviation(run: Run, way: Way, dropout: bool, draws: int = 30) -> float:
-    """Over draws of neighbours; with dropout about their own mean, which is then not known exactly."""
-    data, seeds = run.data, run.data.train[: run.data.batch_size]
+    """Over draws of neighbours; with dropout about their own mean, which is then not known
+    exactly.
+    """
+    data = run.data
+    seeds = run.data.train[: run.data.batch_size]
     generator = torch.get_rng_state()
 
     def gradient(way: Way, epoch: int) -> Tensor:
@@ -262,20 +316,35 @@ def speed(options: argparse.Namespace) -> None:
     """Seconds of training until the test accuracy that NS-10 has at its end."""
     for name in options.graphs:
         data = read(options.data, name)
-        ways = [Way("ns", 10), Way("ns", -1), Way("ns", 2), Way("cv", 2), Way("cv", 1), Way("cv", 2, True)]
+        ways = [
+            Way("ns", 10),
+            Way("ns", -1),
+            Way("ns", 2),
+            Way("cv", 2),
+            Way("cv", 1),
+            Way("cv", 2, True),
+        ]
         ends: list[float] = []
         reached: dict[str, list[float]] = {str(way): [] for way in ways}
         for seed in range(options.seeds):
-            curves = {str(way): curve(data, way, seed, options.epochs or data.epochs) for way in ways}
-            goal = statistics.mean(value for _, value in curves["NS-10"][-5:])  # over the last epoch
+            curves = {
+                str(way): curve(data, way, seed, options.epochs or data.epochs) for way in ways
+            }
+            # over the last epoch
+            goal = statistics.mean(value for _, value in curves["NS-10"][-5:])
             ends.append(goal)
             for way, points in curves.items():
                 reached[way].append(next((t for t, value in points if value >= goal), float("inf")))
-        print(f"\n{name}: seconds of training until the accuracy of NS-10 at the end, {interval(ends)} %\n")
+        print(
+            f"\n{name}: seconds of training until the accuracy of NS-10 at the end, "
+            f"{interval(ends)} %\n"
+        )
         print("| | median of the seeds | min to max | over NS-10 |\n|---|---|---|---|")
         first = statistics.median(reached["NS-10"])
         for way, times in reached.items():
-            middle, least, most = (said(t) for t in (statistics.median(times), min(times), max(times)))
+            middle, least, most = (
+                said(t) for t in (statistics.median(times), min(times), max(times))
+            )
             ratio = said(statistics.median(times) / first, 2)
             print(f"| {way} | {middle} | {least} to {most} | {ratio} |", flush=True)
 
@@ -286,7 +355,9 @@ def said(seconds: float, digits: int = 1) -> str:
 
 def curve(data: Data, way: Way, seed: int, epochs: int) -> list[tuple[float, float]]:
     """Seconds of training, and the accuracy then, five times an epoch."""
-    run, points, seconds = Run(data, way, seed), [], 0.0
+    run = Run(data, way, seed)
+    points = []
+    seconds = 0.0
     step = -(-len(run.loader) // 5)
     for _ in range(epochs):
         left = iter(run.loader)
@@ -304,8 +375,16 @@ def plot_accuracy(found: dict[str, dict[str, list[float]]], file: Path) -> None:
         full = statistics.mean(ways.get("full", [float("nan")]))
         axis.axhspan(full - 0.5, full + 0.5, color="0.9", label="full, +- 0.5")
         for place, (way, values) in enumerate(ways.items()):
-            color = "tab:blue" if way.startswith("NS") else "black" if way.startswith("full") else "tab:orange"
-            axis.errorbar(place, statistics.mean(values), half_width(values), fmt="o", color=color, capsize=3)
+            color = (
+                "tab:blue"
+                if way.startswith("NS")
+                else "black"
+                if way.startswith("full")
+                else "tab:orange"
+            )
+            axis.errorbar(
+                place, statistics.mean(values), half_width(values), fmt="o", color=color, capsize=3
+            )
         axis.set_xticks(range(len(ways)), list(ways), rotation=90, fontsize=8)
         axis.set(title=name)
         axis.grid(axis="y", alpha=0.3)
@@ -317,11 +396,24 @@ def plot_gradients(found: dict[str, dict[str, list[tuple[int, float]]]], file: P
     figure, axes = panels(len(found))
     for axis, (name, lines) in zip(axes, found.items(), strict=True):
         for title, points in lines.items():
-            color = "tab:blue" if title.startswith("NS") else "black" if title.startswith("full") else "tab:orange"
+            color = (
+                "tab:blue"
+                if title.startswith("NS")
+                else "black"
+                if title.startswith("full")
+                else "tab:orange"
+            )
             color = "tab:green" if title.startswith("CVD") else color
             style = "--" if "dropout" in title else "-"
             marker = "." if "1" in title else "o"
-            axis.plot(*zip(*points, strict=True), style, marker=marker, color=color, label=title, alpha=0.8)
+            axis.plot(
+                *zip(*points, strict=True),
+                style,
+                marker=marker,
+                color=color,
+                label=title,
+                alpha=0.8,
+            )
         axis.set(title=name, xlabel="epochs", yscale="log", xscale="symlog", xlim=(-0.2, None))
         last = max(epochs for points in lines.values() for epochs, _ in points)
         ticks = [*(epochs for epochs in (0, 1, 10, 100) if 3 * epochs < last), last]
@@ -339,7 +431,9 @@ def panels(number: int) -> tuple[Any, list[Any]]:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, number, figsize=(2.6 * number + 1.2, 3.4), layout="constrained", squeeze=False)
+    figure, axes = plt.subplots(
+        1, number, figsize=(2.6 * number + 1.2, 3.4), layout="constrained", squeeze=False
+    )
     return figure, list(axes[0])
 
 
@@ -349,14 +443,20 @@ def save(figure: Any, file: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("job", choices=["accuracy", "gradients", "time"])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--graphs", nargs="+", default=["cora", "citeseer", "nell", "coauthor_physics", "debian"])
+    parser.add_argument(
+        "--graphs", nargs="+", default=["cora", "citeseer", "nell", "coauthor_physics", "debian"]
+    )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--plot", type=Path, help="where to write a picture")
-    parser.add_argument("--ways", nargs="+", default=list(map(str, WAYS)), choices=list(map(str, WAYS)))
+    parser.add_argument(
+        "--ways", nargs="+", default=list(map(str, WAYS)), choices=list(map(str, WAYS))
+    )
     options = parser.parse_args()
     {"accuracy": accuracy, "gradients": gradients, "time": speed}[options.job](options)
 

@@ -2,10 +2,10 @@
 
 python benchmarks/defaults.py --data debian FOLDER ... [--tries 20] [--seeds 3]
 
-A try takes one value of every line of ``SPACE``, the same tries for all data sets, and trains once with seed 0. The try
-with the best validation score, and the defaults, are then trained with other seeds. A difference is of mean test
-scores, in points, with its standard error; above zero the defaults are better. Data sets are those of
-``node_tasks.py``.
+A try takes one value of every line of ``SPACE``, the same tries for all data sets, and trains once
+with seed 0. The try with the best validation score, and the defaults, are then trained with other
+seeds. A difference is of mean test scores, in points, with its standard error; above zero the
+defaults are better. Data sets are those of ``node_tasks.py``.
 """
 
 from __future__ import annotations
@@ -38,21 +38,41 @@ SPACE: dict[str, tuple[object, ...]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["debian"], metavar="FOLDER", help='folders, or "debian"')
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--data", nargs="+", default=["debian"], metavar="FOLDER", help='folders, or "debian"'
+    )
     parser.add_argument("--tries", type=int, default=20, help="settings that are searched")
     parser.add_argument(
-        "--seeds", type=int, default=3, help="runs of the best and of the defaults, with seeds 1, 2, ..."
+        "--seeds",
+        type=int,
+        default=3,
+        help="runs of the best and of the defaults, with seeds 1, 2, ...",
     )
-    parser.add_argument("--epochs", type=int, help="of every run, instead of those of the search and of the defaults")
+    parser.add_argument(
+        "--epochs",
+        type=int,
+        help="of every run, instead of those of the search and of the defaults",
+    )
     options = parser.parse_args()
     torch.set_num_threads(1)
     draw = random.Random(0)
-    tries = [{name: draw.choice(values) for name, values in SPACE.items()} for _ in range(options.tries)]
-    tries = [{**values, "patience": 0} for values in tries]  # all epochs; scores are those of the best
+    tries = [
+        {name: draw.choice(values) for name, values in SPACE.items()} for _ in range(options.tries)
+    ]
+    # all epochs; scores are those of the best
+    tries = [{**values, "patience": 0} for values in tries]
     epochs = {} if options.epochs is None else {"epochs": options.epochs}
-    print(f"one thread, {options.tries} tries, {options.seeds} seeds; {platform.machine()}, {os.cpu_count()} cores\n")
-    print("| data | defaults | best of the search | difference, points | minutes of the search | its settings |")
+    print(
+        f"one thread, {options.tries} tries, {options.seeds} seeds; {platform.machine()}, "
+        f"{os.cpu_count()} cores\n"
+    )
+    print(
+        "| data | defaults | best of the search | difference, points | minutes of the search | its "
+        "settings |"
+    )
     print("|---|---|---|---|---|---|")
     for name in options.data:
         dataset = debian() if name == "debian" else read_folder(name)
@@ -60,7 +80,10 @@ def main() -> None:
         best = max(tries, key=lambda values: validation_score(dataset, {**values, **epochs}))
         minutes = (time.monotonic() - start) / 60
         ours, theirs = (
-            [100 * run(dataset, {**values, **epochs}, seed).test_score for seed in range(1, options.seeds + 1)]
+            [
+                100 * run(dataset, {**values, **epochs}, seed).test_score
+                for seed in range(1, options.seeds + 1)
+            ]
             for values in ({}, best)
         )
         difference = statistics.mean(ours) - statistics.mean(theirs)
@@ -74,9 +97,15 @@ def main() -> None:
 
 
 def validation_score(dataset: Dataset, values: dict[str, object]) -> float:
-    """Train once with seed 0, print a line to standard error, and return the best validation score."""
+    """Train once with seed 0, print a line to standard error, and return the best validation
+    score.
+    """
     result = run(dataset, values, 0)
-    print(f"{dataset.name} {result.best_val_score:.4f} {result.test_score:.4f} {values}", file=sys.stderr, flush=True)
+    print(
+        f"{dataset.name} {result.best_val_score:.4f} {result.test_score:.4f} {values}",
+        file=sys.stderr,
+        flush=True,
+    )
     return result.best_val_score
 
 

@@ -1,14 +1,18 @@
-"""Bias and variance of every sampler's weighted sums, measured on real graphs; a table, and a picture.
+"""Bias and variance of every sampler's weighted sums, measured on real graphs; a table, and a
+picture.
 
 python benchmarks/estimators.py --data FOLDER [--plot FILE.png]
 
-FOLDER holds a folder per graph, with adjacency.npz (a scipy CSR matrix, entry (i, j) = edge i -> j) and features.npz,
-such as the Planetoid and Shchur data sets. Estimated is the mean over all neighbours of eight random projections of the
-features, at 256 random seeds (for GraphSAINT at the nodes that a subgraph holds), from many independent draws.
+FOLDER holds a folder per graph, with adjacency.npz (a scipy CSR matrix, entry (i, j) = edge i -> j)
+and features.npz, such as the Planetoid and Shchur data sets. Estimated is the mean over all
+neighbours of eight random projections of the features, at 256 random seeds (for GraphSAINT at the
+nodes that a subgraph holds), from many independent draws.
 
-- bias: distance of the mean estimate from the exact value, relative to the exact value, all seeds and columns together;
-- noise: what the bias of an unbiased estimator would be in so many draws (its standard error). Where bias / noise is
-  about 1 no bias is seen; the smallest bias that would be seen is a few times the noise;
+- bias: distance of the mean estimate from the exact value, relative to the exact value, all seeds
+  and columns together;
+- noise: what the bias of an unbiased estimator would be in so many draws (its standard error).
+  Where bias / noise is about 1 no bias is seen; the smallest bias that would be seen is a few times
+  the noise;
 - spread: standard deviation of one draw, relative to the exact value;
 - sources: different nodes whose features a draw needs.
 """
@@ -39,11 +43,15 @@ from nodeflow import (
     transform,
 )
 
-SEEDS, K, LAYER = 256, 5, 256
+SEEDS = 256
+K = 5
+LAYER = 256
 
 
 class PublishedLadies(Sampler):
-    """LADIES as its published code has it: no replacement, weights 1 / q, destinations forced in, rows normalised."""
+    """LADIES as its published code has it: no replacement, weights 1 / q, destinations forced in,
+    rows normalised.
+    """
 
     def choose(self, dst: Tensor, step: Any) -> Any:
         edges = self.candidates(dst)
@@ -52,11 +60,14 @@ class PublishedLadies(Sampler):
         q /= q.sum()
         size = min(LAYER, len(nodes))
         picked = torch.zeros(len(nodes), dtype=torch.bool)
-        picked[(-(1 - step.random.uniform(nodes)).log() / q).argsort()[:size]] = True  # the smallest keys: no repeats
+        # the smallest keys: no repeats
+        picked[(-(1 - step.random.uniform(nodes)).log() / q).argsort()[:size]] = True
         keep = (picked | torch.isin(nodes, dst))[place]
-        weight, row = edges.edge_weight / q[place] * keep, torch.repeat_interleave(edges.degrees)
+        weight = edges.edge_weight / q[place] * keep
+        row = torch.repeat_interleave(edges.degrees)
         whole, drawn = (
-            torch.zeros(len(dst), dtype=torch.float64).index_add_(0, row, w) for w in (edges.edge_weight, weight)
+            torch.zeros(len(dst), dtype=torch.float64).index_add_(0, row, w)
+            for w in (edges.edge_weight, weight)
         )
         return edges.select(keep, weight=(weight * (whole / drawn)[row])[keep].float())
 
@@ -64,34 +75,67 @@ class PublishedLadies(Sampler):
 Make = Callable[[Graph], Any]
 SAMPLERS: dict[str, tuple[str, Make]] = {
     "neighbour, 5": ("neighbour", lambda g: NeighborSampler(g, [K], weight="p")),
-    "neighbour, 5, replace": ("neighbour", lambda g: NeighborSampler(g, [K], weight="p", replace=True)),
-    "neighbour, 5, prob": ("neighbour", lambda g: NeighborSampler(g, [K], weight="p", prob="importance")),
+    "neighbour, 5, replace": (
+        "neighbour",
+        lambda g: NeighborSampler(g, [K], weight="p", replace=True),
+    ),
+    "neighbour, 5, prob": (
+        "neighbour",
+        lambda g: NeighborSampler(g, [K], weight="p", prob="importance"),
+    ),
     "neighbour, 5, prob, replace": (
         "neighbour",
         lambda g: NeighborSampler(g, [K], weight="p", prob="importance", replace=True),
     ),
     "Bernoulli, 5": ("neighbour", lambda g: BernoulliSampler(g, [K], weight="p")),
     "LABOR-0, 5": ("LABOR", lambda g: LaborSampler(g, [K], weight="p")),
-    "LABOR-0, 5, sequential": ("LABOR", lambda g: LaborSampler(g, [K], weight="p", method="sequential")),
+    "LABOR-0, 5, sequential": (
+        "LABOR",
+        lambda g: LaborSampler(g, [K], weight="p", method="sequential"),
+    ),
     "LABOR-1, 5": ("LABOR", lambda g: LaborSampler(g, [K], weight="p", iterations=1)),
     "LABOR-*, 5": ("LABOR", lambda g: LaborSampler(g, [K], weight="p", iterations="converged")),
-    "LABOR-0, 5, Hajek (biased)": ("LABOR", lambda g: LaborSampler(g, [K], weight="p", estimator="hajek")),
+    "LABOR-0, 5, Hajek (biased)": (
+        "LABOR",
+        lambda g: LaborSampler(g, [K], weight="p", estimator="hajek"),
+    ),
     "uniform layer, 256, replace": ("layer-wise", lambda g: LayerSampler(g, [LAYER], weight="p")),
-    "uniform layer, 256, systematic": ("layer-wise", lambda g: LayerSampler(g, [LAYER], weight="p", draw="systematic")),
+    "uniform layer, 256, systematic": (
+        "layer-wise",
+        lambda g: LayerSampler(g, [LAYER], weight="p", draw="systematic"),
+    ),
     "FastGCN, 256": ("layer-wise", lambda g: FastGCNSampler(g, [LAYER], weight="p")),
-    "FastGCN, 256, Poisson": ("layer-wise", lambda g: FastGCNSampler(g, [LAYER], weight="p", draw="poisson")),
-    "FastGCN, 256, systematic": ("layer-wise", lambda g: FastGCNSampler(g, [LAYER], weight="p", draw="systematic")),
+    "FastGCN, 256, Poisson": (
+        "layer-wise",
+        lambda g: FastGCNSampler(g, [LAYER], weight="p", draw="poisson"),
+    ),
+    "FastGCN, 256, systematic": (
+        "layer-wise",
+        lambda g: FastGCNSampler(g, [LAYER], weight="p", draw="systematic"),
+    ),
     "LADIES, 256": ("layer-wise", lambda g: LadiesSampler(g, [LAYER], weight="p")),
-    "LADIES, 256, Poisson": ("layer-wise", lambda g: LadiesSampler(g, [LAYER], weight="p", draw="poisson")),
-    "LADIES, 256, systematic": ("layer-wise", lambda g: LadiesSampler(g, [LAYER], weight="p", draw="systematic")),
+    "LADIES, 256, Poisson": (
+        "layer-wise",
+        lambda g: LadiesSampler(g, [LAYER], weight="p", draw="poisson"),
+    ),
+    "LADIES, 256, systematic": (
+        "layer-wise",
+        lambda g: LadiesSampler(g, [LAYER], weight="p", draw="systematic"),
+    ),
     "LADIES, 256, normalised (biased)": (
         "layer-wise",
         lambda g: LadiesSampler(g, [LAYER], weight="p", normalize=True),
     ),
-    "LADIES, 256, published code (biased)": ("layer-wise", lambda g: PublishedLadies(g, 1, weight="p")),
+    "LADIES, 256, published code (biased)": (
+        "layer-wise",
+        lambda g: PublishedLadies(g, 1, weight="p"),
+    ),
     "GraphSAINT, node": ("subgraph", lambda g: saint(g, "node", g.num_nodes // 4)),
     "GraphSAINT, edge": ("subgraph", lambda g: saint(g, "edge", g.num_nodes // 8)),
-    "GraphSAINT, walk": ("subgraph", lambda g: saint(g, "walk", g.num_nodes // 16, walk_length=3, num_presamples=2000)),
+    "GraphSAINT, walk": (
+        "subgraph",
+        lambda g: saint(g, "walk", g.num_nodes // 16, walk_length=3, num_presamples=2000),
+    ),
     "Cluster-GCN, 4 of 32 parts": ("subgraph", lambda g: ClusterSampler(g, 1, 32, weight="p")),
 }
 
@@ -125,7 +169,10 @@ def read(folder: Path) -> Case:
     graph.edata["p"] = transform.edge_norm(graph, "right")
     features = scipy.sparse.load_npz(folder / "features.npz")
     rng = np.random.default_rng(0)
-    x = torch.from_numpy(np.asarray(features @ rng.standard_normal((features.shape[1], 8)))) / features.shape[1] ** 0.5
+    x = (
+        torch.from_numpy(np.asarray(features @ rng.standard_normal((features.shape[1], 8))))
+        / features.shape[1] ** 0.5
+    )
     x = x.double()
     src, dst = graph.edges()
     # a probability that has something to do with what is summed: the size of the source's row
@@ -137,7 +184,8 @@ def read(folder: Path) -> Case:
 
 def measure(case: Case, sampler: Any, draws: int) -> Found:
     """Mean and spread of the estimates per node, over the draws in which it is a destination."""
-    total, squares = torch.zeros_like(case.x), torch.zeros_like(case.x)
+    total = torch.zeros_like(case.x)
+    squares = torch.zeros_like(case.x)
     times = torch.zeros(case.graph.num_nodes, dtype=torch.float64)
     sources = edges = 0
     rng = np.random.default_rng(1)
@@ -149,7 +197,9 @@ def measure(case: Case, sampler: Any, draws: int) -> Found:
         else:
             batch = sampler(case.seeds, epoch=epoch)
         flow = batch.flows[-1]
-        estimate = flow.aggregate(case.x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
+        estimate = flow.aggregate(
+            case.x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double()
+        )
         nodes = flow.dst_layer.parent_nid
         total.index_add_(0, nodes, estimate)
         squares.index_add_(0, nodes, estimate**2)
@@ -158,7 +208,8 @@ def measure(case: Case, sampler: Any, draws: int) -> Found:
         edges += flow.num_edges
     often = (times >= max(20, draws // 20)) & (case.graph.in_degrees() > 0)
     n = times[often].unsqueeze(1)
-    mean, exact = total[often] / n, case.exact[often]
+    mean = total[often] / n
+    exact = case.exact[often]
     variance = (squares[often] / n - mean**2).clamp(min=0) * n / (n - 1)
     scale = exact.norm()
     return Found(
@@ -171,17 +222,26 @@ def measure(case: Case, sampler: Any, draws: int) -> Found:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--graphs", nargs="+", default=["cora", "coauthor_physics", "amazon_computers"])
+    parser.add_argument(
+        "--graphs", nargs="+", default=["cora", "coauthor_physics", "amazon_computers"]
+    )
     parser.add_argument("--draws", type=int, default=2000)
-    parser.add_argument("--samplers", nargs="+", default=list(SAMPLERS), choices=list(SAMPLERS), metavar="NAME")
+    parser.add_argument(
+        "--samplers", nargs="+", default=list(SAMPLERS), choices=list(SAMPLERS), metavar="NAME"
+    )
     parser.add_argument("--plot", type=Path, help="where to write a picture")
     options = parser.parse_args()
     results: dict[str, dict[str, Found]] = {}
     for name in options.graphs:
         case = read(options.data / name)
-        print(f"\n{name}: {case.graph.num_nodes:,} nodes, {case.graph.num_edges:,} edges; {options.draws} draws\n")
+        print(
+            f"\n{name}: {case.graph.num_nodes:,} nodes, {case.graph.num_edges:,} edges; "
+            f"{options.draws} draws\n"
+        )
         print("| sampler | bias | noise | bias / noise | spread | sources | edges |")
         print("|---|---|---|---|---|---|---|")
         for kind in options.samplers:
@@ -198,7 +258,9 @@ def main() -> None:
 
 
 def plot(results: dict[str, dict[str, Found]], file: Path) -> None:
-    """Draw, for every sampler and graph, the spread of one draw, the sources it needs, and bias over noise."""
+    """Draw, for every sampler and graph, the spread of one draw, the sources it needs, and bias
+    over noise.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -208,7 +270,11 @@ def plot(results: dict[str, dict[str, Found]], file: Path) -> None:
     kinds = list(next(iter(results.values())))
     height = 1.6 + 0.27 * len(kinds)
     figure, panels = plt.subplots(1, 3, figsize=(12, height), layout="constrained", sharey=True)
-    titles = ("spread of one draw / exact value", "nodes whose features a draw needs", "bias / noise")
+    titles = (
+        "spread of one draw / exact value",
+        "nodes whose features a draw needs",
+        "bias / noise",
+    )
     for panel, title in zip(panels, titles, strict=True):
         panel.set(xscale="log", title=title)
         panel.grid(alpha=0.3)
@@ -218,7 +284,12 @@ def plot(results: dict[str, dict[str, Found]], file: Path) -> None:
     rows = range(len(kinds))
     for number, (graph, found) in enumerate(results.items()):
         values = [found[kind] for kind in kinds]
-        style: dict[str, Any] = {"color": f"C{number}", "s": 32, "marker": "osD^v"[number % 5], "alpha": 0.8}
+        style: dict[str, Any] = {
+            "color": f"C{number}",
+            "s": 32,
+            "marker": "osD^v"[number % 5],
+            "alpha": 0.8,
+        }
         panels[0].scatter([value.spread for value in values], rows, label=graph, **style)
         panels[1].scatter([value.sources for value in values], rows, **style)
         panels[2].scatter([value.bias / value.noise for value in values], rows, **style)
@@ -227,7 +298,9 @@ def plot(results: dict[str, dict[str, Found]], file: Path) -> None:
     panels[0].invert_yaxis()
     handles, names = panels[0].get_legend_handles_labels()
     more = panels[2].get_legend_handles_labels()
-    figure.legend(handles + more[0], names + more[1], loc="outside lower center", ncols=len(names) + 1)
+    figure.legend(
+        handles + more[0], names + more[1], loc="outside lower center", ncols=len(names) + 1
+    )
     figure.savefig(file, dpi=110)
     plt.close(figure)
 

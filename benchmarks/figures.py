@@ -1,18 +1,19 @@
 """Figures of the README and of the pages, from the stored runs (``results/``).
 
-python benchmarks/figures.py            # names the pages whose figures are not those of the stored runs
-python benchmarks/figures.py --write    # writes the figures into the pages
+python benchmarks/figures.py # names the pages whose figures are not those of the stored runs python
+benchmarks/figures.py --write # writes the figures into the pages
 
-A page has two kinds of them. Between ``<!-- tables of COMMAND -->`` and ``<!-- end of tables -->`` stand the tables of
-the stored runs of a command. Sentences with figures are in ``figures.toml``, page by page, with a slot for each figure:
+A page has two kinds of them. Between ``<!-- tables of COMMAND -->`` and ``<!-- end of tables -->``
+stand the tables of the stored runs of a command. Sentences with figures are in ``figures.toml``,
+page by page, with a slot for each figure:
 
-{WORK: ms}                the milliseconds of a row; WORK may have stars, and then stands for several rows
-{WORK: times of PEER}     how many times as fast as a peer nodeflow is
-{WORK: share of PEER}     nodeflow's part of a peer's time
-{NODES: ns of an edge}    what a drawn edge costs in a graph with so many nodes
-{WORK: runs}              the machines and dates of the runs that the figures are from
+{WORK: ms} the milliseconds of a row; WORK may have stars, and then stands for several rows {WORK:
+times of PEER} how many times as fast as a peer nodeflow is {WORK: share of PEER} nodeflow's part of
+a peer's time {NODES: ns of an edge} what a drawn edge costs in a graph with so many nodes {WORK:
+runs} the machines and dates of the runs that the figures are from
 
-A slot over several runs or rows is a range, as "6.6 to 8.8". A sentence stands in its page once, lines broken anywhere.
+A slot over several runs or rows is a range, as "6.6 to 8.8". A sentence stands in its page once,
+lines broken anywhere.
 """
 
 from __future__ import annotations
@@ -52,8 +53,12 @@ def figures(run: Run, subject: str, quantity: str) -> list[float]:
     if kind == "times":
         return [row.peers[peer].times for row in rows if peer in row.peers]
     if kind == "share":
-        return [row.ms / row.peers[peer].ms for row in rows if peer in row.peers and row.peers[peer].ms]
-    raise ValueError(f"a slot asks for {quantity!r}: see the first lines of figures.py for what it may ask")
+        return [
+            row.ms / row.peers[peer].ms for row in rows if peer in row.peers and row.peers[peer].ms
+        ]
+    raise ValueError(
+        f"a slot asks for {quantity!r}: see the first lines of figures.py for what it may ask"
+    )
 
 
 def written(slot: str, runs: Sequence[Run]) -> str:
@@ -79,7 +84,9 @@ def fill(text: str, sentence: str, put: Callable[[str], str]) -> str:
         pattern = pattern.replace("\0", figure, 1)
     places = list(re.finditer(pattern, text))
     if len(places) != 1:
-        raise ValueError(f"a page has this sentence of figures.toml {len(places)} times, not once: {sentence}")
+        raise ValueError(
+            f"a page has this sentence of figures.toml {len(places)} times, not once: {sentence}"
+        )
     # from the last slot on, so that the places of those before it stay right
     for number, slot in reversed(list(enumerate(slots, 1))):
         text = text[: places[0].start(number)] + put(slot) + text[places[0].end(number) :]
@@ -91,9 +98,15 @@ def with_figures(page: Path, text: str, runs: Sequence[Run]) -> str:
     machine = os.path.relpath(MACHINE, page.parent) if page != MACHINE else ""
 
     def tables(match: re.Match[str]) -> str:
-        shown = [f"{run.table()}\n\n{run.origin(f'{machine}#the-machine')}" for run in runs if run.command == match[2]]
+        shown = [
+            f"{run.table()}\n\n{run.origin(f'{machine}#the-machine')}"
+            for run in runs
+            if run.command == match[2]
+        ]
         if not shown:
-            raise ValueError(f"{page.name} shows the tables of {match[2]!r}, of which no run is stored")
+            raise ValueError(
+                f"{page.name} shows the tables of {match[2]!r}, of which no run is stored"
+            )
         return "\n".join([match[1], "\n\n".join(shown), "", match[3]])
 
     text = TABLES.sub(tables, text)
@@ -105,17 +118,25 @@ def with_figures(page: Path, text: str, runs: Sequence[Run]) -> str:
 def pages_with_figures() -> list[Path]:
     """Return the README and the pages that have tables or sentences of stored runs."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [page for page in pages if page in sentences() or TABLES.search(page.read_text(encoding="utf-8"))]
+    return [
+        page
+        for page in pages
+        if page in sentences() or TABLES.search(page.read_text(encoding="utf-8"))
+    ]
 
 
 def main(write: bool) -> int:
-    runs, stale = stored_runs(), 0
+    runs = stored_runs()
+    stale = 0
     for page in pages_with_figures():
         before = page.read_text(encoding="utf-8")
         after = with_figures(page, before, runs)
         if after != before:
             stale += 1
-            print(f"{page.relative_to(ROOT)}: {'written' if write else 'not the figures of the stored runs'}")
+            print(
+                f"{page.relative_to(ROOT)}: "
+                f"{'written' if write else 'not the figures of the stored runs'}"
+            )
             if write:
                 page.write_text(after, encoding="utf-8")
     return 1 if stale and not write else 0

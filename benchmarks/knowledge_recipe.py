@@ -1,13 +1,15 @@
-"""Compare the command's recipe for knowledge graphs with a small search, on parts of two graphs; a table of MRR.
+"""Compare the command's recipe for knowledge graphs with a small search, on parts of two graphs; a
+table of MRR.
 
-python benchmarks/knowledge_recipe.py FOLDER [--graphs dense weighted random thin relations hierarchy] [--search]
+python benchmarks/knowledge_recipe.py FOLDER [--graphs dense weighted random thin relations
+hierarchy] [--search]
 
-FOLDER has "fb15k237" and "wn18rr", with columns src, dst, relation and split in ``edges.npz``. "dense" are the 1,100
-entities of most triples, "weighted" 2,500 that are drawn in proportion to their triples, "random" 3,800 drawn alike,
-"thin" a third of the triples of "weighted", "relations" those of 60 relations, "hierarchy" 3,000 entities of wn18rr
-around one.
-A twentieth of the triples are for validation, and as many for test. The search changes the weight of regularisation,
-the size of batches, or the number of epochs of the recipe, and validation chooses.
+FOLDER has "fb15k237" and "wn18rr", with columns src, dst, relation and split in ``edges.npz``.
+"dense" are the 1,100 entities of most triples, "weighted" 2,500 that are drawn in proportion to
+their triples, "random" 3,800 drawn alike, "thin" a third of the triples of "weighted", "relations"
+those of 60 relations, "hierarchy" 3,000 entities of wn18rr around one. A twentieth of the triples
+are for validation, and as many for test. The search changes the weight of regularisation, the size
+of batches, or the number of epochs of the recipe, and validation chooses.
 """
 
 from __future__ import annotations
@@ -28,18 +30,27 @@ from nodeflow.datasets import Dataset
 from nodeflow.training import Settings, Trainer
 
 GRAPHS = ("dense", "weighted", "random", "thin", "relations", "hierarchy")
-SEARCH: dict[str, tuple[float, ...]] = {"n3": (0.005, 0.01, 0.02, 0.05, 0.1), "batch_size": (128,), "epochs": (15, 40)}
+SEARCH: dict[str, tuple[float, ...]] = {
+    "n3": (0.005, 0.01, 0.02, 0.05, 0.1),
+    "batch_size": (128,),
+    "epochs": (15, 40),
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--graphs", nargs="+", default=[*GRAPHS], choices=GRAPHS)
     parser.add_argument("--search", action="store_true", help="also run the settings of the search")
     options = parser.parse_args()
     torch.set_num_threads(1)
     print(f"one thread; {platform.machine()}, {os.cpu_count()} cores\n")
-    print("| graph | entities | training triples | settings | validation | test | best epoch | seconds |")
+    print(
+        "| graph | entities | training triples | settings | validation | test | best epoch | "
+        "seconds |"
+    )
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for name in options.graphs:
         dataset = part_of(options.folder, name)
@@ -53,8 +64,9 @@ def main() -> None:
             training = int((dataset.graph.edata["split"] == 0).sum())
             words = ", ".join(f"{setting} {value}" for setting, value in change.items()) or "recipe"
             print(
-                f"| {name} | {dataset.graph.num_nodes:,} | {training:,} | {words} | {result.best_val_score:.4f} | "
-                f"{result.test_score:.4f} | {result.best_epoch} of {len(result.records)} | {seconds:.0f} |",
+                f"| {name} | {dataset.graph.num_nodes:,} | {training:,} | {words} | "
+                f"{result.best_val_score:.4f} | {result.test_score:.4f} | {result.best_epoch} of "
+                f"{len(result.records)} | {seconds:.0f} |",
                 flush=True,
             )
 
@@ -63,7 +75,8 @@ def part_of(folder: Path, name: str) -> Dataset:
     """Return a part of a graph, with a split of its own."""
     stored = np.load(folder / ("wn18rr" if name == "hierarchy" else "fb15k237") / "edges.npz")
     triples = np.stack([stored["src"], stored["relation"], stored["dst"]], 1).astype(np.int64)
-    count, draw = int(stored["num_nodes"]), np.random.default_rng(1)
+    count = int(stored["num_nodes"])
+    draw = np.random.default_rng(1)
     degree = np.bincount(triples[:, [0, 2]].ravel(), minlength=count)
     kept = entities(name, triples, degree, draw)
     chosen = np.isin(triples[:, [0, 2]], kept).all(1)
@@ -75,7 +88,9 @@ def part_of(folder: Path, name: str) -> Dataset:
     ids, ends = np.unique(triples[:, [0, 2]], return_inverse=True)
     ends = ends.reshape(-1, 2)
     held_out = len(triples) // 20
-    split = draw.permutation(np.repeat([0, 1, 2], [len(triples) - 2 * held_out, held_out, held_out]))
+    split = draw.permutation(
+        np.repeat([0, 1, 2], [len(triples) - 2 * held_out, held_out, held_out])
+    )
     # a triple whose ends are in no training triple has nothing to be found by
     trained = np.isin(np.arange(len(ids)), ends[split == 0])
     split[~trained[ends].all(1)] = 0

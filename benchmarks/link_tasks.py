@@ -1,10 +1,12 @@
 """Train link prediction by files of settings, and print a table of filtered ranks and seconds.
 
-python benchmarks/link_tasks.py --data FOLDER settings/fb15k237-complex.toml ... [--seeds 3] [--threads 2]
-python benchmarks/link_tasks.py settings/debian-links.toml --vary model none sage gcn rgcn --vary decoder dot distmult
+python benchmarks/link_tasks.py --data FOLDER settings/fb15k237-complex.toml ... [--seeds 3]
+[--threads 2] python benchmarks/link_tasks.py settings/debian-links.toml --vary model none sage gcn
+rgcn --vary decoder dot distmult
 
-``--vary`` trains with every combination of values of some settings, in place of those of the files. A data set is
-"debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Settings are those of ``nodeflow train
+``--vary`` trains with every combination of values of some settings, in place of those of the files.
+A data set is "debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Settings are those
+of ``nodeflow train
 --config``. Ranks are of the test edges among all nodes, both sides, without other known edges.
 """
 
@@ -29,31 +31,58 @@ from nodeflow.training import EpochRecord, Settings, Trainer
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("settings", nargs="+", type=Path, help="files of settings")
     parser.add_argument("--data", default="debian", metavar="FOLDER", help='a folder, or "debian"')
-    parser.add_argument("--seeds", type=int, default=3, help="runs with each file, with seeds 0, 1, ...")
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="runs with each file, with seeds 0, 1, ..."
+    )
     parser.add_argument("--epochs", type=int, help="instead of those of the settings")
     parser.add_argument(
-        "--vary", nargs="+", action="append", default=[], metavar=("NAME", "VALUE"), help="values of a setting"
+        "--vary",
+        nargs="+",
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="values of a setting",
     )
     parser.add_argument("--threads", type=int, default=2, help="threads of torch")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     dataset = debian() if options.data == "debian" else read_folder(options.data, labels=False)
-    machine = f"{options.threads} thread(s), {options.seeds} seed(s); {platform.machine()}, {os.cpu_count()} cores"
+    machine = (
+        f"{options.threads} thread(s), {options.seeds} seed(s); {platform.machine()}, "
+        f"{os.cpu_count()} cores"
+    )
     print(f"{dataset}; {machine}\n")
-    titles = "settings", "test MRR", "deviation", "hits@1", "hits@10", "val MRR", "epochs", "seconds", "CPU seconds"
+    titles = (
+        "settings",
+        "test MRR",
+        "deviation",
+        "hits@1",
+        "hits@10",
+        "val MRR",
+        "epochs",
+        "seconds",
+        "CPU seconds",
+    )
     print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|", flush=True)
     names = [name for name, *_ in options.vary]
-    for file, *values in itertools.product(options.settings, *(values for _, *values in options.vary)):
+    for file, *values in itertools.product(
+        options.settings, *(values for _, *values in options.vary)
+    ):
         changes = dict(zip(names, map(value_of, values), strict=True))
-        settings = Settings.from_dict({"task": "link", **tomllib.loads(file.read_text()), **changes})
+        settings = Settings.from_dict(
+            {"task": "link", **tomllib.loads(file.read_text()), **changes}
+        )
         if options.epochs is not None:
             settings = settings.replace(epochs=options.epochs)
         runs = []
         for seed in range(options.seeds):
-            begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_utime
+            begun = time.perf_counter()
+            used = resource.getrusage(resource.RUSAGE_SELF).ru_utime
             result = Trainer(dataset, settings.replace(seed=seed)).run(report)
             used = resource.getrusage(resource.RUSAGE_SELF).ru_utime - used
             runs.append((result, time.perf_counter() - begun, used))
@@ -79,7 +108,12 @@ def value_of(text: str) -> Any:
 
 
 def report(record: EpochRecord) -> None:
-    print(record.epoch, f"{record.loss:.4f}", {k: round(v, 4) for k, v in record.scores.items()}, file=sys.stderr)
+    print(
+        record.epoch,
+        f"{record.loss:.4f}",
+        {k: round(v, 4) for k, v in record.scores.items()},
+        file=sys.stderr,
+    )
 
 
 if __name__ == "__main__":

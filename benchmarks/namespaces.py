@@ -1,4 +1,6 @@
-"""Hosts that are network namespaces of this machine, joined by a link of a stated rate (Linux, as root)."""
+"""Hosts that are network namespaces of this machine, joined by a link of a stated rate (Linux, as
+root).
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,16 @@ _TC = shutil.which("tc") or "/usr/sbin/tc"  # often not on the path
 
 
 class Hosts:
-    """Two hosts, number 0 and 1, until the end of a ``with`` block, which ends their processes whatever happens.
+    """Two hosts, number 0 and 1, until the end of a ``with`` block, which ends their processes
+    whatever happens.
 
-    Each has a loopback device and, for the link, ``eth0``. ``gbits`` is its rate in each direction; None: no limit.
-    OSError where namespaces can't be made here, with the reason.
+    Each has a loopback device and, for the link, ``eth0``. ``gbits`` is its rate in each direction;
+    None: no limit. OSError where namespaces can't be made here, with the reason.
     """
 
     def __init__(self, gbits: float | None = None) -> None:
-        self.gbits, self.names = gbits, [f"nodeflow-{os.getpid()}-{time.monotonic_ns()}-{host}" for host in range(2)]
+        self.gbits = gbits
+        self.names = [f"nodeflow-{os.getpid()}-{time.monotonic_ns()}-{host}" for host in range(2)]
         self.addresses = ["10.77.0.1", "10.77.0.2"]
 
     def __enter__(self) -> Hosts:
@@ -39,9 +43,28 @@ class Hosts:
                 for device in ("lo", DEVICE):
                     _call("ip", "-n", name, "link", "set", device, "up")
                 if self.gbits is not None:
-                    # a burst holds what the link carries in 10 ms, the longest time between two ticks of a kernel
-                    rate = "rate", f"{self.gbits * 1e3:g}mbit", "burst", f"{self.gbits * 1.25e6:.0f}"
-                    _call(_TC, "-n", name, "qdisc", "add", "dev", DEVICE, "root", "tbf", *rate, "latency", "50ms")
+                    # a burst holds what the link carries in 10 ms, the longest time between two
+                    # ticks of a kernel
+                    rate = (
+                        "rate",
+                        f"{self.gbits * 1e3:g}mbit",
+                        "burst",
+                        f"{self.gbits * 1.25e6:.0f}",
+                    )
+                    _call(
+                        _TC,
+                        "-n",
+                        name,
+                        "qdisc",
+                        "add",
+                        "dev",
+                        DEVICE,
+                        "root",
+                        "tbf",
+                        *rate,
+                        "latency",
+                        "50ms",
+                    )
         except BaseException:
             self.__exit__()
             raise
@@ -58,7 +81,9 @@ class Hosts:
 
     def start(self, host: int, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start a command on a host; ``options`` are those of ``subprocess.Popen``."""
-        return subprocess.Popen(["ip", "netns", "exec", self.names[host], *words], text=True, **options)
+        return subprocess.Popen(
+            ["ip", "netns", "exec", self.names[host], *words], text=True, **options
+        )
 
     def torchrun(self, host: int, *words: str, **options: Any) -> subprocess.Popen[str]:
         """Start torchrun on a host, for one process on each of the two, as a user would type it."""

@@ -1,10 +1,13 @@
-"""Print what epochs over a partition buffer read, and how much of the reading is hidden behind training.
+"""Print what epochs over a partition buffer read, and how much of the reading is hidden behind
+training.
 
-python benchmarks/partition_buffer.py --data FOLDER [--scale 19] [--width 256] [--partitions 16] [--slots 4]
+python benchmarks/partition_buffer.py --data FOLDER [--scale 19] [--width 256] [--partitions 16]
+[--slots 4]
 
-The graph is RMAT (``rmat.py``), made on first use in FOLDER, with random float32 features of ``width`` numbers a node.
-It is written as partitions into FOLDER. Every epoch trains a GraphSAGE model on random training nodes, with files read
-from the disk each time, not from the system's memory. ``--no-prefetch`` reads between the states, for comparison.
+The graph is RMAT (``rmat.py``), made on first use in FOLDER, with random float32 features of
+``width`` numbers a node. It is written as partitions into FOLDER. Every epoch trains a GraphSAGE
+model on random training nodes, with files read from the disk each time, not from the system's
+memory. ``--no-prefetch`` reads between the states, for comparison.
 """
 
 from __future__ import annotations
@@ -26,11 +29,14 @@ from nodeflow.nn import GraphSAGE
 from nodeflow.partitions import PartitionBuffer, Partitions, write_partitions
 from nodeflow.random import Random
 
-CLASSES, HIDDEN = 16, 128
+CLASSES = 16
+HIDDEN = 128
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--scale", type=int, default=19)
     parser.add_argument("--edge-factor", type=int, default=16)
@@ -45,7 +51,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     parts = written(options)
     print(
-        f"{parts}; {options.threads} thread(s); {platform.machine()}, {os.cpu_count()} cores; {disk(parts):.2f} GB/s\n"
+        f"{parts}; {options.threads} thread(s); {platform.machine()}, {os.cpu_count()} cores; "
+        f"{disk(parts):.2f} GB/s\n"
     )
     titles = (
         "order", "swaps", "states", "rows read, GB", "edges read, GB", "filling, s", "reading, s", "waited, s",
@@ -64,7 +71,9 @@ def written(options: argparse.Namespace) -> Partitions:
     if folder.exists():
         return Partitions.open(folder)
     place = rmat.ensure(options.data, options.scale, options.edge_factor)
-    indptr, indices = (np.load(place / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+    indptr, indices = (
+        np.load(place / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")
+    )
     graph = Graph(indptr, indices, copy=False)
     random = Random(1)
 
@@ -85,7 +94,8 @@ def written(options: argparse.Namespace) -> Partitions:
 
 def disk(parts: Partitions) -> float:
     """GB/s of reading all files of features one after the other, past the memory of the system."""
-    total, begun = 0, time.perf_counter()
+    total = 0
+    begun = time.perf_counter()
     memory = bytearray(2**24)
     for k in range(parts.num_parts):
         with (parts.folder / parts.node_array("feat", k).file).open("rb", buffering=0) as file:
@@ -108,11 +118,14 @@ def epoch(parts: Partitions, slots: int, order: str, *, prefetch: bool) -> list[
         for batch in NodeFlowLoader(
             sampler, state.seeds, 1024, shuffle=True, seed=state.seed, ndata=columns, prefetch=0
         ):
-            loss = F.cross_entropy(model(batch, batch.layers[0].data["feat"]), batch.layers[-1].data["label"])
+            loss = F.cross_entropy(
+                model(batch, batch.layers[0].data["feat"]), batch.layers[-1].data["label"]
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-    seconds, counters = time.perf_counter() - begun, buffer.counters
+    seconds = time.perf_counter() - begun
+    counters = buffer.counters
     visible = buffer.visible_edges(0)
     return [
         order, str(counters.swaps), str(counters.states), f"{counters.bytes_read / 1e9:.2f}",

@@ -1,10 +1,12 @@
-"""Seconds of an epoch of node classification in memory and on a partition buffer, in turn, and print medians.
+"""Seconds of an epoch of node classification in memory and on a partition buffer, in turn, and
+print medians.
 
-python benchmarks/partition_speed.py                       the bundled graph
-python benchmarks/partition_speed.py --data FOLDER         a data set, see datasets.read_folder; only its edges are read
+python benchmarks/partition_speed.py the bundled graph python benchmarks/partition_speed.py --data
+FOLDER a data set, see datasets.read_folder; only its edges are read
 
-Features and labels are random. Both runs are those of the ``Trainer``, with the same settings: GraphSAGE, the neighbour
-sampler, half of the nodes for training. The first epoch of each is not counted.
+Features and labels are random. Both runs are those of the ``Trainer``, with the same settings:
+GraphSAGE, the neighbour sampler, half of the nodes for training. The first epoch of each is not
+counted.
 """
 
 from __future__ import annotations
@@ -29,21 +31,30 @@ CLASSES = 16
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, metavar="FOLDER")
     parser.add_argument("--width", type=int, default=100, help="of features")
     parser.add_argument("--rounds", type=int, default=3, help="counted epochs of each")
     parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--slots", type=int, default=8)
     parser.add_argument("--orders", nargs="+", default=["comet"])
-    parser.add_argument("--method", default="random", choices=("random", "metis"), help="how nodes are cut")
+    parser.add_argument(
+        "--method", default="random", choices=("random", "metis"), help="how nodes are cut"
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    data = made_up((debian() if options.data is None else read_folder(options.data, labels=False)).graph, options.width)
+    data = made_up(
+        (debian() if options.data is None else read_folder(options.data, labels=False)).graph,
+        options.width,
+    )
     rounds = options.rounds + 1
-    print(f"{data.graph.num_nodes:,} nodes, {data.graph.num_edges:,} edges, {options.width} features; {rounds - 1} "
-          f"epochs; {options.partitions} partitions ({options.method}), {options.slots} slots; {options.threads} "
+    print(f"{data.graph.num_nodes:,} nodes, {data.graph.num_edges:,} edges, {options.width} "
+          f"features; {rounds - 1} "
+          f"epochs; {options.partitions} partitions ({options.method}), {options.slots} slots; "
+          f"{options.threads} "
           f"thread(s); {platform.machine()}, {os.cpu_count()} cores\n")  # fmt: skip
     usual: dict[str, Any] = {"fanouts": (5, 5), "hidden": 128, "direction": "in"}
     settings = {"memory": Settings(**usual, epochs=rounds + 1, validate_every=rounds + 1)}
@@ -53,7 +64,11 @@ def main() -> None:
             progress=False,
         )  # fmt: skip
         for order in options.orders:
-            buffered = {"storage": "partitions", "partitions": f"{folder}/parts", "slots": options.slots}
+            buffered = {
+                "storage": "partitions",
+                "partitions": f"{folder}/parts",
+                "slots": options.slots,
+            }
             settings[order] = Settings(
                 **usual, epochs=rounds + 1, validate_every=rounds + 1, **buffered, order=order
             )  # fmt: skip
@@ -62,7 +77,10 @@ def main() -> None:
         for _ in range(rounds):
             for name, trainer in trainers.items():
                 seconds[name].append(trainer.train_epoch().seconds)
-        print("| rows | seconds | least | most | held, MB | read, MB | hidden |\n|---|---|---|---|---|---|---|")
+        print(
+            "| rows | seconds | least | most | held, MB | read, MB | hidden "
+            "|\n|---|---|---|---|---|---|---|"
+        )
         for name, trainer in trainers.items():
             counted = seconds[name][1:]
             columns = f"{np.median(counted):.3g} | {min(counted):.3g} | {max(counted):.3g}"
@@ -75,7 +93,9 @@ def made_up(graph: Graph, width: int) -> Dataset:
     feat = Random(1).uniform(torch.arange(graph.num_nodes * width)).float().view(-1, width)
     label = (Random(2).uniform(ids) * CLASSES).long()
     indptr, indices, edge_ids = graph.csc()
-    bare = Graph(indptr, indices, edge_ids=edge_ids, ndata={"feat": feat, "label": label}, copy=False)
+    bare = Graph(
+        indptr, indices, edge_ids=edge_ids, ndata={"feat": feat, "label": label}, copy=False
+    )
     return Dataset("made up", bare, ids[::2], ids[1::4], ids[3::4], CLASSES)
 
 

@@ -1,9 +1,12 @@
-"""Print how graphs are cut into parts for processes: cut, replication and balance, by method and place of the edges.
+"""Print how graphs are cut into parts for processes: cut, replication and balance, by method and
+place of the edges.
 
-python benchmarks/parts.py [--data debian] [--parts 8] [--methods metis random ...] [--edges in out grid] [--balance]
+python benchmarks/parts.py [--data debian] [--parts 8] [--methods metis random ...] [--edges in out
+grid] [--balance]
 
-``--data`` is what ``nodeflow train`` takes. The reverse of every edge is added, as training does by default. Columns
-are left out. "largest over mean" is 1 where all parts are equal; partners are parts that share a node.
+``--data`` is what ``nodeflow train`` takes. The reverse of every edge is added, as training does by
+default. Columns are left out. "largest over mean" is 1 where all parts are equal; partners are
+parts that share a node.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from nodeflow.training._graph import directed
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="debian")
     parser.add_argument("--parts", type=int, default=8)
     parser.add_argument("--methods", nargs="+", default=["metis", "random", "ranges", "hash"])
@@ -28,9 +33,13 @@ def main() -> None:
     options = parser.parse_args()
     dataset = read_dataset(options.data)
     graph = directed(dataset.graph, "both")
-    print(f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {options.parts} parts\n")
+    print(
+        f"{dataset.name}: {graph.num_nodes:,} nodes, {graph.num_edges:,} edges, {options.parts} "
+        "parts\n"
+    )
     titles = (
-        "method", "edges", "cut, %", "replication factor", "partners", "largest over mean: nodes", "edges",
+        "method", "edges", "cut, %", "replication factor", "partners", "largest over mean: "
+                                                                       "nodes", "edges",
         "training nodes", "seconds",
     )  # fmt: skip
     print(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|", flush=True)
@@ -42,7 +51,8 @@ def main() -> None:
                     graph, Path(place) / "parts", options.parts, method=method, edges=edges, ndata=[], edata=[],
                     train=dataset.train, balance=options.balance, progress=False,
                 )  # fmt: skip
-                seconds, found = time.perf_counter() - begun, parts.report()
+                seconds = time.perf_counter() - begun
+                found = parts.report()
             row = (
                 method, edges, f"{100 * found.cut:.1f}", f"{found.replication_factor:.2f}", max(found.partners),
                 f"{found.node_balance:.2f}", f"{found.edge_balance:.2f}", f"{found.train_balance:.2f}",

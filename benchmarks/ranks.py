@@ -22,13 +22,16 @@ HERE = Path(__file__).resolve().parent
 
 
 class Ranks:
-    """So many processes in one gloo group over loopback, each with one thread of torch (``workers/rank_worker.py``)."""
+    """So many processes in one gloo group over loopback, each with one thread of torch
+    (``workers/rank_worker.py``).
+    """
 
     def __init__(self, size: int, folder: Path) -> None:
         file = folder / f"group-{size}"
         path = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-        script, pipe = str(HERE / "workers" / "rank_worker.py"), subprocess.PIPE
+        script = str(HERE / "workers" / "rank_worker.py")
+        pipe = subprocess.PIPE
         self.size = size
         self.processes = [
             subprocess.Popen(
@@ -57,15 +60,19 @@ class Ranks:
         assert stdout is not None
         line = stdout.readline()
         if not line:
-            raise SystemExit(f"process {rank} of {self.size} ended with status {self.processes[rank].wait()}")
+            raise SystemExit(
+                f"process {rank} of {self.size} ended with status {self.processes[rank].wait()}"
+            )
         answer: dict[str, Any] = json.loads(line)
         return answer
 
 
 class Data:
-    """A data set in a folder: the graph with the reverse of every edge, whole and cut, and the ids of its split.
+    """A data set in a folder: the graph with the reverse of every edge, whole and cut, and the ids
+    of its split.
 
-    Features have ``width`` columns: those of the data set times a random matrix, since sparse ones cannot be cut.
+    Features have ``width`` columns: those of the data set times a random matrix, since sparse ones
+    cannot be cut.
     """
 
     def __init__(self, name: str, width: int, folder: Path) -> None:
@@ -81,7 +88,9 @@ class Data:
         self.graph.save(self.folder / "whole")
         self.classes = int(columns["label"].max()) + 1
         for kind in ("train", "test"):
-            np.save(self.folder / f"{kind}.npy", torch.as_tensor(getattr(self.dataset, kind)).numpy())
+            np.save(
+                self.folder / f"{kind}.npy", torch.as_tensor(getattr(self.dataset, kind)).numpy()
+            )
 
     def whole(self) -> str:
         """Return the folder of the whole graph."""

@@ -1,10 +1,12 @@
-"""What a sampler needs beside time: memory beyond the graph's own arrays, and the first call of a new process.
+"""What a sampler needs beside time: memory beyond the graph's own arrays, and the first call of a
+new process.
 
 python benchmarks/resources.py
 
-For every sampler new processes load an RMAT graph, bind the sampler and sample batches of 1,024 seeds. Printed are the
-seconds of the first call, with an empty cache of compiled kernels and with a full one; and, in a process that has
-loaded its kernels on a small graph first, the memory that binding and sampling add at their peak (Linux only).
+For every sampler new processes load an RMAT graph, bind the sampler and sample batches of 1,024
+seeds. Printed are the seconds of the first call, with an empty cache of compiled kernels and with a
+full one; and, in a process that has loaded its kernels on a small graph first, the memory that
+binding and sampling add at their peak (Linux only).
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ def child(kind: str, folder: str, warm_up: str) -> None:
     before = status("VmRSS")
     start = time.perf_counter()
     sampler = bind(graph)
-    bound, at_bind = time.perf_counter() - start, status("VmHWM") - before
+    bound = time.perf_counter() - start
+    at_bind = status("VmHWM") - before
     start = time.perf_counter()
     batch = sampler(seeds[0])
     first = time.perf_counter() - start
@@ -82,7 +85,12 @@ def child(kind: str, folder: str, warm_up: str) -> None:
         batch = sampler(part)
     size = sum(x.nbytes for flow in batch.flows for x in (flow.indptr, flow.indices))
     size += sum(layer.parent_nid.nbytes for layer in batch.layers)
-    figures = {"graph": own / 2**20, "bind": at_bind, "peak": status("VmHWM") - before, "batch": size / 2**20}
+    figures = {
+        "graph": own / 2**20,
+        "bind": at_bind,
+        "peak": status("VmHWM") - before,
+        "batch": size / 2**20,
+    }
     print(json.dumps({**figures, "import": imported, "bind_s": bound, "first": first}))
 
 
@@ -96,15 +104,17 @@ def main() -> None:
         return
     from rmat import ensure
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scale", type=int, default=20)
     parser.add_argument("--edge-factor", type=int, default=16)
     parser.add_argument("--data", type=Path, default=HERE / "data")
     parser.add_argument("--samplers", nargs="+", default=list(MAKE), choices=list(MAKE))
     options = parser.parse_args()
     folder = ensure(options.data, options.scale, options.edge_factor)
-    print("| sampler | graph MB | bind adds MB | peak adds MB | batch MB | (graph + peak - batch) / graph "
-          "| first call s, empty cache | full cache |")  # fmt: skip
+    print("| sampler | graph MB | bind adds MB | peak adds MB | batch MB | (graph + peak - batch) "
+          "/ graph | first call s, empty cache | full cache |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")
     show: Callable[[float], str] = "{:.1f}".format
     for kind in options.samplers:

@@ -1,6 +1,8 @@
-"""The graph of the benchmarks: RMAT (Chakrabarti, Zhan, Faloutsos 2004), made symmetric, without self-loops or repeats.
+"""The graph of the benchmarks: RMAT (Chakrabarti, Zhan, Faloutsos 2004), made symmetric, without
+self-loops or repeats.
 
-python benchmarks/rmat.py --scale 20 --edge-factor 16 FOLDER      writes indptr.npy and indices.npy (int64)
+python benchmarks/rmat.py --scale 20 --edge-factor 16 FOLDER writes indptr.npy and indices.npy
+(int64)
 """
 
 from __future__ import annotations
@@ -13,17 +15,27 @@ import scipy.sparse
 
 
 def rmat(scale: int, edge_factor: int, seed: int = 1) -> scipy.sparse.csr_matrix:
-    """Return the adjacency of 2**scale nodes, from edge_factor * 2**scale edges drawn with a, b, c = .57, .19, .19."""
-    a, b, c = 0.57, 0.19, 0.19
-    num_nodes, num_edges, rng = 1 << scale, edge_factor << scale, np.random.default_rng(seed)
-    src, dst = np.zeros(num_edges, np.int32), np.zeros(num_edges, np.int32)
+    """Return the adjacency of 2**scale nodes, from edge_factor * 2**scale edges drawn with a, b, c
+    = .57, .19, .19.
+    """
+    a = 0.57
+    b = 0.19
+    c = 0.19
+    num_nodes = 1 << scale
+    num_edges = edge_factor << scale
+    rng = np.random.default_rng(seed)
+    src = np.zeros(num_edges, np.int32)
+    dst = np.zeros(num_edges, np.int32)
     for bit in range(scale):
         quadrant = rng.random(num_edges, dtype=np.float32)
         src |= (quadrant >= a + b).astype(np.int32) << bit
-        dst |= (((quadrant >= a) & (quadrant < a + b)) | (quadrant >= a + b + c)).astype(np.int32) << bit
+        dst |= (((quadrant >= a) & (quadrant < a + b)) | (quadrant >= a + b + c)).astype(
+            np.int32
+        ) << bit
     names = rng.permutation(num_nodes).astype(np.int32)
     is_loop = src == dst
-    src, dst = names[src[~is_loop]], names[dst[~is_loop]]
+    src = names[src[~is_loop]]
+    dst = names[dst[~is_loop]]
     # row and column in one number, sorted in place: adding scipy's matrices takes more memory
     entries = np.concatenate([src, dst]).astype(np.int64)
     entries <<= scale

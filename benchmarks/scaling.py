@@ -1,12 +1,14 @@
-"""How sampling scales: time per sampled edge from small to large graphs, and time per batch with two workers.
+"""How sampling scales: time per sampled edge from small to large graphs, and time per batch with
+two workers.
 
 python benchmarks/scaling.py [--plot FILE.png]
 
-Draws 3-hop neighbourhoods (fanouts 15, 10, 5 from 1,024 seeds) on RMAT graphs of several scales, in turn, and prints a
-table of medians. Beside them stand bare reads: of the drawn neighbours alone, whose places are known. What two workers
-of a loader gain over one stands beside what two processes gain that share nothing, each with half of the batches: the
-machine gives no more. The graphs are made on first use (scale 22 takes 20 seconds and 4 GB of memory, scale 24 two
-minutes and 14 GB). For systems that can fork processes.
+Draws 3-hop neighbourhoods (fanouts 15, 10, 5 from 1,024 seeds) on RMAT graphs of several scales, in
+turn, and prints a table of medians. Beside them stand bare reads: of the drawn neighbours alone,
+whose places are known. What two workers of a loader gain over one stands beside what two processes
+gain that share nothing, each with half of the batches: the machine gives no more. The graphs are
+made on first use (scale 22 takes 20 seconds and 4 GB of memory, scale 24 two minutes and 14 GB).
+For systems that can fork processes.
 """
 
 from __future__ import annotations
@@ -27,20 +29,26 @@ from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 
 HERE = Path(__file__).resolve().parent
 
-BATCH_SIZE, BATCHES, FANOUTS = 1024, 60, [5, 10, 15]
+BATCH_SIZE = 1024
+BATCHES = 60
+FANOUTS = [5, 10, 15]
 
 
 class Case:
     """A graph, and the times of rounds on it."""
 
     def __init__(self, folder: Path) -> None:
-        indptr, indices = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+        indptr, indices = (
+            np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")
+        )
         self.graph = Graph(np.array(indptr), indices.astype(np.int32))
         self.sampler = NeighborSampler(self.graph, FANOUTS)
         order = np.random.default_rng(0).permutation(self.graph.num_nodes)
         self.seeds = torch.from_numpy(order[: BATCH_SIZE * BATCHES])
         batches = [self.sampler(part) for part in self.seeds.split(BATCH_SIZE)[:20]]
-        self.drawn = torch.cat([flow.parent_eid for batch in batches for flow in batch.flows[::-1]]).numpy()
+        self.drawn = torch.cat(
+            [flow.parent_eid for batch in batches for flow in batch.flows[::-1]]
+        ).numpy()
         self.per_edge: list[float] = []
         self.per_read: list[float] = []
         self.per_batch: dict[int, list[float]] = {1: [], 2: []}
@@ -48,7 +56,8 @@ class Case:
 
     def alone(self, epoch: int) -> None:
         """Sample in this thread; time per edge in nanoseconds."""
-        start, edges = time.perf_counter(), self.sample(epoch)
+        start = time.perf_counter()
+        edges = self.sample(epoch)
         took = time.perf_counter() - start
         self.per_edge.append(1e9 * took / edges)
         self.gains.append(took / self.in_processes(epoch))
@@ -61,12 +70,16 @@ class Case:
 
     def sample(self, epoch: int, first: int = 0, step: int = 1) -> int:
         """Sample the batches from ``first`` in steps of ``step``; their edges."""
-        return sum(sum(self.sampler(p, epoch=epoch).flow_sizes) for p in self.seeds.split(BATCH_SIZE)[first::step])
+        return sum(
+            sum(self.sampler(p, epoch=epoch).flow_sizes)
+            for p in self.seeds.split(BATCH_SIZE)[first::step]
+        )
 
     def in_processes(self, epoch: int) -> float:
         """Seconds until two processes have sampled half of the batches each."""
         fork = multiprocessing.get_context("fork")
-        begin, ends = fork.Barrier(3), fork.Queue()
+        begin = fork.Barrier(3)
+        ends = fork.Queue()
 
         def half(first: int) -> None:
             begin.wait()
@@ -93,7 +106,9 @@ class Case:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--scales", type=int, nargs="+", default=[16, 18, 20, 22])
     parser.add_argument("--edge-factor", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=9)
@@ -101,7 +116,9 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="where to write a picture")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    cases = {scale: Case(ensure(options.data, scale, options.edge_factor)) for scale in options.scales}
+    cases = {
+        scale: Case(ensure(options.data, scale, options.edge_factor)) for scale in options.scales
+    }
     for number in range(options.rounds + 1):
         for case in cases.values():
             case.alone(number)
@@ -112,23 +129,28 @@ def main() -> None:
         for times in (case.per_edge, case.per_read, case.gains, *case.per_batch.values()):
             del times[0]  # compilation and caches
     print(f"{options.rounds} rounds in turn of {BATCHES} batches, medians; {os.cpu_count()} cores")
-    print("| scale | nodes | edges | ns per sampled edge | min to max | bare reads, ns | ms per batch, 1 worker "
-          "| 2 workers | ratio | two processes |")  # fmt: skip
+    print("| scale | nodes | edges | ns per sampled edge | min to max | bare reads, ns | ms per "
+          "batch, 1 worker | 2 workers | ratio | two processes |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|---|---|")
     for scale, case in cases.items():
         one, two = (statistics.median(case.per_batch[n]) for n in (1, 2))
         apart = statistics.median(case.gains)
         print(
-            f"| {scale} | {case.graph.num_nodes:,} | {case.graph.num_edges:,} | {statistics.median(case.per_edge):.1f} "
-            f"| {min(case.per_edge):.1f} to {max(case.per_edge):.1f} | {statistics.median(case.per_read):.1f} "
-            f"| {one:.2f} | {two:.2f} | {one / two:.2f} | {apart:.2f} |"
+            f"| {scale} | {case.graph.num_nodes:,} | {case.graph.num_edges:,} | "
+            f"{statistics.median(case.per_edge):.1f} | {min(case.per_edge):.1f} to "
+            f"{max(case.per_edge):.1f} | {statistics.median(case.per_read):.1f} | {one:.2f} | "
+            f"{two:.2f} | {one / two:.2f} | {apart:.2f} |"
         )
-    first, last = options.scales[0], options.scales[-1]
+    first = options.scales[0]
+    last = options.scales[-1]
     sampling, reads = (
         statistics.median(of(cases[last])) / statistics.median(of(cases[first]))
         for of in (attrgetter("per_edge"), attrgetter("per_read"))
     )
-    print(f"\ntime per edge at scale {last} over that at scale {first}: {sampling:.2f}, of bare reads {reads:.2f}")
+    print(
+        f"\ntime per edge at scale {last} over that at scale {first}: {sampling:.2f}, of bare "
+        f"reads {reads:.2f}"
+    )
     if options.plot:
         options.plot.parent.mkdir(parents=True, exist_ok=True)
         plot(cases, options.plot)
@@ -144,11 +166,20 @@ def plot(cases: dict[int, Case], file: Path) -> None:
     figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
     sizes = [case.graph.num_edges for case in cases.values()]
     middle = [statistics.median(case.per_edge) for case in cases.values()]
-    spread = np.abs(np.array([[min(c.per_edge), max(c.per_edge)] for c in cases.values()]).T - middle)
+    spread = np.abs(
+        np.array([[min(c.per_edge), max(c.per_edge)] for c in cases.values()]).T - middle
+    )
     axes.errorbar(sizes, middle, spread, marker="o", capsize=3)
     for scale, size, value in zip(cases, sizes, middle, strict=True):
-        axes.annotate(f"scale {scale}", (size, value), textcoords="offset points", xytext=(6, -12), fontsize=8)
-    axes.set(xscale="log", xlabel="edges of the graph", ylabel="ns per sampled edge, one thread", ylim=(0, None))
+        axes.annotate(
+            f"scale {scale}", (size, value), textcoords="offset points", xytext=(6, -12), fontsize=8
+        )
+    axes.set(
+        xscale="log",
+        xlabel="edges of the graph",
+        ylabel="ns per sampled edge, one thread",
+        ylim=(0, None),
+    )
     axes.set_xlim(sizes[0] / 2, sizes[-1] * 4)  # room for the words beside the last one
     axes.set_title("Neighbour sampling, 1,024 seeds, fanouts 15, 10, 5 from the seeds", fontsize=10)
     axes.grid(alpha=0.3)

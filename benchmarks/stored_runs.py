@@ -1,4 +1,5 @@
-"""Stored runs of ``make bench`` and of scripts like it: the documentation has its figures from these (``figures.py``).
+"""Stored runs of ``make bench`` and of scripts like it: the documentation has its figures from
+these (``figures.py``).
 
 python benchmarks/stored_runs.py            # prints the table of every stored run
 python benchmarks/stored_runs.py FILE ...   # of these
@@ -17,13 +18,17 @@ PEERS = {"graphbolt": "GraphBolt", "pyg": "PyTorch Geometric", "dgl": "DGL", "py
 
 
 def four_digits(figure: float) -> str:
-    """Return a figure with four digits that count, and nothing for 0, which stands for no figure."""
+    """Return a figure with four digits that count, and nothing for 0, which stands for no
+    figure.
+    """
     return f"{float(f'{figure:.4g}'):,g}" if figure else ""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A peer in a row: milliseconds of a batch (0: not stored), and how many times as fast nodeflow is."""
+    """A peer in a row: milliseconds of a batch (0: not stored), and how many times as fast nodeflow
+    is.
+    """
 
     ms: float
     times: float
@@ -31,7 +36,9 @@ class Beside:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a run: nodeflow's milliseconds of a batch, its peers', and those of its bound (0: not measured)."""
+    """A line of a run: nodeflow's milliseconds of a batch, its peers', and those of its bound (0:
+    not measured).
+    """
 
     work: str
     threads: int
@@ -40,7 +47,9 @@ class Row:
     bound: float
 
     def cells(self, peers: Sequence[str]) -> list[str]:
-        """Return the cells of the table, the peers in this order; a cell is empty where nothing was measured."""
+        """Return the cells of the table, the peers in this order; a cell is empty where nothing was
+        measured.
+        """
         cells = [self.work, str(self.threads), four_digits(self.ms)]
         for name in peers:
             beside = self.peers.get(name, Beside(0, 0))
@@ -53,8 +62,8 @@ class Row:
 class Run:
     """One run on one machine; ``peers`` has the version of each peer that took part.
 
-    ``edge_ns`` has the nanoseconds of a drawn edge by the number of nodes of the graph. A ``remark`` is what else a
-    reader must know, say that the figures were copied from a page.
+    ``edge_ns`` has the nanoseconds of a drawn edge by the number of nodes of the graph. A
+    ``remark`` is what else a reader must know, say that the figures were copied from a page.
     """
 
     date: str
@@ -69,7 +78,9 @@ class Run:
     edge_ns: dict[str, float] = field(default_factory=dict)
 
     def table(self) -> str:
-        """Return the table of the run, in Markdown, without the columns that no row has a figure for."""
+        """Return the table of the run, in Markdown, without the columns that no row has a figure
+        for.
+        """
         heads = ["work", "threads", "ms"]
         for name in self.peers:
             heads += [f"{PEERS[name]}, ms", f"times as fast as {PEERS[name]}"]
@@ -81,14 +92,24 @@ class Run:
 
     def origin(self, machine_page: str = "#the-machine") -> str:
         """Return the line under the table: date, versions, machine, peers and command."""
-        facts = [f"Figures of {self.date}", f"nodeflow {self.nodeflow}", f"torch {self.torch}", *self.peers.values()]
+        facts = [
+            f"Figures of {self.date}",
+            f"nodeflow {self.nodeflow}",
+            f"torch {self.torch}",
+            *self.peers.values(),
+        ]
         command = f"`{self.command}`, {self.rounds} rounds"
         remark = f"; {self.remark}" if self.remark else ""
-        return f"*{', '.join(facts)}, {self.machine}, else as the [machine]({machine_page}): {command}{remark}.*"
+        return (
+            f"*{', '.join(facts)}, {self.machine}, else as the [machine]({machine_page}): "
+            f"{command}{remark}.*"
+        )
 
     def growth(self) -> str:
         """Return in words what an edge costs, by the size of the graph."""
-        return ", ".join(f"{ns:.1f} ns in a graph of {int(nodes):,} nodes" for nodes, ns in self.edge_ns.items())
+        return ", ".join(
+            f"{ns:.1f} ns in a graph of {int(nodes):,} nodes" for nodes, ns in self.edge_ns.items()
+        )
 
     def write(self, path: Path) -> None:
         """Store the run."""

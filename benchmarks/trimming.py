@@ -1,14 +1,17 @@
 """What it saves that a batch computes only the rows that later layers need.
 
-python benchmarks/trimming.py [--data FOLDER] [--graph coauthor_physics] [--depths 1 2 3 4 5] [--rounds 5] [--rmat 20]
+python benchmarks/trimming.py [--data FOLDER] [--graph coauthor_physics] [--depths 1 2 3 4 5]
+[--rounds 5] [--rmat 20]
 
-A batch of seeds is drawn with fanout 10 in every flow, every node once (``reuse=True``), so that it is also one graph:
-the union of its layers, as PyTorch Geometric hands out. A GraphSAGE-mean model (100-64-...-64-47) runs on the NodeFlow,
-whose layers shrink towards the seeds, and, with the same weights, on as many layers of the whole union, where every
-node is computed in every layer (as there without ``trim_to_layer``). The outputs of the seeds are the same, which is
-checked. Prints rows, edges, floating-point operations and times of forward and backward pass, taken in turn.
+A batch of seeds is drawn with fanout 10 in every flow, every node once (``reuse=True``), so that it
+is also one graph: the union of its layers, as PyTorch Geometric hands out. A GraphSAGE-mean model
+(100-64-...-64-47) runs on the NodeFlow, whose layers shrink towards the seeds, and, with the same
+weights, on as many layers of the whole union, where every node is computed in every layer (as there
+without ``trim_to_layer``). The outputs of the seeds are the same, which is checked. Prints rows,
+edges, floating-point operations and times of forward and backward pass, taken in turn.
 
-FOLDER has a folder per graph with a scipy matrix ``adjacency.npz``, entry (i, j) for the edge i -> j.
+FOLDER has a folder per graph with a scipy matrix ``adjacency.npz``, entry (i, j) for the edge i ->
+j.
 """
 
 from __future__ import annotations
@@ -30,18 +33,24 @@ from nodeflow import Graph, NeighborSampler, NodeFlow, create_node_flow, flow_fr
 from nodeflow.convert import from_scipy
 from nodeflow.nn import GraphSAGE, flop_counter
 
-FANOUT, WIDTH, HIDDEN, CLASSES = 10, 100, 64, 47
+FANOUT = 10
+WIDTH = 100
+HIDDEN = 64
+CLASSES = 47
 
 
 def untrimmed(batch: NodeFlow) -> NodeFlow:
     """All nodes of the batch in every layer, with all its edges: those that its first flow has."""
-    flow, nodes = batch.flows[0], batch.layers[0].parent_nid
+    flow = batch.flows[0]
+    nodes = batch.layers[0].parent_nid
     indptr = torch.cat([flow.indptr, flow.indptr[-1:].expand(flow.num_src - flow.num_dst)])
     same = flow_from_csr(indptr, flow.indices, num_src=flow.num_src)
     return create_node_flow([same] * batch.num_flows, [nodes] * batch.num_layers)
 
 
-def timed(model: GraphSAGE, batch: NodeFlow, h: torch.Tensor, seeds: int) -> tuple[float, torch.Tensor]:
+def timed(
+    model: GraphSAGE, batch: NodeFlow, h: torch.Tensor, seeds: int
+) -> tuple[float, torch.Tensor]:
     start = time.perf_counter()
     out = model(batch, h)[:seeds]
     out.sum().backward()
@@ -57,7 +66,8 @@ def row(graph: Graph, depth: int, size: int, rounds: int) -> str:
     model = GraphSAGE(WIDTH, HIDDEN, CLASSES, depth)
     h = torch.randn(batch.layer_sizes[0], WIDTH, generator=generator)
     batches = [batch, untrimmed(batch)]
-    flops, times = [], [[], []]
+    flops = []
+    times = [[], []]
     for which in batches:
         with flop_counter(display=False) as counter:
             timed(model, which, h, size)
@@ -87,7 +97,9 @@ def row(graph: Graph, depth: int, size: int, rounds: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parent / "data")
     parser.add_argument("--graph", help="name of a folder below --data; else RMAT")
     parser.add_argument("--rmat", type=int, default=20, help="logarithm of the number of nodes")
@@ -102,8 +114,13 @@ def main() -> None:
         graph = Graph(*load(str(ensure(options.data, options.rmat, 16))))
     else:
         graph = from_scipy(scipy.sparse.load_npz(options.data / options.graph / "adjacency.npz"))
-    print(f"{options.graph or 'RMAT'}: {graph}, {options.seeds} seeds, medians of {options.rounds} in turn\n")
-    print("| layers | rows computed: union / NodeFlow | edges | GFLOP | ms |\n|---|---|---|---|---|")
+    print(
+        f"{options.graph or 'RMAT'}: {graph}, {options.seeds} seeds, medians of {options.rounds} "
+        "in turn\n"
+    )
+    print(
+        "| layers | rows computed: union / NodeFlow | edges | GFLOP | ms |\n|---|---|---|---|---|"
+    )
     for depth in options.depths:
         print(row(graph, depth, options.seeds, options.rounds), flush=True)
 

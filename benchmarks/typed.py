@@ -1,12 +1,14 @@
-"""Time batches and training steps on a graph of several node types, beside pyg-lib and PyTorch Geometric, in turn.
+"""Time batches and training steps on a graph of several node types, beside pyg-lib and PyTorch
+Geometric, in turn.
 
 python benchmarks/typed.py --pyg PYTHON
 
-The graph has the sizes of ogbn-mag (1.9 M nodes of 4 types, 42 M edges of 8 relations) and skewed degrees. "static":
-1,024 papers, 10 neighbours per relation, then 15; "+ views": also the rows of every type and the edges of every
-relation. "temporal": 8,192 papers at one time, 16 and 16 of what is older. "step": a static batch, features of width
-128, and forward pass, backward pass and Adam step of two layers of a GraphSAGE per relation (HeteroConv), 64 wide.
-pyg-lib draws for a node once, so nodeflow does too (``reuse=True``) in all but the first row.
+The graph has the sizes of ogbn-mag (1.9 M nodes of 4 types, 42 M edges of 8 relations) and skewed
+degrees. "static": 1,024 papers, 10 neighbours per relation, then 15; "+ views": also the rows of
+every type and the edges of every relation. "temporal": 8,192 papers at one time, 16 and 16 of what
+is older. "step": a static batch, features of width 128, and forward pass, backward pass and Adam
+step of two layers of a GraphSAGE per relation (HeteroConv), 64 wide. pyg-lib draws for a node once,
+so nodeflow does too (``reuse=True``) in all but the first row.
 """
 
 from __future__ import annotations
@@ -32,8 +34,12 @@ JOBS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pyg", metavar="PYTHON", help="interpreter with torch-geometric and pyg-lib")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--pyg", metavar="PYTHON", help="interpreter with torch-geometric and pyg-lib"
+    )
     parser.add_argument("--jobs", nargs="+", default=list(JOBS), choices=list(JOBS))
     parser.add_argument("--rounds", type=int, default=7, help=f"rounds of {BATCHES} batches")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes of the graph")
@@ -56,7 +62,9 @@ def main() -> None:
         edges = statistics.median(edges for _, edges in rounds) / BATCHES
         row = f"| {job}, {name} | {ms:.2f} | {edges:,.0f} | {edges / ms / 1e3:.2f} |"
         if name == "pyg":
-            own, count = (statistics.median(column) for column in zip(*answers[job, "nodeflow"], strict=True))
+            own, count = (
+                statistics.median(column) for column in zip(*answers[job, "nodeflow"], strict=True)
+            )
             row += f" {ms * BATCHES / 1e3 / own:.2f} | {count / own / (edges / ms * 1e3):.2f} |"
         print(row if name == "pyg" else f"{row} | |")
 

@@ -1,16 +1,19 @@
-"""Compare the defaults of models of several node types with the best of a random search; a table of accuracies.
+"""Compare the defaults of models of several node types with the best of a random search; a table of
+accuracies.
 
-python benchmarks/typed_defaults.py FOLDER [--graphs dblp freebase authors papers] [--models typed hgt rgcn]
-    [--tries 20] [--seeds 3] [--keep FILE]
+python benchmarks/typed_defaults.py FOLDER [--graphs dblp freebase authors papers] [--models typed
+    hgt rgcn] [--tries 20] [--seeds 3] [--keep FILE]
 
-FOLDER has the folders "dblp_typed" and "freebase_typed", those of ``typed_tasks.py``. "dblp" and "freebase" are their
-graphs, where no type of freebase has features; "authors" is dblp with features of the authors only, whose class is
-asked for; "papers" is dblp without conferences and with features of papers only, whose class is the area of their
-conference. All have 60 training labels a class.
+FOLDER has the folders "dblp_typed" and "freebase_typed", those of ``typed_tasks.py``. "dblp" and
+"freebase" are their graphs, where no type of freebase has features; "authors" is dblp with features
+of the authors only, whose class is asked for; "papers" is dblp without conferences and with
+features of papers only, whose class is the area of their conference. All have 60 training labels a
+class.
 
-A try takes one value of every line of ``SPACE``, the same tries for all models and graphs, and trains once with seed 0.
-The try with the best validation score, and the defaults, are then trained with other seeds. ``--keep`` names a file
-for the scores of tries, which are not computed again if it has them.
+A try takes one value of every line of ``SPACE``, the same tries for all models and graphs, and
+trains once with seed 0. The try with the best validation score, and the defaults, are then trained
+with other seeds. ``--keep`` names a file for the scores of tries, which are not computed again if
+it has them.
 """
 
 from __future__ import annotations
@@ -49,25 +52,44 @@ LABELS = 60
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--graphs", nargs="+", default=[*GRAPHS], choices=[*GRAPHS])
-    parser.add_argument("--models", nargs="+", default=["typed", "hgt", "rgcn"], help="of several node types")
-    parser.add_argument("--tries", type=int, default=20, help="settings that are searched; 0: only the defaults")
-    parser.add_argument("--seeds", type=int, default=3, help="runs of the best and of the defaults: seeds 1, 2, ...")
+    parser.add_argument(
+        "--models", nargs="+", default=["typed", "hgt", "rgcn"], help="of several node types"
+    )
+    parser.add_argument(
+        "--tries", type=int, default=20, help="settings that are searched; 0: only the defaults"
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=3, help="runs of the best and of the defaults: seeds 1, 2, ..."
+    )
     parser.add_argument("--keep", type=Path, help="a file of the scores of tries")
     options = parser.parse_args()
     torch.set_num_threads(1)
     draw = random.Random(0)
-    tries = [{name: draw.choice(values) for name, values in SPACE.items()} for _ in range(options.tries)]
-    print(f"one thread, {options.tries} tries, {options.seeds} seeds; {platform.machine()}, {os.cpu_count()} cores\n")
-    print("| graph | model | defaults: train | validation | test | seconds | best of the search: validation | test |")
+    tries = [
+        {name: draw.choice(values) for name, values in SPACE.items()} for _ in range(options.tries)
+    ]
+    print(
+        f"one thread, {options.tries} tries, {options.seeds} seeds; {platform.machine()}, "
+        f"{os.cpu_count()} cores\n"
+    )
+    print(
+        "| graph | model | defaults: train | validation | test | seconds | best of the search: "
+        "validation | test |"
+    )
     print("|---|---|---|---|---|---|---|---|", flush=True)
     for graph in options.graphs:
         dataset = GRAPHS[graph](options.folder)
         for model in options.models:
             ours = Runs(dataset, {"model": model}, options.seeds)
-            row = f"| {graph} | `{model}` | {ours.mean('train')} | {ours.mean('val')} | {ours.mean('test')} |"
+            row = (
+                f"| {graph} | `{model}` | {ours.mean('train')} | {ours.mean('val')} | "
+                f"{ours.mean('test')} |"
+            )
             row += f" {statistics.mean(ours.seconds):.0f} |"
             if tries:
                 longest = {"model": model, "epochs": 60, "patience": 18, "validate_every": 3}
@@ -82,7 +104,8 @@ class Runs:
     """Runs with seeds 1, 2, ...: accuracies in percent by part of the split, and seconds."""
 
     def __init__(self, dataset: Dataset, values: Mapping[str, object], seeds: int) -> None:
-        self.seconds, self.scores = list[float](), list[Mapping[str, Any]]()
+        self.seconds = list[float]()
+        self.scores = list[Mapping[str, Any]]()
         for seed in range(1, seeds + 1):
             begun = time.perf_counter()
             self.scores.append(Trainer(dataset, Settings(values, seed=seed)).run().scores)
@@ -106,10 +129,14 @@ def score(dataset: Dataset, values: dict[str, object], keep: Path | None) -> flo
 
 
 def as_stored(folder: Path, name: str) -> tuple[Graph, str, dict[str, Any]]:
-    """Return the graph of a file, its target type, and the target's columns: labels, and masks of the split."""
+    """Return the graph of a file, its target type, and the target's columns: labels, and masks of
+    the split.
+    """
     stored = np.load(folder / f"{name}_typed" / "typed.npz")
     nodes = {kind: features(stored, kind) for kind in names_of(stored, "num/")}
-    edges = {tuple(kind.split("/")): tuple(stored[f"edge/{kind}"]) for kind in names_of(stored, "edge/")}
+    edges = {
+        tuple(kind.split("/")): tuple(stored[f"edge/{kind}"]) for kind in names_of(stored, "edge/")
+    }
     (target,) = names_of(stored, "y/")
     labels = stored[f"y/{target}"].astype(np.int64)
     split = {part: stored[f"split{LABELS}/{part}"] for part in ("train", "val", "test")}
@@ -144,11 +171,14 @@ def authors(folder: Path) -> Dataset:
 
 
 def papers(folder: Path) -> Dataset:
-    """Return papers, authors and terms of dblp; a paper has the area to which most authors of its conference belong."""
+    """Return papers, authors and terms of dblp; a paper has the area to which most authors of its
+    conference belong.
+    """
     whole, _, columns = as_stored(folder, "dblp")
     stored = np.load(folder / "dblp_typed" / "typed.npz")
     edges = {tuple(kind.split("/")): stored[f"edge/{kind}"] for kind in names_of(stored, "edge/")}
-    ends = {other: pair for (_, _, other), pair in edges.items()}  # relations lead from papers to the others
+    # relations lead from papers to the others
+    ends = {other: pair for (_, _, other), pair in edges.items()}
     count = len(whole.nodes["paper"])
     conference = np.full(count, -1)
     conference[ends["conference"][0]] = ends["conference"][1]
@@ -163,7 +193,9 @@ def papers(folder: Path) -> Dataset:
     sizes = {name: len(whole.nodes[name]) for name in ("author", "term")}
     nodes = {"paper": {"x": whole.nodes["paper"].data["x"]}, **sizes}
     kept = {kind: tuple(pair) for kind, pair in edges.items() if kind[2] != "conference"}
-    return labelled("papers", Graph.typed(nodes, kept), "paper", {"y": label, **masks(count, split)})
+    return labelled(
+        "papers", Graph.typed(nodes, kept), "paper", {"y": label, **masks(count, split)}
+    )
 
 
 GRAPHS = {

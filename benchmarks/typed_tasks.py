@@ -1,15 +1,18 @@
-"""Train models of several node types on real graphs and tables, and print a table of test scores and seconds.
+"""Train models of several node types on real graphs and tables, and print a table of test scores
+and seconds.
 
 python benchmarks/typed_tasks.py FOLDER [--tasks dblp freebase top3 dnf] [--seeds 5]
 
-FOLDER has the folders "dblp_typed" and "freebase_typed", graphs in ``typed.npz`` (``num/TYPE``, ``edge/SRC/NAME/DST``,
-``x/TYPE``, ``y/TYPE``, ``split60/PART``), and "relational_f1", the tables of RelBench's rel-f1 in ``tables.npz``
-(``TABLE/COLUMN``, foreign keys as rows ``TABLE/COLUMN->OTHER``), with tasks in ``driver_TASK.npz``.
+FOLDER has the folders "dblp_typed" and "freebase_typed", graphs in ``typed.npz`` (``num/TYPE``,
+``edge/SRC/NAME/DST``, ``x/TYPE``, ``y/TYPE``, ``split60/PART``), and "relational_f1", the tables of
+RelBench's rel-f1 in ``tables.npz`` (``TABLE/COLUMN``, foreign keys as rows
+``TABLE/COLUMN->OTHER``), with tasks in ``driver_TASK.npz``.
 
-Graphs: a GraphSAGE per relation on all edges; nodes without features have learned rows. Tables: the same on the latest
-past rows, with the age of every row. The tables end years before the last test seeds, so a training seed sees them, at
-random, up to its own time or as they were up to 40 months before. Validation is the mean of two scores: with the tables
-up to each seed's time, and up to ``val_time``. It chose epochs and settings.
+Graphs: a GraphSAGE per relation on all edges; nodes without features have learned rows. Tables: the
+same on the latest past rows, with the age of every row. The tables end years before the last test
+seeds, so a training seed sees them, at random, up to its own time or as they were up to 40 months
+before. Validation is the mean of two scores: with the tables up to each seed's time, and up to
+``val_time``. It chose epochs and settings.
 """
 
 from __future__ import annotations
@@ -30,11 +33,21 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nodeflow import FullSampler, Graph, NodeFlow, NodeFlowLoader, SeedTable, TemporalNeighborSampler, nn
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NodeFlow,
+    NodeFlowLoader,
+    SeedTable,
+    TemporalNeighborSampler,
+    nn,
+)
 from nodeflow.convert import from_tables
 from nodeflow.metrics import auroc
 
-DAY, MONTH = 86_400, 30 * 86_400  # seconds
+# seconds
+DAY = 86_400
+MONTH = 30 * 86_400
 LAGS, YEARS = 41, 25  # 0 to 40 months; training seeds are of the last 25 years
 GRAPHS: dict[str, dict[str, Any]] = {
     "dblp": {"layers": 3, "width": 64, "lr": 0.005, "decay": 5e-4, "std": 1.0},
@@ -46,19 +59,33 @@ Score = tuple[float, float]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--tasks", nargs="+", default=[*GRAPHS, *EPOCHS], choices=[*GRAPHS, *EPOCHS])
-    parser.add_argument("--seeds", type=int, default=5, help="runs of every task, with seeds 0, 1, ...")
+    parser.add_argument(
+        "--tasks", nargs="+", default=[*GRAPHS, *EPOCHS], choices=[*GRAPHS, *EPOCHS]
+    )
+    parser.add_argument(
+        "--seeds", type=int, default=5, help="runs of every task, with seeds 0, 1, ..."
+    )
     parser.add_argument("--epochs", type=int, help="instead of those of the tasks")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print(f"{options.threads} thread(s), {options.seeds} seeds; {platform.machine()}, {os.cpu_count()} cores\n")
-    print("| task | test score | deviation | least | validation | seconds |\n|---|---|---|---|---|---|")
+    print(
+        f"{options.threads} thread(s), {options.seeds} seeds; {platform.machine()}, "
+        f"{os.cpu_count()} cores\n"
+    )
+    print(
+        "| task | test score | deviation | least | validation | seconds "
+        "|\n|---|---|---|---|---|---|"
+    )
     for task in options.tasks:
         work, measure = (Labels, "micro-F1") if task in GRAPHS else (Races, "AUROC")
-        train, scores, seconds = work(options.folder, task), [], []
+        train = work(options.folder, task)
+        scores = []
+        seconds = []
         for seed in range(options.seeds):
             begun = time.perf_counter()
             torch.manual_seed(seed)
@@ -71,12 +98,18 @@ def main() -> None:
             f"{statistics.mean(val):.4f} | {statistics.mean(seconds):.0f} |",
             flush=True,
         )
-    print("\nseconds: a whole run with validation, without reading and, of graphs, drawing; means over the seeds")
+    print(
+        "\nseconds: a whole run with validation, without reading and, of graphs, drawing; means "
+        "over the seeds"
+    )
 
 
 def typed_convs(graph: Graph, width: int, count: int) -> list[torch.nn.Module]:
     """Return layers with a GraphSAGE per relation."""
-    return [nn.TypedConv({r: nn.SAGEConv(width, width) for r in graph.schema.relations}) for _ in range(count)]
+    return [
+        nn.TypedConv({r: nn.SAGEConv(width, width) for r in graph.schema.relations})
+        for _ in range(count)
+    ]
 
 
 class Labels:
@@ -86,11 +119,15 @@ class Labels:
         self.settings = GRAPHS[task]
         stored = np.load(folder / f"{task}_typed" / "typed.npz")
         nodes = {name: features(stored, name) for name in names_of(stored, "num/")}
-        edges = {tuple(name.split("/")): tuple(stored[f"edge/{name}"]) for name in names_of(stored, "edge/")}
+        edges = {
+            tuple(name.split("/")): tuple(stored[f"edge/{name}"])
+            for name in names_of(stored, "edge/")
+        }
         self.graph = Graph.typed(nodes, edges, reverse=True)
         (target,) = names_of(stored, "y/")
         labels = torch.from_numpy(stored[f"y/{target}"]).long()
-        self.labels, self.batches = {}, {}
+        self.labels = {}
+        self.batches = {}
         sampler = FullSampler(self.graph, self.settings["layers"])
         for part in ("train", "val", "test"):
             rows = torch.from_numpy(stored[f"split60/{part}"]).long()
@@ -101,11 +138,17 @@ class Labels:
 
     def __call__(self, seed: int, epochs: int | None) -> Iterator[Score]:
         """Train; yield the scores of every second epoch, until the best one is 60 epochs ago."""
-        width, best, since = self.settings["width"], 0.0, 0
-        encoder = nn.TypedLinear({name: self.rows_of(name, width) for name in self.graph.schema.nodes}, width)
+        width = self.settings["width"]
+        best = 0.0
+        since = 0
+        encoder = nn.TypedLinear(
+            {name: self.rows_of(name, width) for name in self.graph.schema.nodes}, width
+        )
         convs = typed_convs(self.graph, width, self.settings["layers"])
         model = nn.TypedModel(encoder, convs, int(self.labels["train"].max()) + 1, dropout=0.5)
-        optimizer = torch.optim.Adam(model.parameters(), lr=self.settings["lr"], weight_decay=self.settings["decay"])
+        optimizer = torch.optim.Adam(
+            model.parameters(), lr=self.settings["lr"], weight_decay=self.settings["decay"]
+        )
         for epoch in range(epochs or 200):
             model.train()
             loss = cross_entropy(model(self.batches["train"]), self.labels["train"])
@@ -116,7 +159,10 @@ class Labels:
                 model.eval()
                 with torch.no_grad():
                     right = {
-                        part: (model(self.batches[part]).argmax(1) == self.labels[part]).float().mean().item()
+                        part: (model(self.batches[part]).argmax(1) == self.labels[part])
+                        .float()
+                        .mean()
+                        .item()
                         for part in ("val", "test")
                     }
                 yield right["val"], right["test"]
@@ -144,26 +190,39 @@ def features(stored: Any, name: str) -> Any:
         return {"x": torch.from_numpy(stored[f"x/{name}"]).float()}
     if f"x/{name}/data" not in stored:
         return int(stored[f"num/{name}"])
-    indptr, indices, data, shape = (stored[f"x/{name}/{part}"] for part in ("indptr", "indices", "data", "shape"))
-    arrays = torch.from_numpy(indptr).long(), torch.from_numpy(indices).long(), torch.from_numpy(data).float()
+    indptr, indices, data, shape = (
+        stored[f"x/{name}/{part}"] for part in ("indptr", "indices", "data", "shape")
+    )
+    arrays = (
+        torch.from_numpy(indptr).long(),
+        torch.from_numpy(indices).long(),
+        torch.from_numpy(data).float(),
+    )
     return {"x": torch.sparse_csr_tensor(*arrays, tuple(shape), check_invariants=True)}
 
 
-def tables_of(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, str]], dict[str, str], int, int]:
-    """Return the tables as data frames, their foreign keys, their columns of time, and ``val_time``, ``test_time``.
+def tables_of(
+    folder: Path,
+) -> tuple[dict[str, Any], dict[str, dict[str, str]], dict[str, str], int, int]:
+    """Return the tables as data frames, their foreign keys, their columns of time, and
+    ``val_time``, ``test_time``.
 
-    Every table has the primary key "id", the number of the row. Rows later than ``test_time`` are left out.
+    Every table has the primary key "id", the number of the row. Rows later than ``test_time`` are
+    left out.
     """
     stored = np.load(folder / "tables.npz")
     test_time = int(stored["test_time"])
-    columns, links, times = dict[str, dict[str, Any]](), dict[str, dict[str, str]](), dict[str, str]()
+    columns = dict[str, dict[str, Any]]()
+    links = dict[str, dict[str, str]]()
+    times = dict[str, str]()
     for place in stored:
         table, _, name = place.partition("/")
         values = stored[place]
         if name == "time":
             times[table] = name
         elif name == "rows":
-            name, values = "id", np.arange(values)
+            name = "id"
+            values = np.arange(values)
         elif "->" in name:
             name, _, links.setdefault(table, {})[name.split("->")[0]] = name.partition("->")
             values = pandas.Series(values, dtype="Int64").mask(values < 0)
@@ -180,22 +239,32 @@ def tables_of(folder: Path) -> tuple[dict[str, Any], dict[str, dict[str, str]], 
 
 
 class RaceModel(torch.nn.Module):
-    """Rows of the tables with their ages, two layers, and the time between seeds and the end of what they see."""
+    """Rows of the tables with their ages, two layers, and the time between seeds and the end of
+    what they see.
+    """
 
     def __init__(self, graph: Graph, width: int, dropout: float) -> None:
         super().__init__()
         widths = {name: of_type.data["x"].shape[1] for name, of_type in graph.nodes.items()}
-        self.encoder, self.lag = nn.TypedLinear(widths, width), nn.RelativeTime(width)
+        self.encoder = nn.TypedLinear(widths, width)
+        self.lag = nn.RelativeTime(width)
         timed = [name for name, of_type in graph.nodes.items() if "time" in of_type.data]
         self.clocks = torch.nn.ModuleDict({name: nn.RelativeTime(width) for name in timed})
-        self.gnn = nn.TypedModel(self.encoder, typed_convs(graph, width, 2), width, dropout, norm="layer")
-        self.head = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(width, 1))
+        self.gnn = nn.TypedModel(
+            self.encoder, typed_convs(graph, width, 2), width, dropout, norm="layer"
+        )
+        self.head = torch.nn.Sequential(
+            torch.nn.ReLU(), torch.nn.Dropout(dropout), torch.nn.Linear(width, 1)
+        )
 
     def forward(self, batch: NodeFlow) -> Tensor:
-        inputs, h = batch.layers[0], self.encoder(batch)
+        inputs = batch.layers[0]
+        h = self.encoder(batch)
         for name, clock in self.clocks.items():
             part = inputs.of(name)
-            h = h.index_add(0, part.rows, clock((inputs.data["time"][part.rows] - part.data["time"]) / DAY))
+            h = h.index_add(
+                0, part.rows, clock((inputs.data["time"][part.rows] - part.data["time"]) / DAY)
+            )
         rows = self.gnn(batch, h.relu())[batch.seed_index]
         return self.head(rows + self.lag(batch.seed_data["lag"] / MONTH)).squeeze(1)
 
@@ -204,7 +273,8 @@ class Races:
     """Will a driver be among the first three, or not finish a race, in the next month?"""
 
     def __init__(self, folder: Path, task: str) -> None:
-        folder, self.epochs = folder / "relational_f1", EPOCHS[task]
+        folder = folder / "relational_f1"
+        self.epochs = EPOCHS[task]
         tables, links, times, val_time, test_time = tables_of(folder)
         self.graph, _ = from_tables(
             tables, keys=dict.fromkeys(tables, "id"), links=links, times=times, cut=val_time, categories=200,
@@ -214,7 +284,10 @@ class Races:
         rows = np.load(folder / f"driver_{task}.npz")
         late = rows["time"] > val_time - YEARS * 365 * DAY
         self.train, val, test = (
-            {name: rows[name][late & (rows["split"] == part)] for name in ("driver", "time", "label")}
+            {
+                name: rows[name][late & (rows["split"] == part)]
+                for name in ("driver", "time", "label")
+            }
             for part in range(3)
         )
         ends = (
@@ -225,21 +298,37 @@ class Races:
         self.evaluated = [[*self.batches(of_part, end)] for of_part, end in ends]
 
     def batches(self, rows: dict[str, Any], end: Any, seed: int | None = None) -> NodeFlowLoader:
-        """Return batches of rows of the task which see the tables up to ``end``; shuffled with a seed."""
-        data = {"end": end, "lag": rows["time"] - end, "label": torch.from_numpy(rows["label"]).float()}
+        """Return batches of rows of the task which see the tables up to ``end``; shuffled with a
+        seed.
+        """
+        data = {
+            "end": end,
+            "lag": rows["time"] - end,
+            "label": torch.from_numpy(rows["label"]).float(),
+        }
         seeds = SeedTable(self.graph, "drivers", rows=rows["driver"], time="end", data=data)
         return NodeFlowLoader(
-            self.sampler, seeds, 512, shuffle=seed is not None, seed=seed or 0, ndata={0: ["x", "time"]}
+            self.sampler,
+            seeds,
+            512,
+            shuffle=seed is not None,
+            seed=seed or 0,
+            ndata={0: ["x", "time"]},
         )
 
     def __call__(self, seed: int, epochs: int | None) -> Iterator[Score]:
         """Train; yield the scores of the running average of the weights after every epoch."""
-        model, rng = RaceModel(self.graph, 64, 0.3), np.random.default_rng(seed)
+        model = RaceModel(self.graph, 64, 0.3)
+        rng = np.random.default_rng(seed)
         average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.95))
         optimizer = torch.optim.Adam(model.parameters(), lr=0.005, weight_decay=1e-4)
         for epoch in range(epochs or self.epochs):
-            lags = rng.integers(0, LAGS, len(self.train["time"])) * rng.integers(0, 2, len(self.train["time"]))
-            for batch in self.batches(self.train, self.train["time"] - MONTH * lags, 1_000 * seed + epoch):
+            lags = rng.integers(0, LAGS, len(self.train["time"])) * rng.integers(
+                0, 2, len(self.train["time"])
+            )
+            for batch in self.batches(
+                self.train, self.train["time"] - MONTH * lags, 1_000 * seed + epoch
+            ):
                 loss = binary_cross_entropy_with_logits(model(batch), batch.seed_data["label"])
                 optimizer.zero_grad()
                 loss.backward()

@@ -71,7 +71,9 @@ _ADDRESSES = {
     "networkx": "https://networkx.org/documentation/stable/",
     "matplotlib": "https://matplotlib.org/stable/",
 }
-intersphinx_mapping = {name: (url, str(HERE / "inventories" / f"{name}.inv")) for name, url in _ADDRESSES.items()}
+intersphinx_mapping = {
+    name: (url, str(HERE / "inventories" / f"{name}.inv")) for name, url in _ADDRESSES.items()
+}
 intersphinx_timeout = 1
 
 # Formulas are MathML.

@@ -98,11 +98,13 @@ __all__ = [
 _HOMES = {
     "_base.checks": "ALL",
     "control_variates": "ControlVariateSampler History Updater",
-    "flow": "Flow Layer NodeFlow create_full_node_flow create_node_flow flow_from_csr flow_from_edges message_passing",
+    "flow": "Flow Layer NodeFlow create_full_node_flow create_node_flow flow_from_csr "
+    "flow_from_edges message_passing",
     "graph": "Frame Graph",
     "loader": "NodeFlowLoader SeedTable",
-    "sampling": "BernoulliSampler ClusterSampler FastGCNSampler FullSampler LaborSampler LadiesSampler LayerSampler "
-    "LinkSampler NeighborSampler RandomWalkSampler SaintSampler Sampler ShadowSampler TemporalNeighborSampler",
+    "sampling": "BernoulliSampler ClusterSampler FastGCNSampler FullSampler LaborSampler "
+    "LadiesSampler LayerSampler LinkSampler NeighborSampler RandomWalkSampler SaintSampler Sampler "
+    "ShadowSampler TemporalNeighborSampler",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -113,10 +115,12 @@ _ROOMS = frozenset(name for name in [*__all__, "random"] if name not in _HOME)
 def __getattr__(name: str) -> ModuleType:
     """Import a room, or a name from its room, when it is first asked for.
 
-    So importing the package is quick, and the command ``nodeflow`` can set what torch reads when it is loaded.
+    So importing the package is quick, and the command ``nodeflow`` can set what torch reads when it
+    is loaded.
     """
     if name in _HOME:
-        value: ModuleType = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)  # its type is that above
+        # its type is that above
+        value: ModuleType = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
         globals()[name] = value
         return value
     if name in _ROOMS:

@@ -9,7 +9,9 @@ from nodeflow._base import waiting
 
 
 def main() -> int:
-    """Run the command in this process, whose threads soon sleep when they wait, unless a variable says otherwise."""
+    """Run the command in this process, whose threads soon sleep when they wait, unless a variable
+    says otherwise.
+    """
     if not waiting.is_chosen():
         os.environ.update(waiting.SHORT)  # before torch is imported
     from nodeflow.training._cli import main

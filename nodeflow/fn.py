@@ -1,4 +1,5 @@
-"""Built-in message and reduce functions of named columns, which ``flow_compute`` runs in compiled loops.
+"""Built-in message and reduce functions of named columns, which ``flow_compute`` runs in compiled
+loops.
 
     >>> from nodeflow import fn
     >>> fn.u_mul_e("h", "w", "m")
@@ -6,10 +7,11 @@
     >>> fn.mean("m", "agg")
     ReduceFunction(reduce='mean', message='m', out='agg')
 
-``u`` stands for the source of an edge, ``v`` for its destination, ``e`` for the edge itself. ``{u,v,e}_{op}_{u,v,e}``
-combines two columns, with ``op`` one of add, sub, mul, div and dot; feature dimensions broadcast aligned at the right,
-a column of one number per row fits any shape, and dot contracts the last dimension and keeps it with size 1.
-``Flow.aggregate`` has variances and standard deviations too.
+``u`` stands for the source of an edge, ``v`` for its destination, ``e`` for the edge itself.
+``{u,v,e}_{op}_{u,v,e}`` combines two columns, with ``op`` one of add, sub, mul, div and dot;
+feature dimensions broadcast aligned at the right, a column of one number per row fits any shape,
+and dot contracts the last dimension and keeps it with size 1. ``Flow.aggregate`` has variances and
+standard deviations too.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from nodeflow._base.checks import check_type
 
 @dataclass(frozen=True, slots=True)
 class MessageFunction:
-    """A message per edge, ``out``: ``op`` on columns ``lhs`` and ``rhs`` of its ends or itself ("u", "v", "e").
+    """A message per edge, ``out``: ``op`` on columns ``lhs`` and ``rhs`` of its ends or itself
+    ("u", "v", "e").
 
     >>> from nodeflow import fn
     >>> fn.u_mul_e("h", "w", "m")
@@ -38,12 +41,16 @@ class MessageFunction:
     out: str
 
     def __post_init__(self) -> None:
-        _check_names(self, ("op", "lhs_kind", "lhs", "out", *(() if self.op == "copy" else ("rhs_kind", "rhs"))))
+        _check_names(
+            self,
+            ("op", "lhs_kind", "lhs", "out", *(() if self.op == "copy" else ("rhs_kind", "rhs"))),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ReduceFunction:
-    """The messages ``message`` reduced per destination to the column ``out``, by the reduction that ``reduce`` names.
+    """The messages ``message`` reduced per destination to the column ``out``, by the reduction that
+    ``reduce`` names.
 
     >>> from nodeflow import fn
     >>> fn.mean("m", "agg")
@@ -94,7 +101,9 @@ def copy_e(column: str, out: str) -> MessageFunction:
 
 
 def _binary(op: str, left: str) -> Iterator[_MessageMaker]:
-    """Yield the functions of a column of ``left`` and one of the source, the destination, the edge."""
+    """Yield the functions of a column of ``left`` and one of the source, the destination, the
+    edge.
+    """
     return (_message_maker(left, op, right) for right in _ENDS)
 
 
@@ -105,7 +114,8 @@ def _message_maker(left: str, op: str, right: str) -> _MessageMaker:
     _name(
         make,
         f"{left}_{op}_{right}",
-        f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of {_ENDS[right]}.",
+        f"Message ``out``: column ``lhs`` of {_ENDS[left]} {_WORDS[op]} column ``rhs`` of "
+        f"{_ENDS[right]}.",
         "lhs",
         "rhs",
         "out",
@@ -117,7 +127,13 @@ def _reducer(name: str, words: str) -> _ReduceMaker:
     def make(message: str, out: str) -> ReduceFunction:
         return ReduceFunction(name, message, out)
 
-    _name(make, name, f"Column ``out``: the {words} of the messages ``message`` of each destination.", "message", "out")
+    _name(
+        make,
+        name,
+        f"Column ``out``: the {words} of the messages ``message`` of each destination.",
+        "message",
+        "out",
+    )
     return make
 
 
@@ -151,5 +167,7 @@ e_dot_u, e_dot_v, e_dot_e = _binary("dot", "e")
 
 # every public name defined in this file
 __all__ = sorted(
-    name for name, value in globals().items() if name[0] != "_" and getattr(value, "__module__", "") == __name__
+    name
+    for name, value in globals().items()
+    if name[0] != "_" and getattr(value, "__module__", "") == __name__
 )

@@ -1,7 +1,8 @@
-"""A counter-based random number generator: every number is a pure function of a key, an id and the number of the draw.
+"""A counter-based random number generator: every number is a pure function of a key, an id and the
+number of the draw.
 
-Nothing reads or changes global random state, and no generator carries state from one draw to the next. So a draw does
-not depend on earlier draws, nor on the thread or process that makes it.
+Nothing reads or changes global random state, and no generator carries state from one draw to the
+next. So a draw does not depend on earlier draws, nor on the thread or process that makes it.
 """
 
 from __future__ import annotations
@@ -29,17 +30,20 @@ _MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
 
 
 def mix(z: int) -> int:
-    """Return 64 random bits of a state of 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Return 64 random bits of a state of 64 bits: the finalizer of SplitMix64 (Steele, Lea, Flood
+    2014).
+    """
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
     return z ^ (z >> 31)
 
 
 def derive_key(*words: int | str) -> int:
-    """Return a 64-bit key that depends on words, such as a purpose, a seed and an epoch, and on their order.
+    """Return a 64-bit key that depends on words, such as a purpose, a seed and an epoch, and on
+    their order.
 
-    Integers may have any size: all their bits and their sign count. Text stands for the integer whose bytes, highest
-    first, are its letters in UTF-8.
+    Integers may have any size: all their bits and their sign count. Text stands for the integer
+    whose bytes, highest first, are its letters in UTF-8.
 
     >>> derive_key("order", 0, 1) == derive_key("order", 0, 1), derive_key(0, 1) == derive_key(1, 0)
     (True, False)
@@ -67,7 +71,8 @@ def hash_ids(ids: Ints) -> int:
 
 def hash_pieces(pieces: Iterable[Ints], length: int) -> int:
     """Return ``hash_ids`` of an array that comes in consecutive pieces, ``length`` ids in all."""
-    total, begin = np.uint64(0), 0
+    total = np.uint64(0)
+    begin = 0
     for ids in pieces:
         bits = Random(derive_key(length)).bits(ids)
         order = Random(derive_key(1)).bits(np.arange(begin, begin + len(ids)))
@@ -82,8 +87,8 @@ class Random(Frozen):
     """Random numbers for ids under one key; number ``draw`` of an id is always the same.
 
     Args:
-        key: any integer; different keys give independent numbers. A key that is negative or has more than 64 bits is
-            replaced by ``derive_key(key)``.
+        key: any integer; different keys give independent numbers. A key that is negative or has
+            more than 64 bits is replaced by ``derive_key(key)``.
 
     >>> Random(7).uniform([5, 6]).equal(Random(7).uniform([6, 5]).flip(0))
     True
@@ -106,23 +111,31 @@ class Random(Frozen):
         return out
 
     def uniform(self, ids: IdsLike, draw: int = 0) -> Tensor:
-        """Return a number uniform in [0, 1), with 53 random bits, for every id (0 or more), float64 ``[len(ids)]``."""
+        """Return a number uniform in [0, 1), with 53 random bits, for every id (0 or more), float64
+        ``[len(ids)]``.
+        """
         bits = self.bits(as_ids(ids, "ids", LARGEST), as_count(draw, "draw"))
         return torch.from_numpy((bits >> np.uint64(11)) * 2.0**-53)
 
     def integers(self, ids: IdsLike, bounds: IdsLike | int, draw: int = 0) -> Tensor:
         """Return an integer exactly uniform in ``[0, bound)`` for every id, int64 ``[len(ids)]``.
 
-        ``bounds`` is one integer, or one per id, at least 1 and below 2^63. Raises TypeError for bounds that are not
-        integers, ValueError for bounds out of range.
+        ``bounds`` is one integer, or one per id, at least 1 and below 2^63. Raises TypeError for
+        bounds that are not integers, ValueError for bounds out of range.
         """
-        checked, numbers = as_ids(ids, "ids", LARGEST), np.asarray(bounds)
+        checked = as_ids(ids, "ids", LARGEST)
+        numbers = np.asarray(bounds)
         if numbers.size and numbers.dtype.kind not in "iu":
             raise TypeError(f"bounds must be integers below 2**63, got {describe(bounds)}")
         if numbers.shape not in ((), checked.shape):
-            raise ValueError(f"bounds must be one integer or one per id ({len(checked)}), got shape {numbers.shape}")
+            raise ValueError(
+                f"bounds must be one integer or one per id ({len(checked)}), got shape "
+                f"{numbers.shape}"
+            )
         if numbers.size and (numbers.min() < 1 or numbers.max() > LARGEST):
-            raise ValueError(f"bounds must be at least 1 and below 2**63, got {numbers.min()} to {numbers.max()}")
+            raise ValueError(
+                f"bounds must be at least 1 and below 2**63, got {numbers.min()} to {numbers.max()}"
+            )
         limits = np.broadcast_to(numbers, checked.shape).astype(np.int64)
         out = np.empty(len(checked), np.int64)
         kernels.rng.fill_bounded(np.uint64(self.key), checked, as_count(draw, "draw"), limits, out)
@@ -130,4 +143,6 @@ class Random(Frozen):
 
     def permutation(self, size: int) -> Tensor:
         """Return a random permutation of 0..size-1, int64 ``[size]``."""
-        return torch.from_numpy(np.argsort(self.bits(np.arange(as_count(size, "size"))), kind="stable"))
+        return torch.from_numpy(
+            np.argsort(self.bits(np.arange(as_count(size, "size"))), kind="stable")
+        )

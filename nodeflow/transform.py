@@ -1,9 +1,11 @@
-"""New graphs from a graph, random splits of its nodes and edges, and columns computed from its structure.
+"""New graphs from a graph, random splits of its nodes and edges, and columns computed from its
+structure.
 
-Every function leaves its graph as it is. Columns that need no new rows are shared with the graph, not copied. Functions
-that leave out or renumber nodes or edges say where the rest came from, in the node column "parent_nid" and the edge
-column "parent_eid": ids in the graph that was given to the function. These columns replace those of an earlier call, so
-two calls compose as ``first.ndata["parent_nid"][second.ndata["parent_nid"]]``.
+Every function leaves its graph as it is. Columns that need no new rows are shared with the graph,
+not copied. Functions that leave out or renumber nodes or edges say where the rest came from, in the
+node column "parent_nid" and the edge column "parent_eid": ids in the graph that was given to the
+function. These columns replace those of an earlier call, so two calls compose as
+``first.ndata["parent_nid"][second.ndata["parent_nid"]]``.
 """
 
 from __future__ import annotations
@@ -54,22 +56,26 @@ def reverse(graph: Graph) -> Graph:
     if graph.schema.has_several:
         return with_reverses(graph, keep=False)
     src, dst = graph.edges()
-    return Graph.from_edges(dst, src, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=graph.edata)
+    return Graph.from_edges(
+        dst, src, num_nodes=graph.num_nodes, ndata=graph.ndata, edata=graph.edata
+    )
 
 
 @checked
 def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
     """Return the graph with the reverse of every edge added, so that messages go both ways.
 
-    The reversed edges come after those of ``graph``, in the same order. A reversed edge has the values of its edge in
-    every edge column. Self-loops get no reverse. Where both directions exist already, both get their reverse:
-    such a pair is then joined by two edges each way, and ``mean`` over neighbours counts it twice. Ask ``is_symmetric``
-    first: a symmetric graph needs no reverses (``nodeflow train`` leaves it as it is). Of several relations the
-    reverses, also of self-loops, are relations of their own: ("b", "rev_r", "a") for ("a", "r", "b"), but for those
-    that the graph has already.
+    The reversed edges come after those of ``graph``, in the same order. A reversed edge has the
+    values of its edge in every edge column. Self-loops get no reverse. Where both directions exist
+    already, both get their reverse: such a pair is then joined by two edges each way, and ``mean``
+    over neighbours counts it twice. Ask ``is_symmetric`` first: a symmetric graph needs no reverses
+    (``nodeflow train`` leaves it as it is). Of several relations the reverses, also of self-loops,
+    are relations of their own: ("b", "rev_r", "a") for ("a", "r", "b"), but for those that the
+    graph has already.
 
     Args:
-        mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
+        mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added
+            one.
 
     Raises ValueError when the column ``mark`` exists.
 
@@ -84,16 +90,23 @@ def add_reverse_edges(graph: Graph, *, mark: str | None = None) -> Graph:
 
 
 @checked
-def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str, float] | None = None) -> Graph:
-    """Return the graph with an edge from every node to itself added, also for nodes that have such an edge already.
+def add_self_loops(
+    graph: Graph, *, mark: str | None = None, edata: Mapping[str, float] | None = None
+) -> Graph:
+    """Return the graph with an edge from every node to itself added, also for nodes that have such
+    an edge already.
 
-    The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros, or the numbers in ``edata``.
+    The loop of node ``v`` is edge ``num_edges + v``; its rows of edge columns are zeros, or the
+    numbers in ``edata``.
 
     Args:
-        mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added one.
-        edata: by name of an edge column, the number that the loops have in it, such as an edge type of their own.
+        mark: name of a new int8 edge column that is 0 for an edge of ``graph`` and 1 for an added
+            one.
+        edata: by name of an edge column, the number that the loops have in it, such as an edge type
+            of their own.
 
-    Raises ValueError when the column ``mark`` exists, KeyError for a name in ``edata`` that is no edge column.
+    Raises ValueError when the column ``mark`` exists, KeyError for a name in ``edata`` that is no
+    edge column.
 
     >>> graph = Graph.from_edges([0], [1], edata={"kind": torch.tensor([0])})
     >>> add_self_loops(graph, edata={"kind": 1}).edata["kind"]
@@ -103,21 +116,32 @@ def add_self_loops(graph: Graph, *, mark: str | None = None, edata: Mapping[str,
     with_loops = _with_edges(graph, nodes, nodes, None, mark)
     for name, number in (edata or {}).items():
         if name not in graph.edata:
-            raise KeyError(f"edata: the graph has no edge column {name!r}; it has {', '.join(graph.edata) or 'none'}")
+            raise KeyError(
+                f"edata: the graph has no edge column {name!r}; it has "
+                f"{', '.join(graph.edata) or 'none'}"
+            )
         with_loops.edata[name][graph.num_edges :] = number  # a new column: it has new rows
     return with_loops
 
 
 @checked
 def edge_norm(
-    graph: Graph, norm: str = "both", *, direction: str = "in", edge_filter: EdgeFilter | None = None
+    graph: Graph,
+    norm: str = "both",
+    *,
+    direction: str = "in",
+    edge_filter: EdgeFilter | None = None,
 ) -> Tensor:
-    """Return the entries of the normalised adjacency as an edge column, float32 ``[num_edges]``, by edge id.
+    """Return the entries of the normalised adjacency as an edge column, float32 ``[num_edges]``, by
+    edge id.
 
-    For an edge u -> v with d_out(u) the number of edges that leave u, and d_in(v) the number that enter v:
+    For an edge u -> v with d_out(u) the number of edges that leave u, and d_in(v) the number that
+    enter v:
 
-    - "both": 1 / sqrt(d_out(u) d_in(v)), as in GCN (Kipf, Welling 2017; they add self-loops first: ``add_self_loops``);
-    - "right": 1 / d_in(v), so that the edges that enter a node add up to 1: a mean over its in-neighbours;
+    - "both": 1 / sqrt(d_out(u) d_in(v)), as in GCN (Kipf, Welling 2017; they add self-loops first:
+      ``add_self_loops``);
+    - "right": 1 / d_in(v), so that the edges that enter a node add up to 1: a mean over its
+      in-neighbours;
     - "left": 1 / d_out(u), so that the edges that leave a node add up to 1.
 
     Repeated edges count one by one.
@@ -125,10 +149,13 @@ def edge_norm(
     Args:
         graph: the graph.
         norm: "both", "right" or "left".
-        direction: the sampler's; "out" swaps "right" and "left", because the sums are then over out-edges.
-        edge_filter: the sampler's (see ``Sampler``): edges that it leaves out count in no degree, and have 0.
+        direction: the sampler's; "out" swaps "right" and "left", because the sums are then over
+            out-edges.
+        edge_filter: the sampler's (see ``Sampler``): edges that it leaves out count in no degree,
+            and have 0.
 
-    Raises ValueError for another ``norm`` or ``direction``, and the errors of a sampler for such a filter.
+    Raises ValueError for another ``norm`` or ``direction``, and the errors of a sampler for such a
+    filter.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
     >>> edge_norm(graph, "right")
@@ -139,7 +166,9 @@ def edge_norm(
     check_one_of(direction, "direction", ("in", "out"))
     src, dst = graph.edges()
     mask = edge_mask(graph, edge_filter)
-    kept = torch.from_numpy(np.ones(graph.num_edges) if mask is None else mask.mask.astype(np.float64))
+    kept = torch.from_numpy(
+        np.ones(graph.num_edges) if mask is None else mask.mask.astype(np.float64)
+    )
     leaving, entering = (torch.bincount(end, kept, graph.num_nodes)[end] for end in (src, dst))
     if norm == "both":
         entries = (leaving * entering).rsqrt()
@@ -150,22 +179,29 @@ def edge_norm(
 
 @checked
 def degrees(
-    graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: EdgeFilter | None = None
+    graph: Graph,
+    *,
+    weight: str | None = None,
+    direction: str = "in",
+    edge_filter: EdgeFilter | None = None,
 ) -> dict[str, Tensor]:
-    """Return the node columns "in_degree" and "out_degree", float32 ``[num_nodes]`` each, by node id.
+    """Return the node columns "in_degree" and "out_degree", float32 ``[num_nodes]`` each, by node
+    id.
 
-    They are what convolutions with ``degrees="parent"`` divide by: in_degree is the number of edges over which a node
-    sums as a destination, out_degree the number of sums that a node is in as a source. Set them once, and let batches
-    copy them: ``ndata=["in_degree", "out_degree"]`` of a loader, or ``batch.copy_from_parent``.
+    They are what convolutions with ``degrees="parent"`` divide by: in_degree is the number of edges
+    over which a node sums as a destination, out_degree the number of sums that a node is in as a
+    source. Set them once, and let batches copy them: ``ndata=["in_degree", "out_degree"]`` of a
+    loader, or ``batch.copy_from_parent``.
 
     Args:
         graph: the graph.
-        weight: for samplers with this ``weight``: an edge counts by its number in this column, not by 1.
+        weight: for samplers with this ``weight``: an edge counts by its number in this column, not
+            by 1.
         direction: the sampler's; with "out" the sums are over out-edges, which swaps the columns.
         edge_filter: the sampler's (see ``Sampler``): edges that it leaves out do not count.
 
-    Raises ValueError for another ``direction``, KeyError for an unknown column, and the errors of a sampler for such a
-    filter or weight.
+    Raises ValueError for another ``direction``, KeyError for an unknown column, and the errors of a
+    sampler for such a filter or weight.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
     >>> graph.ndata.update(degrees(graph))
@@ -174,13 +210,20 @@ def degrees(
     """
     check_one_of(direction, "direction", ("in", "out"))
     mask = edge_mask(graph, edge_filter)
-    counts = np.ones(graph.num_edges) if weight is None else edge_numbers(graph, weight, "weight").astype(np.float64)
+    counts = (
+        np.ones(graph.num_edges)
+        if weight is None
+        else edge_numbers(graph, weight, "weight").astype(np.float64)
+    )
     if mask is not None:
         counts = np.where(mask.mask, counts, 0)
     src, dst = graph.edges()
     ends = (dst, src) if direction == "in" else (src, dst)
     sums = (np.bincount(end.numpy(), counts, graph.num_nodes) for end in ends)
-    return {name: torch.from_numpy(column.astype(np.float32)) for name, column in zip(DEGREES, sums, strict=True)}
+    return {
+        name: torch.from_numpy(column.astype(np.float32))
+        for name, column in zip(DEGREES, sums, strict=True)
+    }
 
 
 @checked
@@ -191,7 +234,8 @@ def is_symmetric(graph: Graph) -> bool:
     (True, False)
     """
     src, dst = graph.edges()
-    by_dst, by_src = np.lexsort((src.numpy(), dst.numpy())), np.lexsort((dst.numpy(), src.numpy()))
+    by_dst = np.lexsort((src.numpy(), dst.numpy()))
+    by_src = np.lexsort((dst.numpy(), src.numpy()))
     return torch.equal(src[by_dst], dst[by_src]) and torch.equal(dst[by_dst], src[by_src])
 
 
@@ -199,17 +243,18 @@ def is_symmetric(graph: Graph) -> bool:
 def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     """Return the subgraph that some nodes induce: these nodes, and all edges between two of them.
 
-    Node i of the result is ``nodes[i]``. Edges keep their order. Every column keeps its rows of these nodes and edges.
-    Two new columns map back: ``ndata["parent_nid"]`` and ``edata["parent_eid"]``, int64, hold the ids in ``graph``.
-    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, keep their old values: compute them
-    again.
+    Node i of the result is ``nodes[i]``. Edges keep their order. Every column keeps its rows of
+    these nodes and edges. Two new columns map back: ``ndata["parent_nid"]`` and
+    ``edata["parent_eid"]``, int64, hold the ids in ``graph``. Columns that were computed from
+    edges, as by ``degrees`` and ``edge_norm``, keep their old values: compute them again.
 
     Args:
         graph: the graph.
-        nodes: ids of nodes, each once, in any order, type after type; for a mask pass ``mask.nonzero().flatten()``.
+        nodes: ids of nodes, each once, in any order, type after type; for a mask pass
+            ``mask.nonzero().flatten()``.
 
-    Raises ValueError for a node that occurs twice, and for types in another order, IndexError for an id that is not a
-    node.
+    Raises ValueError for a node that occurs twice, and for types in another order, IndexError for
+    an id that is not a node.
 
     >>> graph = Graph.from_edges([0, 1, 2, 2], [1, 2, 0, 1])
     >>> part = subgraph(graph, [2, 1])
@@ -220,7 +265,9 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     local = np.full(graph.num_nodes, -1, np.int64)
     local[ids] = np.arange(len(ids))
     if (at := first_true(local[ids] != np.arange(len(ids)))) is not None:
-        raise ValueError(f"nodes must hold every node once, but node {ids[at]} occurs more than once")
+        raise ValueError(
+            f"nodes must hold every node once, but node {ids[at]} occurs more than once"
+        )
     src, dst = (local[end.numpy()] for end in graph.edges())
     kept = np.flatnonzero((src >= 0) & (dst >= 0))
     ndata = _chosen(graph.ndata, "parent_nid", ids)
@@ -233,16 +280,18 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
 def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     """Return the graph with some of its edges and all of its nodes.
 
-    Edges keep their order, node columns are shared. ``edata["parent_eid"]``, int64, holds the edge ids in ``graph``.
-    Columns that were computed from edges, as by ``degrees`` and ``edge_norm``, keep the values of ``graph``.
-    (Samplers take an ``edge_filter`` of their own, which needs no new graph.)
+    Edges keep their order, node columns are shared. ``edata["parent_eid"]``, int64, holds the edge
+    ids in ``graph``. Columns that were computed from edges, as by ``degrees`` and ``edge_norm``,
+    keep the values of ``graph``. (Samplers take an ``edge_filter`` of their own, which needs no new
+    graph.)
 
     Args:
         graph: the graph.
-        mask: which edges to keep: one bool per edge, the name of such an edge column, or a function of
-            ``graph.edata`` that returns a mask.
+        mask: which edges to keep: one bool per edge, the name of such an edge column, or a function
+            of ``graph.edata`` that returns a mask.
 
-    Raises TypeError for a mask that is not bool, ValueError for one of another length, KeyError for an unknown column.
+    Raises TypeError for a mask that is not bool, ValueError for one of another length, KeyError for
+    an unknown column.
 
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"kind": torch.tensor([0, 1, 0])})
     >>> filter_edges(graph, lambda edata: edata["kind"] == 0).edata["parent_eid"]
@@ -250,7 +299,9 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
     """
     checked = edge_mask(graph, mask)
     if checked is None:
-        raise TypeError("mask must be one bool per edge, the name of an edge column or a function, got None")
+        raise TypeError(
+            "mask must be one bool per edge, the name of an edge column or a function, got None"
+        )
     kept = np.flatnonzero(checked.mask)
     src, dst = (end.numpy()[kept] for end in graph.edges())
     edata = _chosen(graph.edata, "parent_eid", kept)
@@ -262,10 +313,12 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
 def reorder(graph: Graph, order: IdsLike) -> Graph:
     """Return the graph with its nodes numbered anew: node i of the result is ``order[i]``.
 
-    Edge ids stay, edge columns are shared. ``ndata["parent_nid"]``, int64, holds the ids in ``graph``, that is,
-    ``order``. Nodes that are used together can be given ids that lie together in memory.
+    Edge ids stay, edge columns are shared. ``ndata["parent_nid"]``, int64, holds the ids in
+    ``graph``, that is, ``order``. Nodes that are used together can be given ids that lie together
+    in memory.
 
-    Raises ValueError for an ``order`` that is not a permutation of the node ids, or not type after type.
+    Raises ValueError for an ``order`` that is not a permutation of the node ids, or not type after
+    type.
 
     >>> graph = Graph.from_edges([0, 1], [1, 2])
     >>> reorder(graph, graph.in_degrees().argsort(descending=True, stable=True)).edges()
@@ -275,7 +328,9 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
     new = np.full(graph.num_nodes, -1, np.int64)
     new[ids] = np.arange(len(ids))
     if len(ids) != graph.num_nodes or (new < 0).any():
-        raise ValueError(f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids")
+        raise ValueError(
+            f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids"
+        )
     src, dst = (new[end.numpy()] for end in graph.edges())
     ndata = _chosen(graph.ndata, "parent_nid", ids)
     ordered = Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
@@ -292,27 +347,31 @@ def random_split(
     among: IdsLike | None = None,
     seed: int = 0,
 ) -> tuple[Tensor, ...]:
-    """Split the nodes or the edges of a graph at random; return the ids of every part, int64, ascending.
+    """Split the nodes or the edges of a graph at random; return the ids of every part, int64,
+    ascending.
 
-    Edges are split by pairs of nodes: all edges between the same two nodes, in both directions, fall into one part. So
-    an edge of one part does not give away its reverse in another. Parts then have fractions and counts of pairs.
+    Edges are split by pairs of nodes: all edges between the same two nodes, in both directions,
+    fall into one part. So an edge of one part does not give away its reverse in another. Parts then
+    have fractions and counts of pairs.
 
-    The items, n nodes or n pairs, are put in a random order, every order being equally likely, and the order is cut.
-    With fractions the cuts are at the multiples of n, rounded: a part of fraction f has less than one item more or
-    less than ``f * n``. Equal arguments give equal parts; ``nodeflow.random`` draws the order.
+    The items, n nodes or n pairs, are put in a random order, every order being equally likely, and
+    the order is cut. With fractions the cuts are at the multiples of n, rounded: a part of fraction
+    f has less than one item more or less than ``f * n``. Equal arguments give equal parts;
+    ``nodeflow.random`` draws the order.
 
     Args:
         graph: the graph.
         fractions: a fraction of the items per part; they add up to 1.
-        counts: in place of ``fractions`` a number of items per part; -1, for one part, is all that the others leave.
-            They add up to the number of items.
+        counts: in place of ``fractions`` a number of items per part; -1, for one part, is all that
+            the others leave. They add up to the number of items.
         of: "nodes" or "edges".
-        among: ids of the nodes (or edges) to split, each once, such as those with a label; None splits all.
+        among: ids of the nodes (or edges) to split, each once, such as those with a label; None
+            splits all.
         seed: which of the random orders.
 
-    Raises TypeError unless either ``fractions`` or ``counts`` are given, or for numbers of another kind, ValueError for
-    numbers that leave items over, are negative, or are more than there is, or an ``among`` with an id twice, IndexError
-    for unknown ids.
+    Raises TypeError unless either ``fractions`` or ``counts`` are given, or for numbers of another
+    kind, ValueError for numbers that leave items over, are negative, or are more than there is, or
+    an ``among`` with an id twice, IndexError for unknown ids.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 0, 3, 2])
     >>> [part.tolist() for part in random_split(graph, [0.5, 0.25, 0.25])]
@@ -323,19 +382,31 @@ def random_split(
     check_one_of(of, "of", ("nodes", "edges"))
     if (fractions is None) == (counts is None):
         both = "neither" if counts is None else "both"
-        raise TypeError(f"pass fractions, as in [0.8, 0.1, 0.1], or counts=, as in [1000, -1]; got {both}")
+        raise TypeError(
+            f"pass fractions, as in [0.8, 0.1, 0.1], or counts=, as in [1000, -1]; got {both}"
+        )
     total = graph.num_nodes if of == "nodes" else graph.num_edges
-    ids = np.arange(total) if among is None else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
+    ids = (
+        np.arange(total)
+        if among is None
+        else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
+    )
     if (at := first_true(ids[1:] == ids[:-1])) is not None:
         raise ValueError(f"among must hold every id once, but {ids[at]} occurs more than once")
-    item, what = np.arange(len(ids)), of
+    item = np.arange(len(ids))
+    what = of
     if of == "edges":  # number of the node pair of every edge
-        ends, what = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0), "pairs of nodes with an edge"
+        ends = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0)
+        what = "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     size = int(item.max(initial=-1)) + 1
-    cuts = _cuts_by_fraction(fractions, size) if counts is None else _cuts_by_count(counts, size, what)
+    cuts = (
+        _cuts_by_fraction(fractions, size) if counts is None else _cuts_by_count(counts, size, what)
+    )
     rank = np.empty(size, np.int64)
-    rank[Random(derive_key("split", as_int(seed, "seed"))).permutation(size).numpy()] = np.arange(size)
+    rank[Random(derive_key("split", as_int(seed, "seed"))).permutation(size).numpy()] = np.arange(
+        size
+    )
     part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
@@ -344,12 +415,17 @@ def _cuts_by_fraction(fractions: object, size: int) -> Ints:
     """Return where every part ends in an order of ``size`` items."""
     values = as_array(fractions, "fractions", "numbers")
     if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iuf":
-        raise TypeError(f"fractions must be one number per part, as in [0.8, 0.1, 0.1], got {describe(fractions)}")
+        raise TypeError(
+            "fractions must be one number per part, as in [0.8, 0.1, 0.1], got "
+            f"{describe(fractions)}"
+        )
     if not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(f"fractions must not be negative, got {values.tolist()}")
     ends = np.cumsum(values.astype(np.float64))
     if abs(ends[-1] - 1) > 1e-6:
-        raise ValueError(f"fractions must add up to 1, got {values.tolist()}; pass numbers of items as counts=")
+        raise ValueError(
+            f"fractions must add up to 1, got {values.tolist()}; pass numbers of items as counts="
+        )
     # sums such as 0.8 + 0.1 + 0.1 are 1 but for rounding
     ends[-1] = 1
     return np.minimum(np.floor(ends * size + 0.5 + 1e-9 * size), size).astype(np.int64)
@@ -359,13 +435,20 @@ def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
     """Return where every part ends in an order of ``size`` items."""
     values = as_array(counts, "counts")
     if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iu":
-        raise TypeError(f"counts must be one integer per part, as in [1000, 100, -1], got {describe(counts)}")
+        raise TypeError(
+            f"counts must be one integer per part, as in [1000, 100, -1], got {describe(counts)}"
+        )
     rest = values == -1
     if (values < -1).any() or rest.sum() > 1:
-        raise ValueError(f"counts must be at least 0, but for one -1 that stands for the rest, got {values.tolist()}")
+        raise ValueError(
+            "counts must be at least 0, but for one -1 that stands for the rest, got "
+            f"{values.tolist()}"
+        )
     left = size - int(values[~rest].sum())
     if left < 0 or (left > 0 and not rest.any()):
-        wrong = f"{-left} too many" if left < 0 else f"{left} left over; give one part -1 for the rest"
+        wrong = (
+            f"{-left} too many" if left < 0 else f"{left} left over; give one part -1 for the rest"
+        )
         raise ValueError(f"counts must add up to the {size} {what}, got {values.tolist()}: {wrong}")
     return np.cumsum(np.where(rest, left, values.astype(np.int64)))
 
@@ -376,7 +459,9 @@ def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:
     return {**{column: take_rows(frame[column], rows) for column in frame}, name: rows}
 
 
-def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mark: str | None) -> Graph:
+def _with_edges(
+    graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mark: str | None
+) -> Graph:
     """Add edges whose columns are the rows ``like`` of the graph's, or zeros."""
     graph.schema.check_one_type("an addition of edges")
     columns = Frame(graph.num_edges + len(src))
@@ -389,9 +474,13 @@ def _with_edges(graph: Graph, src: Tensor, dst: Tensor, like: Tensor | None, mar
 
 
 def _marked(graph: Graph, both: Graph, mark: str | None) -> Graph:
-    """Return a graph with a column ``mark`` that is 1 for the edges after those of ``graph``; None: without."""
+    """Return a graph with a column ``mark`` that is 1 for the edges after those of ``graph``; None:
+    without.
+    """
     if mark is not None:
         if mark in graph.edata:
-            raise ValueError(f"the graph has an edge column {mark!r} already; choose another name for mark")
+            raise ValueError(
+                f"the graph has an edge column {mark!r} already; choose another name for mark"
+            )
         both.edata[mark] = (np.arange(both.num_edges) >= graph.num_edges).astype(np.int8)
     return both

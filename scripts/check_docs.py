@@ -1,8 +1,8 @@
 """Checks the built site: its links, and that no page shows a path of the machine that built it.
 
-Every link within the site leads to a file, and to an anchor that the file has. Links to other sites are counted only.
-``python scripts/check_docs.py [FOLDER]`` reads the pages under ``build/docs``, prints broken links and paths,
-and ends with 1 if there are any.
+Every link within the site leads to a file, and to an anchor that the file has. Links to other sites
+are counted only. ``python scripts/check_docs.py [FOLDER]`` reads the pages under ``build/docs``,
+prints broken links and paths, and ends with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILD_PATHS = [str(ROOT), sysconfig.get_path("purelib"), sysconfig.get_path("stdlib")]
-"""Folders of the package, of the libraries, and of Python: the repr of a module or of a code object shows them."""
+"""Folders of the package, of the libraries, and of Python: the repr of a module or of a code object
+shows them.
+"""
 
 
 class Page(HTMLParser):
@@ -37,9 +39,15 @@ class Page(HTMLParser):
 
 
 def broken_links(folder: Path) -> tuple[list[str], int, int]:
-    """Return the broken links, as "page: link", and how many links lead within the site and out of it."""
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
-    broken, inside, outside = [], 0, 0
+    """Return the broken links, as "page: link", and how many links lead within the site and out of
+    it.
+    """
+    pages = {
+        path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))
+    }
+    broken = []
+    inside = 0
+    outside = 0
     for path, page in pages.items():
         for link in page.links:
             parts = urlsplit(link)
@@ -49,7 +57,9 @@ def broken_links(folder: Path) -> tuple[list[str], int, int]:
             inside += 1
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             anchor = unquote(parts.fragment)
-            found = target.is_file() and (not anchor or target not in pages or anchor in pages[target].anchors)
+            found = target.is_file() and (
+                not anchor or target not in pages or anchor in pages[target].anchors
+            )
             if not found:
                 broken.append(f"{path.relative_to(folder)}: {link}")
     return broken, inside, outside
@@ -73,7 +83,10 @@ def main(arguments: list[str]) -> int:
     broken, inside, outside = broken_links(folder.resolve())
     shown = shown_paths(folder)
     print(*broken, *shown, sep="\n", end="\n" if broken or shown else "")
-    print(f"{inside:,} links within the site, {len(broken)} broken; {outside:,} links to other sites, not followed")
+    print(
+        f"{inside:,} links within the site, {len(broken)} broken; {outside:,} links to other "
+        "sites, not followed"
+    )
     print(f"{len(shown)} paths of this machine on pages")
     return 1 if broken or shown else 0
 

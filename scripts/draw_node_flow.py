@@ -1,4 +1,6 @@
-"""Draws docs/pictures/node-flow.svg: the NodeFlow of the README and of the start page, by ``plot_node_flow``."""
+"""Draws docs/pictures/node-flow.svg: the NodeFlow of the README and of the start page, by
+``plot_node_flow``.
+"""
 
 from __future__ import annotations
 

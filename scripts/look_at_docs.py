@@ -1,9 +1,11 @@
-"""Looks at the built site in headless Chromium: pages that are wider than the window, and pictures of pages.
+"""Looks at the built site in headless Chromium: pages that are wider than the window, and pictures
+of pages.
 
-    python scripts/look_at_docs.py                           # widths of 400 and 1,400 pixels, all pages
-    python scripts/look_at_docs.py --pictures FOLDER index   # PNG of pages, at both widths, light and dark
+    python scripts/look_at_docs.py # widths of 400 and 1,400 pixels, all pages python
+    scripts/look_at_docs.py --pictures FOLDER index # PNG of pages, at both widths, light and dark
 
-It ends with 1 if a page is wider than its window. The browser takes commands through a pipe (Chrome DevTools Protocol).
+It ends with 1 if a page is wider than its window. The browser takes commands through a pipe (Chrome
+DevTools Protocol).
 """
 
 from __future__ import annotations
@@ -51,20 +53,34 @@ class Browser:
 
     def __init__(self, program: str) -> None:
         self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        (to_read, self._write), (self._read, to_write) = os.pipe(), os.pipe()
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
         # the browser reads commands from descriptor 3 and writes answers to 4
         command = f'exec "$@" 3<&{to_read} 4>&{to_write}'
         self._process = subprocess.Popen(
-            ["bash", "-c", command, "bash", program, *OPTIONS, f"--user-data-dir={self._folder.name}", "about:blank"],
+            [
+                "bash",
+                "-c",
+                command,
+                "bash",
+                program,
+                *OPTIONS,
+                f"--user-data-dir={self._folder.name}",
+                "about:blank",
+            ],
             pass_fds=(to_read, to_write),
             stderr=subprocess.DEVNULL,
         )
         os.close(to_read)
         os.close(to_write)
-        self._left, self._number, self._session = b"", 0, ""
+        self._left = b""
+        self._number = 0
+        self._session = ""
         pages = [t for t in self.send("Target.getTargets")["targetInfos"] if t["type"] == "page"]
         target = pages[0]["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         self.send("Page.enable")
 
     def _message(self) -> dict[str, Any]:
@@ -94,7 +110,13 @@ class Browser:
     def size(self, width: int, height: int = 1000, *, dark: bool = False) -> None:
         """Set the size of the window, and what the system prefers."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         self.send("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, path: Path, query: str = "") -> None:
@@ -105,7 +127,9 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression in the page; a promise is waited for."""
-        found = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        found = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         return found["result"].get("value")
 
     def picture(self, path: Path) -> None:
@@ -121,7 +145,9 @@ class Browser:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pages", nargs="*", help="pages without .html, with #anchor or ?query; all without names")
+    parser.add_argument(
+        "pages", nargs="*", help="pages without .html, with #anchor or ?query; all without names"
+    )
     parser.add_argument("--site", type=Path, default=ROOT / "build" / "docs")
     parser.add_argument("--pictures", type=Path, help="folder for PNG of the pages")
     parser.add_argument("--height", type=int, default=1000)
@@ -131,9 +157,12 @@ def main(arguments: list[str]) -> int:
         sys.exit("needs Chromium: apt-get install chromium")
     site = options.site.resolve()
     every = sorted(
-        p.relative_to(site).with_suffix("").as_posix() for p in site.rglob("*.html") if "_static" not in p.parts
+        p.relative_to(site).with_suffix("").as_posix()
+        for p in site.rglob("*.html")
+        if "_static" not in p.parts
     )
-    browser, wide = Browser(program), 0
+    browser = Browser(program)
+    wide = 0
     try:
         for width in WIDTHS:
             for dark in (False, True) if options.pictures else (False,):
@@ -147,14 +176,18 @@ def main(arguments: list[str]) -> int:
                         print(f"{width} {page}: {'; '.join(found)}")
                     if options.pictures:
                         if "?" in page:
-                            browser.evaluate("new Promise(done => setTimeout(done, 1500))")  # the search is running
+                            # the search is running
+                            browser.evaluate("new Promise(done => setTimeout(done, 1500))")
                         options.pictures.mkdir(parents=True, exist_ok=True)
                         stem = "".join(c if c.isalnum() or c in ".-_" else "-" for c in page)
-                        browser.picture(options.pictures / f"{stem}-{width}-{'dark' if dark else 'light'}.png")
+                        browser.picture(
+                            options.pictures / f"{stem}-{width}-{'dark' if dark else 'light'}.png"
+                        )
     finally:
         browser.close()
     print(
-        f"{len(options.pages or every)} pages at {' and '.join(map(str, WIDTHS))} pixels: {wide} wider than the window"
+        f"{len(options.pages or every)} pages at {' and '.join(map(str, WIDTHS))} pixels: {wide} "
+        "wider than the window"
     )
     return 1 if wide else 0
 

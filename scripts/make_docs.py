@@ -1,7 +1,8 @@
 """Builds the documentation site: ``build/docs/index.html``.
 
-``python scripts/make_docs.py`` gathers the sources in ``build/docs-source`` and runs Sphinx on them; warnings are
-errors. ``--stage`` stops before Sphinx. Further arguments go to Sphinx, such as ``-E`` (read all pages again).
+``python scripts/make_docs.py`` gathers the sources in ``build/docs-source`` and runs Sphinx on
+them; warnings are errors. ``--stage`` stops before Sphinx. Further arguments go to Sphinx, such as
+``-E`` (read all pages again).
 """
 
 from __future__ import annotations
@@ -23,9 +24,22 @@ def main(arguments: list[str]) -> int:
     from sphinx.cmd.build import main as build
 
     folders = [str(source), str(ROOT / "build" / "docs")]
-    options = ["-b", "html", "-c", str(ROOT / "docs"), "-d", str(ROOT / "build" / "docs-cache"), "-W", "--keep-going"]
+    options = [
+        "-b",
+        "html",
+        "-c",
+        str(ROOT / "docs"),
+        "-d",
+        str(ROOT / "build" / "docs-cache"),
+        "-W",
+        "--keep-going",
+    ]
     sources = {path.stem for path in (source / "reference").iterdir()}
-    gone = [page for page in (ROOT / "build" / "docs" / "reference").glob("*.html") if page.stem not in sources]
+    gone = [
+        page
+        for page in (ROOT / "build" / "docs" / "reference").glob("*.html")
+        if page.stem not in sources
+    ]
     for page in gone:
         page.unlink()
     if gone:

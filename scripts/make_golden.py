@@ -1,7 +1,8 @@
 """Writes tests/sampling/golden.json: a hash of one batch of every family of samplers.
 
-``python scripts/make_golden.py`` adds the hashes of new families, and prints their names. It removes those of families
-that are gone, and keeps the others. With ``--all`` it writes all anew, for a change that is meant to change draws.
+``python scripts/make_golden.py`` adds the hashes of new families, and prints their names. It
+removes those of families that are gone, and keeps the others. With ``--all`` it writes all anew,
+for a change that is meant to change draws.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ def updated(kept: dict[str, str]) -> dict[str, str]:
     if str(TESTS) not in sys.path:
         sys.path.insert(0, str(TESTS))
     families = import_module("_support.sampler_families")
-    return {name: kept[name] if name in kept else _made(name, families.golden) for name in families.FAMILIES}
+    return {
+        name: kept[name] if name in kept else _made(name, families.golden)
+        for name in families.FAMILIES
+    }
 
 
 def _made(name: str, golden: Callable[[str], str]) -> str:

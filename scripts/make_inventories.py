@@ -1,7 +1,8 @@
-"""Writes docs/inventories: the names of other libraries that docstrings and pages mention, with their addresses.
+"""Writes docs/inventories: the names of other libraries that docstrings and pages mention, with
+their addresses.
 
-``python scripts/make_inventories.py`` writes them. A build of the site reads them in place of the inventories on the
-network. A name that is missing is a warning of the build, and a line below.
+``python scripts/make_inventories.py`` writes them. A build of the site reads them in place of the
+inventories on the network. A name that is missing is a warning of the build, and a line below.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ NAMES = {
     """,
 }
 _HEAD = (
-    "# Sphinx inventory version 2\n# Project: {}\n# Version: \n# The remainder of this file is compressed using zlib.\n"
+    "# Sphinx inventory version 2\n# Project: {}\n# Version: \n# The remainder of this file is "
+    "compressed using zlib.\n"
 )
 
 
@@ -92,7 +94,10 @@ def entries(project: str) -> list[tuple[str, str, str]]:
 
 def inventory(project: str) -> bytes:
     """Return an inventory in version 2 of Sphinx's format."""
-    lines = [f"{name} py:{role} 1 {address.replace('$', name)} -\n" for name, role, address in entries(project)]
+    lines = [
+        f"{name} py:{role} 1 {address.replace('$', name)} -\n"
+        for name, role, address in entries(project)
+    ]
     return _HEAD.format(project).encode() + zlib.compress("".join(lines).encode(), 9)
 
 

@@ -1,12 +1,13 @@
 """Run notebooks from top to bottom and store what they print and draw.
 
-    python scripts/run_notebooks.py                                      # all of notebooks/, in place
-    python scripts/run_notebooks.py notebooks/01-what-a-nodeflow-is.ipynb
-    python scripts/run_notebooks.py --into FOLDER notebooks/*.ipynb      # leave the originals as they are
+    python scripts/run_notebooks.py # all of notebooks/, in place python scripts/run_notebooks.py
+    notebooks/01-what-a-nodeflow-is.ipynb python scripts/run_notebooks.py --into FOLDER
+    notebooks/*.ipynb # leave the originals as they are
 
-A notebook is read by every visitor of the repository, and differences between its versions are reviewed. So only what
-the code computes is stored: no times of execution, no version of Python. Pictures are stored with a palette of 64
-colours, which makes them three times smaller. A notebook whose code raises is not written.
+A notebook is read by every visitor of the repository, and differences between its versions are
+reviewed. So only what the code computes is stored: no times of execution, no version of Python.
+Pictures are stored with a palette of 64 colours, which makes them three times smaller. A notebook
+whose code raises is not written.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ METADATA = {
 
 
 def run(path: Path, folder: Path) -> nbformat.NotebookNode:
-    """Return the executed notebook of ``path``, which is left as it is; its kernel works in ``folder``.
+    """Return the executed notebook of ``path``, which is left as it is; its kernel works in
+    ``folder``.
 
-    Raises nbclient's CellExecutionError where a cell raises, and nbformat's ValidationError for a file that is not a
-    notebook.
+    Raises nbclient's CellExecutionError where a cell raises, and nbformat's ValidationError for a
+    file that is not a notebook.
     """
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -59,18 +61,27 @@ def run(path: Path, folder: Path) -> nbformat.NotebookNode:
 def smaller(picture: str) -> str:
     """Return a picture, PNG in base 64, with a palette of 64 colours."""
     written = io.BytesIO()
-    image = Image.open(io.BytesIO(base64.b64decode(picture))).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    image = (
+        Image.open(io.BytesIO(base64.b64decode(picture)))
+        .convert("RGB")
+        .quantize(64, dither=Image.Dither.NONE)
+    )
     image.save(written, "PNG", optimize=True)
     return base64.b64encode(written.getvalue()).decode("ascii")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("notebooks", nargs="*", type=Path, help="files; default: all of notebooks/")
     parser.add_argument("--into", type=Path, help="folder for the results; default: in place")
     args = parser.parse_args()
-    # kernels inherit these: this repository's package, and one thread, so that sums have one order on every machine
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    # kernels inherit these: this repository's package, and one thread, so that sums have one order
+    # on every machine
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+    )
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory() as folder:
         os.environ["IPYTHONDIR"] = str(Path(folder) / "ipython")  # no settings of the user
@@ -80,7 +91,9 @@ def main() -> None:
             target = path if args.into is None else args.into / path.name
             nbformat.write(notebook, target)
             size = target.stat().st_size / 1000
-            print(f"{path.name}: {time.perf_counter() - began:.1f} s, {size:.0f} kB", file=sys.stderr)
+            print(
+                f"{path.name}: {time.perf_counter() - began:.1f} s, {size:.0f} kB", file=sys.stderr
+            )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any
 
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that wait would keep busy what other tests need
+# threads that wait would keep busy what other tests need
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import pytest
 import torch
@@ -24,7 +25,8 @@ from nodeflow import Graph
 
 share_compilation()
 with warnings.catch_warnings(action="ignore"):
-    torch.eye(1).to_sparse_csr()  # torch warns once in a process that these are in beta, in whichever test is first
+    # torch warns once in a process that these are in beta, in whichever test is first
+    torch.eye(1).to_sparse_csr()
 for effort, examples in EXAMPLES.items():
     settings.register_profile(
         effort,
@@ -32,18 +34,23 @@ for effort, examples in EXAMPLES.items():
         print_blob=True,
         max_examples=examples,
         derandomize=bool(os.environ.get("CI")),
-        suppress_health_check=[HealthCheck.too_slow],  # compiled kernels again: time says nothing about a strategy
+        # compiled kernels again: time says nothing about a strategy
+        suppress_health_check=[HealthCheck.too_slow],
     )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--shuffle", type=int, metavar="SEED", help="run the files, and the tests of each, in random order"
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="run the files, and the tests of each, in random order",
     )
     parser.addoption(
         "--cases",
         metavar="SEED",
-        help=f"draw the cases of tests that have more than {MOST_CASES} by this seed, or 'all' of them",
+        help=f"draw the cases of tests that have more than {MOST_CASES} by this seed, or 'all' of "
+        "them",
     )
 
 
@@ -63,7 +70,10 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return f"order of tests: --shuffle {config.option.shuffle}; cases of tests: --cases {config.option.cases}"
+    return (
+        f"order of tests: --shuffle {config.option.shuffle}; cases of tests: --cases "
+        f"{config.option.cases}"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests that are slow are left out
@@ -82,7 +92,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
-    """Shuffle tests, the same in all processes; those of a file stay together, so that its fixtures are made once."""
+    """Shuffle tests, the same in all processes; those of a file stay together, so that its fixtures
+    are made once.
+    """
     random = Random(seed)
     files = list(dict.fromkeys(item.path for item in items))
     random.shuffle(files)
@@ -92,7 +104,9 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Refuse names of tests that hold an address: processes that share the tests would not find the same ones."""
+    """Refuse names of tests that hold an address: processes that share the tests would not find the
+    same ones.
+    """
     if " at 0x" in item.nodeid:
         raise pytest.UsageError(
             f"{item.nodeid}: name the cases with ids=, since an address is another in every process"
@@ -100,7 +114,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what importing and collecting made out of later garbage collections, of which some tests ask for many."""
+    """Leave what importing and collecting made out of later garbage collections, of which some
+    tests ask for many.
+    """
     gc.collect()
     gc.freeze()
 
@@ -110,7 +126,9 @@ REAL_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 @pytest.fixture
 def shared_data() -> Path:
-    """The folder of real data sets, which is kept next to the repository; skips the test where it is missing."""
+    """The folder of real data sets, which is kept next to the repository; skips the test where it
+    is missing.
+    """
     if not REAL_DATA.is_dir():
         pytest.skip("needs real data sets, which are kept outside the repository and are not here")
     return REAL_DATA
@@ -118,7 +136,8 @@ def shared_data() -> Path:
 
 @pytest.fixture
 def graph() -> Graph:
-    """Six nodes: a multi-edge 0 -> 1, a self-loop on 2, node 5 isolated, with a node and an edge column.
+    """Six nodes: a multi-edge 0 -> 1, a self-loop on 2, node 5 isolated, with a node and an edge
+    column.
 
     =======  ===========
     node     in-edges (edge id: source)
@@ -131,7 +150,8 @@ def graph() -> Graph:
     5        none
     =======  ===========
     """
-    src, dst = [0, 1, 2, 0, 2, 1, 4], [1, 2, 1, 1, 2, 3, 0]
+    src = [0, 1, 2, 0, 2, 1, 4]
+    dst = [1, 2, 1, 1, 2, 3, 0]
     ndata = {"feat": torch.arange(12.0).view(6, 2)}
     return Graph.from_edges(src, dst, num_nodes=6, ndata=ndata, edata={"w": torch.arange(7.0)})
 
@@ -150,5 +170,6 @@ def no_thread_is_left_behind() -> Iterator[None]:
     before = set(threading.enumerate())
     yield
     left = set(threading.enumerate()) - before
-    # a finalizer that asks for the current thread at the very end of one leaves a stand-in, which is no thread
+    # a finalizer that asks for the current thread at the very end of one leaves a stand-in, which
+    # is no thread
     assert [thread for thread in left if not isinstance(thread, threading._DummyThread)] == []

@@ -29,7 +29,9 @@ def run(script: str, *arguments: object) -> str:
 
 def rows_of(text: str, start: str = "| ") -> list[list[str]]:
     """Cells of the table rows, without the heading."""
-    lines = [line for line in text.splitlines() if line.startswith(start) and not line.startswith("|---")]
+    lines = [
+        line for line in text.splitlines() if line.startswith(start) and not line.startswith("|---")
+    ]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
 
@@ -41,7 +43,9 @@ def data(tmp_path: Path) -> Path:
     rng = np.random.default_rng(0)
     adjacency = scipy.sparse.random(60, 60, 0.1, "csr", rng=rng)
     scipy.sparse.save_npz(folder / "adjacency.npz", (adjacency + adjacency.T).tocsr())
-    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.random(60, 9, 0.3, "csr", np.float32, rng=rng))
+    scipy.sparse.save_npz(
+        folder / "features.npz", scipy.sparse.random(60, 9, 0.3, "csr", np.float32, rng=rng)
+    )
     np.save(folder / "labels.npy", np.arange(60) % 3)
     sizes = {"src": 60, "dst": 60, "relation": 3, "split": 3}
     edges = {name: rng.integers(0, size, 300).astype(np.int32) for name, size in sizes.items()}
@@ -86,7 +90,8 @@ TABLES: dict[str, tuple[str, list[str]]] = {
     "scaling.py": ("--scales 7 8 --edge-factor 4 --rounds 1 --data {tmp} --plot {plot}", ["7", "8"]),
     "resources.py": (f"{RMAT} --samplers NeighborSampler", ["NeighborSampler"]),
     "estimators.py": (
-        "--data {data} --graphs small --draws 40 --plot {plot} --samplers neighbour,_5 GraphSAINT,_node",
+        "--data {data} --graphs small --draws 40 --plot {plot} --samplers neighbour,_5 "
+        "GraphSAINT,_node",
         ["neighbour, 5", "GraphSAINT, node"],
     ),
     "link_speed.py evaluate": (
@@ -153,7 +158,9 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         ["neighbours"] * 4 + ["layers"] * 4 + ["control variates"] * 2,
     ),
 }  # fmt: skip
-"""Of every script that prints one table: its arguments, with "_" for spaces within one, and how the rows begin."""
+"""Of every script that prints one table: its arguments, with "_" for spaces within one, and how the
+rows begin.
+"""
 
 
 @pytest.mark.parametrize("script", TABLES)
@@ -162,7 +169,9 @@ def test_a_script_prints_its_table(script: str, data: Path, tmp_path: Path) -> N
     places = {"tmp": tmp_path, "data": data, "plot": tmp_path / "picture.png"}
     name, *job = script.split()
     rows = rows_of(run(name, *job, *_words(arguments, places)))[1:]
-    assert ["|".join(row[: head.count("|") + 1]) for row, head in zip(rows, heads, strict=True)] == heads
+    assert [
+        "|".join(row[: head.count("|") + 1]) for row, head in zip(rows, heads, strict=True)
+    ] == heads
     numbers = [float(cell) for row in rows for cell in row if cell.replace(".", "", 1).isdigit()]
     assert numbers
     assert all(number >= 0 for number in numbers)
@@ -173,7 +182,9 @@ def test_a_script_prints_its_table(script: str, data: Path, tmp_path: Path) -> N
 def _words(arguments: str, places: dict[str, Path]) -> list[str]:
     """The arguments of a command; in "50_MB" and "neighbour,_5" the line stands for a space."""
     words = [word.format(**places) if "{" in word else word for word in arguments.split()]
-    return [word.replace("_", " ") if "," in word or word.endswith("_MB") else word for word in words]
+    return [
+        word.replace("_", " ") if "," in word or word.endswith("_MB") else word for word in words
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,20 +206,40 @@ def test_compare_prints_a_table(job: str, more: list[str], count: int, tmp_path:
 
 def test_the_loader_of_pyg_is_replaced() -> None:
     pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")
-    rows = rows_of(run("pyg_loader.py", "--epochs", 1, "--rounds", 1, "--nodes", 1200, "--threads", 1), "| pyg_loader")
-    assert [row[0] for row in rows] == ["pyg_loader", "pyg_loader, 1 worker", "pyg_loader, 1 worker, trim_to_layer"]
+    rows = rows_of(
+        run("pyg_loader.py", "--epochs", 1, "--rounds", 1, "--nodes", 1200, "--threads", 1),
+        "| pyg_loader",
+    )
+    assert [row[0] for row in rows] == [
+        "pyg_loader",
+        "pyg_loader, 1 worker",
+        "pyg_loader, 1 worker, trim_to_layer",
+    ]
     assert len({row[4] for row in rows}) == 1  # workers and trim_to_layer change nothing
 
 
 def test_compare_with_another_version(tmp_path: Path) -> None:
-    options = ["--scale", 8, "--edge-factor", "4", "--rounds", 1, "--data", tmp_path, "--before", SCRIPTS.parent]
+    options = [
+        "--scale",
+        8,
+        "--edge-factor",
+        "4",
+        "--rounds",
+        1,
+        "--data",
+        tmp_path,
+        "--before",
+        SCRIPTS.parent,
+    ]
     rows = rows_of(run("compare.py", "step", *options))[1:]
     assert [row[0] for row in rows[:2]] == ["nodeflow", "before: uniform"]
     assert rows[0][3] == rows[1][3]  # the same edges, since it is the same version
 
 
 def test_calls_print_two_tables(tmp_path: Path) -> None:
-    rows = rows_of(run("calls.py", "--rounds", 1, "--scale", 8, "--edge-factor", "4", "--data", tmp_path))
+    rows = rows_of(
+        run("calls.py", "--rounds", 1, "--scale", 8, "--edge-factor", "4", "--data", tmp_path)
+    )
     assert [row[0] for row in rows if row[0].startswith(("flow_compute", "mailboxes"))] == [
         "flow_compute", "flow_compute with an update", "mailboxes"
     ]  # fmt: skip
@@ -216,13 +247,33 @@ def test_calls_print_two_tables(tmp_path: Path) -> None:
 
 def test_layerwise_prints_ratios(tmp_path: Path) -> None:
     run("rmat.py", "--scale", 8, "--edge-factor", "4", tmp_path)
-    text = run("workers/layerwise_scipy.py", tmp_path / "rmat-8-4", "--rounds", 1, "--size", 8, "--seeds", 16)
+    text = run(
+        "workers/layerwise_scipy.py",
+        tmp_path / "rmat-8-4",
+        "--rounds",
+        1,
+        "--size",
+        8,
+        "--seeds",
+        16,
+    )
     assert [line.split(":")[0] for line in text.splitlines()] == ["LADIES", "FastGCN"]
 
 
 @pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
 def test_control_variates_print_tables(job: str, size: int, data: Path, tmp_path: Path) -> None:
-    options = ["--data", data, "--graphs", "small", "--seeds", 2, "--epochs", 2, "--plot", tmp_path / "picture.png"]
+    options = [
+        "--data",
+        data,
+        "--graphs",
+        "small",
+        "--seeds",
+        2,
+        "--epochs",
+        2,
+        "--plot",
+        tmp_path / "picture.png",
+    ]
     rows = rows_of(run("control_variates.py", job, *options, "--ways", "full", "CV-2"))[1:]
     assert len(rows) == size
     assert all(row[1] == "never" or float(row[1].split(" +- ")[0]) >= 0 for row in rows)
@@ -230,9 +281,25 @@ def test_control_variates_print_tables(job: str, size: int, data: Path, tmp_path
 
 
 def test_the_speed_of_control_variates_prints_tables(data: Path, tmp_path: Path) -> None:
-    options = ["--data", data, "--graphs", "small", "rmat", "--rounds", 1, "--scale", 8, "--rmat", tmp_path / "made"]
+    options = [
+        "--data",
+        data,
+        "--graphs",
+        "small",
+        "rmat",
+        "--rounds",
+        1,
+        "--scale",
+        8,
+        "--rmat",
+        tmp_path / "made",
+    ]
     text = run("control_variates_speed.py", *options)
-    rows = [row for row in rows_of(text) if row[0] not in ("step", "full pass") and not row[0].startswith("sums")]
+    rows = [
+        row
+        for row in rows_of(text)
+        if row[0] not in ("step", "full pass") and not row[0].startswith("sums")
+    ]
     assert len(rows) == 2 * (6 + 12 + 3)
     assert all(float(row[1]) >= 0 for row in rows)
 
@@ -252,12 +319,16 @@ def test_the_graph_is_symmetric_without_loops_or_repeats() -> None:
 
 def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
     options = ["--scale", 14, "--edge-factor", "4", "--data", tmp_path]
-    rows = rows_of(run("precision.py", "--sets", "rmat", "--threads", 1, "--rounds", 1, *options))[1:]
+    rows = rows_of(run("precision.py", "--sets", "rmat", "--threads", 1, "--rounds", 1, *options))[
+        1:
+    ]
     assert [row[:3] for row in rows] == [
         [name, "1", what] for name in ("rmat", "rmat, no dropout") for what in ("step", "epoch")
     ]
     assert all(float(cell) > 0 for row in rows for cell in row[3:])
-    rows = rows_of(run("precision.py", "--sets", "rmat", "--accuracy", 2, "--epochs", 1, *options))[1:]
+    rows = rows_of(run("precision.py", "--sets", "rmat", "--accuracy", 2, "--epochs", 1, *options))[
+        1:
+    ]
     assert [row[1] for row in rows] == ["0", "1", "mean"]
 
 
@@ -270,12 +341,22 @@ def test_heat_prints_a_row_per_kind(tmp_path: Path) -> None:
 
 def test_processes_print_tables_and_equal_hashes() -> None:
     tiny = (
-        "--processes 1 2 --methods ranges hash --steps 2 --rounds 1 --epochs 1 --width 4 --batch-size 4096 --hidden 4"
+        "--processes 1 2 --methods ranges hash --steps 2 --rounds 1 --epochs 1 --width 4 "
+        "--batch-size 4096 --hidden 4"
     )
     text = run("distributed.py", *tiny.split())
     assert text.rstrip().endswith("all equal")
     rows = rows_of(text)
-    assert len([row for row in rows if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 13]) == 8
+    assert (
+        len(
+            [
+                row
+                for row in rows
+                if row[0] == "2" and row[1] in ("ranges", "hash") and len(row) == 13
+            ]
+        )
+        == 8
+    )
     assert [row[:2] for row in rows if row[1] in ("in", "out", "grid")] == [
         [method, edges] for method in ("ranges", "hash") for edges in ("in", "out", "grid")
     ]
@@ -284,7 +365,9 @@ def test_processes_print_tables_and_equal_hashes() -> None:
     assert all(float(row[2]) < 1e-4 for row in losses)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="network namespaces need root")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="network namespaces need root"
+)
 def test_two_hosts_print_a_row_per_link() -> None:
     tiny = "--rounds 1 --epochs 2 --width 4 --hidden 4 --batch-size 4096 --gbits 1 --graphs parts"
     rows = rows_of(run("two_hosts.py", *tiny.split()))[1:]
@@ -293,14 +376,30 @@ def test_two_hosts_print_a_row_per_link() -> None:
 
 
 def test_the_model_of_a_cluster_counts_what_processes_send() -> None:
-    rows = rows_of(run("cluster_model.py", "--check", "--methods", "random", "--steps", 2, "--width", 4))[1:]
+    rows = rows_of(
+        run("cluster_model.py", "--check", "--methods", "random", "--steps", 2, "--width", 4)
+    )[1:]
     assert [row[0] for row in rows] == ["1", "2", "4"]
     assert all(row[2] == row[3] and row[4] == row[5] and row[7] == row[8] for row in rows)
     assert float(rows[2][4].replace(",", "")) > 1000
 
 
 def test_the_model_of_a_cluster_prints_its_tables() -> None:
-    options = ["--ranks", 1, 4, "--methods", "hash", "--steps", 1, "--width", 4, "--compute-ms", 2, "--edges", "1e9"]
+    options = [
+        "--ranks",
+        1,
+        4,
+        "--methods",
+        "hash",
+        "--steps",
+        1,
+        "--width",
+        4,
+        "--compute-ms",
+        2,
+        "--edges",
+        "1e9",
+    ]
     text = run("cluster_model.py", *options)
     assert "no node drawn twice" in text
     assert [row[:3] for row in rows_of(text) if row[0] == "1e+09"] == [["1e+09", "5e+07", "4"]]
@@ -308,21 +407,43 @@ def test_the_model_of_a_cluster_prints_its_tables() -> None:
 
 def test_typed_tasks_print_scores(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    edges = {"edge/paper/by/author": rng.integers(0, 20, (2, 80)).astype(np.int32), "y/author": np.arange(20) % 2}
+    edges = {
+        "edge/paper/by/author": rng.integers(0, 20, (2, 80)).astype(np.int32),
+        "y/author": np.arange(20) % 2,
+    }
     sizes = {"num/author": 20, "num/paper": 20, "num/term": 3, "x/paper": rng.random((20, 4))}
     matrix = scipy.sparse.random(20, 9, 0.3, "csr", rng=rng)
-    sparse = {f"x/author/{name}": getattr(matrix, name) for name in ("indptr", "indices", "data", "shape")}
-    parts = {f"split60/{part}": np.arange(20)[i::3] for i, part in enumerate(("train", "val", "test"))}
-    races = {"results/driver->drivers": rng.integers(-1, 9, 300), "results/status": rng.integers(-1, 5, 300)}
-    numbers = {"results/points": rng.random(300).astype(np.float32), "results/time": rng.integers(0, 9 * 10**8, 300)}
-    task = {"driver": rng.integers(0, 9, 90), "time": np.arange(90) * 10**7, "label": np.arange(90) % 2}
+    sparse = {
+        f"x/author/{name}": getattr(matrix, name) for name in ("indptr", "indices", "data", "shape")
+    }
+    parts = {
+        f"split60/{part}": np.arange(20)[i::3] for i, part in enumerate(("train", "val", "test"))
+    }
+    races = {
+        "results/driver->drivers": rng.integers(-1, 9, 300),
+        "results/status": rng.integers(-1, 5, 300),
+    }
+    numbers = {
+        "results/points": rng.random(300).astype(np.float32),
+        "results/time": rng.integers(0, 9 * 10**8, 300),
+    }
+    task = {
+        "driver": rng.integers(0, 9, 90),
+        "time": np.arange(90) * 10**7,
+        "label": np.arange(90) % 2,
+    }
     ints = {name: column.astype(np.int32) for name, column in races.items()}
     tables = {"drivers/rows": 9, "val_time": 3 * 10**8, "test_time": 6 * 10**8, **ints, **numbers}
-    files = {"dblp_typed/typed": {**edges, **sizes, **sparse, **parts}, "relational_f1/tables": tables}
+    files = {
+        "dblp_typed/typed": {**edges, **sizes, **sparse, **parts},
+        "relational_f1/tables": tables,
+    }
     files["relational_f1/driver_dnf"] = {**task, "split": np.arange(90) // 30}
     for name, columns in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         np.savez(tmp_path / name, **columns)
-    rows = rows_of(run("typed_tasks.py", tmp_path, "--tasks", "dblp", "dnf", "--seeds", 2, "--epochs", 2))[1:]
+    rows = rows_of(
+        run("typed_tasks.py", tmp_path, "--tasks", "dblp", "dnf", "--seeds", 2, "--epochs", 2)
+    )[1:]
     assert [row[0] for row in rows] == ["dblp, micro-F1", "dnf, AUROC"]
     assert all(0 <= float(row[i]) <= 1 for row in rows for i in (1, 3, 4))

@@ -28,7 +28,11 @@ def test_every_binary_function(op, left, right):
 
 def test_copies():
     for make, kind in ((fn.copy_u, "u"), (fn.copy_e, "e")):
-        assert make("h", "m") == make(column="h", out="m") == fn.MessageFunction("copy", kind, "h", None, None, "m")
+        assert (
+            make("h", "m")
+            == make(column="h", out="m")
+            == fn.MessageFunction("copy", kind, "h", None, None, "m")
+        )
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)

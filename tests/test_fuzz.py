@@ -31,7 +31,11 @@ def fuzz(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_edits_reach_what_lies_behind_checksums(fuzz: ModuleType, tmp_path: Path) -> None:
@@ -53,7 +57,11 @@ def test_edits_reach_what_lies_behind_checksums(fuzz: ModuleType, tmp_path: Path
     parts = sorted([f"{name}!{part}" for name in files if "npy" in name for part in ("head", "numbers", "table")] + [
         name for name in files if "npy" not in name
     ])  # fmt: skip
-    number = next(number for number, name in enumerate(parts) if name.startswith("ndata0") and "numbers" in name)
+    number = next(
+        number
+        for number, name in enumerate(parts)
+        if name.startswith("ndata0") and "numbers" in name
+    )
     cut = edit("delete", number, 8, 0, 0)
     place_files(tmp_path / "cut", *edited(files, bytes([INSIDE | SIGNED | FITTED]) + cut))
     with pytest.raises(ValueError, match="column"):

@@ -50,7 +50,8 @@ MUTANTS = {
 
 def test_mutants_are_one_change_each_and_none_of_texts_and_annotations() -> None:
     mutants = load("mutants").mutants_of("a.py", SOURCE)
-    source, places = SOURCE.encode(), set()
+    source = SOURCE.encode()
+    places = set()
     for mutant in mutants:
         text = (source[: mutant.begin] + mutant.text.encode() + source[mutant.end :]).decode()
         compile(text, "a.py", "exec")
@@ -60,6 +61,8 @@ def test_mutants_are_one_change_each_and_none_of_texts_and_annotations() -> None
     assert {mutant.lines for mutant in mutants} == {(5, 10), (7, 7), (8, 8), (9, 9), (10, 10)}
 
 
-@pytest.mark.parametrize(("killed", "of", "low", "high"), [(10, 10, 0.7225, 1.0), (90, 100, 0.8256, 0.9448)])
+@pytest.mark.parametrize(
+    ("killed", "of", "low", "high"), [(10, 10, 0.7225, 1.0), (90, 100, 0.8256, 0.9448)]
+)
 def test_interval_is_wilsons(killed: int, of: int, low: float, high: float) -> None:
     assert load("mutants").interval(killed, of) == pytest.approx((low, high), abs=1e-4)

@@ -1,4 +1,6 @@
-"""A quick run draws some cases of every test, and the slow one has all that it may have left out."""
+"""A quick run draws some cases of every test, and the slow one has all that it may have left
+out.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,15 @@ class Case:
 
 
 def session() -> list[Any]:
-    """Tests of 1, some and 30 cases, one of 10 of which 3 are wanted, and one with cases that are slow or for GPUs."""
+    """Tests of 1, some and 30 cases, one of 10 of which 3 are wanted, and one with cases that are
+    slow or for GPUs.
+    """
     sizes = {"one": 1, "some": MOST_CASES, "many": 30}
     cases = [Case(f"test_{name}[{i}]") for name, size in sizes.items() for i in range(size)]
     cases += [Case(f"test_three[{i}]", pytest.mark.cases(3)) for i in range(10)]
-    cases += [Case(f"test_marked[{i}]", (pytest.mark.slow, pytest.mark.gpu)[i % 2]) for i in range(20)]
+    cases += [
+        Case(f"test_marked[{i}]", (pytest.mark.slow, pytest.mark.gpu)[i % 2]) for i in range(20)
+    ]
     return cases
 
 
@@ -49,17 +55,25 @@ def test_a_quick_run_draws_cases_by_its_seed() -> None:
     names = ("one", "some", "many", "three")
     counts = {name: sum(test.startswith(f"test_{name}[") for test in quick) for name in names}
     assert counts == {"one": 1, "some": MOST_CASES, "many": MOST_CASES, "three": 3}
-    assert sum(test.startswith("test_marked") for test in quick) == 10  # those of GPUs, which skip without one
+    # those of GPUs, which skip without one
+    assert sum(test.startswith("test_marked") for test in quick) == 10
     assert quick == quick_cases("7")
     assert len({tuple(quick_cases(str(seed))) for seed in range(20)}) > 10
-    assert {test for seed in range(200) for test in quick_cases(str(seed))} >= {f"test_many[{i}]" for i in range(30)}
+    assert {test for seed in range(200) for test in quick_cases(str(seed))} >= {
+        f"test_many[{i}]" for i in range(30)
+    }
 
 
 def test_tests_of_the_same_parameters_draw_the_same() -> None:
     names = [f"{sampler}-{kind}" for sampler in "abc" for kind in ("float32", "float64", "int64")]
     for seed in "1234":
-        items: list[Any] = [Case(f"{test}[{name}]") for test in ("test_it", "test_that") for name in names]
-        items += [Case(f"test_kinds[{kind}]", pytest.mark.cases(1)) for kind in ("float32", "float64", "int64")]
+        items: list[Any] = [
+            Case(f"{test}[{name}]") for test in ("test_it", "test_that") for name in names
+        ]
+        items += [
+            Case(f"test_kinds[{kind}]", pytest.mark.cases(1))
+            for kind in ("float32", "float64", "int64")
+        ]
         leave_further_cases(items, seed, all_are_slow=False)
         drawn = [item.nodeid.partition("[")[2] for item in items if not item.is_slow]
         (kind,) = drawn[-1:]

@@ -19,7 +19,8 @@ def below(key: int, ident: int, draw: int, bound: int) -> int:
     return Stream(stream(key, ident), draw).below(bound)
 
 
-# ---- known answers: a change of any of these is a changelog entry, because users' seeds then mean other numbers
+# ---- known answers: a change of any of these is a changelog entry, because users' seeds then mean
+# other numbers
 
 
 def test_known_bits():
@@ -43,7 +44,11 @@ def test_known_uniform():
 
 
 def test_known_integers():
-    assert Random(7).integers([0, 1, 2], [10, 2**32 + 5, 2**62]).tolist() == [1, 4070435095, 552591075839334712]
+    assert Random(7).integers([0, 1, 2], [10, 2**32 + 5, 2**62]).tolist() == [
+        1,
+        4070435095,
+        552591075839334712,
+    ]
     assert Random(7).integers(range(6), 1000, draw=1).tolist() == [501, 508, 607, 178, 504, 153]
 
 
@@ -88,7 +93,20 @@ def test_bits_equal_splitmix(key):
         assert Random(key).uniform(ids, draw).tolist() == [(b >> 11) / 2**53 for b in expected]
 
 
-BOUNDS = [1, 2, 3, 5, 2**16 + 1, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**33 + 1, 3 * 2**61, 2**63 - 1]
+BOUNDS = [
+    1,
+    2,
+    3,
+    5,
+    2**16 + 1,
+    2**31 + 1,
+    2**32 - 1,
+    2**32,
+    2**32 + 1,
+    2**33 + 1,
+    3 * 2**61,
+    2**63 - 1,
+]
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -100,20 +118,25 @@ def test_integers_equal_exact_integers(bound):
 
 @pytest.mark.parametrize("bound", [2, 3, 5, 6, 7, 10, 100, 1000])
 def test_integers_are_uniform(bound):
-    # a relative bias of 2 % in half of the numbers has noncentrality n * 4e-4 = 400 and is always seen
+    # a relative bias of 2 % in half of the numbers has noncentrality n * 4e-4 = 400 and is always
+    # seen
     numbers = Random(12).integers(torch.arange(1_000_000), bound).numpy()
     assert chi_square(np.bincount(numbers, minlength=bound)) < 1
 
 
 @pytest.mark.parametrize("bound", [3 * 2**30, 2**31 + 1, 2**32 - 1, 3 * 2**61])
 def test_large_integers_are_uniform(bound):
-    """Multiply-and-shift or modulo without rejection gives some numbers twice as often as others at these bounds.
+    """Multiply-and-shift or modulo without rejection gives some numbers twice as often as others at
+    these bounds.
 
-    Modulo doubles the lower third of 3 * 2**30; multiply-and-shift does so with every third number there, which the
-    residues show.
+    Modulo doubles the lower third of 3 * 2**30; multiply-and-shift does so with every third number
+    there, which the residues show.
     """
     numbers = Random(13).integers(torch.arange(300_000), bound).numpy()
-    assert chi_square(np.histogram(numbers.astype(np.float64), bins=24, range=(0, float(bound)))[0]) < 1
+    assert (
+        chi_square(np.histogram(numbers.astype(np.float64), bins=24, range=(0, float(bound)))[0])
+        < 1
+    )
     for modulus in (2, 3, 4):
         if bound % modulus == 0 or bound > 2**31:  # else the classes differ by less than 1e-9
             assert chi_square(np.bincount(numbers % modulus, minlength=modulus)) < 1
@@ -122,7 +145,8 @@ def test_large_integers_are_uniform(bound):
 def test_bits_are_uniform_and_independent():
     bits = Random(5).bits(np.arange(200_000))
     every = np.unpackbits(bits.view(np.uint8)).reshape(len(bits), 64)
-    # each bit is fair, and each pair of bits agrees half of the time: 64 + 2016 tests at 5.5 sigma (all: 8e-5)
+    # each bit is fair, and each pair of bits agrees half of the time: 64 + 2016 tests at 5.5 sigma
+    # (all: 8e-5)
     assert np.abs(every.mean(0) - 0.5).max() < 5.5 * 0.5 / np.sqrt(len(bits))
     signs = 2.0 * every - 1
     correlation = signs.T @ signs / len(bits)
@@ -132,16 +156,26 @@ def test_bits_are_uniform_and_independent():
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(0).uniform(np.arange(n), draw=1)),
+        (
+            lambda n: Random(0).uniform(np.arange(n)),
+            lambda n: Random(0).uniform(np.arange(n), draw=1),
+        ),
         (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(0).uniform(np.arange(n) + 1)),
         (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(1).uniform(np.arange(n))),
-        (lambda n: Random(derive_key(0, 1)).uniform(range(n)), lambda n: Random(derive_key(1, 0)).uniform(range(n))),
-        (lambda n: Random(0).uniform(np.arange(n)), lambda n: Random(0).uniform(np.arange(n) << 32)),
+        (
+            lambda n: Random(derive_key(0, 1)).uniform(range(n)),
+            lambda n: Random(derive_key(1, 0)).uniform(range(n)),
+        ),
+        (
+            lambda n: Random(0).uniform(np.arange(n)),
+            lambda n: Random(0).uniform(np.arange(n) << 32),
+        ),
     ],
     ids=["draws", "ids", "keys", "order of words", "high bits"],
 )
 def test_streams_are_independent(first, second):
-    # joint 8 x 8 table: a correlation of 0.02 has noncentrality 60 and is found about every other time, 0.03 always
+    # joint 8 x 8 table: a correlation of 0.02 has noncentrality 60 and is found about every other
+    # time, 0.03 always
     n = 150_000
     table = np.histogram2d(first(n).numpy(), second(n).numpy(), bins=8, range=[[0, 1], [0, 1]])[0]
     assert chi_square(table) < 1
@@ -207,7 +241,12 @@ def test_it_travels():
 
 def test_kinds_of_ids():
     expected = Random(1).uniform([4, 5])
-    for ids in (torch.tensor([4, 5]), torch.tensor([4, 5], dtype=torch.int32), np.array([4, 5], np.uint8), range(4, 6)):
+    for ids in (
+        torch.tensor([4, 5]),
+        torch.tensor([4, 5], dtype=torch.int32),
+        np.array([4, 5], np.uint8),
+        range(4, 6),
+    ):
         assert Random(1).uniform(ids).equal(expected)
     assert Random(1).uniform([]).shape == (0,)
     assert Random(1).integers([], 5).shape == (0,)
@@ -269,7 +308,8 @@ def key_with_first_word(word: int) -> int:
 def test_border_of_rejection_beyond_32_bits(bound):
     for word in (0, bound - 1, bound, bound + 1, 2 ** (bound - 1).bit_length() - 1):
         key = key_with_first_word(word)
-        assert int(Random(key).bits(np.array([0]))[0]) != word  # integers have a stream of their own
+        # integers have a stream of their own
+        assert int(Random(key).bits(np.array([0]))[0]) != word
         number = Random(key).integers([0], bound).item()
         assert number == below(key, 0, 0, bound)
         if word < bound:
@@ -280,7 +320,8 @@ def test_border_of_rejection_beyond_32_bits(bound):
 def test_border_of_rejection_in_32_bits(bound):
     surplus = 2**32 % bound
     for low in (0, surplus - 1, surplus, surplus + 1, bound - 1):
-        high = (low * pow(bound, -1, 2**32)) % 2**32  # the half word whose product with the bound ends in ``low``
+        # the half word whose product with the bound ends in ``low``
+        high = (low * pow(bound, -1, 2**32)) % 2**32
         key = key_with_first_word(high << 32)
         number = Random(key).integers([0], bound).item()
         assert number == below(key, 0, 0, bound)

@@ -1,4 +1,6 @@
-"""The layout of the package: rooms in one order, doors that list what is public, and light imports."""
+"""The layout of the package: rooms in one order, doors that list what is public, and light
+imports.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from pathlib import Path
 
 import pytest
 from _support.pages import ROOT
-from _support.rooms import PACKAGE, PUBLIC, ROOMS, direct, files, imports_between, imports_of, room_of, target_of
+from _support.rooms import (
+    PACKAGE,
+    PUBLIC,
+    ROOMS,
+    direct,
+    files,
+    imports_between,
+    imports_of,
+    room_of,
+    target_of,
+)
 
 import nodeflow
 
@@ -43,12 +55,16 @@ def test_files_behind_a_door_are_private_by_name() -> None:
 
 
 def test_other_rooms_come_through_their_door() -> None:
-    """The files of a room without an underscore are its own; rooms below all others have no doors."""
+    """The files of a room without an underscore are its own; rooms below all others have no
+    doors.
+    """
     past = [
         f"{path.relative_to(PACKAGE)}:{line} takes {name} from {module}"
         for path in files()
         for line, module, name in imports_of(path)
-        if target_of(module, name) in PUBLIC and target_of(module, name) != room_of(path) and module.count(".") > 1
+        if target_of(module, name) in PUBLIC
+        and target_of(module, name) != room_of(path)
+        and module.count(".") > 1
         if module not in SECOND_DOORS
     ]
     assert past == []
@@ -56,7 +72,9 @@ def test_other_rooms_come_through_their_door() -> None:
 
 def test_autograd_lives_in_ops_only() -> None:
     for path in files():
-        if "torch.autograd" in path.read_text(encoding="utf-8").replace("torch.autograd.gradcheck", ""):
+        if "torch.autograd" in path.read_text(encoding="utf-8").replace(
+            "torch.autograd.gradcheck", ""
+        ):
             assert room_of(path) == "ops", path
 
 
@@ -107,7 +125,8 @@ def imported_by(path: Path) -> list[str]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------- doors
+# -------------------------------------------------------------------------------------------------------------
+# doors
 
 
 @pytest.mark.parametrize("room", PUBLIC)
@@ -146,27 +165,39 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         nodeflow.kernels  # noqa: B018
 
 
-# ------------------------------------------------------------------------------------------------------- the documents
+# -------------------------------------------------------------------------------------------------------
+# the documents
 
 
 def test_the_readme_says_what_every_public_room_has() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     table = text.partition("## What is in the package")[2].partition("\n## ")[0]
-    named = {name for line in table.splitlines() for name in re.findall(r"`nodeflow\.(\w+)`", line.split(" | ")[0])}
+    named = {
+        name
+        for line in table.splitlines()
+        for name in re.findall(r"`nodeflow\.(\w+)`", line.split(" | ")[0])
+    }
     assert named == set(PUBLIC)
 
 
 def test_the_architecture_page_shows_the_rooms() -> None:
     """Its table has the rooms from top to bottom, and what each one imports directly."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `") and line.count(" | ") == 2]
-    table = {cells[0].strip("| `/"): cells[2].strip("| ").replace("`", "").split(", ") for cells in rows}
+    rows = [
+        line.split(" | ")
+        for line in text.splitlines()
+        if line.startswith("| `") and line.count(" | ") == 2
+    ]
+    table = {
+        cells[0].strip("| `/"): cells[2].strip("| ").replace("`", "").split(", ") for cells in rows
+    }
     assert list(table) == [*reversed(ROOMS)]
     between = direct(imports_between())
     assert table == {room: between[room] or ["nothing"] for room in reversed(ROOMS)}
 
 
-# ------------------------------------------------------------------------------------------------------ light imports
+# ------------------------------------------------------------------------------------------------------
+# light imports
 
 ALLOWED = {"torch", "numpy", "nodeflow", "typing_extensions"}
 """Distributions that ``import nodeflow`` may load, beside those that torch loads itself."""
@@ -190,9 +221,11 @@ print(json.dumps(found))
 
 
 def test_importing_the_package_is_light() -> None:
-    """What is loaded beside torch after ``import nodeflow``, and after the first batch, in a process of its own.
+    """What is loaded beside torch after ``import nodeflow``, and after the first batch, in a
+    process of its own.
 
-    The process ends with an error where a room does not load when it is asked for, or where anything warns.
+    The process ends with an error where a room does not load when it is asked for, or where
+    anything warns.
     """
     command = [sys.executable, "-W", "error", "-c", FIRST_USE]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -40,7 +40,9 @@ def test_reverse_edges_come_after_the_graphs_own_with_their_rows(graph: Graph) -
     assert ends_of(both) == own + [own[e][::-1] for e in turned]
     assert same_nodes(graph, both)
     for name in ("w", "f"):
-        assert torch.equal(both.edata[name], torch.cat([graph.edata[name], graph.edata[name][turned]]))
+        assert torch.equal(
+            both.edata[name], torch.cat([graph.edata[name], graph.edata[name][turned]])
+        )
         assert both.edata[name].dtype == graph.edata[name].dtype
     assert both.edata["added"].tolist() == [0] * len(own) + [1] * len(turned)
     assert both.edata["added"].dtype == torch.int8
@@ -77,14 +79,21 @@ def test_symmetric_means_every_edge_has_its_reverse_as_often(graph: Graph) -> No
     ],
 )
 def test_symmetric_graphs(edges: list[tuple[int, int]], symmetric: bool) -> None:
-    assert is_symmetric(Graph.from_edges([u for u, _ in edges], [v for _, v in edges], num_nodes=3)) is symmetric
+    assert (
+        is_symmetric(Graph.from_edges([u for u, _ in edges], [v for _, v in edges], num_nodes=3))
+        is symmetric
+    )
 
 
 def test_sparse_columns_are_carried_along() -> None:
     rows = np.array([[0, 2.0], [0, 0], [3, 0]])
     columns = {"s": scipy.sparse.csr_array(rows)}
-    graph = Graph.from_edges([0, 1, 1], [1, 1, 0], num_nodes=2, ndata={"x": scipy.sparse.eye_array(2)}, edata=columns)
-    both, looped, turned = add_reverse_edges(graph), add_self_loops(graph), reverse(graph)
+    graph = Graph.from_edges(
+        [0, 1, 1], [1, 1, 0], num_nodes=2, ndata={"x": scipy.sparse.eye_array(2)}, edata=columns
+    )
+    both = add_reverse_edges(graph)
+    looped = add_self_loops(graph)
+    turned = reverse(graph)
     for changed in (both, looped, turned):
         assert changed.edata["s"].layout == torch.sparse_csr
         assert changed.edata["s"].dtype == torch.float64
@@ -95,11 +104,17 @@ def test_sparse_columns_are_carried_along() -> None:
 
 
 def test_rows_of_sparse_columns_join_and_zeros_have_the_same_type() -> None:
-    above, below = (sparse_column(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]]))
+    above, below = (
+        sparse_column(scipy.sparse.csr_array(np.array(m))) for m in ([[1, 0], [0, 2]], [[0, 3]])
+    )
     assert concat_rows([above, below]).to_dense().tolist() == [[1, 0], [0, 2], [0, 3]]
     assert concat_rows([zero_rows(above, 0), below]).to_dense().tolist() == [[0, 3]]
     zeros = zero_rows(above, 3)
-    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (torch.sparse_csr, torch.float32, (3, 2))
+    assert (zeros.layout, zeros.dtype, tuple(zeros.shape)) == (
+        torch.sparse_csr,
+        torch.float32,
+        (3, 2),
+    )
     assert not zeros.to_dense().any()
     assert zero_rows(torch.ones(2, 4, dtype=torch.int64), 1).tolist() == [[0, 0, 0, 0]]
 
@@ -117,13 +132,16 @@ def test_the_graph_given_is_not_changed() -> None:
 def test_a_mark_must_be_a_new_column(change) -> None:
     graph = Graph.from_edges([0], [1], edata={"w": torch.ones(1)})
     assert "mark" not in change(graph).edata
-    with pytest.raises(ValueError, match="an edge column 'w' already; choose another name for mark"):
+    with pytest.raises(
+        ValueError, match="an edge column 'w' already; choose another name for mark"
+    ):
         change(graph, mark="w")
 
 
 @given(some_graphs)
 def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> None:
-    leaving, entering = Counter(u for u, _ in ends_of(graph)), Counter(v for _, v in ends_of(graph))
+    leaving = Counter(u for u, _ in ends_of(graph))
+    entering = Counter(v for _, v in ends_of(graph))
     wanted = {
         "both": [1 / (leaving[u] * entering[v]) ** 0.5 for u, v in ends_of(graph)],
         "right": [1 / entering[v] for _, v in ends_of(graph)],
@@ -156,7 +174,9 @@ def test_what_self_loops_have_in_edge_columns() -> None:
 @given(some_graphs, st.data())
 def test_filtered_edges_count_in_no_norm(graph: Graph, data: st.DataObject) -> None:
     size = graph.num_edges
-    mask = torch.tensor(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=torch.bool)
+    mask = torch.tensor(
+        data.draw(st.lists(st.booleans(), min_size=size, max_size=size)), dtype=torch.bool
+    )
     src, dst = graph.edges()
     rest = Graph.from_edges(src[mask], dst[mask], num_nodes=graph.num_nodes)
     for norm in ("both", "right", "left"):

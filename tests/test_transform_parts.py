@@ -38,7 +38,9 @@ def test_subgraphs_have_all_edges_among_their_nodes(graph: Graph, data: st.DataO
     assert part.edata["parent_eid"].tolist() == kept
     assert [(nodes[u], nodes[v]) for u, v in ends_of(part)] == [ends_of(graph)[e] for e in kept]
     check_columns(part, graph, nodes, kept)
-    reference = networkx.relabel_nodes(to_networkx(graph).subgraph(nodes), {v: i for i, v in enumerate(nodes)})
+    reference = networkx.relabel_nodes(
+        to_networkx(graph).subgraph(nodes), {v: i for i, v in enumerate(nodes)}
+    )
     assert Counter(reference.edges()) == Counter(ends_of(part))
     assert "parent_nid" not in graph.ndata
 
@@ -53,7 +55,9 @@ def test_subgraphs_of_subgraphs_map_back_step_by_step(graph: Graph, data: st.Dat
 
 
 @given(some_graphs, st.data())
-def test_filtered_graphs_keep_nodes_and_the_order_of_edges(graph: Graph, data: st.DataObject) -> None:
+def test_filtered_graphs_keep_nodes_and_the_order_of_edges(
+    graph: Graph, data: st.DataObject
+) -> None:
     size = graph.num_edges
     mask = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
     kept = [e for e in range(size) if mask[e]]
@@ -79,7 +83,9 @@ def test_reordered_graphs_are_the_same_but_for_names(graph: Graph, data: st.Data
     if graph.num_nodes:
         shape = [graph.num_nodes] * 2
         counts, moved = (
-            scipy.sparse.coo_array((np.ones(g.num_edges), np.array(ends_of(g), np.int64).reshape(-1, 2).T), shape)
+            scipy.sparse.coo_array(
+                (np.ones(g.num_edges), np.array(ends_of(g), np.int64).reshape(-1, 2).T), shape
+            )
             for g in (graph, made)
         )
         assert np.array_equal(counts.toarray()[np.ix_(order, order)], moved.toarray())
@@ -102,9 +108,16 @@ def test_parts_that_there_are_not() -> None:
         filter_edges(graph, None)  # type: ignore[arg-type]
     empty = Graph([0], [])
     assert [
-        g.num_nodes for g in (subgraph(empty, []), reorder(empty, []), filter_edges(empty, np.zeros(0, np.bool_)))
+        g.num_nodes
+        for g in (
+            subgraph(empty, []),
+            reorder(empty, []),
+            filter_edges(empty, np.zeros(0, np.bool_)),
+        )
     ] == [0] * 3
-    assert [part.tolist() for of in ("nodes", "edges") for part in random_split(empty, [1.0], of=of)] == [[], []]
+    assert [
+        part.tolist() for of in ("nodes", "edges") for part in random_split(empty, [1.0], of=of)
+    ] == [[], []]
 
 
 def test_sparse_columns_go_with_their_rows() -> None:
@@ -115,27 +128,42 @@ def test_sparse_columns_go_with_their_rows() -> None:
     assert part.edata["s"].to_dense().tolist() == [[0, 0, 1]]
 
 
-# ------------------------------------------------------------------------------------------------------ random splits
+# ------------------------------------------------------------------------------------------------------
+# random splits
 
 
 def two_ways(num_pairs: int) -> Graph:
-    return add_reverse_edges(Graph.from_edges(range(0, 2 * num_pairs, 2), range(1, 2 * num_pairs, 2)))
+    return add_reverse_edges(
+        Graph.from_edges(range(0, 2 * num_pairs, 2), range(1, 2 * num_pairs, 2))
+    )
 
 
 @given(some_graphs, st.integers(0, 50), st.sampled_from(["nodes", "edges"]), st.data())
-def test_splits_are_disjoint_and_of_the_sizes_asked_for(graph: Graph, seed: int, of: str, data: st.DataObject) -> None:
+def test_splits_are_disjoint_and_of_the_sizes_asked_for(
+    graph: Graph, seed: int, of: str, data: st.DataObject
+) -> None:
     total = graph.num_nodes if of == "nodes" else graph.num_edges
-    among = data.draw(st.none() | st.permutations(range(total)).map(lambda ids: list(ids)[: len(ids) // 2 + 1]))
+    among = data.draw(
+        st.none() | st.permutations(range(total)).map(lambda ids: list(ids)[: len(ids) // 2 + 1])
+    )
     ids = list(range(total)) if among is None else sorted(among)
     item = {i: i if of == "nodes" else frozenset(ends_of(graph)[i]) for i in ids}
     count = len(set(item.values()))
     counts = [count // 2, count - count // 2]
-    choices: list[dict[str, Any]] = [{"fractions": [0.5, 0.0, 0.5]}, {"fractions": [0.8, 0.1, 0.1]}, {"fractions": [1]}]
+    choices: list[dict[str, Any]] = [
+        {"fractions": [0.5, 0.0, 0.5]},
+        {"fractions": [0.8, 0.1, 0.1]},
+        {"fractions": [1]},
+    ]
     choices += [{"counts": counts}, {"counts": torch.tensor(counts)}, {"counts": [count // 2, -1]}]
     for choice in choices:
-        parts, again = (random_split(graph, of=of, among=among, seed=seed, **choice) for _ in range(2))
+        parts, again = (
+            random_split(graph, of=of, among=among, seed=seed, **choice) for _ in range(2)
+        )
         assert all(torch.equal(a, b) for a, b in zip(parts, again, strict=True))
-        assert all(part.dtype == torch.int64 and part.tolist() == sorted(part.tolist()) for part in parts)
+        assert all(
+            part.dtype == torch.int64 and part.tolist() == sorted(part.tolist()) for part in parts
+        )
         joint = sorted(i for part in parts for i in part.tolist())
         assert joint == ids
         split = [{item[i] for i in part.tolist()} for part in parts]
@@ -143,7 +171,10 @@ def test_splits_are_disjoint_and_of_the_sizes_asked_for(graph: Graph, seed: int,
         if "counts" in choice:
             assert [len(part) for part in split] == counts
         else:
-            assert all(abs(len(part) - f * count) < 1 for part, f in zip(split, choice["fractions"], strict=True))
+            assert all(
+                abs(len(part) - f * count) < 1
+                for part, f in zip(split, choice["fractions"], strict=True)
+            )
 
 
 def test_both_ways_of_an_edge_fall_into_one_part() -> None:
@@ -156,7 +187,9 @@ def test_both_ways_of_an_edge_fall_into_one_part() -> None:
 
 @pytest.mark.parametrize("of", ["nodes", "edges"])
 def test_every_split_is_equally_likely(of: str) -> None:
-    """Chi-squared over the 24 orders of 4 items; the bound is passed by chance once in a million."""
+    """Chi-squared over the 24 orders of 4 items; the bound is passed by chance once in a
+    million.
+    """
     graph = two_ways(4) if of == "edges" else Graph([0] * 5, [])
     draws = 2400
     found = Counter(
@@ -184,7 +217,12 @@ def test_every_split_is_equally_likely(of: str) -> None:
         ([], {}, TypeError, "one number per part"),
         (0.5, {}, TypeError, "one number per part"),
         ([1.0], {"of": "graphs"}, ValueError, "of must be 'nodes' or 'edges', got 'graphs'"),
-        ([1.0], {"among": [1, 1]}, ValueError, "among must hold every id once, but 1 occurs more than once"),
+        (
+            [1.0],
+            {"among": [1, 1]},
+            ValueError,
+            "among must hold every id once, but 1 occurs more than once",
+        ),
         ([1.0], {"among": [4]}, IndexError, r"among\[0\] is 4, but node ids go from 0 to 3"),
         ([1.0], {"seed": 0.5}, TypeError, "seed must be an integer"),
     ],

@@ -14,7 +14,9 @@ TRIALS = Path(__file__).parents[1] / "trials"
 
 
 def run(script: str, *arguments: str) -> tuple[str, list[list[str]]]:
-    """Run a trial that finds nothing; return what it prints, and the cells of its table without the titles."""
+    """Run a trial that finds nothing; return what it prints, and the cells of its table without the
+    titles.
+    """
     command = [sys.executable, str(TRIALS / script), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(TRIALS.parent), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
@@ -26,8 +28,14 @@ def run(script: str, *arguments: str) -> tuple[str, list[list[str]]]:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="faults happen in forked processes")
 def test_faults() -> None:
     kinds = ["--kinds", "kill at", "full disk", "no memory, tensor k"]
-    _, rows = run("faults.py", "--only", "EmbeddingTable, files", "--kills", "2", "--disks", "1", *kinds)
-    assert [row[1] for row in rows] == ["kill at a random moment", "full disk", "no memory, tensor k"]
+    _, rows = run(
+        "faults.py", "--only", "EmbeddingTable, files", "--kills", "2", "--disks", "1", *kinds
+    )
+    assert [row[1] for row in rows] == [
+        "kill at a random moment",
+        "full disk",
+        "no memory, tensor k",
+    ]
     assert all(int(row[2]) >= 1 for row in rows)
 
 
@@ -39,7 +47,9 @@ def test_soak() -> None:
 
 
 def test_alarms() -> None:
-    text, rows = run("alarms.py", "--seeds", "2", "--families", "labor", "full", "--checks", "structure", "pairs")
+    text, rows = run(
+        "alarms.py", "--seeds", "2", "--families", "labor", "full", "--checks", "structure", "pairs"
+    )
     assert text.startswith("2 families, 2 seeds, 3 calls in 0 minutes")
     assert [row[:3] for row in rows] == [["0.01", "0.03", "0"], ["1e-06", "3e-06", "0"]]
 

@@ -1,12 +1,14 @@
-"""Count the false alarms of ``check_sampler`` over all samplers of the package, with one seed after another.
+"""Count the false alarms of ``check_sampler`` over all samplers of the package, with one seed after
+another.
 
 python trials/alarms.py --seeds 1000
 
-Every family of ``tests/_support/sampler_families.py`` is checked with the seeds 0, 1, ...: a failure is an alarm, and
-all are false. Statistical checks state a rate of 1e-6 per call, of which no run sees one. So they run at ``--rate``
-first, where alarms can be counted; what fails is checked again at the stated rate, from the same draws. It ends with
-status 1 if more alarms were seen than either rate makes plausible, or if a check failed that makes no error by chance.
-Families whose sums are biased, as their pages say, run without "marginals"; those that draw nothing at random run once.
+Every family of ``tests/_support/sampler_families.py`` is checked with the seeds 0, 1, ...: a
+failure is an alarm, and all are false. Statistical checks state a rate of 1e-6 per call, of which
+no run sees one. So they run at ``--rate`` first, where alarms can be counted; what fails is checked
+again at the stated rate, from the same draws. It ends with status 1 if more alarms were seen than
+either rate makes plausible, or if a check failed that makes no error by chance. Families whose sums
+are biased, as their pages say, run without "marginals"; those that draw nothing at random run once.
 """
 
 from __future__ import annotations
@@ -42,16 +44,29 @@ Alarm = tuple[str, int, str, str]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=1000, help="seeds per family")
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first of them")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no further seed after so many")
-    parser.add_argument("--rate", type=float, default=0.01, help="false alarms per call, in the first run of a check")
-    parser.add_argument("--checks", nargs="+", metavar="CHECK", help="names of checks, all if left out")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="begin no further seed after so many"
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=0.01,
+        help="false alarms per call, in the first run of a check",
+    )
+    parser.add_argument(
+        "--checks", nargs="+", metavar="CHECK", help="names of checks, all if left out"
+    )
     parser.add_argument("--families", nargs="+", metavar="FAMILY", default=list(FAMILIES))
     options = parser.parse_args()
     torch.set_num_threads(1)
-    stated, calls, start = laws.FALSE_ALARM, Counter[str](), time.monotonic()
+    stated = laws.FALSE_ALARM
+    calls = Counter[str]()
+    start = time.monotonic()
     alarms: dict[float, list[Alarm]] = {options.rate: [], stated: []}
     for seed in range(options.first, options.first + options.seeds):
         if calls and time.monotonic() - start > 60 * options.minutes:
@@ -66,8 +81,12 @@ def main() -> None:
                 alarms[rate] += new
                 if not new:
                     break  # nor is there one at a smaller rate
-    seconds, seeds = time.monotonic() - start, max(calls.values())
-    print(f"{len(calls)} families, {seeds} seeds, {calls.total():,} calls in {seconds / 60:.0f} minutes\n")
+    seconds = time.monotonic() - start
+    seeds = max(calls.values())
+    print(
+        f"{len(calls)} families, {seeds} seeds, {calls.total():,} calls in {seconds / 60:.0f} "
+        "minutes\n"
+    )
     sys.exit(report(calls.total(), alarms))
 
 
@@ -77,7 +96,9 @@ def failures(name: str, seed: int, checks: list[str] | None) -> list[Alarm]:
     selected = [c for c in checks or SAMPLER_CHECKS if c != "marginals" or name not in BIASED]
     options = {} if name in CERTAIN else {"seed": seed}
     try:
-        report = check_sampler(FAMILIES[name](graph_of_all(), **options), seeds, checks=selected, **more)
+        report = check_sampler(
+            FAMILIES[name](graph_of_all(), **options), seeds, checks=selected, **more
+        )
     except CheckError as error:
         report = error.report
     failed = [outcome for outcome in report.outcomes if outcome.status == "failed"]
@@ -87,8 +108,13 @@ def failures(name: str, seed: int, checks: list[str] | None) -> list[Alarm]:
 
 def report(calls: int, alarms: dict[float, list[Alarm]]) -> int:
     """Print the table, and return the status with which to end."""
-    statistical = {name for name, check in SAMPLER_CHECKS.items() if check.statistical or name == "hubs"}
-    print("| false alarms per call | expected, at most | seen | probability of so many | failures of other checks |")
+    statistical = {
+        name for name, check in SAMPLER_CHECKS.items() if check.statistical or name == "hubs"
+    }
+    print(
+        "| false alarms per call | expected, at most | seen | probability of so many | failures of "
+        "other checks |"
+    )
     print("|---|---|---|---|---|")
     wrong = False
     for rate, several in alarms.items():

@@ -1,4 +1,6 @@
-"""Functions in processes of their own, and a folder that goes through versions, with what each of them must hold."""
+"""Functions in processes of their own, and a folder that goes through versions, with what each of
+them must hold.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class FaultError(Exception):
 
 
 class Apart:
-    """A function in a forked process, which leads a group of its own; ``started`` waits until it begins."""
+    """A function in a forked process, which leads a group of its own; ``started`` waits until it
+    begins.
+    """
 
     def __init__(self, task: Callable[[], Any]) -> None:
         self._receive, send = os.pipe()
@@ -50,8 +54,11 @@ class Apart:
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
 
-    def end(self, progress: Callable[[], object] = lambda: None) -> tuple[int, tuple[str | None, Any] | None]:
-        """Wait for the end; return the exit status (negative: a signal) and the error and result of the function.
+    def end(
+        self, progress: Callable[[], object] = lambda: None
+    ) -> tuple[int, tuple[str | None, Any] | None]:
+        """Wait for the end; return the exit status (negative: a signal) and the error and result of
+        the function.
 
         ``progress`` returns something else as long as the function gets on.
         """
@@ -76,7 +83,9 @@ class Apart:
 
 
 def apart(task: Callable[[], Any]) -> Any:
-    """Return the result of a function in a process of its own; raises FaultError where it fails, dies or hangs."""
+    """Return the result of a function in a process of its own; raises FaultError where it fails,
+    dies or hangs.
+    """
     process = Apart(task)
     process.started()
     status, answer = process.end()
@@ -88,12 +97,17 @@ def apart(task: Callable[[], Any]) -> Any:
 
 
 class Chain:
-    """A writer with a folder in which faults happen, and its twin without faults, which says what is expected."""
+    """A writer with a folder in which faults happen, and its twin without faults, which says what
+    is expected.
+    """
 
     def __init__(self, writer: Writer, scratch: Path, home: Path) -> None:
-        self.writer, self.home, self.version = writer, home, 0
+        self.writer = writer
+        self.home = home
+        self.version = 0
         self._twin = Path(tempfile.mkdtemp(dir=scratch, prefix="twin-"))
-        self._digests, self._files = [writer.begins(self._twin)], [[]]
+        self._digests = [writer.begins(self._twin)]
+        self._files = [[]]
         home.mkdir()
 
     def expected(self, version: int) -> tuple[str, list[str]]:
@@ -119,7 +133,9 @@ class Chain:
             raise FaultError(f"left behind: {sorted(set(files_of(self.home)) ^ set(files))[:4]}")
 
     def judge(self) -> str:
-        """Say which version the folder holds after a fault on the way to the next one; raises FaultError for none."""
+        """Say which version the folder holds after a fault on the way to the next one; raises
+        FaultError for none.
+        """
         try:
             digest = self.read()
         except FaultError as error:

@@ -14,7 +14,9 @@ from nodeflow import Graph, storage
 from nodeflow.datasets import Dataset
 from nodeflow.training import Result, Settings, Trainer
 
-NODES, EDGES, WIDTH = 3000, 20_000, 16
+NODES = 3000
+EDGES = 20_000
+WIDTH = 16
 
 
 @cache
@@ -28,7 +30,9 @@ def graph(version: int) -> Graph:
 @cache
 def narrow(version: int) -> Graph:
     src, dst = graph(version).edges()
-    return Graph.from_edges(src, dst, num_nodes=NODES, ndata={"x": storage.narrow(graph(version).ndata["x"])})
+    return Graph.from_edges(
+        src, dst, num_nodes=NODES, ndata={"x": storage.narrow(graph(version).ndata["x"])}
+    )
 
 
 @cache
@@ -38,7 +42,9 @@ def sparse(version: int) -> Tensor:
 
 @cache
 def dataset(version: int) -> Dataset:
-    labelled = Graph.from_edges(*graph(version).edges(), num_nodes=NODES, ndata={"feat": graph(version).ndata["x"]})
+    labelled = Graph.from_edges(
+        *graph(version).edges(), num_nodes=NODES, ndata={"feat": graph(version).ndata["x"]}
+    )
     labelled.ndata["label"] = torch.arange(NODES) % 3
     return Dataset("planted", labelled, *np.split(np.arange(NODES), [100, 200]), 3)
 
@@ -50,7 +56,9 @@ def trainer() -> Trainer:
 
 @cache
 def result(version: int) -> Result:
-    return Trainer(dataset(version), Settings(fanouts=(2,), hidden=4, epochs=2 + version, direction="in")).run()
+    return Trainer(
+        dataset(version), Settings(fanouts=(2,), hidden=4, epochs=2 + version, direction="in")
+    ).run()
 
 
 def data_folder(place: Path) -> Path:
@@ -58,9 +66,12 @@ def data_folder(place: Path) -> Path:
     folder = place / "data"
     if not folder.exists():
         folder.mkdir()
-        random, label = np.random.default_rng(1), np.repeat([0, 1], 60)
+        random = np.random.default_rng(1)
+        label = np.repeat([0, 1], 60)
         dst = np.repeat(np.arange(120), 5)
-        np.savez(folder / "edges.npz", src=60 * label[dst] + random.integers(0, 60, len(dst)), dst=dst)
+        np.savez(
+            folder / "edges.npz", src=60 * label[dst] + random.integers(0, 60, len(dst)), dst=dst
+        )
         np.save(folder / "features.npy", label[:, None] + random.normal(0, 1.5, (120, 4)))
         np.save(folder / "labels.npy", label)
     return folder
@@ -85,13 +96,21 @@ IGNORED = (".lock", ".checked")
 
 
 def files_of(home: Path) -> list[str]:
-    return sorted(str(path.relative_to(home)) for path in home.rglob("*") if path.name not in IGNORED)
+    return sorted(
+        str(path.relative_to(home)) for path in home.rglob("*") if path.name not in IGNORED
+    )
 
 
 def of_files(home: Path, *names: str) -> str:
-    """Return a digest of the contents of files, by default of what a writer wrote under its name, without times."""
+    """Return a digest of the contents of files, by default of what a writer wrote under its name,
+    without times.
+    """
     digest = hashlib.blake2b(digest_size=8)
-    plain = [n for n in files_of(home) if n.startswith("it") and "/." not in n and not n.endswith(UNEQUAL)]
+    plain = [
+        n
+        for n in files_of(home)
+        if n.startswith("it") and "/." not in n and not n.endswith(UNEQUAL)
+    ]
     for name in names or plain:
         if (home / name).is_file():
             digest.update(name.encode() + (home / name).read_bytes())

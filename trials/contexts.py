@@ -1,4 +1,6 @@
-"""A plugin of pytest for runs under coverage: notes which test ran each line, and how long each test took."""
+"""A plugin of pytest for runs under coverage: notes which test ran each line, and how long each
+test took.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Edits of files by a script of bytes, behind their lengths and checksums if the script says so.
 
-A script is what a fuzzer changes: one byte of flags, then edits of at least seven bytes each. No script is the files as
-they are.
+A script is what a fuzzer changes: one byte of flags, then edits of at least seven bytes each. No
+script is the files as they are.
 """
 
 from __future__ import annotations
@@ -25,8 +25,12 @@ from nodeflow.storage._open import _SAFETENSORS
 Files = dict[str, bytes]
 """Contents by path; the parts of a file are called FILE!PART."""
 
-INSIDE, SIGNED, FITTED = 1, 2, 4
-"""Flags: edits are of headers, members and numbers, and lengths follow; checksums are made again; shapes follow."""
+INSIDE = 1
+SIGNED = 2
+FITTED = 4
+"""Flags: edits are of headers, members and numbers, and lengths follow; checksums are made again;
+shapes follow.
+"""
 
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WORD = re.compile(rb'"(?:[^"\\\n]|\\.){0,60}"|[A-Za-z_][\w.]*')
@@ -43,7 +47,9 @@ _INTEGERS = (-1, 0, 1, 2, 39, 40, 41, 300, 2**31, 2**40, 2**62, -(2**63))
 
 
 def edited(files: Mapping[str, bytes], script: bytes) -> tuple[Files, dict[str, str]]:
-    """Return the files after the edits of a script, and by path what lies in place of some: pipe, folder or link."""
+    """Return the files after the edits of a script, and by path what lies in place of some: pipe,
+    folder or link.
+    """
     flags = script[0] if script else 0
     inside = bool(flags & INSIDE)
     parts = _apart(files) if inside else dict(files)
@@ -68,7 +74,9 @@ def edit(kind: str, file: int, place: int = 0, a: int = 0, b: int = 0, text: byt
 
 
 def seeds(files: Mapping[str, bytes]) -> Iterator[bytes]:
-    """Yield scripts to begin with: none, and edits of all kinds on each file, plain and inside with all made to fit."""
+    """Yield scripts to begin with: none, and edits of all kinds on each file, plain and inside with
+    all made to fit.
+    """
     yield b""
     for flags, names in ((0, files), (INSIDE | SIGNED | FITTED, _apart(files))):
         for file in range(min(len(names), 256)):
@@ -85,7 +93,8 @@ def _edits(script: bytes) -> Iterator[tuple[int, int, int, int, int, bytes]]:
         at += 7 + length
 
 
-# the operations: on the parts, the name of one, what lies in place of files, a place in it, two numbers and some bytes
+# the operations: on the parts, the name of one, what lies in place of files, a place in it, two
+# numbers and some bytes
 
 
 def _bit(parts: Files, name: str, _: Any, place: int, a: int, b: int, text: bytes) -> None:
@@ -129,7 +138,13 @@ def _number(parts: Files, name: str, _: Any, place: int, a: int, b: int, text: b
 
 def _word(parts: Files, name: str, _: Any, place: int, a: int, b: int, text: bytes) -> None:
     others = _WORD.findall(parts[name][:65536])
-    new = text if b % 3 == 0 else others[a % len(others)] if b % 3 == 1 and others else _WORDS[a % len(_WORDS)]
+    new = (
+        text
+        if b % 3 == 0
+        else others[a % len(others)]
+        if b % 3 == 1 and others
+        else _WORDS[a % len(_WORDS)]
+    )
     parts[name] = _replaced(parts[name], _WORD, place, new)
 
 
@@ -151,7 +166,9 @@ def _whole(parts: Files, name: str, _: Any, place: int, a: int, b: int, text: by
     parts[name] = text * (1 + b * (a == 255))
 
 
-def _gone(parts: Files, name: str, odd: dict[str, str], place: int, a: int, b: int, text: bytes) -> None:
+def _gone(
+    parts: Files, name: str, odd: dict[str, str], place: int, a: int, b: int, text: bytes
+) -> None:
     del parts[name]
     if kind := ("", "pipe", "folder", "link")[a % 4]:
         odd[name] = kind
@@ -161,7 +178,9 @@ _OPERATIONS = (_bit, _put, _insert, _delete, _integer, _number, _word, _splice, 
 
 
 def place_files(place: Path, files: Mapping[str, bytes], odd: Mapping[str, str]) -> None:
-    """Write files, and what lies in place of some, into a folder; the file called "" is ``place`` itself."""
+    """Write files, and what lies in place of some, into a folder; the file called "" is ``place``
+    itself.
+    """
     for name, data in files.items():
         path = place / name if name else place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -188,7 +207,11 @@ def _apart(files: Mapping[str, bytes]) -> Files:
             members = _members(name, data)
         except (ValueError, OSError, zipfile.BadZipFile, zlib.error):
             members = {}
-        parts |= _apart({f"{name}!{member}": inner for member, inner in members.items()}) if members else {name: data}
+        parts |= (
+            _apart({f"{name}!{member}": inner for member, inner in members.items()})
+            if members
+            else {name: data}
+        )
     return parts
 
 
@@ -212,7 +235,11 @@ def _together(parts: Files) -> Files:
     while packed := {name.rpartition("!")[0] for name in parts if "!" in name}:
         depth = max(name.count("!") for name in packed)
         for name in [each for each in packed if each.count("!") == depth]:
-            members = {key.rpartition("!")[2]: parts.pop(key) for key in [*parts] if key.rpartition("!")[0] == name}
+            members = {
+                key.rpartition("!")[2]: parts.pop(key)
+                for key in [*parts]
+                if key.rpartition("!")[0] == name
+            }
             parts[name] = _packed(name, members)
     return parts
 
@@ -235,10 +262,14 @@ def _fit_headers(parts: Files) -> None:
     """Let the first size of each array follow from the number of its bytes."""
     for name in [name for name in parts if name.endswith("!table")]:
         numbers = len(parts.get(name.removesuffix("table") + "numbers", b""))
-        match = re.search(rb"'descr': '([^']*)'.*'shape': \((\d+),((?: ?\d+(?:,|(?=\))))*)\)", parts[name])
+        match = re.search(
+            rb"'descr': '([^']*)'.*'shape': \((\d+),((?: ?\d+(?:,|(?=\))))*)\)", parts[name]
+        )
         if match:
             try:
-                row = np.dtype(match[1].decode()).itemsize * math.prod(map(int, re.findall(rb"\d+", match[3])))
+                row = np.dtype(match[1].decode()).itemsize * math.prod(
+                    map(int, re.findall(rb"\d+", match[3]))
+                )
             except (TypeError, ValueError, SyntaxError):
                 continue
             rows = str(numbers // max(row, 1)).encode()
@@ -246,7 +277,9 @@ def _fit_headers(parts: Files) -> None:
 
 
 def sign(files: Files, *, fitted: bool = False) -> None:
-    """Make the checksums of all files again: in manifests, journals and checkpoints; ``fitted``: also types, shapes."""
+    """Make the checksums of all files again: in manifests, journals and checkpoints; ``fitted``:
+    also types, shapes.
+    """
     for name in sorted(files):
         try:
             if name.endswith(".safetensors"):
@@ -273,7 +306,11 @@ def _sign_array(facts: dict[str, Any], data: bytes | None, fitted: bool) -> None
         return
     if facts["checksum"]:
         facts["checksum"] = zlib.crc32(data)
-    if fitted and facts.get("csr") is None and (match := re.search(rb"'shape': \(([^)]*)\)", data[:4096])):
+    if (
+        fitted
+        and facts.get("csr") is None
+        and (match := re.search(rb"'shape': \(([^)]*)\)", data[:4096]))
+    ):
         facts["shape"] = [int(size) for size in re.findall(rb"\d+", match[1])]
 
 
@@ -287,13 +324,19 @@ def _signed_journal(data: bytes) -> bytes:
 def _signed_tensors(data: bytes) -> bytes:
     end = 8 + int.from_bytes(data[:8], "little")
     table = json.loads(data[8:end])
-    entry = re.fullmatch(r'\{"checksum": "[^"]*", "facts": (.*)\}', table["__metadata__"]["nodeflow"], re.DOTALL)
+    entry = re.fullmatch(
+        r'\{"checksum": "[^"]*", "facts": (.*)\}', table["__metadata__"]["nodeflow"], re.DOTALL
+    )
     if entry is None:
         return data
     value = zlib.crc32(entry[1].encode())
-    for name, facts in sorted((name, facts) for name, facts in table.items() if name != "__metadata__"):
+    for name, facts in sorted(
+        (name, facts) for name, facts in table.items() if name != "__metadata__"
+    ):
         begin, stop = facts["data_offsets"]
-        value = zlib.crc32(f"{name} {_SAFETENSORS[facts['dtype']]} {facts['shape']}".encode(), value)
+        value = zlib.crc32(
+            f"{name} {_SAFETENSORS[facts['dtype']]} {facts['shape']}".encode(), value
+        )
         value = zlib.crc32(data[end + begin : end + stop], value)
     table["__metadata__"]["nodeflow"] = f'{{"checksum": "{value:08x}", "facts": {entry[1]}}}'
     text = json.dumps(table).encode()

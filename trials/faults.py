@@ -1,10 +1,13 @@
-"""Kills, full disks and lack of memory, at every writer of the package: nothing is lost, hung or left behind.
+"""Kills, full disks and lack of memory, at every writer of the package: nothing is lost, hung or
+left behind.
 
-    python trials/faults.py [--seed 0] [--kills 200] [--disks 50] [--only WRITER] [--kinds WORDS ...]
+    python trials/faults.py [--seed 0] [--kills 200] [--disks 50] [--only WRITER] [--kinds WORDS
+    ...]
 
-Kinds: SIGKILL at moments drawn from the measured length of a write, and before each operation on a file; a small disk
-that is filled up to a random level; and the k-th allocation of a Python object or of a tensor fails, for each k of a
-commit and of a save. Exits 1 on any loss, hang or file left behind.
+Kinds: SIGKILL at moments drawn from the measured length of a write, and before each operation on a
+file; a small disk that is filled up to a random level; and the k-th allocation of a Python object
+or of a tensor fails, for each k of a commit and of a save. Exits 1 on any loss, hang or file left
+behind.
 """
 
 from __future__ import annotations
@@ -32,7 +35,16 @@ from contents import files_of
 from memory import Fails, ObjectFails, TensorFails, memory, set_nomemory
 from writers import Kept, Table, Writer, all_writers, prepare
 
-FILE_EVENTS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.utime", "shutil.rmtree")
+FILE_EVENTS = (
+    "open",
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.truncate",
+    "os.utime",
+    "shutil.rmtree",
+)
 
 
 # ---- kills
@@ -47,7 +59,8 @@ def kills(chain: Chain, count: int, draw: random.Random) -> Iterator[str]:
         process.end()
         lengths.append(time.monotonic() - since)
         chain.judge()
-    length, hits = statistics.median(lengths), 0
+    length = statistics.median(lengths)
+    hits = 0
     for _ in range(40 * count):  # a write of a millisecond is often over before the kill
         if hits == count:
             return
@@ -102,7 +115,9 @@ def killed_at(k: int, chain: Chain) -> None:
 
 @contextmanager
 def small_disk(place: Path) -> Iterator[Callable[[int], Any] | None]:
-    """Mount a small disk; yield a function that leaves so many bytes free, or None where mounting is not allowed."""
+    """Mount a small disk; yield a function that leaves so many bytes free, or None where mounting
+    is not allowed.
+    """
     place.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", place], capture_output=True, check=False
@@ -122,10 +137,13 @@ def small_disk(place: Path) -> Iterator[Callable[[int], Any] | None]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-def disks(chain: Chain, count: int, draw: random.Random, leave: Callable[[int], Any] | None) -> Iterator[str]:
+def disks(
+    chain: Chain, count: int, draw: random.Random, leave: Callable[[int], Any] | None
+) -> Iterator[str]:
     """Fill up the disk before a write, up to a random level below what a version takes."""
     chain.advance()
-    ballast, full = chain.home.parent / "ballast", 0
+    ballast = chain.home.parent / "ballast"
+    full = 0
     sizes = [path.stat().st_size for path in chain.home.rglob("*") if path.is_file()]
     for _ in range(20 * count):
         if full == count:
@@ -151,8 +169,14 @@ def disks(chain: Chain, count: int, draw: random.Random, leave: Callable[[int], 
             full += 1
             if "OSError" not in answer[0] or str(chain.home) not in answer[0]:
                 raise FaultError(f"no OSError with a path: {answer[0]}")
-            if not chain.writer.is_continued and outcome == "earlier content" and files_of(chain.home) != before:
-                raise FaultError(f"left behind: {sorted(set(files_of(chain.home)) ^ set(before))[:4]}")
+            if (
+                not chain.writer.is_continued
+                and outcome == "earlier content"
+                and files_of(chain.home) != before
+            ):
+                raise FaultError(
+                    f"left behind: {sorted(set(files_of(chain.home)) ^ set(before))[:4]}"
+                )
             yield f"error, {outcome}"
             chain.advance()
     yield "no fault"
@@ -161,18 +185,28 @@ def disks(chain: Chain, count: int, draw: random.Random, leave: Callable[[int], 
 # ---- the table
 
 
-def trials(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, str, Counter[str], str]]:
+def trials(
+    options: argparse.Namespace, scratch: Path
+) -> Iterator[tuple[str, str, Counter[str], str]]:
     """Yield writer, kind of fault, outcomes and the message of a failure."""
     writers = {n: w for n, w in all_writers(scratch).items() if options.only in (None, n)}
     stores = {w.name: w for w in (Table(files=False, num_rows=60), Kept(files=False, num_rows=60))}
     stores |= {w.name: w for w in (Table(files=True, num_rows=60), Kept(files=True, num_rows=60))}
-    exhausted: dict[str, Fails] = {"tensor k": TensorFails, "tensors from k": partial(TensorFails, after=True)}
+    exhausted: dict[str, Fails] = {
+        "tensor k": TensorFails,
+        "tensors from k": partial(TensorFails, after=True),
+    }
     if set_nomemory is not None:
         exhausted["object k"] = ObjectFails
     with small_disk(scratch / "disk") as leave:
-        what = "a tmpfs of 64 MB, filled up" if leave else "a limit of the size of files (mounting is not permitted)"
+        what = (
+            "a tmpfs of 64 MB, filled up"
+            if leave
+            else "a limit of the size of files (mounting is not permitted)"
+        )
         print(
-            f"seed {options.seed}; full disks are {what}\n\n| writer | fault | trials | outcomes |\n|---|---|---|---|",
+            f"seed {options.seed}; full disks are {what}\n\n| writer | fault | trials | outcomes "
+            "|\n|---|---|---|---|",
             flush=True,
         )
         kinds: list[tuple[str, dict[str, Writer], Callable[..., Iterator[str]], int]] = [
@@ -183,14 +217,18 @@ def trials(options: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, st
         saves = {n: w for n, w in writers.items() if n in ("Graph.save", "training.save")}
         of_stores = {n: w for n, w in stores.items() if options.only in (None, n)}
         for name, fails in exhausted.items():
-            kinds.append((f"no memory, {name}", of_stores | saves, partial(in_memory, fails=fails), 0))
+            kinds.append(
+                (f"no memory, {name}", of_stores | saves, partial(in_memory, fails=fails), 0)
+            )
         for kind, group, run, total in kinds:
             if options.kinds and not any(kind.startswith(word) for word in options.kinds):
                 continue
             for at, (name, writer) in enumerate(group.items()):
                 count = total // len(group) + (at < total % len(group))
                 draw = random.Random(f"{options.seed} {kind} {name}")
-                folder = (scratch / "disk" if kind == "full disk" else scratch) / f"home-{at}-{len(kind)}{name[:3]}"
+                folder = (
+                    scratch / "disk" if kind == "full disk" else scratch
+                ) / f"home-{at}-{len(kind)}{name[:3]}"
                 outcomes: Counter[str] = Counter()
                 message = ""
                 try:
@@ -207,7 +245,9 @@ def in_memory(chain: Chain, count: int, draw: random.Random, fails: Fails) -> It
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kills", type=int, default=200, help="in all")
     parser.add_argument("--disks", type=int, default=50, help="in all")
@@ -217,7 +257,8 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    options, failed = arguments(), 0
+    options = arguments()
+    failed = 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the disk is unmounted
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         prepare(options.only)

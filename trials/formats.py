@@ -1,4 +1,6 @@
-"""What the fuzzer reads: small folders and files of every format, what writes one, and what reads it and uses it."""
+"""What the fuzzer reads: small folders and files of every format, what writes one, and what reads
+it and uses it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ __all__ = ["FORMATS", "Format", "digest"]
 
 @dataclass(frozen=True)
 class Format:
-    """What writes a file or folder; what reads it; the files of it that are changed, and whether these have checksums.
+    """What writes a file or folder; what reads it; the files of it that are changed, and whether
+    these have checksums.
 
     ``ending``: of a single file.
     """
@@ -47,7 +50,12 @@ class Format:
 def of_data(data: Dataset) -> Iterable[Any]:
     yield from of_graph(data.graph)
     yield from data.splits.items()
-    yield from (str(data.num_classes), str(data.class_names), str(data.node_names)[:2000], data.info())
+    yield from (
+        str(data.num_classes),
+        str(data.class_names),
+        str(data.node_names)[:2000],
+        data.info(),
+    )
 
 
 def by_command(*words: str) -> list[str]:
@@ -69,7 +77,16 @@ def write_killed(place: Path) -> None:
 
 def write_run(place: Path) -> None:
     data = two_communities(place.parent / "two")
-    words = ["train", str(data), *SMALL, "--output", str(place), "--no-plot", "--checkpoint-every", "1"]
+    words = [
+        "train",
+        str(data),
+        *SMALL,
+        "--output",
+        str(place),
+        "--no-plot",
+        "--checkpoint-every",
+        "1",
+    ]
     if by_command(*words) and not (place / "result.json").exists():
         raise ValueError("the run did not end")
     # as if it had ended after its first epoch, so that a step follows what is read
@@ -83,7 +100,9 @@ def write_arrays(place: Path) -> None:
     place.mkdir()
     np.savez(place / "edges.npz", src=src[:400], dst=dst[:400], kind=data.graph.edata["kind"][:400])
     np.save(place / "labels.npy", data.graph.ndata["label"])
-    scipy.sparse.save_npz(place / "features.npz", scipy.sparse.csr_matrix(data.graph.ndata["feat"].numpy()[:, :1]))
+    scipy.sparse.save_npz(
+        place / "features.npz", scipy.sparse.csr_matrix(data.graph.ndata["feat"].numpy()[:, :1])
+    )
     for part, nodes in data.splits.items():
         np.save(place / f"{part}.npy", nodes)
 
@@ -91,9 +110,13 @@ def write_arrays(place: Path) -> None:
 def write_matrix(place: Path) -> None:
     place.mkdir()
     draw = np.random.default_rng(0)
-    scipy.sparse.save_npz(place / "adjacency.npz", scipy.sparse.random(NODES, NODES, 0.05, "csr", rng=draw))
+    scipy.sparse.save_npz(
+        place / "adjacency.npz", scipy.sparse.random(NODES, NODES, 0.05, "csr", rng=draw)
+    )
     np.save(place / "features.npy", draw.random((NODES, 2), np.float32))
-    scipy.sparse.save_npz(place / "labels.npz", scipy.sparse.random(NODES, 3, 0.3, "coo", rng=draw).sign())
+    scipy.sparse.save_npz(
+        place / "labels.npz", scipy.sparse.random(NODES, 3, 0.3, "coo", rng=draw).sign()
+    )
 
 
 def write_text(place: Path, rows: int = 20) -> None:
@@ -101,7 +124,9 @@ def write_text(place: Path, rows: int = 20) -> None:
     edges = [f"n{i},n{(7 * i + 3) % rows},{i % 3},{'abc'[i % 3]}" for i in range(rows)]
     nodes = [f"n{i},{'xyz'[i % 3]},{i / 4},{['train', 'val', 'test'][i % 3]}" for i in range(rows)]
     (place / "edges.csv").write_text("\n".join(["src,dst,time,kind", *edges, ""]))
-    (place / "nodes.csv.gz").write_bytes(gzip.compress("\n".join(["id,label,f,split", *nodes, ""]).encode()))
+    (place / "nodes.csv.gz").write_bytes(
+        gzip.compress("\n".join(["id,label,f,split", *nodes, ""]).encode())
+    )
 
 
 def write_triples(place: Path) -> None:
@@ -128,7 +153,9 @@ def write_edges(place: Path) -> None:
     src, dst = GRAPH.edges()
     lines = [f"{a},{b},{a * b},{a / 8}" for a, b in zip(src.tolist(), dst.tolist(), strict=True)]
     (place / "a.csv").write_text("\n".join(["src,dst,n,w", *lines, ""]))
-    (place / "b.txt.gz").write_bytes(gzip.compress("".join(f"{a} {b}\n" for a, b in src.view(-1, 2)[:9]).encode()))
+    (place / "b.txt.gz").write_bytes(
+        gzip.compress("".join(f"{a} {b}\n" for a, b in src.view(-1, 2)[:9]).encode())
+    )
     np.save(place / "c.npy", torch.stack([src, dst], 1))
     np.save(place / "s.npy", src)
     np.save(place / "d.npy", dst)
@@ -137,7 +164,9 @@ def write_edges(place: Path) -> None:
 def read_build(place: Path) -> Iterable[Any]:
     files: list[Any] = [place / "a.csv"], [place / "c.npy"], [(place / "s.npy", place / "d.npy")]
     for number, each in enumerate(files):
-        graph = build_graph(each, place.parent / "built", num_nodes=NODES, overwrite=True, progress=False)
+        graph = build_graph(
+            each, place.parent / "built", num_nodes=NODES, overwrite=True, progress=False
+        )
         yield from of_graph(graph)
         yield str(number)
 
@@ -149,7 +178,8 @@ def read_lists(place: Path) -> Iterable[Any]:
 
 def read_state(place: Path) -> Iterable[Any]:
     state = place / "state.safetensors"
-    if not (state.is_symlink() or state.exists()):  # such a run starts from the beginning, as it should
+    # such a run starts from the beginning, as it should
+    if not (state.is_symlink() or state.exists()):
         raise FileNotFoundError(f"{state} is gone")
     trainer = open_trainer(place, read_folder(place.parent / "two"))
     trainer.train_epoch()
@@ -177,19 +207,38 @@ def read_raw(place: Path) -> Iterable[Any]:
 
 
 FORMATS: dict[str, Format] = {
-    name: Format(write, read, checked=name not in file_formats.PLAIN, ending=f".{name}" * (name in file_formats.PLAIN))
+    name: Format(
+        write,
+        read,
+        checked=name not in file_formats.PLAIN,
+        ending=f".{name}" * (name in file_formats.PLAIN),
+    )
     for name, (write, read) in file_formats.FORMATS.items()
 } | {
-    "raw": Format(lambda place: place.write_bytes(GRAPH.ndata["x"].numpy().tobytes()), read_raw, "", False, ".raw"),
-    "killed table": Format(write_killed, lambda place: [table(place).fetch(range(NODES))], checked=False),
+    "raw": Format(
+        lambda place: place.write_bytes(GRAPH.ndata["x"].numpy().tobytes()),
+        read_raw,
+        "",
+        False,
+        ".raw",
+    ),
+    "killed table": Format(
+        write_killed, lambda place: [table(place).fetch(range(NODES))], checked=False
+    ),
     "data set, saved": Format(
         lambda place: planted(sparse=True).save(place), lambda place: of_data(read_folder(place))
     ),
-    "data set, arrays": Format(write_arrays, lambda place: of_data(read_folder(place)), checked=False),
+    "data set, arrays": Format(
+        write_arrays, lambda place: of_data(read_folder(place)), checked=False
+    ),
     # labels.npz says how wide the dense matrix of labels is, which may be much
-    "data set, matrix": Format(write_matrix, lambda place: of_data(read_folder(place)), "adj|feat", checked=False),
+    "data set, matrix": Format(
+        write_matrix, lambda place: of_data(read_folder(place)), "adj|feat", checked=False
+    ),
     "data set, text": Format(write_text, lambda place: of_data(read_folder(place)), checked=False),
-    "data set, triples": Format(write_triples, lambda place: of_data(read_folder(place, labels=False)), checked=False),
+    "data set, triples": Format(
+        write_triples, lambda place: of_data(read_folder(place, labels=False)), checked=False
+    ),
     "data set, ogb": Format(write_ogb, lambda place: of_data(read_ogb(place)), checked=False),
     "edge lists": Format(write_edges, read_lists, r"\.csv|\.txt", checked=False),
     "build": Format(write_edges, read_build, r"a\.csv|npy", checked=False),
@@ -197,6 +246,8 @@ FORMATS: dict[str, Format] = {
     "state": Format(write_run, read_state, "state"),
     "run": Format(write_run, read_run_files, r"toml|csv|json", checked=False),
     "evaluate": Format(write_run, lambda place: by_command("evaluate", str(place)), "checkpoint"),
-    "reproduce": Format(write_run, lambda place: by_command("reproduce", str(place)), r"trace|result", checked=False),
+    "reproduce": Format(
+        write_run, lambda place: by_command("reproduce", str(place)), r"trace|result", checked=False
+    ),
 }
 """By the name of the reader."""

@@ -1,9 +1,11 @@
-"""Coverage-guided fuzzing of everything that reads files: what was written, or an error that names the file.
+"""Coverage-guided fuzzing of everything that reads files: what was written, or an error that names
+the file.
 
-Each reader runs in a process of its own, with atheris where it is installed, else with hypothesis, which draws the same
-scripts of edits (``edits.py``) without looking at what they reach. Wrong are: an error of another type, or without
-the path; other data where a checksum was not made again; a dead process; more than 100 seconds of the processor; more
-than 64 MB and ten times the files; an import, a process or a file elsewhere that the contents chose.
+Each reader runs in a process of its own, with atheris where it is installed, else with hypothesis,
+which draws the same scripts of edits (``edits.py``) without looking at what they reach. Wrong are:
+an error of another type, or without the path; other data where a checksum was not made again; a
+dead process; more than 100 seconds of the processor; more than 64 MB and ten times the files; an
+import, a process or a file elsewhere that the contents chose.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [path for path in (str(ROOT / "trials"), str(ROOT / "tests"), str(ROOT)) if path not in sys.path]
+sys.path[:0] = [
+    path for path in (str(ROOT / "trials"), str(ROOT / "tests"), str(ROOT)) if path not in sys.path
+]
 HOME = ROOT / "build" / "fuzz"
 SECONDS = 100
 MEMORY = 64 << 20
@@ -54,7 +58,8 @@ class Wrong(Exception):  # noqa: N818  it is a finding
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(f"{key}: {text}")
-        self.key, self.text = key, text
+        self.key = key
+        self.text = text
 
 
 class Target:
@@ -64,7 +69,9 @@ class Target:
         from edits import seeds
         from formats import FORMATS, digest
 
-        self.format, self.digest, self.home = FORMATS[name], digest, home
+        self.format = FORMATS[name]
+        self.digest = digest
+        self.home = home
         original = home / f"original{self.format.ending}"
         self.place = home / f"place{self.format.ending}"
         self.format.write(original)
@@ -72,15 +79,21 @@ class Target:
         self.fixed = {_name(path, original): path.read_bytes() for path in paths if path.is_file()}
         for name in [name for name in self.fixed if name.endswith(".lock")]:
             del self.fixed[name]
-        self.files = {key: data for key, data in self.fixed.items() if re.search(self.format.only, key)}
+        self.files = {
+            key: data for key, data in self.fixed.items() if re.search(self.format.only, key)
+        }
         self.seeds = lambda: seeds(self.files)
         self._write(self.files, {})
-        self.expected = self.digest(self.format.read(self.place))  # which loads what is imported late
+        # which loads what is imported late
+        self.expected = self.digest(self.format.read(self.place))
         self._write(self.files, {})
         if self.digest(self.format.read(self.place)) != self.expected:
             raise ValueError(f"{name} is not read alike twice")
-        self.roots = {module.partition(".")[0] for module in sys.modules} | set(sys.stdlib_module_names)
-        self.watched, self.broken = False, ""
+        self.roots = {module.partition(".")[0] for module in sys.modules} | set(
+            sys.stdlib_module_names
+        )
+        self.watched = False
+        self.broken = ""
         sys.addaudithook(self._hook)
 
     def __call__(self, script: bytes) -> None:
@@ -96,7 +109,9 @@ class Target:
                 digest = self.digest(self.format.read(self.place))
             except ERRORS as error:
                 if str(self.place) not in str(error):
-                    raise Wrong(_place(error), f"the error does not name the file: {error!r}"[:300]) from error
+                    raise Wrong(
+                        _place(error), f"the error does not name the file: {error!r}"[:300]
+                    ) from error
                 return
             except Exception as error:
                 raise Wrong(_place(error), repr(error)[:300]) from error
@@ -123,7 +138,8 @@ class Target:
         Path("/proc/self/clear_refs").write_text("5")
         before = _status("VmRSS")
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
-        self.watched, self.broken = True, ""
+        self.watched = True
+        self.broken = ""
         try:
             yield
         finally:
@@ -141,7 +157,11 @@ class Target:
             self.broken = f"{event} {details!r}"[:200]
         elif event == "import" and str(details[0]).partition(".")[0] not in self.roots:
             self.broken = f"import {details[0]}"
-        elif event == "open" and isinstance(details[0], str) and details[2] & (os.O_WRONLY | os.O_RDWR):
+        elif (
+            event == "open"
+            and isinstance(details[0], str)
+            and details[2] & (os.O_WRONLY | os.O_RDWR)
+        ):
             path = Path(details[0]).absolute()
             if not {self.home, Path("/dev"), ROOT / "nodeflow"} & {*path.parents}:
                 self.broken = f"write {path}"
@@ -158,8 +178,16 @@ def _status(word: str) -> int:
 
 def _place(error: BaseException) -> str:
     """Return type and innermost line of an error within the package."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if f"{ROOT}/nodeflow/" in frame.filename]
-    where = f"{frames[-1].filename.removeprefix(f'{ROOT}/')}:{frames[-1].lineno}" if frames else "elsewhere"
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if f"{ROOT}/nodeflow/" in frame.filename
+    ]
+    where = (
+        f"{frames[-1].filename.removeprefix(f'{ROOT}/')}:{frames[-1].lineno}"
+        if frames
+        else "elsewhere"
+    )
     return f"{type(error).__name__} at {where}"
 
 
@@ -173,14 +201,20 @@ def show(name: str, file: str | Path) -> None:
 
 
 class Recorder:
-    """Calls a target, counts, and saves the first script of each kind of fault; ``script`` holds the present one."""
+    """Calls a target, counts, and saves the first script of each kind of fault; ``script`` holds
+    the present one.
+    """
 
     def __init__(self, target: Target, folder: Path) -> None:
-        self.target, self.folder, self.keys, self.count = target, folder, set[str](), 0
+        self.target = target
+        self.folder = folder
+        self.keys = set[str]()
+        self.count = 0
         self.end = math.inf
 
     def __call__(self, script: bytes) -> None:
-        if time.monotonic() > self.end:  # libFuzzer looks at its clock only after it has run all of the corpus
+        # libFuzzer looks at its clock only after it has run all of the corpus
+        if time.monotonic() > self.end:
             print(f"Done {self.count} runs", flush=True)
             os._exit(0)
         self.count += 1
@@ -202,7 +236,9 @@ class Recorder:
 
 
 def load_package() -> ModuleType | None:
-    """Import the package, and atheris where it is, which then counts the branches and comparisons of what reads."""
+    """Import the package, and atheris where it is, which then counts the branches and comparisons
+    of what reads.
+    """
     warnings.simplefilter("ignore")
     try:
         import atheris
@@ -219,15 +255,21 @@ def load_package() -> ModuleType | None:
 
 
 def _prepare() -> None:
-    """Let stamps be written at once, so that they are edited too, and all threads take memory from one place."""
+    """Let stamps be written at once, so that they are edited too, and all threads take memory from
+    one place.
+    """
     from nodeflow._disk import checked
 
     checked._SETTLED = 0
     ctypes.CDLL(None).mallopt(-8, 1)
 
 
-def run_reader(name: str, seconds: float, folder: Path, home: Path, atheris: ModuleType | None) -> None:
-    """Fuzz one reader in this process for so long, with its files in ``home``, and print what is found."""
+def run_reader(
+    name: str, seconds: float, folder: Path, home: Path, atheris: ModuleType | None
+) -> None:
+    """Fuzz one reader in this process for so long, with its files in ``home``, and print what is
+    found.
+    """
     _prepare()
     with (folder / "log").open("w") as log:
         for number in (1, 2):
@@ -245,7 +287,12 @@ def run_reader(name: str, seconds: float, folder: Path, home: Path, atheris: Mod
         end = time.monotonic() + seconds
         _with_hypothesis(recorder, lambda: time.monotonic() >= end)
         return
-    options = [f"-max_total_time={int(seconds)}", "-timeout=300", "-rss_limit_mb=6000", "-max_len=4096"]
+    options = [
+        f"-max_total_time={int(seconds)}",
+        "-timeout=300",
+        "-rss_limit_mb=6000",
+        "-max_len=4096",
+    ]
     options += ["-print_final_stats=1", f"-artifact_prefix={folder}/artifact-", str(corpus)]
     atheris.Setup([sys.argv[0], *options], recorder)
     atheris.Fuzz()
@@ -255,7 +302,9 @@ def _with_hypothesis(recorder: Recorder, is_over: Callable[[], bool]) -> None:
     """Draw scripts of edits until it is over."""
     from hypothesis import HealthCheck, given, seed, settings, strategies
 
-    quiet = settings(database=None, deadline=None, max_examples=200, suppress_health_check=list(HealthCheck))
+    quiet = settings(
+        database=None, deadline=None, max_examples=200, suppress_health_check=list(HealthCheck)
+    )
     number = 0
     for script in recorder.target.seeds():
         if not is_over():
@@ -271,13 +320,20 @@ def _with_hypothesis(recorder: Recorder, is_over: Callable[[], bool]) -> None:
     print(f"Done {recorder.count} runs", flush=True)
 
 
-def fuzz(name: str, seconds: float, atheris: ModuleType | None) -> tuple[tuple[str, ...], list[str]]:
-    """Fuzz one reader, in new processes as long as inputs kill them; return a row of the table, and the findings."""
+def fuzz(
+    name: str, seconds: float, atheris: ModuleType | None
+) -> tuple[tuple[str, ...], list[str]]:
+    """Fuzz one reader, in new processes as long as inputs kill them; return a row of the table, and
+    the findings.
+    """
     folder = HOME / re.sub(r"\W+", "-", name)
     folder.mkdir(parents=True, exist_ok=True)
     for old in [*folder.glob("wrong-*"), folder / "log"]:
         old.unlink(missing_ok=True)
-    executions, cover, spent, findings = 0, ("-", "-"), 0.0, list[str]()
+    executions = 0
+    cover = ("-", "-")
+    spent = 0.0
+    findings = list[str]()
     while len(findings) < _FATAL and spent < max(seconds - 1, 1):
         with tempfile.TemporaryDirectory(prefix="nodeflow-fuzz-", dir=_MEMORY) as home:
             arguments = (name, seconds - spent, folder, Path(home).resolve(), atheris)
@@ -285,47 +341,75 @@ def fuzz(name: str, seconds: float, atheris: ModuleType | None) -> tuple[tuple[s
             child.start()
             spent += _wait(child, folder / "log", seconds - spent)
         text = (folder / "log").read_text(errors="replace")
-        executions += max((int(each) for each in re.findall(r"^(?:#|Done )(\d+)", text, re.MULTILINE)), default=0)
-        cover = max([cover, *re.findall(r"cov: (\d+) ft: (\d+)", text)], key=lambda pair: (len(pair[1]), pair[1]))
+        executions += max(
+            (int(each) for each in re.findall(r"^(?:#|Done )(\d+)", text, re.MULTILINE)), default=0
+        )
+        cover = max(
+            [cover, *re.findall(r"cov: (\d+) ft: (\d+)", text)],
+            key=lambda pair: (len(pair[1]), pair[1]),
+        )
         if child.exitcode == 0:
             break
-        line = next((line for line in reversed(text.splitlines()) if "ERROR" in line or "Error" in line), "")
+        line = next(
+            (line for line in reversed(text.splitlines()) if "ERROR" in line or "Error" in line), ""
+        )
         findings.append(f"{name}: the process ended with {child.exitcode}: {line[:300]}")
         if "READY" not in text:
             findings[-1] += f" before it had read the valid files, see {folder / 'log'}"
             break
-        fatal = folder / f"fatal-{blake2b((folder / 'script').read_bytes(), digest_size=5).hexdigest()}"
+        fatal = (
+            folder / f"fatal-{blake2b((folder / 'script').read_bytes(), digest_size=5).hexdigest()}"
+        )
         shutil.copy(folder / "script", fatal)
         findings[-1] += _again(name, fatal)
     for file in sorted(folder.glob("wrong-*.json")):
         key, what = json.loads(file.read_text())
         findings.append(f"{name}: {key}: {what}{_again(name, file.with_suffix(''))}")
-    row = (name, f"{spent:.0f}", f"{executions:,}", f"{executions / max(spent, 1):.0f}", *cover, str(len(findings)))
+    row = (
+        name,
+        f"{spent:.0f}",
+        f"{executions:,}",
+        f"{executions / max(spent, 1):.0f}",
+        *cover,
+        str(len(findings)),
+    )
     return row, findings
 
 
 def _wait(child: BaseProcess, log: Path, seconds: float) -> float:
-    """Wait for a process, or end it minutes too late; return the seconds since it had read the valid files."""
-    begin, ready = time.monotonic(), False
+    """Wait for a process, or end it minutes too late; return the seconds since it had read the
+    valid files.
+    """
+    begin = time.monotonic()
+    ready = False
     while child.is_alive():
         child.join(0.2)
         if not ready and log.exists() and "READY" in log.read_text(errors="replace"):
-            begin, ready = time.monotonic(), True
+            begin = time.monotonic()
+            ready = True
         if time.monotonic() - begin > seconds + 600:
             child.kill()
     return time.monotonic() - begin
 
 
 def _again(name: str, file: Path) -> str:
-    lines = ('import sys; sys.path.insert(0, "trials")', "from fuzz import show", f"show({name!r}, {str(file)!r})")
+    lines = (
+        'import sys; sys.path.insert(0, "trials")',
+        "from fuzz import show",
+        f"show({name!r}, {str(file)!r})",
+    )
     return "".join(f"\n    {line}" for line in lines)
 
 
 def main() -> int:
     """Fuzz all readers, or those of some names, print a table; return 1 if anything was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10, help="for each reader (default: 10)")
-    parser.add_argument("--only", nargs="+", default=[], metavar="READER", help="readers (default: all)")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="READER", help="readers (default: all)"
+    )
     options = parser.parse_args()
     os.environ |= {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     atheris = load_package()

@@ -22,7 +22,8 @@ class TensorFails(TorchDispatchMode):
 
     def __init__(self, k: int, *, after: bool = False) -> None:
         super().__init__()
-        self.left, self._after = k, after
+        self.left = k
+        self._after = after
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.left -= 1
@@ -32,10 +33,13 @@ class TensorFails(TorchDispatchMode):
 
 
 class ObjectFails:
-    """Lets the k-th allocation of a Python object fail; ``left`` is above 0 where there were fewer."""
+    """Lets the k-th allocation of a Python object fail; ``left`` is above 0 where there were
+    fewer.
+    """
 
     def __init__(self, k: int) -> None:
-        self._k, self.left = k, 0
+        self._k = k
+        self.left = 0
 
     def __enter__(self) -> None:
         set_nomemory(self._k, self._k + 1)
@@ -61,7 +65,9 @@ Fails = Callable[[int], Any]
 
 
 def memory(chain: Chain, fails: Fails) -> Iterator[str]:
-    """Let the k-th allocation of a write fail, for each k; where that ends the process, another one goes on."""
+    """Let the k-th allocation of a write fail, for each k; where that ends the process, another one
+    goes on.
+    """
     place = mmap.mmap(-1, 16)
     first: int | None = 1
     while first is not None:
@@ -90,10 +96,14 @@ class Exhausted:
     """Writes of one process whose k-th allocations fail."""
 
     def __init__(self, chain: Chain, place: mmap.mmap) -> None:
-        self.chain, self.writer, self.home, self.version = chain, chain.writer, chain.home, chain.version
+        self.chain = chain
+        self.writer = chain.writer
+        self.home = chain.home
+        self.version = chain.version
         self._place = place
         self._session = self.writer.open(self.home)
-        self._twin, self._digests = None, {}
+        self._twin = None
+        self._digests = {}
         if self.writer.keeps_session:
             in_memory = self.writer.in_memory()
             self._twin = in_memory, in_memory.open(self.home)
@@ -116,7 +126,8 @@ class Exhausted:
                     self._act()
             except BaseException as raised:  # safetensors panics in Rust
                 error = raised.with_traceback(None)
-                error.__context__ = error.__cause__ = None  # their frames would keep what they hold, such as a lock
+                # their frames would keep what they hold, such as a lock
+                error.__context__ = error.__cause__ = None
             torch.set_grad_enabled(True)  # the end of torch.no_grad allocates too, and may not come
             if error is None and fail.left > 0:
                 break
@@ -148,7 +159,9 @@ class Exhausted:
         """Write once more, with enough memory."""
         self._act()
         self._seen(None)
-        if not self._twin and files_of(self.home) != (files := self.chain.expected(self.version)[1]):
+        if not self._twin and files_of(self.home) != (
+            files := self.chain.expected(self.version)[1]
+        ):
             raise FaultError(f"left behind: {sorted(set(files_of(self.home)) ^ set(files))[:4]}")
 
     def _expected(self, version: int) -> str:

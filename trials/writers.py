@@ -1,4 +1,6 @@
-"""The writers of the package, each as a chain of versions of one folder, for trials that interrupt them."""
+"""The writers of the package, each as a chain of versions of one folder, for trials that interrupt
+them.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,16 @@ from nodeflow.training._cli import main
 from nodeflow.training._folder import read_log, read_result
 from nodeflow.training._result import read_trace
 
-NOTHING, UNFINISHED = "nothing", "unfinished"
+NOTHING = "nothing"
+UNFINISHED = "unfinished"
 
 
 class Writer:
     """A writer of a folder.
 
-    ``act`` brings the folder ``home`` from version v - 1 to v, with the object that ``open`` made; ``read`` gives a
-    digest of all that a reader sees, or raises. ``between`` are further digests that an interrupted write may leave.
+    ``act`` brings the folder ``home`` from version v - 1 to v, with the object that ``open`` made;
+    ``read`` gives a digest of all that a reader sees, or raises. ``between`` are further digests
+    that an interrupted write may leave.
     """
 
     name = ""
@@ -91,8 +95,12 @@ class Replaced(Writer):
 
     alternates = True
 
-    def __init__(self, name: str, write: Callable[[Path, int], object], check: Callable[[Path], object]) -> None:
-        self.name, self._write, self._check = name, write, check
+    def __init__(
+        self, name: str, write: Callable[[Path, int], object], check: Callable[[Path], object]
+    ) -> None:
+        self.name = name
+        self._write = write
+        self._check = check
 
     def act(self, home: Path, session: Any, version: int) -> None:
         self._write(home / "it", version % 2)
@@ -105,7 +113,9 @@ class Replaced(Writer):
 
 
 class Saved(Replaced):
-    """``training.save``, which replaces several files: where it was interrupted, the folder is no finished run."""
+    """``training.save``, which replaces several files: where it was interrupted, the folder is no
+    finished run.
+    """
 
     between = frozenset([UNFINISHED])
 
@@ -116,7 +126,9 @@ class Saved(Replaced):
 
 
 class Created(Writer):
-    """``storage.create``: the file is complete as soon as it has its name; versions make and remove it."""
+    """``storage.create``: the file is complete as soon as it has its name; versions make and remove
+    it.
+    """
 
     name = "storage.create"
     alternates = True
@@ -140,7 +152,9 @@ class Table(Writer):
 
     def __init__(self, *, files: bool, num_rows: int = NODES) -> None:
         self.name = "EmbeddingTable, " + ("files" if files else "memory")
-        self._files, self._num, self.keeps_session = files, num_rows, True
+        self._files = files
+        self._num = num_rows
+        self.keeps_session = True
 
     def in_memory(self) -> Writer:
         return Table(files=False, num_rows=self._num)
@@ -177,7 +191,10 @@ class Kept(Writer):
 
     def __init__(self, *, files: bool, renewal: bool = False, num_rows: int = NODES) -> None:
         self.name = f"History, {'renewal, ' if renewal else ''}{'files' if files else 'memory'}"
-        self._files, self._renewal, self._num, self.keeps_session = files, renewal, num_rows, True
+        self._files = files
+        self._renewal = renewal
+        self._num = num_rows
+        self.keeps_session = True
 
     def in_memory(self) -> Writer:
         return Kept(files=False, num_rows=self._num)
@@ -201,7 +218,8 @@ class Kept(Writer):
     def close(self, session: History) -> None:
         session.close()
 
-    begins, read = Table.begins, Table.read
+    begins = Table.begins
+    read = Table.read
 
     def seen(self, session: History) -> str:  # type: ignore[override]
         return of(*session._store.arrays.values(), *(b for _, b in session.named_buffers()))
@@ -214,7 +232,9 @@ class Epochs(Writer):
 
     def act(self, home: Path, session: Any, version: int) -> None:
         if not (home / "parts").exists():
-            partitions.write_partitions(graph(0), home / "parts", 4, method="random", progress=False)
+            partitions.write_partitions(
+                graph(0), home / "parts", 4, method="random", progress=False
+            )
         with partitions.PartitionBuffer(home / "parts", 2, order="beta", writable=["x"]) as buffer:
             for state in buffer:
                 state.graph.ndata["x"][:] = version
@@ -222,7 +242,11 @@ class Epochs(Writer):
     def read(self, home: Path) -> str:
         if not (home / "parts").exists():
             return NOTHING
-        return of(partitions.Partitions.open(home / "parts", verify=True).column("x").fetch(torch.arange(NODES)))
+        return of(
+            partitions.Partitions.open(home / "parts", verify=True)
+            .column("x")
+            .fetch(torch.arange(NODES))
+        )
 
 
 class Pass(Writer):
@@ -254,7 +278,9 @@ class Trained(Writer):
         if (run / "result.json").exists():
             shutil.rmtree(run)
         again = (run / "run.toml").exists()
-        words = ["--resume", str(run)] if again else [str(self._data), *OPTIONS, "--output", str(run)]
+        words = (
+            ["--resume", str(run)] if again else [str(self._data), *OPTIONS, "--output", str(run)]
+        )
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             status = main(["train", *words])
@@ -272,7 +298,20 @@ class Trained(Writer):
         return of_run(run)
 
 
-OPTIONS = ["--fanouts", "3", "3", "--batch-size", "8", "--hidden", "8", "--epochs", "6", "--no-plot", "--seed", "1"]
+OPTIONS = [
+    "--fanouts",
+    "3",
+    "3",
+    "--batch-size",
+    "8",
+    "--hidden",
+    "8",
+    "--epochs",
+    "6",
+    "--no-plot",
+    "--seed",
+    "1",
+]
 
 
 def graph_contents(place: Path) -> object:
@@ -298,7 +337,9 @@ def build(scratch: Path) -> Callable[[Path, int], object]:
     files = [scratch / f"edges-{version}.npy" for version in (0, 1)]
     for version, file in enumerate(files):
         np.save(file, np.stack([end.numpy() for end in graph(version).edges()], 1))
-    return lambda place, version: building.build_graph(files[version], place, overwrite=True, progress=False)
+    return lambda place, version: building.build_graph(
+        files[version], place, overwrite=True, progress=False
+    )
 
 
 def predict(place: Path, version: int) -> None:
@@ -316,20 +357,34 @@ def all_writers(scratch: Path) -> dict[str, Writer]:
     quiet: dict[str, Any] = {"overwrite": True, "progress": False}
     replaced = [
         ("Graph.save", lambda place, v: graph(v).save(place, overwrite=True), graph_contents),
-        ("Graph.save, narrow", lambda place, v: narrow(v).save(place, overwrite=True), graph_contents),
+        (
+            "Graph.save, narrow",
+            lambda place, v: narrow(v).save(place, overwrite=True),
+            graph_contents,
+        ),
         ("Dataset.save", lambda place, v: dataset(v).save(place, overwrite=True), graph_contents),
         (
             "write_partitions",
-            lambda place, v: partitions.write_partitions(graph(v), place, 3, method="random", **quiet),
+            lambda place, v: partitions.write_partitions(
+                graph(v), place, 3, method="random", **quiet
+            ),
             lambda place: partitions.Partitions.open(place, verify=True),
         ),
         (
             "partition_graph",
-            lambda place, v: distributed.partition_graph(graph(v), place, 3, method="random", **quiet),
-            lambda place: [distributed.GraphParts.open(place, verify=True).part(k) for k in range(3)],
+            lambda place, v: distributed.partition_graph(
+                graph(v), place, 3, method="random", **quiet
+            ),
+            lambda place: [
+                distributed.GraphParts.open(place, verify=True).part(k) for k in range(3)
+            ],
         ),
         ("build_graph", build(scratch), graph_contents),
-        ("save_sparse", lambda place, v: storage.save_sparse(place, sparse(v), overwrite=True), storage.open),
+        (
+            "save_sparse",
+            lambda place, v: storage.save_sparse(place, sparse(v), overwrite=True),
+            storage.open,
+        ),
         ("write_predictions", predict, predictions),
     ]
     stores = [Table(files=True), Kept(files=True), Kept(files=True, renewal=True), Epochs()]

@@ -9,7 +9,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-os.environ["DGLBACKEND"] = "pytorch"  # or the first import in an environment writes to standard output
+# or the first import in an environment writes to standard output
+os.environ["DGLBACKEND"] = "pytorch"
 import dgl
 import dgl.function as fn
 import torch

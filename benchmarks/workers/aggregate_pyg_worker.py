@@ -21,7 +21,9 @@ from torch_geometric.utils import softmax  # noqa: E402
 class Sum(MessagePassing):
     """Rows of the sources, times a weight of the edge where there is one, reduced."""
 
-    def forward(self, h: Tensor, w: Tensor | None, edge_index: Tensor, size: tuple[int, int]) -> Tensor:
+    def forward(
+        self, h: Tensor, w: Tensor | None, edge_index: Tensor, size: tuple[int, int]
+    ) -> Tensor:
         return self.propagate(edge_index, x=(h, None), w=w, size=size)
 
     def message(self, x_j: Tensor, w: Tensor | None) -> Tensor:
@@ -31,7 +33,8 @@ class Sum(MessagePassing):
 def make(edges: Edges) -> tuple[Callable[[], Tensor], Callable[..., Tensor], str]:
     layers = {name: Sum(aggr=name, node_dim=0) for name in ("sum", "mean", "max")}
     dst = torch.repeat_interleave(torch.arange(edges.num_dst), edges.indptr.diff())
-    edge_index, size = torch.stack([edges.indices, dst]), (edges.num_src, edges.num_dst)
+    edge_index = torch.stack([edges.indices, dst])
+    size = (edges.num_src, edges.num_dst)
 
     def run(flow: Tensor, op: str, h: Tensor, at_edges: Tensor | None = None) -> Tensor:
         if op == "gat":

@@ -1,6 +1,8 @@
-"""What every worker of ``aggregate.py`` does: one forward and backward pass on one flow, again and again, when asked.
+"""What every worker of ``aggregate.py`` does: one forward and backward pass on one flow, again and
+again, when asked.
 
-A worker runs in the environment of the library it measures, so this file needs numpy and torch only.
+A worker runs in the environment of the library it measures, so this file needs numpy and torch
+only.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Edges(NamedTuple):
 
 
 def inputs(edges: Edges, op: str, width: int, dtype: torch.dtype) -> tuple[list[Tensor], Tensor]:
-    """Return the leaves that get gradients (h, then weights or scores) and the gradient of the result."""
+    """Return the leaves that get gradients (h, then weights or scores) and the gradient of the
+    result.
+    """
     make = torch.Generator().manual_seed(width)
 
     def randn(*shape: int) -> Tensor:
@@ -48,15 +52,19 @@ def inputs(edges: Edges, op: str, width: int, dtype: torch.dtype) -> tuple[list[
 
 
 def serve(make: Callable[[Edges], tuple[Callable[[], Any], Callable[..., Tensor], str]]) -> None:
-    """Answer each line "op width times dtype" with the seconds of each pass and the sums of squares of its results.
+    """Answer each line "op width times dtype" with the seconds of each pass and the sums of squares
+    of its results.
 
-    ``make(edges)`` returns ``fresh()``, which gives the library's object for the flow and is not timed, the operation
-    ``run(flow, op, *leaves)``, and a note. The flow is a new one in every pass, as in training, so what a library
-    derives from it (sorted by source, say) is part of the time.
+    ``make(edges)`` returns ``fresh()``, which gives the library's object for the flow and is not
+    timed, the operation ``run(flow, op, *leaves)``, and a note. The flow is a new one in every
+    pass, as in training, so what a library derives from it (sorted by source, say) is part of the
+    time.
     """
     folder, threads = sys.argv[1:3]
     torch.set_num_threads(int(threads))
-    indptr, indices = (torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("indptr", "indices"))
+    indptr, indices = (
+        torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("indptr", "indices")
+    )
     edges = Edges(indptr, indices, int(np.load(f"{folder}/num_src.npy")))
     fresh, run, note = make(edges)
     print(json.dumps({"ready": True, "note": note}), flush=True)
@@ -77,6 +85,9 @@ def serve(make: Callable[[Edges], tuple[Callable[[], Any], Callable[..., Tensor]
             out = run(flow, op, *leaves)
             out.backward(grad)
             seconds.append(time.perf_counter() - start)
-            facts = [tensor.detach().double().square().sum().item() for tensor in (out, *(x.grad for x in leaves))]
+            facts = [
+                tensor.detach().double().square().sum().item()
+                for tensor in (out, *(x.grad for x in leaves))
+            ]
             del out
         print(json.dumps({"seconds": seconds, "facts": facts}), flush=True)

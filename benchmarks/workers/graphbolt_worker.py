@@ -1,7 +1,7 @@
 """DGL's GraphBolt on the work of the benchmarks.
 
-An environment of its own, since it is tied to an old torch:
-pip install 'torch==2.2.1' 'numpy<2' 'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm \\
+An environment of its own, since it is tied to an old torch: pip install 'torch==2.2.1' 'numpy<2'
+'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm \\
     'torchdata==0.7.1'
 """
 
@@ -14,7 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 warnings.filterwarnings("ignore")
-answers, sys.stdout = sys.stdout, sys.stderr  # the import prints to standard output, which carries the answers
+# the import prints to standard output, which carries the answers
+answers = sys.stdout
+sys.stdout = sys.stderr
 os.environ.setdefault("DGLBACKEND", "pytorch")
 import dgl  # noqa: E402
 import dgl.graphbolt as gb  # noqa: E402
@@ -48,7 +50,9 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
         batches = seeds(work, num_nodes)
         if work.job != "step":
             placed = graph.to(work.device) if work.device else graph
-            draw = placed.sample_neighbors if work.job == "sample" else placed.sample_layer_neighbors
+            draw = (
+                placed.sample_neighbors if work.job == "sample" else placed.sample_layer_neighbors
+            )
 
             def sample(_: int) -> dict[str, Any]:
                 edges = 0

@@ -1,7 +1,8 @@
-"""One of two processes that train under torchrun, on one host or two; rank 0 writes a line of JSON with the epochs.
+"""One of two processes that train under torchrun, on one host or two; rank 0 writes a line of JSON
+with the epochs.
 
-``host_worker.py OPTIONS``: options of ``rank_worker.Run`` as JSON, and ``epochs``, ``device`` (whose bytes are counted)
-and ``output`` (a file).
+``host_worker.py OPTIONS``: options of ``rank_worker.Run`` as JSON, and ``epochs``, ``device``
+(whose bytes are counted) and ``output`` (a file).
 """
 
 import json
@@ -21,16 +22,23 @@ from namespaces import carried
 
 def main() -> None:
     options: dict[str, Any] = json.loads(sys.argv[1])
-    epochs, device, output = options.pop("epochs"), options.pop("device"), Path(options.pop("output"))
+    epochs = options.pop("epochs")
+    device = options.pop("device")
+    output = Path(options.pop("output"))
     torch.set_num_threads(1)
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[int(os.environ["RANK"]) % min(2, len(cores))]})
     dist.init_process_group("gloo")
     run = Run({**options, "train": True, "columns": True})
-    losses, seconds, moved, told = list[float](), list[float](), list[int](), list[int]()
+    losses = list[float]()
+    seconds = list[float]()
+    moved = list[int]()
+    told = list[int]()
     for _ in range(epochs):
         dist.barrier()
-        begun, before, counted = perf_counter(), carried(device), _told(run)
+        begun = perf_counter()
+        before = carried(device)
+        counted = _told(run)
         own = [run.step(batch) for batch in run.batches()]
         dist.barrier()
         seconds.append((perf_counter() - begun) / len(own))

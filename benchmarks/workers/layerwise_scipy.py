@@ -1,9 +1,12 @@
-"""LADIES and FastGCN as their papers' formulas read, in numpy and scipy: what nodeflow's samplers are compared with.
+"""LADIES and FastGCN as their papers' formulas read, in numpy and scipy: what nodeflow's samplers
+are compared with.
 
-python benchmarks/workers/layerwise_scipy.py FOLDER [--rounds 25] [--size 512] [--seeds 1024] [--ones]
+python benchmarks/workers/layerwise_scipy.py FOLDER [--rounds 25] [--size 512] [--seeds 1024]
+[--ones]
 
-FOLDER has indptr.npy and indices.npy (see rmat.py). Both sides sample the same seeds in turn, 3 layers, with
-replacement, A = the symmetrically normalised adjacency or 1 (``--ones``); printed are medians and their ratio.
+FOLDER has indptr.npy and indices.npy (see rmat.py). Both sides sample the same seeds in turn, 3
+layers, with replacement, A = the symmetrically normalised adjacency or 1 (``--ones``); printed are
+medians and their ratio.
 """
 
 from __future__ import annotations
@@ -29,15 +32,22 @@ from nodeflow.transform import edge_norm
 Rows = NDArray[np.int64]
 
 
-def layer(rows: Any, q: NDArray[np.float64], size: int, rng: np.random.Generator) -> tuple[Any, Rows]:
-    """Draw ``size`` columns with probabilities ``q``; return their matrix, re-weighted, and their ids."""
+def layer(
+    rows: Any, q: NDArray[np.float64], size: int, rng: np.random.Generator
+) -> tuple[Any, Rows]:
+    """Draw ``size`` columns with probabilities ``q``; return their matrix, re-weighted, and their
+    ids.
+    """
     drawn, times = np.unique(rng.choice(len(q), size, p=q), return_counts=True)
     return rows[:, drawn].multiply(times / (size * q[drawn])).tocsr(), drawn
 
 
-def sample(P: Any, seeds: Rows, sizes: list[int], rng: np.random.Generator, q: NDArray[np.float64] | None) -> list[Any]:
+def sample(
+    P: Any, seeds: Rows, sizes: list[int], rng: np.random.Generator, q: NDArray[np.float64] | None
+) -> list[Any]:
     """Matrices of all layers, seeds first: LADIES (``q`` None), or FastGCN with its fixed ``q``."""
-    dst, found = seeds, []
+    dst = seeds
+    found = []
     for size in sizes:
         rows = P[dst, :]
         if q is None:
@@ -46,7 +56,8 @@ def sample(P: Any, seeds: Rows, sizes: list[int], rng: np.random.Generator, q: N
         else:
             matrix, drawn = layer(rows, q, size, rng)
         found.append(matrix)
-        dst = np.unique(np.concatenate([dst, drawn]))  # the destinations are in the layer too, as in ours
+        # the destinations are in the layer too, as in ours
+        dst = np.unique(np.concatenate([dst, drawn]))
     return found
 
 
@@ -57,7 +68,9 @@ def timed(run: Callable[[int], object], number: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--size", type=int, default=512)
@@ -66,25 +79,34 @@ def main() -> None:
     options = parser.parse_args()
     graph = Graph(np.load(options.folder / "indptr.npy"), np.load(options.folder / "indices.npy"))
     graph.edata["p"] = edge_norm(graph, "both")
-    n, sizes = graph.num_nodes, [options.size] * 3
+    n = graph.num_nodes
+    sizes = [options.size] * 3
     values = np.ones(graph.num_edges, np.float32) if options.ones else graph.edata["p"].numpy()
     P = scipy.sparse.csr_matrix((values, graph.indices, graph.indptr), shape=(n, n))
     weight = None if options.ones else "p"
     order = np.random.default_rng(0).permutation(n)
     parts = [order[i * options.seeds :][: options.seeds] for i in range(options.rounds + 1)]
     for name, kind in (("LADIES", LadiesSampler), ("FastGCN", FastGCNSampler)):
-        ours, rng = kind(graph, sizes, weight=weight), np.random.default_rng(1)
+        ours = kind(graph, sizes, weight=weight)
+        rng = np.random.default_rng(1)
         norms = np.asarray(P.power(2).sum(0)).ravel() if kind is FastGCNSampler else None
         q = None if norms is None else norms / norms.sum()
-        mine, theirs, edges = [], [], []
+        mine = []
+        theirs = []
+        edges = []
         for i, part in enumerate(parts):
-            mine.append(timed(lambda i, ours=ours, part=part: ours(part, epoch=i).flows[0].weight, i))
-            theirs.append(timed(lambda _, part=part, q=q, rng=rng: sample(P, part, sizes, rng, q), i))
+            mine.append(
+                timed(lambda i, ours=ours, part=part: ours(part, epoch=i).flows[0].weight, i)
+            )
+            theirs.append(
+                timed(lambda _, part=part, q=q, rng=rng: sample(P, part, sizes, rng, q), i)
+            )
             edges.append(sum(ours(part, epoch=i).flow_sizes))
-        one, other = statistics.median(mine[1:]), statistics.median(theirs[1:])
+        one = statistics.median(mine[1:])
+        other = statistics.median(theirs[1:])
         print(
-            f"{name}: nodeflow {one:.2f} ms, numpy and scipy {other:.2f} ms per batch, ratio {other / one:.1f}, "
-            f"{statistics.median(edges):,.0f} edges"
+            f"{name}: nodeflow {one:.2f} ms, numpy and scipy {other:.2f} ms per batch, ratio "
+            f"{other / one:.1f}, {statistics.median(edges):,.0f} edges"
         )
 
 

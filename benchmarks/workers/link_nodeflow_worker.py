@@ -37,5 +37,9 @@ def train(links: Links, decoder: str, batch: int, *, chunk: int) -> Callable[[],
 
 
 if __name__ == "__main__":
-    jobs = {"evaluate": evaluate, "train": partial(train, chunk=1), "train-shared": partial(train, chunk=256)}
+    jobs = {
+        "evaluate": evaluate,
+        "train": partial(train, chunk=1),
+        "train-shared": partial(train, chunk=256),
+    }
     serve(jobs, f"nodeflow {nodeflow.__version__}")

@@ -21,9 +21,12 @@ from pykeen.triples import CoreTriplesFactory  # noqa: E402
 
 
 def evaluate(links: Links, decoder: str, batch: int) -> Callable[[], float]:
-    factory = CoreTriplesFactory(links.train, num_entities=len(links.nodes), num_relations=len(links.relations))
+    factory = CoreTriplesFactory(
+        links.train, num_entities=len(links.nodes), num_relations=len(links.relations)
+    )
     width = links.nodes.shape[1]
-    kind, width = (DistMult, width) if decoder == "distmult" else (ComplEx, width // 2)  # complex numbers
+    # complex numbers
+    kind, width = (DistMult, width) if decoder == "distmult" else (ComplEx, width // 2)
     model = kind(triples_factory=factory, embedding_dim=width, random_seed=0).eval()
     with torch.no_grad():
         for part, rows in (
@@ -37,18 +40,26 @@ def evaluate(links: Links, decoder: str, batch: int) -> Callable[[], float]:
 
     def run() -> float:
         known = [links.train, links.valid]
-        found = evaluator.evaluate(model, links.test, batch_size=batch, additional_filter_triples=known, use_tqdm=False)
+        found = evaluator.evaluate(
+            model, links.test, batch_size=batch, additional_filter_triples=known, use_tqdm=False
+        )
         return float(found.get_metric("both.realistic.inverse_harmonic_mean_rank"))
 
     return run
 
 
 def train(links: Links, decoder: str, batch: int) -> Callable[[], float]:
-    factory = CoreTriplesFactory(links.train, num_entities=len(links.nodes), num_relations=len(links.relations))
+    factory = CoreTriplesFactory(
+        links.train, num_entities=len(links.nodes), num_relations=len(links.relations)
+    )
     width = links.nodes.shape[1]
     kind, width = (DistMult, width) if decoder == "distmult" else (ComplEx, width // 2)
     model = kind(
-        triples_factory=factory, embedding_dim=width, random_seed=0, loss="BCEWithLogitsLoss", regularizer=None
+        triples_factory=factory,
+        embedding_dim=width,
+        random_seed=0,
+        loss="BCEWithLogitsLoss",
+        regularizer=None,
     )
     loop = SLCWATrainingLoop(
         model=model, triples_factory=factory, optimizer=torch.optim.Adam(model.parameters(), lr=0.01),
@@ -57,7 +68,12 @@ def train(links: Links, decoder: str, batch: int) -> Callable[[], float]:
 
     def run() -> float:
         losses = loop.train(
-            factory, num_epochs=1, batch_size=batch, use_tqdm=False, use_tqdm_batch=False, num_workers=0
+            factory,
+            num_epochs=1,
+            batch_size=batch,
+            use_tqdm=False,
+            use_tqdm_batch=False,
+            num_workers=0,
         )
         return float(losses[-1])
 
@@ -65,4 +81,7 @@ def train(links: Links, decoder: str, batch: int) -> Callable[[], float]:
 
 
 if __name__ == "__main__":
-    serve({"evaluate": evaluate, "train": train}, f"pykeen {pykeen.get_version()}, torch {torch.__version__}")
+    serve(
+        {"evaluate": evaluate, "train": train},
+        f"pykeen {pykeen.get_version()}, torch {torch.__version__}",
+    )

@@ -9,7 +9,15 @@ import numpy as np
 import torch
 from work import Work, data, load, seeds, serve, wait_for
 
-from nodeflow import BernoulliSampler, Graph, LaborSampler, NeighborSampler, NodeFlowLoader, __version__, storage
+from nodeflow import (
+    BernoulliSampler,
+    Graph,
+    LaborSampler,
+    NeighborSampler,
+    NodeFlowLoader,
+    __version__,
+    storage,
+)
 from nodeflow.nn import GraphSAGE
 
 SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
@@ -17,7 +25,9 @@ SAMPLERS: dict[str, Callable[[Graph, Any], Any]] = {
     "reuse": lambda graph, fanouts: NeighborSampler(graph, fanouts, reuse=True),
     "replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, replace=True),
     "weighted": lambda graph, fanouts: NeighborSampler(graph, fanouts, prob="w"),
-    "weighted, replace": lambda graph, fanouts: NeighborSampler(graph, fanouts, prob="w", replace=True),
+    "weighted, replace": lambda graph, fanouts: NeighborSampler(
+        graph, fanouts, prob="w", replace=True
+    ),
     "Bernoulli": BernoulliSampler,
     "LABOR-0": LaborSampler,
     "LABOR-0, sequential": lambda graph, fanouts: LaborSampler(graph, fanouts, method="sequential"),
@@ -43,7 +53,8 @@ def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
         edges = 0
         for i, part in enumerate(batches.split(work.batch_size)):
             sizes = sampler(part, epoch=number, batch_number=i).flow_sizes
-            edges += sizes[0] if work.variant == "reuse" else sum(sizes)  # reused edges were drawn once
+            # reused edges were drawn once
+            edges += sizes[0] if work.variant == "reuse" else sum(sizes)
         wait_for(work.device)
         return {"edges": edges}
 
@@ -51,12 +62,19 @@ def sample(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
 
 
 def gather(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
-    """The reads of drawn batches alone: where rows begin and end, and the neighbours, into memory that is there."""
+    """The reads of drawn batches alone: where rows begin and end, and the neighbours, into memory
+    that is there.
+    """
     sampler = SAMPLERS[work.variant](graph, work.fanouts_from_seeds[::-1])
-    flows = [flow for part in seeds(work, graph.num_nodes).split(work.batch_size) for flow in sampler(part).flows]
+    flows = [
+        flow
+        for part in seeds(work, graph.num_nodes).split(work.batch_size)
+        for flow in sampler(part).flows
+    ]
     rows = [flow.dst_layer.parent_nid for flow in flows]
     places = [flow.parent_eid for flow in flows]
-    indptr, indices = torch.from_numpy(np.array(graph.indptr)), torch.from_numpy(np.array(graph.indices))
+    indptr = torch.from_numpy(np.array(graph.indptr))
+    indices = torch.from_numpy(np.array(graph.indices))
     bounds = torch.empty(2, max(map(len, rows)), dtype=indptr.dtype)
     neighbours = torch.empty(max(map(len, places)), dtype=indices.dtype)
 
@@ -71,10 +89,14 @@ def gather(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
 
 
 def stream(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
-    """As many neighbours as LABOR looks at, which are all those of a layer's nodes, read in the order of memory."""
+    """As many neighbours as LABOR looks at, which are all those of a layer's nodes, read in the
+    order of memory.
+    """
     sampler = SAMPLERS[work.variant](graph, work.fanouts_from_seeds[::-1])
     batches = [sampler(part) for part in seeds(work, graph.num_nodes).split(work.batch_size)]
-    rows = torch.cat([flow.dst_layer.parent_nid for batch in batches for flow in batch.flows]).numpy()
+    rows = torch.cat(
+        [flow.dst_layer.parent_nid for batch in batches for flow in batch.flows]
+    ).numpy()
     indices = torch.from_numpy(np.array(graph.indices))
     times, rest = divmod(int(np.diff(graph.indptr)[rows].sum()), len(indices))
     drawn = sum(sum(batch.flow_sizes) for batch in batches)
@@ -99,7 +121,9 @@ def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
     sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])
     batches = seeds(work, graph.num_nodes)
     loader = NodeFlowLoader(sampler, batches, work.batch_size, ndata={0: ["x"], -1: ["y"]}, **ahead)
-    model = GraphSAGE(work.width, work.hidden, work.classes, num_layers=len(work.widths), dropout=work.dropout)
+    model = GraphSAGE(
+        work.width, work.hidden, work.classes, num_layers=len(work.widths), dropout=work.dropout
+    )
     # one pass over each weight with bf16, as nodeflow train has it; else as torch's default
     optimizer = torch.optim.Adam(model.parameters(), fused=True if low else None)
 
@@ -119,23 +143,28 @@ def step(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
 
 
 def floor(graph: Graph, work: Work) -> Callable[[int], dict[str, Any]]:
-    """The dense products of the step, and the gather of its features, all into memory that is there already."""
+    """The dense products of the step, and the gather of its features, all into memory that is there
+    already.
+    """
     x, _ = data(work, graph.num_nodes)
     sampler = NeighborSampler(graph, work.fanouts_from_seeds[::-1])
     parts = [sampler(part) for part in seeds(work, graph.num_nodes).split(work.batch_size)]
-    ids, sizes = [batch.layers[0].parent_nid for batch in parts], [batch.layer_sizes for batch in parts]
+    ids = [batch.layers[0].parent_nid for batch in parts]
+    sizes = [batch.layer_sizes for batch in parts]
     most = [max(rows) for rows in zip(*sizes, strict=True)]
     rows = torch.empty(most[0], work.width)
     inputs = [torch.randn(most[i + 1], wide) for i, (wide, _) in enumerate(work.widths)]
     outputs = [torch.empty(most[i + 1], narrow) for i, (_, narrow) in enumerate(work.widths)]
     weights = [torch.randn(narrow, wide) for wide, narrow in work.widths]
-    grads, back = [torch.empty_like(w) for w in weights], [torch.empty_like(h) for h in inputs]
+    grads = [torch.empty_like(w) for w in weights]
+    back = [torch.empty_like(h) for h in inputs]
 
     def run(_: int) -> dict[str, Any]:
         for taken, size in zip(ids, sizes, strict=True):
             torch.index_select(x, 0, taken, out=rows[: size[0]])
             for i, w in enumerate(weights):
-                h, out = inputs[i][: size[i + 1]], outputs[i][: size[i + 1]]
+                h = inputs[i][: size[i + 1]]
+                out = outputs[i][: size[i + 1]]
                 for _ in range(2):  # a node's own rows, and the mean of its neighbours
                     torch.mm(h, w.t(), out=out)
                     torch.mm(out.t(), h, out=grads[i])

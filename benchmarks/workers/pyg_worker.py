@@ -43,12 +43,19 @@ def prepare(folder: str) -> Callable[[Work], Callable[[int], dict[str, Any]]]:
     def make(work: Work) -> Callable[[int], dict[str, Any]]:
         x, y = data(work, num_nodes) if work.job == "step" else (None, None)
         graph = Data(x=x, y=y, edge_index=edges, num_nodes=num_nodes)
-        options = {"num_neighbors": list(work.fanouts_from_seeds), "batch_size": work.batch_size, "is_sorted": True}
+        options = {
+            "num_neighbors": list(work.fanouts_from_seeds),
+            "batch_size": work.batch_size,
+            "is_sorted": True,
+        }
         loader = NeighborLoader(graph, input_nodes=seeds(work, num_nodes), **options)
         if work.job == "sample":
 
             def sample(_: int) -> dict[str, Any]:
-                return {"edges": sum(batch.edge_index.shape[1] for batch in loader), "note": BACKEND}
+                return {
+                    "edges": sum(batch.edge_index.shape[1] for batch in loader),
+                    "note": BACKEND,
+                }
 
             return sample
         net = Net(work)

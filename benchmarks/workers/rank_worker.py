@@ -1,7 +1,9 @@
-"""One of several processes that sample and train together: does a job when asked, one line in and one line out.
+"""One of several processes that sample and train together: does a job when asked, one line in and
+one line out.
 
-``rank_worker.py RANK SIZE FILE``: FILE is where the processes find each other. A line is a job, a name and its
-arguments as JSON; the answer is what the function of that name returns here. All processes get the same lines.
+``rank_worker.py RANK SIZE FILE``: FILE is where the processes find each other. A line is a job, a
+name and its arguments as JSON; the answer is what the function of that name returns here. All
+processes get the same lines.
 """
 
 import gc
@@ -32,7 +34,9 @@ runs: "dict[str, Run]" = {}
 
 
 def opened(folder: str, hot: float = 0.0, halo: float = 1.0) -> Graph:
-    """A whole graph, or this process's part of one; ``hot``: share of the rows of features that every process keeps."""
+    """A whole graph, or this process's part of one; ``hot``: share of the rows of features that
+    every process keeps.
+    """
     if (folder, hot, halo) not in graphs:
         whole = folder.endswith("whole")
         graph = Graph.open(folder) if whole else DistributedGraph.open(folder, halo=halo)
@@ -40,7 +44,9 @@ def opened(folder: str, hot: float = 0.0, halo: float = 1.0) -> Graph:
             # every edge has its reverse here, so this is how often a node is drawn, roughly
             heat = graph.in_degrees().double()
             graph.ndata["feat"] = Cached(
-                graph.ndata["feat"], heat, memory=int(hot * graph.num_nodes) * row_bytes(graph.ndata["feat"])
+                graph.ndata["feat"],
+                heat,
+                memory=int(hot * graph.num_nodes) * row_bytes(graph.ndata["feat"]),
             )
         graphs[folder, hot, halo] = graph
     return graphs[folder, hot, halo]
@@ -53,9 +59,11 @@ def rows_of(graph: Graph, name: str, nodes: Tensor) -> Tensor:
 
 
 class Gradients:
-    """Takes the mean of gradients over all processes, at once, and adds up the ``seconds`` that it takes.
+    """Takes the mean of gradients over all processes, at once, and adds up the ``seconds`` that it
+    takes.
 
-    Not a part of ``Run``: torch keeps it as long as the model, which a run has, and neither would ever be freed.
+    Not a part of ``Run``: torch keeps it as long as the model, which a run has, and neither would
+    ever be freed.
     """
 
     seconds = 0.0
@@ -73,13 +81,14 @@ class Gradients:
 class Run:
     """A loader, and for training a model, with what they need; ``options`` are those of a job.
 
-    Options: folder, hot, halo; seeds (a file), batch_size (of one process), fanouts, share, workers (threads that draw
-    ahead), steps (of an epoch, at most), columns (whether batches have features); train (whether there is a model),
-    hidden, classes, lr.
+    Options: folder, hot, halo; seeds (a file), batch_size (of one process), fanouts, share, workers
+    (threads that draw ahead), steps (of an epoch, at most), columns (whether batches have
+    features); train (whether there is a model), hidden, classes, lr.
     """
 
     def __init__(self, options: dict[str, Any]) -> None:
-        self.options, self.gradients = options, Gradients()
+        self.options = options
+        self.gradients = Gradients()
         self.graph = opened(options["folder"], options.get("hot", 0.0), options.get("halo", 1.0))
         sampler = NeighborSampler(self.graph, options["fanouts"])
         seeds = torch.from_numpy(np.load(options["seeds"]))
@@ -93,7 +102,9 @@ class Run:
             return
         torch.manual_seed(0)
         width = self.graph.ndata["feat"].shape[1]
-        self.net = GraphSAGE(width, options["hidden"], options["classes"], num_layers=len(options["fanouts"]))
+        self.net = GraphSAGE(
+            width, options["hidden"], options["classes"], num_layers=len(options["fanouts"])
+        )
         self.model: nn.Module = self.net
         if dist.get_world_size() > 1:
             self.model = nn.parallel.DistributedDataParallel(self.net)
@@ -126,11 +137,16 @@ def communication(options: dict[str, Any]) -> dict[str, Any]:
     """Count what an epoch fetches and sends."""
     run = Run(options)
     graph: Any = run.graph
-    rows, kept = graph.ndata["feat"], np.zeros(graph.num_nodes, np.bool_)
+    rows = graph.ndata["feat"]
+    kept = np.zeros(graph.num_nodes, np.bool_)
     if isinstance(rows, Cached):
         kept[rows.ids.numpy()] = True
-    batches = run.batches()  # an epoch begins with a comparison of its arguments, which is not counted
-    before, fetched, travelled, seeds = counted(graph), 0, 0, list[int]()
+    # an epoch begins with a comparison of its arguments, which is not counted
+    batches = run.batches()
+    before = counted(graph)
+    fetched = 0
+    travelled = 0
+    seeds = list[int]()
     for batch in batches:
         ids = batch.layers[0].parent_nid.numpy()
         fetched += len(ids)
@@ -143,7 +159,8 @@ def communication(options: dict[str, Any]) -> dict[str, Any]:
 def counted(graph: Any) -> dict[str, float]:
     counters = graph.peers.counters
     return {
-        name: getattr(counters, name) for name in ("exchanges", "messages", "bytes_sent", "bytes_received", "seconds")
+        name: getattr(counters, name)
+        for name in ("exchanges", "messages", "bytes_sent", "bytes_received", "seconds")
     }
 
 
@@ -151,22 +168,28 @@ def full_pass(options: dict[str, Any]) -> dict[str, Any]:
     """Count what the sums over all edges send, once they are planned."""
     graph: Any = opened(options["folder"])
     propagation = Propagation(graph)
-    plan, before = propagation.plan, counted(graph)
+    plan = propagation.plan
+    before = counted(graph)
     propagation(torch.ones(plan.num_masters, options["width"]))
     sent = {name: value - before[name] for name, value in counted(graph).items()}
     return {"partners": len(plan.partners), "mirrors": plan.num_mirrors, **sent}
 
 
 def timed(options: dict[str, Any]) -> dict[str, Any]:
-    """Time epochs; ``core`` is the only core that the process may use, ``bind`` that of its rank; else it has all."""
-    core, epochs = options.pop("core", None), options.pop("epochs")
+    """Time epochs; ``core`` is the only core that the process may use, ``bind`` that of its rank;
+    else it has all.
+    """
+    core = options.pop("core", None)
+    epochs = options.pop("epochs")
     if options.pop("bind", False):
         core = dist.get_rank()
     if CORES is not None:
         os.sched_setaffinity(0, CORES if core is None else {sorted(CORES)[core % len(CORES)]})
-    run, seeds = run_of(options), 0
+    run = run_of(options)
+    seeds = 0
     counters = run.graph.peers.counters if isinstance(run.graph, DistributedGraph) else None
-    exchanging, reducing = 0.0 if counters is None else counters.seconds, run.gradients.seconds
+    exchanging = 0.0 if counters is None else counters.seconds
+    reducing = run.gradients.seconds
     dist.barrier()
     begun = perf_counter()
     for epoch in epochs:
@@ -183,21 +206,29 @@ def timed(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def training(options: dict[str, Any]) -> dict[str, Any]:
-    """Train from the start; return the loss of every step and the accuracy of a full pass over the test nodes."""
-    epochs, test = options.pop("epochs"), torch.from_numpy(np.load(options.pop("test")))
+    """Train from the start; return the loss of every step and the accuracy of a full pass over the
+    test nodes.
+    """
+    epochs = options.pop("epochs")
+    test = torch.from_numpy(np.load(options.pop("test")))
     run = Run({**options, "train": True})
-    losses = torch.tensor([run.step(batch) for _ in range(epochs) for batch in run.batches()], dtype=torch.float64)
+    losses = torch.tensor(
+        [run.step(batch) for _ in range(epochs) for batch in run.batches()], dtype=torch.float64
+    )
     dist.all_reduce(losses)
     nodes = test[dist.get_rank() :: dist.get_world_size()]
     labels = rows_of(run.graph, "label", nodes)
     with torch.no_grad():
-        right = (run.net.inference(run.graph, run.graph.ndata["feat"], nodes=nodes).argmax(1) == labels).sum()
+        right = (
+            run.net.inference(run.graph, run.graph.ndata["feat"], nodes=nodes).argmax(1) == labels
+        ).sum()
     dist.all_reduce(right)
     return {"losses": losses.tolist(), "accuracy": int(right) / len(test)}
 
 
 def check(options: dict[str, Any]) -> dict[str, Any]:
-    """Hash every batch of an epoch: the edges of each flow with their weights, and the input nodes with features.
+    """Hash every batch of an epoch: the edges of each flow with their weights, and the input nodes
+    with features.
 
     The processes put their shares together, so the hashes do not depend on how many there are.
     """
@@ -206,7 +237,9 @@ def check(options: dict[str, Any]) -> dict[str, Any]:
     for batch in run.batches():
         found = hashlib.blake2b(digest_size=16)
         front = batch.layers[0]
-        tables = [(flow.parent_eid, flow.weight) for flow in batch.flows] + [(front.parent_nid, front.data["feat"])]
+        tables = [(flow.parent_eid, flow.weight) for flow in batch.flows] + [
+            (front.parent_nid, front.data["feat"])
+        ]
         for ids, rows in tables:
             for array in together(run.graph, ids.numpy(), rows.numpy()):
                 found.update(np.ascontiguousarray(array).tobytes())
@@ -215,7 +248,9 @@ def check(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def together(graph: Graph, ids: Any, rows: Any) -> tuple[Any, Any]:
-    """Ids of all processes, each once and ascending, and their rows, which must be the same wherever an id occurs."""
+    """Ids of all processes, each once and ascending, and their rows, which must be the same
+    wherever an id occurs.
+    """
     if graph.peers is not None:
         told = graph.peers.gather("a batch to hash", [ids, rows])
         ids, rows = (np.concatenate(arrays) for arrays in zip(*told, strict=True))
@@ -229,7 +264,9 @@ JOBS = {job.__name__: job for job in (communication, full_pass, timed, training,
 
 
 def leave() -> None:
-    """Free what holds groups, and end these: a thread of theirs that still lives may abort the process at its end."""
+    """Free what holds groups, and end these: a thread of theirs that still lives may abort the
+    process at its end.
+    """
     runs.clear()
     graphs.clear()
     gc.collect()
@@ -237,7 +274,9 @@ def leave() -> None:
 
 
 def main() -> None:
-    rank, size, file = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    rank = int(sys.argv[1])
+    size = int(sys.argv[2])
+    file = sys.argv[3]
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=size)
     for line in sys.stdin:

@@ -19,7 +19,9 @@ class Net(torch.nn.Module):
         super().__init__()
         relations = list(graph.schema.relations)
         widths = [(WIDTH, hidden), (hidden, hidden)]
-        self.convs = torch.nn.ModuleList(TypedConv({r: SAGEConv(i, o) for r in relations}, "sum") for i, o in widths)
+        self.convs = torch.nn.ModuleList(
+            TypedConv({r: SAGEConv(i, o) for r in relations}, "sum") for i, o in widths
+        )
         self.head = torch.nn.Linear(hidden, CLASSES)
 
     def forward(self, batch: NodeFlow, h: torch.Tensor) -> torch.Tensor:
@@ -53,7 +55,9 @@ def prepare(scale: float) -> Callable[[str, Ids], int]:
         times = {"times": np.full(len(seeds), SEED_TIME)} if kind == "temporal" else {}
         batch = samplers["static, reuse" if kind == "step" else kind](ids, epoch=epoch, **times)
         if kind == "step":
-            loss = torch.nn.functional.cross_entropy(net(batch, x[batch.layers[0].parent_nid]), y[seeds])
+            loss = torch.nn.functional.cross_entropy(
+                net(batch, x[batch.layers[0].parent_nid]), y[seeds]
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -64,7 +68,11 @@ def prepare(scale: float) -> Callable[[str, Ids], int]:
             for flow in batch.flows:
                 for relation in graph.schema.relations:
                     flow.of(relation).indices  # noqa: B018
-        return batch.flows[0].num_edges if "reuse" in kind or kind in ("temporal", "step") else sum(batch.flow_sizes)
+        return (
+            batch.flows[0].num_edges
+            if "reuse" in kind or kind in ("temporal", "step")
+            else sum(batch.flow_sizes)
+        )
 
     return run
 

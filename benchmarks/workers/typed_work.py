@@ -1,4 +1,6 @@
-"""The work of ``typed.py``: a graph with the sizes of ogbn-mag, its seeds, and how a worker answers."""
+"""The work of ``typed.py``: a graph with the sizes of ogbn-mag, its seeds, and how a worker
+answers.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,15 @@ RELATIONS = {
 }
 SEED_TIME = 900_000
 BATCHES = 10
-JOBS: dict[str, tuple[list[int], int]] = {"static": ([15, 10], 1_024), "temporal": ([16, 16], 8_192)}
-"""Fanouts of every relation in flow order, and seeds of a batch; temporal batches see nodes up to ``SEED_TIME``."""
-WIDTH, CLASSES = 128, 349
+JOBS: dict[str, tuple[list[int], int]] = {
+    "static": ([15, 10], 1_024),
+    "temporal": ([16, 16], 8_192),
+}
+"""Fanouts of every relation in flow order, and seeds of a batch; temporal batches see nodes up to
+``SEED_TIME``.
+"""
+WIDTH = 128
+CLASSES = 349
 """Columns of features of every type, and classes, for training steps."""
 
 Ids = NDArray[np.int64]
@@ -30,7 +38,9 @@ Edges = dict[tuple[str, str, str], tuple[Ids, Ids]]
 
 
 def make_edges(scale: float) -> Edges:
-    """Return the edges of each relation and its reverse, in ids of their types; the ends are skewed."""
+    """Return the edges of each relation and its reverse, in ids of their types; the ends are
+    skewed.
+    """
     draw = np.random.default_rng(0)
     sizes = sizes_of(scale)
     names = {kind: draw.permutation(n) for kind, n in sizes.items()}
@@ -38,7 +48,10 @@ def make_edges(scale: float) -> Edges:
     def ends(kind: str, m: int) -> Ids:
         return names[kind][np.floor(sizes[kind] * draw.random(m) ** 2.5).astype(np.int64)]
 
-    edges = {(s, r, d): (ends(s, int(m * scale)), ends(d, int(m * scale))) for (s, r, d), m in RELATIONS.items()}
+    edges = {
+        (s, r, d): (ends(s, int(m * scale)), ends(d, int(m * scale)))
+        for (s, r, d), m in RELATIONS.items()
+    }
     return edges | {(d, f"rev_{r}", s): (b, a) for (s, r, d), (a, b) in edges.items()}
 
 
@@ -57,7 +70,8 @@ def seeds_of(round_number: int, batch: int, size: int, scale: float) -> Ids:
 
 
 def serve(prepare: Callable[[float], Callable[[str, Ids], int]], version: str) -> None:
-    """Answer each line ``{"job": ..., "round": ...}`` with the seconds and the edges of ``BATCHES`` batches.
+    """Answer each line ``{"job": ..., "round": ...}`` with the seconds and the edges of ``BATCHES``
+    batches.
 
     The first batch of a job, which is for caches and compilation, does not count.
     """

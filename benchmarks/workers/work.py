@@ -1,6 +1,8 @@
-"""What every worker does: load the graph, then run rounds of a job when asked, one line in and one line out.
+"""What every worker does: load the graph, then run rounds of a job when asked, one line in and one
+line out.
 
-A worker runs in the environment of the library it measures, so this file needs numpy and torch only.
+A worker runs in the environment of the library it measures, so this file needs numpy and torch
+only.
 """
 
 from __future__ import annotations
@@ -37,12 +39,18 @@ class Work:
     @property
     def widths(self) -> list[tuple[int, int]]:
         """Width of the rows that enter and leave every convolution."""
-        return list(pairwise([self.width, *[self.hidden] * (len(self.fanouts_from_seeds) - 1), self.classes]))
+        return list(
+            pairwise(
+                [self.width, *[self.hidden] * (len(self.fanouts_from_seeds) - 1), self.classes]
+            )
+        )
 
 
 def load(folder: str) -> tuple[torch.Tensor, torch.Tensor]:
     """Return indptr and indices, int64."""
-    indptr, indices = (torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("indptr", "indices"))
+    indptr, indices = (
+        torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("indptr", "indices")
+    )
     return indptr, indices
 
 
@@ -55,7 +63,9 @@ def data(work: Work, num_nodes: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def seeds(work: Work, num_nodes: int) -> torch.Tensor:
     """Return the seeds of one round."""
-    return torch.from_numpy(np.random.default_rng(0).permutation(num_nodes))[: work.batch_size * BATCHES]
+    return torch.from_numpy(np.random.default_rng(0).permutation(num_nodes))[
+        : work.batch_size * BATCHES
+    ]
 
 
 def wait_for(device: str) -> None:
@@ -64,16 +74,20 @@ def wait_for(device: str) -> None:
         torch.cuda.synchronize(device)
 
 
-def serve(prepare: Callable[[str], Callable[[Work], Callable[[int], dict[str, Any]]]], version: str) -> None:
-    """Answer each line on standard input, a Work as JSON, with the seconds that a round of it took and what it tells.
+def serve(
+    prepare: Callable[[str], Callable[[Work], Callable[[int], dict[str, Any]]]], version: str
+) -> None:
+    """Answer each line on standard input, a Work as JSON, with the seconds that a round of it took
+    and what it tells.
 
-    ``prepare(folder)`` loads the graph and returns a function that gets a Work ready: that returns its round, a
-    function of the round's number. The first round of a work is for caches, compilation and memory pools.
-    ``version`` names the library and its version.
+    ``prepare(folder)`` loads the graph and returns a function that gets a Work ready: that returns
+    its round, a function of the round's number. The first round of a work is for caches,
+    compilation and memory pools. ``version`` names the library and its version.
     """
     folder, threads = sys.argv[1:3]
     torch.set_num_threads(int(threads))
-    make, rounds = prepare(folder), {}
+    make = prepare(folder)
+    rounds = {}
     print(json.dumps({"version": version}), flush=True)
     for number, line in enumerate(sys.stdin, 1):
         asked = json.loads(line)

@@ -1,6 +1,7 @@
 """Links from the pages of source code back to the pages of names.
 
-``sphinx.ext.viewcode`` takes all names of a file for those of one module; a file may have names of two.
+``sphinx.ext.viewcode`` takes all names of a file for those of one module; a file may have names of
+two.
 """
 
 from __future__ import annotations

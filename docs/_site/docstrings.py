@@ -1,4 +1,6 @@
-"""Docstrings and signatures of the package, made ready for Sphinx. They are written for ``help()``."""
+"""Docstrings and signatures of the package, made ready for Sphinx. They are written for
+``help()``.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,13 @@ _ARRAY = re.compile(
 )
 
 
-def before_napoleon(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+def before_napoleon(
+    app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
     """Keep Napoleon from taking words for a type.
 
-    It takes those before a colon in the first line of a property. Of several arguments that share a line, ``a, b:``, it
-    takes all but the last; these get their spaces back in ``spaced``.
+    It takes those before a colon in the first line of a property. Of several arguments that share a
+    line, ``a, b:``, it takes all but the last; these get their spaces back in ``spaced``.
     """
     lines[:] = [_NAMES.sub(lambda m: m[1] + m[2].replace(", ", ","), line) for line in lines]
     if what in ("property", "attribute", "data"):
@@ -38,10 +42,17 @@ def for_users(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: 
 
 
 def before_private_files(text: str) -> str:
-    """Return the paragraphs before the first that names a private file or rooms, whose heading goes with it."""
+    """Return the paragraphs before the first that names a private file or rooms, whose heading goes
+    with it.
+    """
     paragraphs = text.split("\n\n")
-    end = next((i for i, p in enumerate(paragraphs) if i and re.search(r"``_|rooms above", p)), len(paragraphs))
-    return "\n\n".join(paragraphs[: end - (end < len(paragraphs) and paragraphs[end - 1].endswith(":"))])
+    end = next(
+        (i for i, p in enumerate(paragraphs) if i and re.search(r"``_|rooms above", p)),
+        len(paragraphs),
+    )
+    return "\n\n".join(
+        paragraphs[: end - (end < len(paragraphs) and paragraphs[end - 1].endswith(":"))]
+    )
 
 
 def tables(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -74,7 +85,8 @@ def signature(
     """Write arrays as ``NDArray``."""
 
     def readable(text: str | None) -> str | None:
-        text = text and re.sub(r"=\s?<[^<>]*>", "=...", text)  # a default that is no expression, as <factory>
+        # a default that is no expression, as <factory>
+        text = text and re.sub(r"=\s?<[^<>]*>", "=...", text)
         return text and _ARRAY.sub(r"~numpy.typing.NDArray[\1]", text)
 
     return readable(args), readable(result)
@@ -94,6 +106,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", tables, priority=200)
     app.connect("autodoc-process-signature", signature)
     app.connect("doctree-read", spaced)
-    # Sphinx writes its stand-in for an alias by repr where the alias is within another type, as in dict[str, Alias]
+    # Sphinx writes its stand-in for an alias by repr where the alias is within another type, as in
+    # dict[str, Alias]
     TypeAliasForwardRef.__repr__ = lambda self: self.name  # type: ignore[method-assign]
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -23,9 +23,20 @@ def errors_page() -> str:
 
     parts = [_HEAD]
     for about, rows in BY_HAND.items():
-        lines = [f"| `{_cell(call)}` | {_errors(error)} | {_words(words)} |" for call, error, words in rows]
+        lines = [
+            f"| `{_cell(call)}` | {_errors(error)} | {_words(words)} |"
+            for call, error, words in rows
+        ]
         parts.append(
-            "\n".join([f"## {about}\n", "| call | error | words of the message |", "|---|---|---|", *lines, ""])
+            "\n".join(
+                [
+                    f"## {about}\n",
+                    "| call | error | words of the message |",
+                    "|---|---|---|",
+                    *lines,
+                    "",
+                ]
+            )
         )
     return "\n".join(parts)
 

@@ -1,4 +1,6 @@
-"""Formulas as MathML, which browsers typeset themselves: no script, no font and no network is needed to read them."""
+"""Formulas as MathML, which browsers typeset themselves: no script, no font and no network is
+needed to read them.
+"""
 
 from __future__ import annotations
 

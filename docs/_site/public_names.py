@@ -1,4 +1,6 @@
-"""The public names of the package: which page documents a name, and what a word in a guide refers to."""
+"""The public names of the package: which page documents a name, and what a word in a guide refers
+to.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ INSTANCES = {
     "history": "History",
     "frame": "Frame",
 }
-"""The guides call an object by the lower-case word, so that ``batch.seeds`` is ``NodeFlow.seeds``."""
+"""The guides call an object by the lower-case word, so that ``batch.seeds`` is
+``NodeFlow.seeds``.
+"""
 
 
 def first_line(thing: object) -> str:
@@ -34,7 +38,8 @@ def first_line(thing: object) -> str:
 
 @dataclass(frozen=True)
 class PublicName:
-    """A name that users import: ``room`` is "nn" for ``nodeflow.nn.SAGEConv``, and "" for what is in no room.
+    """A name that users import: ``room`` is "nn" for ``nodeflow.nn.SAGEConv``, and "" for what is
+    in no room.
 
     A room within a room has a dotted name: "compat.dgl".
     """
@@ -71,7 +76,9 @@ class PublicName:
 
     @property
     def is_nested(self) -> bool:
-        """Whether it is in a room within a room; names of these stand back where another room has the same."""
+        """Whether it is in a room within a room; names of these stand back where another room has
+        the same.
+        """
         return "." in self.room
 
 
@@ -84,8 +91,8 @@ def module_of(room: str) -> ModuleType:
 def _names_by_room() -> dict[str, tuple[PublicName, ...]]:
     """The names that have their pages in each room.
 
-    A module that a room lists is a room too if it has names of its own, or rooms. It may list names of other rooms, and
-    other spellings, which have no docstring.
+    A module that a room lists is a room too if it has names of its own, or rooms. It may list names
+    of other rooms, and other spellings, which have no docstring.
     """
     top = [name for name in dir(nodeflow) if inspect.ismodule(getattr(nodeflow, name))]
     found = {room: tuple(PublicName(room, name) for name in _listed(room)) for room in top}
@@ -95,7 +102,11 @@ def _names_by_room() -> dict[str, tuple[PublicName, ...]]:
     def enter(room: str) -> None:
         for inner in (f"{room}.{name}" for name in _listed(room, modules=True)):
             own = [PublicName(inner, name) for name in _listed(inner)]
-            own = [public for public in own if public.purpose and not any(public.value is value for value in known)]
+            own = [
+                public
+                for public in own
+                if public.purpose and not any(public.value is value for value in known)
+            ]
             known.extend(public.value for public in own)
             found[inner] = tuple(own)
             enter(inner)
@@ -104,7 +115,9 @@ def _names_by_room() -> dict[str, tuple[PublicName, ...]]:
 
     for room in top:
         enter(room)
-    return {room: found[room] for first in top for room in found if f"{room}.".startswith(f"{first}.")}
+    return {
+        room: found[room] for first in top for room in found if f"{room}.".startswith(f"{first}.")
+    }
 
 
 def _listed(room: str, *, modules: bool = False) -> list[str]:
@@ -128,13 +141,16 @@ def public_names() -> tuple[PublicName, ...]:
 
 
 def public_name_of(value: object) -> PublicName:
-    """Return the public name of a class, function or constant; a room may list one of another room."""
+    """Return the public name of a class, function or constant; a room may list one of another
+    room.
+    """
     return next(public for public in public_names() if public.value is value)
 
 
 @cache
 def members(public: PublicName) -> tuple[str, ...]:
-    """The documented members that the page of a class shows: its own and those of its private bases.
+    """The documented members that the page of a class shows: its own and those of its private
+    bases.
 
     Members of a public base are on the page of the base.
     """
@@ -143,19 +159,31 @@ def members(public: PublicName) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for base in own_bases(public):
         for name, member in vars(base).items():
-            unwrapped = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
-            described = inspect.isfunction(unwrapped) or isinstance(unwrapped, (property, cached_property))
-            if not name.startswith("_") and described and inspect.getdoc(getattr(public.value, name)):
+            unwrapped = (
+                member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+            )
+            described = inspect.isfunction(unwrapped) or isinstance(
+                unwrapped, (property, cached_property)
+            )
+            if (
+                not name.startswith("_")
+                and described
+                and inspect.getdoc(getattr(public.value, name))
+            ):
                 found[name] = None
     return tuple(found)
 
 
 def own_bases(public: PublicName) -> list[type]:
-    """The class, and those of its bases in the package that are neither public nor above a public base."""
+    """The class, and those of its bases in the package that are neither public nor above a public
+    base.
+    """
     documented = [p.value for p in public_names() if inspect.isclass(p.value) and p != public]
     mro = public.value.__mro__
     above = {base for value in documented if value in mro for base in value.__mro__}
-    return [base for base in mro if base not in above and base.__module__.split(".")[0] == "nodeflow"]
+    return [
+        base for base in mro if base not in above and base.__module__.split(".")[0] == "nodeflow"
+    ]
 
 
 @cache
@@ -163,7 +191,11 @@ def public_bases(public: PublicName) -> tuple[PublicName, ...]:
     """The nearest public classes that a public class inherits from."""
     if not inspect.isclass(public.value):
         return ()
-    above = [p for p in public_names() if inspect.isclass(p.value) and p.value in public.value.__mro__[1:]]
+    above = [
+        p
+        for p in public_names()
+        if inspect.isclass(p.value) and p.value in public.value.__mro__[1:]
+    ]
     return tuple(p for p in above if not any(q != p and p.value in q.value.__mro__ for q in above))
 
 
@@ -171,15 +203,16 @@ def public_bases(public: PublicName) -> tuple[PublicName, ...]:
 def targets() -> dict[str, str]:
     """What a literal of a guide refers to: the full path by each form in which a name is written.
 
-    A bare name stands for itself if it is public in one room only and cannot be read as an ordinary word: it has a
-    capital or an underscore. Other names need their room: ``fn.sum``. Names of rooms within rooms stand back: such a
-    one stands for itself if no other room has it.
+    A bare name stands for itself if it is public in one room only and cannot be read as an ordinary
+    word: it has a capital or an underscore. Other names need their room: ``fn.sum``. Names of rooms
+    within rooms stand back: such a one stands for itself if no other room has it.
     """
     found: dict[str, str] = {f"nodeflow.{room}": f"nodeflow.{room}" for room in rooms()}
     by_name: dict[str, set[str]] = defaultdict(set)
     by_method: dict[str, set[str]] = defaultdict(set)
     nested: dict[str, set[str]] = defaultdict(set)
-    for public in sorted(public_names(), key=lambda public: public.is_nested):  # those that stand back come last
+    # those that stand back come last
+    for public in sorted(public_names(), key=lambda public: public.is_nested):
         (nested if public.is_nested else by_name)[public.name].add(public.full)
         dotted = f"{public.room}.{public.name}".lstrip(".")
         found |= {dotted: public.full, f"nodeflow.{dotted}": public.full}
@@ -203,7 +236,8 @@ def targets() -> dict[str, str]:
 
 
 def lookup(text: str, room: str = "") -> str | None:
-    """Return the full path of the public name that a literal is, or begins with as a call; None: it is no such name.
+    """Return the full path of the public name that a literal is, or begins with as a call; None: it
+    is no such name.
 
     ``room`` is the room that the text is about: its names need no prefix there.
     """
@@ -215,18 +249,27 @@ def lookup(text: str, room: str = "") -> str | None:
 
 @cache
 def private_words() -> frozenset[str]:
-    """Names that the package's files use in signatures and that are not public: aliases of types, helper classes."""
-    files = [module for name, module in list(sys.modules.items()) if name.split(".")[0] == "nodeflow"]
-    return frozenset(name for module in files for name in vars(module)) - {p.name for p in public_names()}
+    """Names that the package's files use in signatures and that are not public: aliases of types,
+    helper classes.
+    """
+    files = [
+        module for name, module in list(sys.modules.items()) if name.split(".")[0] == "nodeflow"
+    ]
+    return frozenset(name for module in files for name in vars(module)) - {
+        p.name for p in public_names()
+    }
 
 
 @cache
 def private_paths() -> dict[str, str]:
-    """The full path of every public class by the path of the file that defines it, and by its bare name."""
+    """The full path of every public class by the path of the file that defines it, and by its bare
+    name.
+    """
     found: dict[str, str] = {}
     for public in public_names():
         if inspect.isclass(public.value):
             found[f"{public.value.__module__}.{public.value.__qualname__}"] = public.full
-            if not public.is_nested:  # a bare word may be a class of the library that the room stands in for
+            # a bare word may be a class of the library that the room stands in for
+            if not public.is_nested:
                 found[public.name] = public.full
     return found

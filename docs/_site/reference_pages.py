@@ -1,4 +1,6 @@
-"""The pages of the reference: a list of all, one per room, one per public name, and one of the types in signatures."""
+"""The pages of the reference: a list of all, one per room, one per public name, and one of the
+types in signatures.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,11 @@ def page_of_name(public: PublicName) -> str:
     code = f"from nodeflow{'' if top else f'.{public.room}'} import {public.name}"
     lines += [".. code-block:: python", "", f"   {code}", ""]
     lines += [f".. auto{public.kind}:: {public.full}", *_options(public), ""]
-    inherited = [base for base in public_bases(public) if members(base)] if inspect.isclass(public.value) else []
+    inherited = (
+        [base for base in public_bases(public) if members(base)]
+        if inspect.isclass(public.value)
+        else []
+    )
     for base in inherited:
         own = members(public)
         names = ", ".join(f":py:obj:`{m} <{base.full}.{m}>`" for m in members(base) if m not in own)
@@ -68,10 +74,19 @@ def _options(public: PublicName) -> list[str]:
 
 
 def page_of_room(room: str) -> str:
-    """Return the page of a room: its docstring, and its names with a line each, also those of other rooms."""
+    """Return the page of a room: its docstring, and its names with a line each, also those of other
+    rooms.
+    """
     module = module_of(room)
     lines = [*title(f"nodeflow.{room}"), f".. automodule:: nodeflow.{room}", "   :no-members:", ""]
-    lines += [".. list-table::", "   :header-rows: 1", "   :widths: auto", "", "   * - name", "     - purpose"]
+    lines += [
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: auto",
+        "",
+        "   * - name",
+        "     - purpose",
+    ]
     inner = [name for name in module.__all__ if f"{room}.{name}" in rooms()]
     for name in module.__all__:
         value = getattr(module, name)
@@ -80,38 +95,67 @@ def page_of_room(room: str) -> str:
             link = f":py:obj:`{name} <{public_name_of(value).full}>`"
         lines += [f"   * - {link}", f"     - {first_line(value)}"]
     if inner:
-        lines += ["", ".. toctree::", "   :hidden:", "", *(f"   nodeflow.{room}.{name}" for name in inner)]
+        lines += [
+            "",
+            ".. toctree::",
+            "   :hidden:",
+            "",
+            *(f"   nodeflow.{room}.{name}" for name in inner),
+        ]
     return "\n".join([*lines, ""])
 
 
 def page_of_all() -> str:
     """Return the page that lists every public name, by room."""
     words = (
-        "Every public name, by module. Other names may change without notice; ``help(name)`` shows what a page says."
+        "Every public name, by module. Other names may change without notice; ``help(name)`` shows "
+        "what a page says."
     )
-    lines = [*title("Reference"), words, "", ".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    lines = [
+        *title("Reference"),
+        words,
+        "",
+        ".. list-table::",
+        "   :header-rows: 1",
+        "   :widths: auto",
+        "",
+    ]
     lines += ["   * - module", "     - names"]
     for room in rooms():
         inside = [public for public in public_names() if public.room == room]
         links = ", ".join(f":py:obj:`{public.name} <{public.full}>`" for public in inside)
-        lines += [f"   * - :py:mod:`{room} <nodeflow.{room}>`", f"     - {first_line(module_of(room))} {links}"]
+        lines += [
+            f"   * - :py:mod:`{room} <nodeflow.{room}>`",
+            f"     - {first_line(module_of(room))} {links}",
+        ]
     outer = [f"reference/nodeflow.{room}" for room in rooms() if "." not in room]
     lines += [
         "",
         ".. toctree::",
         "   :hidden:",
         "",
-        *(f"   {place}" for place in [*outer, "reference/settings", "reference/errors", "reference/types"]),
+        *(
+            f"   {place}"
+            for place in [*outer, "reference/settings", "reference/errors", "reference/types"]
+        ),
     ]
     return "\n".join([*lines, ""])
 
 
 def page_of_types() -> str:
     """Return the page of the names that stand for types in signatures."""
-    words = "These names stand for types in signatures. They are no part of the package's public names."
+    words = (
+        "These names stand for types in signatures. They are no part of the package's public names."
+    )
     lines = [*title("Types in signatures"), words, ""]
     for name, (value, meaning) in type_aliases().items():
-        lines += [f".. py:type:: nodeflow.types.{name}", f"   :canonical: {value}", "", f"   {meaning}", ""]
+        lines += [
+            f".. py:type:: nodeflow.types.{name}",
+            f"   :canonical: {value}",
+            "",
+            f"   {meaning}",
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -121,8 +165,16 @@ def type_aliases() -> dict[str, tuple[str, str]]:
     body = ast.parse(inspect.getsource(types)).body
     found: dict[str, tuple[str, str]] = {}
     for node, after in pairwise(body):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and isinstance(after, ast.Expr):
-            value = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value or after)
+        if (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and isinstance(after, ast.Expr)
+        ):
+            value = (
+                node.value.value
+                if isinstance(node.value, ast.Constant)
+                else ast.unparse(node.value or after)
+            )
             found[node.target.id] = (
                 re.sub(r"\bnp\.", "numpy.", str(value)),
                 " ".join(str(ast.literal_eval(after.value)).split()),

@@ -1,7 +1,9 @@
-"""The search of the site: the text of every page, from which results get their order and their excerpts.
+"""The search of the site: the text of every page, from which results get their order and their
+excerpts.
 
-Sphinx's search fetches a page to show an excerpt, which a browser refuses to pages that are opened from a file, and
-gives every page that has a word the same score. So the texts are written into a script that the search page loads.
+Sphinx's search fetches a page to show an excerpt, which a browser refuses to pages that are opened
+from a file, and gives every page that has a word the same score. So the texts are written into a
+script that the search page loads.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
 _ARTICLE = re.compile(r'<article role="main".*?>(.*)</article>', re.DOTALL)
 _LEFT_OUT = re.compile(
-    r'<(script|style|math|pre|details)\b.*?</\1>|<a class="headerlink".*?</a>|<span class="column-name">.*?</span>',
+    r'<(script|style|math|pre|details)\b.*?</\1>|<a class="headerlink".*?</a>|<span '
+    r'class="column-name">.*?</span>',
     re.DOTALL,
 )
 _SECTION = re.compile(r'<section id="([^"]*)">')
@@ -31,7 +34,9 @@ def sections(page: str) -> list[tuple[str, str]]:
         return []
     first, *rest = _SECTION.split(_LEFT_OUT.sub(" ", article[1]))
     pieces = [("", first), *zip(rest[::2], rest[1::2], strict=True)]
-    texts = [(anchor, " ".join(html.unescape(_TAG.sub("", piece)).split())) for anchor, piece in pieces]
+    texts = [
+        (anchor, " ".join(html.unescape(_TAG.sub("", piece)).split())) for anchor, piece in pieces
+    ]
     return [(anchor, text) for anchor, text in texts if text]
 
 
@@ -41,8 +46,14 @@ def write_texts(app: Sphinx, error: Exception | None) -> None:
         return
     folder = Path(app.outdir)
     files = {name: folder / f"{name}.html" for name in sorted(app.env.found_docs)}
-    texts = {name: sections(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
-    script = f"const SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False, separators=(',', ':'))};\n"
+    texts = {
+        name: sections(file.read_text(encoding="utf-8"))
+        for name, file in files.items()
+        if file.exists()
+    }
+    script = (
+        f"const SEARCH_TEXTS = {json.dumps(texts, ensure_ascii=False, separators=(',', ':'))};\n"
+    )
     (folder / "_static" / "search-texts.js").write_text(script, encoding="utf-8")
 
 

@@ -1,4 +1,6 @@
-"""The page of all settings of a training run, a table per group, made from their fields and rules."""
+"""The page of all settings of a training run, a table per group, made from their fields and
+rules.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,10 @@ def settings_page() -> str:
     """Return the page in Markdown."""
     parts = [_HEAD]
     for group, kind in GROUPS.items():
-        parts.append(f"## [{group}]\n\n{kind.__doc__}\n\n| option | in Python | default | meaning |\n|---|---|---|---|")
+        parts.append(
+            f"## [{group}]\n\n{kind.__doc__}\n\n| option | in Python | default | meaning "
+            "|\n|---|---|---|---|"
+        )
         parts += [_row(name) for name, (place, _) in FIELDS.items() if place == group]
         parts[-1] += "\n"
     return "\n".join(parts)
@@ -29,7 +34,10 @@ def settings_page() -> str:
 def _row(name: str) -> str:
     group, one = FIELDS[name]
     choices = one.metadata["words"].get("choices", ())
-    meaning = [one.metadata["help"], *([f"one of {', '.join(f'`{choice}`' for choice in choices)}"] if choices else [])]
+    meaning = [
+        one.metadata["help"],
+        *([f"one of {', '.join(f'`{choice}`' for choice in choices)}"] if choices else []),
+    ]
     if read := where_read(name, group):
         meaning.append(f"read with {read}")
     text = ". ".join(part[0].upper() + part[1:] for part in meaning).replace("|", "\\|")

@@ -1,7 +1,9 @@
-"""The sources of the site: pages, notebooks and pictures of the repository, with a page per public name.
+"""The sources of the site: pages, notebooks and pictures of the repository, with a page per public
+name.
 
-Pages link each other as files of the repository, so that the links work on a code host. Here every page gets its place
-on the site, and links that leave the folder ``docs`` are rewritten. What is not on the site stays as text.
+Pages link each other as files of the repository, so that the links work on a code host. Here every
+page gets its place on the site, and links that leave the folder ``docs`` are rewritten. What is not
+on the site stays as text.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ OTHER_PAGES = {
     "benchmarks/README.md": "benchmarks.md",
     "tests/README.md": "tests.md",
 }
-"""Pages outside of ``docs`` and ``notebooks``, and their places on the site; the README's place is the start page."""
+"""Pages outside of ``docs`` and ``notebooks``, and their places on the site; the README's place is
+the start page.
+"""
 
 ON_SITE = {"nodeflow": "reference.rst", "nodeflow/training/_settings.py": "reference/settings.md"}
 """Sources of the package, and the pages of the site that are made from them."""
@@ -45,29 +49,43 @@ def place_of(path: str) -> str | None:
         return f"reference/{path.replace('/', '.')}.rst"
     if path.startswith("docs/"):
         if (ROOT / path).is_dir():
-            return place_of(f"{path}/README.md") if (ROOT / path / "README.md").exists() else "index.md"
+            return (
+                place_of(f"{path}/README.md")
+                if (ROOT / path / "README.md").exists()
+                else "index.md"
+            )
         return path.removeprefix("docs/")
     return path if path.startswith("notebooks/") and path.endswith(".ipynb") else None
 
 
 def with_links(text: str, source: str) -> str:
-    """Return the Markdown of the page ``source`` with links that lead from its place on the site to other places."""
+    """Return the Markdown of the page ``source`` with links that lead from its place on the site to
+    other places.
+    """
     here = posixpath.dirname(place_of(source) or "")
 
     def moved(match: re.Match[str]) -> str:
-        words, target, anchor = match[1], match[2], match[3] or ""
+        words = match[1]
+        target = match[2]
+        anchor = match[3] or ""
         file = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
         if "://" in target or target.startswith("mailto:") or not (ROOT / file).exists():
             return match[0]
         place = place_of(file)
-        return words[1:-1] if place is None else f"{words}({posixpath.relpath(place, here or '.')}{anchor})"
+        return (
+            words[1:-1]
+            if place is None
+            else f"{words}({posixpath.relpath(place, here or '.')}{anchor})"
+        )
 
     parts = _FENCED.split(text)
     return "".join(part if i % 2 else _LINK.sub(moved, part) for i, part in enumerate(parts))
 
 
 def with_notebook_links(text: str, source: str) -> str:
-    """Return a notebook whose cells of text have links within the site; outputs stay as they are stored."""
+    """Return a notebook whose cells of text have links within the site; outputs stay as they are
+    stored.
+    """
     notebook: dict[str, Any] = json.loads(text)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
@@ -76,14 +94,21 @@ def with_notebook_links(text: str, source: str) -> str:
 
 
 def entries(index: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the headings of the start page that have a table of pages, and the pages, each with the words of its link.
+    """Yield the headings of the start page that have a table of pages, and the pages, each with the
+    words of its link.
 
-    Links of the first column count, in their order. So a page that the start page lists is in the navigation.
+    Links of the first column count, in their order. So a page that the start page lists is in the
+    navigation.
     """
     for part in re.split(r"^## ", index, flags=re.MULTILINE)[1:]:
         heading, _, body = part.partition("\n")
         rows = [row.split("|")[1] for row in body.splitlines() if row.startswith("| ")]
-        links = [(match[2], match[1][1:-1]) for row in rows for match in _LINK.finditer(row) if match[3] is None]
+        links = [
+            (match[2], match[1][1:-1])
+            for row in rows
+            for match in _LINK.finditer(row)
+            if match[3] is None
+        ]
         pages: dict[str, str] = {}
         for link, words in links:
             if link.endswith((".md", ".ipynb", "/")):
@@ -96,7 +121,10 @@ def navigation(index: str) -> str:
     """Return hidden tables of contents in MyST, one per heading of the start page."""
     blocks = []
     for heading, pages in entries(index):
-        places = {place_of(posixpath.normpath(posixpath.join("docs", page))): words for page, words in pages.items()}
+        places = {
+            place_of(posixpath.normpath(posixpath.join("docs", page))): words
+            for page, words in pages.items()
+        }
         names = [f"{words} <{place.rsplit('.', 1)[0]}>" for place, words in places.items() if place]
         blocks.append(_toctree(names, f":caption: {heading}"))
     others = [place.rsplit(".", 1)[0] for place in OTHER_PAGES.values()]
@@ -109,11 +137,15 @@ def _toctree(names: list[str], *options: str) -> str:
 
 
 def stage(folder: Path) -> None:
-    """Make ``folder`` hold the sources of the site. Files that have not changed keep their times."""
+    """Make ``folder`` hold the sources of the site. Files that have not changed keep their
+    times.
+    """
     wanted = {**_pages(), **reference_pages()}
     names = [name.casefold() for name in wanted]
     if len(set(names)) < len(names):
-        raise ValueError(f"names that differ in case only: {sorted(n for n in set(names) if names.count(n) > 1)}")
+        raise ValueError(
+            f"names that differ in case only: {sorted(n for n in set(names) if names.count(n) > 1)}"
+        )
     for name, content in wanted.items():
         path = folder / name
         if not path.exists() or path.read_bytes() != content:
@@ -127,8 +159,14 @@ def stage(folder: Path) -> None:
 def _pages() -> dict[str, bytes]:
     """Return the pages, notebooks and pictures of the repository by their places on the site."""
     found: dict[str, bytes] = {}
-    inside = [p for p in (ROOT / "docs").rglob("*") if p.is_file() and p.suffix in (".md", ".png", ".svg")]
-    for path in [*inside, *(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / name for name in OTHER_PAGES)]:
+    inside = [
+        p for p in (ROOT / "docs").rglob("*") if p.is_file() and p.suffix in (".md", ".png", ".svg")
+    ]
+    for path in [
+        *inside,
+        *(ROOT / "notebooks").glob("*.ipynb"),
+        *(ROOT / name for name in OTHER_PAGES),
+    ]:
         source = path.relative_to(ROOT).as_posix()
         place = place_of(source)
         if place is None or "/_site/" in source:

@@ -1,4 +1,6 @@
-"""Tables of words for narrow windows: every cell has the name of its column, which shows where rows are stacked."""
+"""Tables of words for narrow windows: every cell has the name of its column, which shows where rows
+are stacked.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from sphinx.application import Sphinx
 
 _LEAST_COLUMNS = 3
 _WORDY = 14
-"""Characters per cell, in the mean, from which a table is one of words; others are of numbers, and scroll."""
+"""Characters per cell, in the mean, from which a table is one of words; others are of numbers, and
+scroll.
+"""
 
 
 def name_cells(app: Sphinx, doctree: nodes.document) -> None:
@@ -19,7 +23,9 @@ def name_cells(app: Sphinx, doctree: nodes.document) -> None:
     for table in doctree.findall(nodes.table):
         rows = [list(row.findall(nodes.entry)) for row in table.findall(nodes.row)]
         names, *body = [[cell.astext() for cell in row] for row in rows]
-        length = sum(len(text) for row in body for text in row[1:]) / max(1, sum(len(row) - 1 for row in body))
+        length = sum(len(text) for row in body for text in row[1:]) / max(
+            1, sum(len(row) - 1 for row in body)
+        )
         if len(names) < _LEAST_COLUMNS or length < _WORDY or table.next_node(nodes.thead) is None:
             continue
         table["classes"].append("words")

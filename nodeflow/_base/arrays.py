@@ -1,4 +1,6 @@
-"""Columns of pandas, polars and Arrow as arrays: exactly, or refused with the entry that cannot be."""
+"""Columns of pandas, polars and Arrow as arrays: exactly, or refused with the entry that cannot
+be.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 NUMBERS: Final = "biufc"
-"""The kinds of numpy's types that are numbers: bool, integers, unsigned ones, floats, complex numbers."""
+"""The kinds of numpy's types that are numbers: bool, integers, unsigned ones, floats, complex
+numbers.
+"""
 
 _EXACT = 2**53  # up to here float64 has every integer
 
 
-def array_of(column: Any, name: str, error: type[Exception] = TypeError, row: tuple[int, ...] = ()) -> NDArray[Any]:
-    """Return a column of a table, or a data frame ``[n, columns]``, as an array; words become an array of objects.
+def array_of(
+    column: Any, name: str, error: type[Exception] = TypeError, row: tuple[int, ...] = ()
+) -> NDArray[Any]:
+    """Return a column of a table, or a data frame ``[n, columns]``, as an array; words become an
+    array of objects.
 
-    Lists of one length become rows ``[n, length]``. ``row`` is the shape of the rows whose entries ``column`` has, one
-    after another. Raises ``error`` for the first missing entry (NaN of a plain float column is a number), TypeError for
-    a data frame with a column of other things than numbers, ValueError for lists of several lengths.
+    Lists of one length become rows ``[n, length]``. ``row`` is the shape of the rows whose entries
+    ``column`` has, one after another. Raises ``error`` for the first missing entry (NaN of a plain
+    float column is a number), TypeError for a data frame with a column of other things than
+    numbers, ValueError for lists of several lengths.
     """
     if hasattr(column, "columns"):
         return _of_data_frame(column, name, error)
@@ -32,13 +40,20 @@ def array_of(column: Any, name: str, error: type[Exception] = TypeError, row: tu
         column = column.dictionary_decode()
     if (at := first_missing(column)) is not None:
         raise error(
-            f"{name} must have no missing entries, but row {at // max(math.prod(row), 1)} has one; fill it first, with "
-            "fillna or fill_null, or leave the row out"
+            f"{name} must have no missing entries, but row {at // max(math.prod(row), 1)} has one; "
+            "fill it first, with fillna or fill_null, or leave the row out"
         )
     if hasattr(getattr(column, "type", None), "value_field"):  # lists of Arrow
-        return _of_lists(column.value_lengths().to_numpy(zero_copy_only=False), column.flatten(), name, error, row)
+        return _of_lists(
+            column.value_lengths().to_numpy(zero_copy_only=False),
+            column.flatten(),
+            name,
+            error,
+            row,
+        )
     dtype: Any = getattr(column, "dtype", None)
-    if getattr(dtype, "inner", None) is not None:  # lists of polars, of any length or of a fixed one
+    # lists of polars, of any length or of a fixed one
+    if getattr(dtype, "inner", None) is not None:
         column = column.arr.to_list() if hasattr(dtype, "shape") else column
         return _of_lists(column.list.len().to_numpy(), column.explode(), name, error, row)
     options: dict[str, Any] = {}
@@ -51,7 +66,9 @@ def array_of(column: Any, name: str, error: type[Exception] = TypeError, row: tu
             raise TypeError(f"{dtype} is no number")
         return np.asarray(column.to_numpy(**options))
     except Exception as failure:  # libraries have classes of their own
-        raise TypeError(f"{name} cannot become an array of numbers, convert it first: {failure}") from None
+        raise TypeError(
+            f"{name} cannot become an array of numbers, convert it first: {failure}"
+        ) from None
 
 
 def first_missing(column: Any) -> int | None:
@@ -67,7 +84,9 @@ def first_missing(column: Any) -> int | None:
 
 
 def stacked(arrays: Sequence[NDArray[Any]], name: str, axis: int = 0) -> NDArray[Any]:
-    """Return arrays of one shape as one, of a type that holds all; ValueError for integers that it would round."""
+    """Return arrays of one shape as one, of a type that holds all; ValueError for integers that it
+    would round.
+    """
     whole = np.stack(arrays, axis)
     for array in arrays if whole.dtype.kind in "fc" else ():
         if array.dtype.kind in "iu" and array.size:
@@ -76,16 +95,20 @@ def stacked(arrays: Sequence[NDArray[Any]], name: str, axis: int = 0) -> NDArray
 
 
 def of_objects(items: Sequence[Any] | NDArray[Any], name: str) -> NDArray[Any]:
-    """Return Python's numbers, or lists, arrays or tensors of one length, as an array with a row for each.
+    """Return Python's numbers, or lists, arrays or tensors of one length, as an array with a row
+    for each.
 
-    Anything else becomes an array of objects or words. Raises ValueError for rows of several shapes, and for integers
-    among floats that floats do not have.
+    Anything else becomes an array of objects or words. Raises ValueError for rows of several
+    shapes, and for integers among floats that floats do not have.
     """
     if not len(items) or not hasattr(items[0], "__len__") or isinstance(items[0], (str, bytes)):
         return _of_python(items, name)
     rows = [row if isinstance(row, np.ndarray) else _of_python(row, name) for row in items]
     if masked := [at for at, row in enumerate(rows) if isinstance(row, np.ma.MaskedArray)]:
-        raise TypeError(f"{name} must have no missing entries, but row {masked[0]} is a masked array; fill it first")
+        raise TypeError(
+            f"{name} must have no missing entries, but row {masked[0]} is a masked array; fill it "
+            "first"
+        )
     if len(shapes := {row.shape for row in rows}) > 1:
         sizes = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
         raise ValueError(f"{name} must have lists of one length, got rows of shape {sizes}")
@@ -95,8 +118,13 @@ def of_objects(items: Sequence[Any] | NDArray[Any], name: str) -> NDArray[Any]:
 def _of_python(items: Any, name: str) -> NDArray[Any]:
     try:
         array = np.asarray(items)
-    except (TypeError, ValueError) as error:  # numbers that numpy does not know, lists of several lengths
-        raise TypeError(f"{name} must hold numbers, or lists of numbers of one length; numpy says: {error}") from None
+    except (
+        TypeError,
+        ValueError,
+    ) as error:  # numbers that numpy does not know, lists of several lengths
+        raise TypeError(
+            f"{name} must hold numbers, or lists of numbers of one length; numpy says: {error}"
+        ) from None
     if isinstance(items, (list, tuple)) and array.dtype.kind in "fc":
         values = np.asarray(items, object).flat
         check_exact(name, *(int(value) for value in values if isinstance(value, (int, np.integer))))
@@ -104,13 +132,17 @@ def _of_python(items: Any, name: str) -> NDArray[Any]:
 
 
 def _of_data_frame(table: Any, name: str, error: type[Exception]) -> NDArray[Any]:
-    columns = table.get_columns() if hasattr(table, "get_columns") else [column for _, column in table.items()]
+    columns = (
+        table.get_columns()
+        if hasattr(table, "get_columns")
+        else [column for _, column in table.items()]
+    )
     arrays = [array_of(one, f"{name}, column {one.name!r}", error) for one in columns]
     for column, array in zip(columns, arrays, strict=True):
         if array.dtype.kind not in NUMBERS:
             raise TypeError(
-                f"{name} must hold numbers, got a data frame whose column {column.name!r} has dtype {column.dtype}; "
-                "convert it first, or choose columns"
+                f"{name} must hold numbers, got a data frame whose column {column.name!r} has "
+                f"dtype {column.dtype}; convert it first, or choose columns"
             )
     return stacked(arrays, name, axis=1) if arrays else np.zeros((len(table), 0))
 
@@ -131,4 +163,7 @@ def check_exact(name: str, *values: int) -> None:
     """Raise ValueError for integers that are to become floats, and that these would round."""
     for value in values:
         if abs(value) > _EXACT:
-            raise ValueError(f"{name} becomes floats, which would round {value}: give all its numbers one type first")
+            raise ValueError(
+                f"{name} becomes floats, which would round {value}: give all its numbers one type "
+                "first"
+            )

@@ -1,4 +1,6 @@
-"""Errors of calls that do not fit a signature: unknown arguments, and arguments of types other than it says."""
+"""Errors of calls that do not fit a signature: unknown arguments, and arguments of types other than
+it says.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,33 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "Tensor": (torch.Tensor,),
 }
 _OURS: Final = frozenset(
-    ("Checkpoints", "Dataset", "Decoder", "Edges", "Flow", "Graph", "HeldGraph", "History", "Inputs", "NodeFlow")
-    + ("NarrowRows", "NodeFlowLoader", "PartsReport", "Propagation", "Result", "Settings", "Structure", "Trainer")
+    (
+        "Checkpoints",
+        "Dataset",
+        "Decoder",
+        "Edges",
+        "Flow",
+        "Graph",
+        "HeldGraph",
+        "History",
+        "Inputs",
+        "NodeFlow",
+    )
+    + (
+        "NarrowRows",
+        "NodeFlowLoader",
+        "PartsReport",
+        "Propagation",
+        "Result",
+        "Settings",
+        "Structure",
+        "Trainer",
+    )
 )
 _NAMED: Final = ("str",), ("Tensor",)
-"""Types of which the functions themselves say more: which names there are, and which rows a tensor has."""
+"""Types of which the functions themselves say more: which names there are, and which rows a tensor
+has.
+"""
 
 _WORDS_OF: Final = {
     "Tensor": "a tensor",
@@ -49,7 +73,8 @@ _WORDS_OF: Final = {
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Return ``function`` with a check of its flags, files, devices and objects of this package.
 
-    Their annotations say so. Raises TypeError for an argument of another type. A check costs a microsecond.
+    Their annotations say so. Raises TypeError for an argument of another type. A check costs a
+    microsecond.
 
     >>> def save(path: FileLike, *, overwrite: bool = False): ...
     >>> checked(save)("here", overwrite="no")
@@ -75,18 +100,26 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _rules(parameters: Iterable[inspect.Parameter]) -> dict[str, tuple[str, ...]]:
-    """Return the types that a parameter takes, by name, of those whose annotation has known names only."""
+    """Return the types that a parameter takes, by name, of those whose annotation has known names
+    only.
+    """
     rules = {}
     for parameter in parameters:
         kinds = tuple(map(str.strip, str(parameter.annotation).split("|")))
         simple = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        if simple and kinds not in _NAMED and all(kind in _TYPES or kind in _OURS for kind in kinds):
+        if (
+            simple
+            and kinds not in _NAMED
+            and all(kind in _TYPES or kind in _OURS for kind in kinds)
+        ):
             rules[parameter.name] = kinds
     return rules
 
 
 def check_kinds(value: object, name: str, kinds: tuple[str, ...]) -> None:
-    """Raise TypeError unless ``value`` is of one of some types, by the names that annotations have."""
+    """Raise TypeError unless ``value`` is of one of some types, by the names that annotations
+    have.
+    """
     if kinds[0] == "torch.device":
         if value is not None or "None" not in kinds:
             as_device(value, name)
@@ -94,25 +127,35 @@ def check_kinds(value: object, name: str, kinds: tuple[str, ...]) -> None:
     of: type = type(value)
     if not _takes(kinds, of):
         words = [_WORDS_OF.get(kind, f"a {kind}") for kind in kinds]
-        raise TypeError(f"{name} must be {' or '.join(dict.fromkeys(words))}, got {describe(value)}")
+        raise TypeError(
+            f"{name} must be {' or '.join(dict.fromkeys(words))}, got {describe(value)}"
+        )
 
 
 @cache
 def _takes(kinds: tuple[str, ...], of: type) -> bool:
-    return any(issubclass(of, _TYPES[kind]) if kind in _TYPES else _is_our(of, kind) for kind in kinds)
+    return any(
+        issubclass(of, _TYPES[kind]) if kind in _TYPES else _is_our(of, kind) for kind in kinds
+    )
 
 
 def _is_our(of: type, name: str) -> bool:
-    """Whether a class is one of this package: by its name, because this room is below those that define it."""
+    """Whether a class is one of this package: by its name, because this room is below those that
+    define it.
+    """
     if name == "HeldGraph":
         return hasattr(of, "held")
     modules = [base.__module__ for base in of.__mro__ if base.__name__ == name]
     # classes of compat have the names of those that they stand for, and are others
-    return any(module.startswith("nodeflow") and not module.startswith("nodeflow.compat") for module in modules)
+    return any(
+        module.startswith("nodeflow") and not module.startswith("nodeflow.compat")
+        for module in modules
+    )
 
 
 class Explained(type):
-    """The type of classes whose calls explain arguments that they do not take, that are missing or of another type.
+    """The type of classes whose calls explain arguments that they do not take, that are missing or
+    of another type.
 
     >>> class Model(metaclass=Explained):
     ...     def __init__(self, in_features, hidden=8): ...
@@ -129,7 +172,10 @@ class Explained(type):
             types = get_type_hints(cls.__init__)  # type: ignore[misc]
         except (NameError, TypeError):  # an annotation for type checkers alone
             return signature
-        parameters = [p.replace(annotation=types.get(name, p.annotation)) for name, p in signature.parameters.items()]
+        parameters = [
+            p.replace(annotation=types.get(name, p.annotation))
+            for name, p in signature.parameters.items()
+        ]
         return inspect.Signature(parameters)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
@@ -141,13 +187,15 @@ class Explained(type):
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise  # from within the call, which fits
-            parameters, several = _signature(cls).parameters, (inspect.Parameter.VAR_KEYWORD,)
+            parameters = _signature(cls).parameters
+            several = (inspect.Parameter.VAR_KEYWORD,)
             takes = [name for name, p in parameters.items() if p.kind not in several]
             others = len(takes) < len(parameters)  # passed on to something else, which checks them
             for name in options:
                 if name not in takes and (not others or renamed(name, takes)):
                     raise TypeError(
-                        f"{cls.__name__} got an unexpected keyword argument {name!r}; {hint_of(name, takes)}"
+                        f"{cls.__name__} got an unexpected keyword argument {name!r}; "
+                        f"{hint_of(name, takes)}"
                     ) from None
             try:
                 _signature(cls).bind(*args, **options)

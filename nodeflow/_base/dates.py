@@ -1,4 +1,6 @@
-"""Dates as seconds since 1970: integers where all are whole, else floats, which tell microseconds apart."""
+"""Dates as seconds since 1970: integers where all are whole, else floats, which tell microseconds
+apart.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,17 @@ from nodeflow._base.types import Array
 
 
 def as_dates(array: Array, name: str, first: int = 0) -> Array | None:
-    """Return datetime64, or objects that are dates, as ``datetime64[us]`` of UTC; None for an array of others.
+    """Return datetime64, or objects that are dates, as ``datetime64[us]`` of UTC; None for an array
+    of others.
 
-    Dates without a time zone are taken for UTC. Raises ValueError for one that microseconds do not have exactly, whose
-    entry is counted from ``first`` on.
+    Dates without a time zone are taken for UTC. Raises ValueError for one that microseconds do not
+    have exactly, whose entry is counted from ``first`` on.
     """
     if array.dtype.kind == "M":
         return _checked(array.astype("M8[us]"), array, name, first)
-    if array.dtype.kind != "O" or not all(isinstance(value, date | np.datetime64) for value in array.flat):
+    if array.dtype.kind != "O" or not all(
+        isinstance(value, date | np.datetime64) for value in array.flat
+    ):
         return None
     # one by one: numpy would take the finest unit for all, in which others overflow
     dates = [as_dates(np.array(in_utc(value)), name, at) for at, value in enumerate(array.flat)]
@@ -27,13 +32,15 @@ def as_dates(array: Array, name: str, first: int = 0) -> Array | None:
 
 
 def _checked(stamps: Array, dates: Array, name: str, first: int = 0) -> Array:
-    """Return stamps that were made of dates; raises ValueError for the first that has lost a part of its date."""
+    """Return stamps that were made of dates; raises ValueError for the first that has lost a part
+    of its date.
+    """
     lost = (stamps.astype(dates.dtype) != dates) & ~np.isnat(dates)
     if (at := first_true(lost.ravel())) is not None:
         raise ValueError(
-            f"{name} must hold dates to the microsecond, which seconds as float64 tell apart, within 290,000 years of "
-            f"1970, but entry {first + at} is {dates.flat[at]}; round rows up, with .dt.ceil('us'), and seeds down, "
-            "with .floor('us')"
+            f"{name} must hold dates to the microsecond, which seconds as float64 tell apart, "
+            f"within 290,000 years of 1970, but entry {first + at} is {dates.flat[at]}; round rows "
+            "up, with .dt.ceil('us'), and seeds down, with .floor('us')"
         )
     return stamps
 
@@ -47,7 +54,8 @@ def in_utc(value: Any) -> np.datetime64:
 
 
 def seconds_of(dates: Array) -> Array:
-    """Return dates, datetime64, as int64 seconds, or as float64 to the microsecond where some are not whole.
+    """Return dates, datetime64, as int64 seconds, or as float64 to the microsecond where some are
+    not whole.
 
     Missing ones are the smallest int64, or NaN. Floats are those of ``datetime.timestamp()``.
     """
@@ -59,7 +67,9 @@ def seconds_of(dates: Array) -> Array:
 
 
 def exact_seconds(dates: Array, name: str) -> Array:
-    """Return ``seconds_of``; raises ValueError for a date of which float64 seconds would lose a part of its time."""
+    """Return ``seconds_of``; raises ValueError for a date of which float64 seconds would lose a
+    part of its time.
+    """
     numbers = seconds_of(dates)
     stamps = numbers * 10**6 if numbers.dtype.kind == "i" else np.rint(np.nan_to_num(numbers) * 1e6)
     _checked(stamps.astype(np.int64).astype("M8[us]"), dates, name)
@@ -67,10 +77,11 @@ def exact_seconds(dates: Array, name: str) -> Array:
 
 
 def as_moments(value: object, name: str, of: str, *shapes: tuple[int, ...]) -> Array:
-    """Return times, of one of some shapes, as an array: numbers as they are, dates as seconds since 1970.
+    """Return times, of one of some shapes, as an array: numbers as they are, dates as seconds since
+    1970.
 
-    Raises TypeError for what are neither, ValueError for another shape, which says that there must be one entry per
-    ``of``, for a missing date, and for one with parts of a microsecond.
+    Raises TypeError for what are neither, ValueError for another shape, which says that there must
+    be one entry per ``of``, for a missing date, and for one with parts of a microsecond.
     """
     array = as_array(value, name, "integers or floats")
     dates = as_dates(array, name)
@@ -82,7 +93,7 @@ def as_moments(value: object, name: str, of: str, *shapes: tuple[int, ...]) -> A
         raise ValueError(f"{name} must have one entry per {of}, got shape {array.shape}")
     if array.size and array.dtype.kind not in "iuf":
         raise TypeError(
-            f"{name} must be numbers in the unit of the graph's times, or dates, got {array.dtype}; "
-            "pandas.to_datetime makes dates of words"
+            f"{name} must be numbers in the unit of the graph's times, or dates, got "
+            f"{array.dtype}; pandas.to_datetime makes dates of words"
         )
     return array

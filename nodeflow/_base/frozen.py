@@ -1,4 +1,6 @@
-"""Two tools for immutable objects: a base class that refuses rebinding, and a value computed when first used."""
+"""Two tools for immutable objects: a base class that refuses rebinding, and a value computed when
+first used.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _assign = object.__setattr__  # looked up once: a small batch sets 400 attribute
 
 
 class Frozen:
-    """Base of classes whose attributes are set once, in ``__init__`` through ``_set``, and never again."""
+    """Base of classes whose attributes are set once, in ``__init__`` through ``_set``, and never
+    again.
+    """
 
     __slots__ = ()
 
@@ -22,18 +26,24 @@ class Frozen:
             _assign(self, name, value)
 
     def __setstate__(self, state: Any) -> None:
-        # fills copies and pickles, which __setattr__ would refuse; the state of slots is the second of two
+        # fills copies and pickles, which __setattr__ would refuse; the state of slots is the second
+        # of two
         self._set(**(state[1] if isinstance(state, tuple) else state))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r} (columns of frames can be set)")
+        raise AttributeError(
+            f"{type(self).__name__} is immutable: cannot set {name!r} (columns of frames can be "
+            "set)"
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name!r}")
 
 
 class Lazy(Generic[T]):
-    """A value computed when first asked for. ``make`` must be pure: two threads that race compute the same value."""
+    """A value computed when first asked for. ``make`` must be pure: two threads that race compute
+    the same value.
+    """
 
     __slots__ = ("_make", "_value")
 
@@ -53,7 +63,8 @@ class Lazy(Generic[T]):
         """Return the value, computing it on the first call."""
         make = self._make
         if make is not None:
-            with torch.inference_mode(False):  # the value serves later calls, which may need gradients
+            # the value serves later calls, which may need gradients
+            with torch.inference_mode(False):
                 self._value = make()
             self._make = None  # frees the objects that the function refers to
         return self._value

@@ -20,21 +20,33 @@ T = TypeVar("T")
 SIZES: Final = ("fanouts", "layer_sizes", "num_neighbors")
 """Arguments with a number per flow, whose order is easily mistaken."""
 
-_THREADS = "workers are threads of this process, which start and end with an iteration: nothing is to be set"
+_THREADS = (
+    "workers are threads of this process, which start and end with an iteration: nothing is to be "
+    "set"
+)
 
 ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("in_channels", "in_feats", "in_dim", "in_size"), ("in_features",)),
-    **dict.fromkeys(("out_channels", "out_feats", "out_dim", "out_size", "num_classes"), ("out_features",)),
+    **dict.fromkeys(
+        ("out_channels", "out_feats", "out_dim", "out_size", "num_classes"), ("out_features",)
+    ),
     **dict.fromkeys(("hidden_channels", "hidden_feats", "hidden_dim", "h_feats"), ("hidden",)),
     **dict.fromkeys(("n_hidden", "num_hidden", "hidden_size"), ("hidden",)),
-    **dict.fromkeys((*SIZES, "fanout", "fan_out", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"), SIZES),
+    **dict.fromkeys(
+        (*SIZES, "fanout", "fan_out", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"),
+        SIZES,
+    ),
     **dict.fromkeys(("random_state", "random_seed", "rng", "generator"), ("seed",)),
     **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob", "weight")),
-    **dict.fromkeys(("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *SIZES)),
+    **dict.fromkeys(
+        ("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *SIZES)
+    ),
     **dict.fromkeys(("time_attr", "times"), ("time",)),
     **dict.fromkeys(("input_time", "seed_time"), ("times",)),
     "temporal_strategy": ("strategy",),
-    **dict.fromkeys(("neg_ratio", "num_negs", "num_neg_samples", "num_negative_samples"), ("num_negatives",)),
+    **dict.fromkeys(
+        ("neg_ratio", "num_negs", "num_neg_samples", "num_negative_samples"), ("num_negatives",)
+    ),
     **dict.fromkeys(("neg_sampling_ratio", "neg_sampling", "negative_sampler"), ("num_negatives",)),
     **dict.fromkeys(("input_nodes", "nids", "nid", "train_nid", "indices", "node_ids"), ("seeds",)),
     **dict.fromkeys(("dataset", "itemset", "edge_label_index"), ("seeds",)),
@@ -43,11 +55,15 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("batch", "batchsize", "bs"), ("batch_size",)),
     "prefetch_factor": ("prefetch",),
     "collate_fn": ("transform",),
-    **dict.fromkeys(("num_rels", "num_relation_types", "num_edge_types", "num_etypes"), ("num_relations",)),
+    **dict.fromkeys(
+        ("num_rels", "num_relation_types", "num_edge_types", "num_etypes"), ("num_relations",)
+    ),
     **dict.fromkeys(("edge_types", "etypes", "metadata", "node_types"), ("schema",)),
     **dict.fromkeys(("aggregator_type", "aggr", "aggregation", "reduce"), ("aggregator", "reduce")),
     **dict.fromkeys(("num_heads", "n_heads", "attention_heads"), ("heads",)),
-    **dict.fromkeys(("edge_dim", "edge_feats", "edge_in_feats", "in_edge_feats"), ("edge_features",)),
+    **dict.fromkeys(
+        ("edge_dim", "edge_feats", "edge_in_feats", "in_edge_feats"), ("edge_features",)
+    ),
     **dict.fromkeys(("edge_attr", "efeat", "etype"), ("edge_column", "edge_type", "edata")),
     **dict.fromkeys(("attn_drop", "dropout"), ("attention_dropout",)),
     "feat_drop": ("dropout",),
@@ -65,53 +81,83 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
 """Words, and the arguments that they may stand for here; the first that there is counts."""
 
 _LACKING: Final[dict[str, str]] = {
-    **dict.fromkeys(("persistent_workers", "multiprocessing_context", "worker_init_fn", "timeout"), _THREADS),
-    **dict.fromkeys(("use_ddp", "ddp_seed"), "processes share every step by themselves, see rank= and world_size="),
-    **dict.fromkeys(("use_uva", "use_prefetch_thread"), "pin_memory= and prefetch= are what there is"),
+    **dict.fromkeys(
+        ("persistent_workers", "multiprocessing_context", "worker_init_fn", "timeout"), _THREADS
+    ),
+    **dict.fromkeys(
+        ("use_ddp", "ddp_seed"),
+        "processes share every step by themselves, see rank= and world_size=",
+    ),
+    **dict.fromkeys(
+        ("use_uva", "use_prefetch_thread"), "pin_memory= and prefetch= are what there is"
+    ),
     **dict.fromkeys(("is_sorted", "filter_per_worker", "custom_cls"), "nothing is to be set here"),
-    "subgraph_type": "flows are directed; nodeflow.sampling.induced(batch, sampler) adds all edges between the nodes",
+    "subgraph_type": "flows are directed; nodeflow.sampling.induced(batch, sampler) adds all edges "
+    "between the nodes",
     "allow_zero_in_degree": "nodes without edges get 0 from every reduction: nothing is to be set",
-    "edge_features": "this layer reads no edge columns; GATConv, GATv2Conv, GINEConv and EdgeConv do",
+    "edge_features": "this layer reads no edge columns; GATConv, GATv2Conv, GINEConv and EdgeConv "
+    "do",
 }
-"""Words for which there is nothing here, and why; of arguments, used where none of ``ARGUMENTS`` fits."""
+"""Words for which there is nothing here, and why; of arguments, used where none of ``ARGUMENTS``
+fits.
+"""
 
 
 def renamed(name: str, takes: Collection[str]) -> str:
-    """Return what a word of another library is called among the arguments ``takes``; empty where none is meant."""
+    """Return what a word of another library is called among the arguments ``takes``; empty where
+    none is meant.
+    """
     return next((word for word in ARGUMENTS.get(name, ()) if word in takes and word != name), "")
 
 
 def meant(name: str, takes: Collection[str]) -> str:
-    """Return the argument that an unknown word stands for, else one that is spelled nearly so; empty for none."""
+    """Return the argument that an unknown word stands for, else one that is spelled nearly so;
+    empty for none.
+    """
     if (word := renamed(name, takes)) or name in _LACKING:
         return word
     return next(iter(get_close_matches(name, takes, 1, cutoff=0.8)), "")
 
 
 def hint_of(name: str, takes: Collection[str]) -> str:
-    """Return what an unknown argument is called here, or why there is none, or what arguments there are."""
+    """Return what an unknown argument is called here, or why there is none, or what arguments there
+    are.
+    """
     if not (near := meant(name, takes)):
         return _LACKING.get(name, f"it takes {', '.join(takes)}")
-    order = ", one number per flow in flow order (the last is for the seeds)" if near in SIZES else ""
+    order = (
+        ", one number per flow in flow order (the last is for the seeds)" if near in SIZES else ""
+    )
     return f"it is called {near}= here{order}"
 
 
 _LOADERS: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("NeighborLoader", "NodeLoader", "DataLoader", "NodeDataLoader", "ItemSampler"),
-        "NodeFlowLoader(NeighborSampler(graph, fanouts), seeds)  # fanouts are in flow order, the seeds' last",
+        "NodeFlowLoader(NeighborSampler(graph, fanouts), seeds)  # fanouts are in flow order, the "
+        "seeds' last",
     ),
     **dict.fromkeys(
-        ("LinkNeighborLoader", "LinkLoader", "EdgeDataLoader", "as_edge_prediction_sampler", "NegativeSampler"),
+        (
+            "LinkNeighborLoader",
+            "LinkLoader",
+            "EdgeDataLoader",
+            "as_edge_prediction_sampler",
+            "NegativeSampler",
+        ),
         "NodeFlowLoader(LinkSampler(NeighborSampler(graph, fanouts)))  # seeds are edges",
     ),
-    **dict.fromkeys(("MultiLayerNeighborSampler", "NeighborSubgraphSampler"), "NeighborSampler(graph, fanouts)"),
+    **dict.fromkeys(
+        ("MultiLayerNeighborSampler", "NeighborSubgraphSampler"), "NeighborSampler(graph, fanouts)"
+    ),
     "MultiLayerFullNeighborSampler": "FullSampler(graph, num_flows)",
     **dict.fromkeys(("ClusterData", "ClusterLoader"), "ClusterSampler(graph, num_flows, parts)"),
     **dict.fromkeys(("GraphSAINTSampler", "SAINTSampler"), "SaintSampler"),
     "ShaDowKHopSampler": "ShadowSampler",
     "LayerNeighborSampler": "LaborSampler",
-    **dict.fromkeys(("HGTLoader", "HGTSampler"), "NeighborSampler(graph, fanouts)  # with numbers by relation"),
+    **dict.fromkeys(
+        ("HGTLoader", "HGTSampler"), "NeighborSampler(graph, fanouts)  # with numbers by relation"
+    ),
 }
 
 _ENDS: Final = {"src": "u", "dst": "v", "edge": "e"}
@@ -120,16 +166,26 @@ _OPERATIONS: Final = ("add", "sub", "mul", "div", "dot")
 NAMES: Final[dict[str, dict[str, str]]] = {
     "nodeflow": {
         **_LOADERS,
-        **dict.fromkeys(("Data", "HeteroData"), "convert.from_pyg  # or Graph.from_edges(*edge_index)"),
-        **dict.fromkeys(("DGLGraph", "heterograph"), "convert.from_dgl  # or compat.dgl.DGLGraph, or Graph.typed"),
-        **dict.fromkeys(("manual_seed", "seed_everything"), "NeighborSampler(graph, fanouts, seed=1)"),
+        **dict.fromkeys(
+            ("Data", "HeteroData"), "convert.from_pyg  # or Graph.from_edges(*edge_index)"
+        ),
+        **dict.fromkeys(
+            ("DGLGraph", "heterograph"),
+            "convert.from_dgl  # or compat.dgl.DGLGraph, or Graph.typed",
+        ),
+        **dict.fromkeys(
+            ("manual_seed", "seed_everything"), "NeighborSampler(graph, fanouts, seed=1)"
+        ),
     },
     "nodeflow.sampling": _LOADERS,
     "nodeflow.loader": _LOADERS,
     "nodeflow.fn": {
         "copy_src": "copy_u",
         "copy_edge": "copy_e",
-        **{f"{a}_{op}_{b}": f"{_ENDS[a]}_{op}_{_ENDS[b]}" for a, op, b in product(_ENDS, _OPERATIONS, _ENDS)},
+        **{
+            f"{a}_{op}_{b}": f"{_ENDS[a]}_{op}_{_ENDS[b]}"
+            for a, op, b in product(_ENDS, _OPERATIONS, _ENDS)
+        },
     },
     "nodeflow.nn": {
         **dict.fromkeys(("HeteroConv", "HeteroGraphConv"), "TypedConv"),
@@ -143,8 +199,12 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "BatchNorm": 'GraphSAGE(4, 4, 4, norm="batch")',
     },
     "nodeflow.transform": {
-        **dict.fromkeys(("to_undirected", "ToUndirected", "to_bidirected", "add_reverse"), "add_reverse_edges"),
-        **dict.fromkeys(("add_self_loop", "AddSelfLoops", "add_remaining_self_loops"), "add_self_loops"),
+        **dict.fromkeys(
+            ("to_undirected", "ToUndirected", "to_bidirected", "add_reverse"), "add_reverse_edges"
+        ),
+        **dict.fromkeys(
+            ("add_self_loop", "AddSelfLoops", "add_remaining_self_loops"), "add_self_loops"
+        ),
         **dict.fromkeys(("GCNNorm", "gcn_norm", "EdgeWeightNorm"), "edge_norm"),
         "RandomNodeSplit": "random_split",
         **dict.fromkeys(("node_subgraph", "induced_subgraph"), "subgraph"),
@@ -175,21 +235,31 @@ _PARENT = "torch.stack(graph.edges())"
 ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
     "NodeFlow": {
         **dict.fromkeys(("x", "node_features"), _COLUMN),
-        **dict.fromkeys(("y", "labels"), 'batch.outputs["y"]  # with ndata={-1: ["y"]} of the loader'),
+        **dict.fromkeys(
+            ("y", "labels"), 'batch.outputs["y"]  # with ndata={-1: ["y"]} of the loader'
+        ),
         **dict.fromkeys(("n_id", "input_nodes", "input_node_ids"), "batch.front.parent_nid"),
         **dict.fromkeys(("output_nodes", "seed_nodes"), "batch.seeds"),
         "e_id": "batch.flows[0].parent_eid",
-        "input_id": 'batch.seed_data["index"]  # with seed_data={"index": torch.arange(len(seeds))} of the loader',
+        "input_id": 'batch.seed_data["index"]  # with seed_data={"index": '
+        "torch.arange(len(seeds))} of the loader",
         "batch_size": "len(batch.seeds)",
         "edge_index": "torch.stack(batch.flows[0].edges())",
-        **dict.fromkeys(("edge_attr", "edata", "edge_features"), 'batch.fdata[0]["w"]  # the frame of a flow'),
+        **dict.fromkeys(
+            ("edge_attr", "edata", "edge_features"), 'batch.fdata[0]["w"]  # the frame of a flow'
+        ),
         "edge_weight": "batch.flows[0].weight  # estimator weights of a flow",
-        **dict.fromkeys(("blocks", "sampled_subgraphs", "adjs"), "batch.flows  # which replace a list of blocks"),
-        **dict.fromkeys(("ndata", "srcdata"), "batch.ldata[0]  # the frame of a layer, also batch.inputs"),
+        **dict.fromkeys(
+            ("blocks", "sampled_subgraphs", "adjs"), "batch.flows  # which replace a list of blocks"
+        ),
+        **dict.fromkeys(
+            ("ndata", "srcdata"), "batch.ldata[0]  # the frame of a layer, also batch.inputs"
+        ),
         "dstdata": "batch.outputs",
         "num_nodes": "batch.layer_sizes",
         "num_edges": "batch.flow_sizes",
-        "num_sampled_nodes": "batch.layer_sizes  # convert.to_pyg(batch).num_sampled_nodes counts what each hop adds",
+        "num_sampled_nodes": "batch.layer_sizes  # convert.to_pyg(batch).num_sampled_nodes counts "
+        "what each hop adds",
         "num_sampled_edges": "batch.flow_sizes  # convert.to_pyg(batch).num_sampled_edges",
         "to_pyg": "convert.to_pyg(batch)",
         "to_dgl": "convert.to_dgl_blocks",
@@ -213,7 +283,9 @@ ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
         "edge_weight": "flow.weight",
         "e_id": "flow.parent_eid",
         "adj": "flow.to_torch_sparse()",
-        **dict.fromkeys(("update_all", "apply_edges"), "batch.flow_compute  # or flow.aggregate(h)"),
+        **dict.fromkeys(
+            ("update_all", "apply_edges"), "batch.flow_compute  # or flow.aggregate(h)"
+        ),
     },
     "Layer": {
         **dict.fromkeys(("n_id", "nid", "node_ids"), "layer.parent_nid"),
@@ -222,15 +294,27 @@ ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
     },
     "Graph": {
         "edge_index": _PARENT,
-        **{name: f'graph.ndata["{name}"]' for name in ("x", "y", "train_mask", "val_mask", "test_mask")},
+        **{
+            name: f'graph.ndata["{name}"]'
+            for name in ("x", "y", "train_mask", "val_mask", "test_mask")
+        },
         **{name: f'graph.edata["{name}"]' for name in ("edge_attr", "edge_weight")},
         **dict.fromkeys(("num_features", "num_node_features"), 'graph.ndata["x"].shape[1]'),
-        **dict.fromkeys(("node_types", "ntypes", "x_dict"), "graph.schema.nodes  # graph.nodes[name].data has columns"),
-        **dict.fromkeys(("edge_types", "etypes", "canonical_etypes", "edge_index_dict"), "graph.schema.relations"),
+        **dict.fromkeys(
+            ("node_types", "ntypes", "x_dict"),
+            "graph.schema.nodes  # graph.nodes[name].data has columns",
+        ),
+        **dict.fromkeys(
+            ("edge_types", "etypes", "canonical_etypes", "edge_index_dict"),
+            "graph.schema.relations",
+        ),
         "number_of_nodes": "graph.num_nodes",
         "number_of_edges": "graph.num_edges",
         **dict.fromkeys(("adj_t", "adj"), "convert.to_torch_sparse(graph)"),
-        **dict.fromkeys(("to", "cuda"), 'batch.to("cpu")  # batches move; sampler.in_torch(device) draws on a device'),
+        **dict.fromkeys(
+            ("to", "cuda"),
+            'batch.to("cpu")  # batches move; sampler.in_torch(device) draws on a device',
+        ),
         "successors": "graph.out_edges([0])",
         "predecessors": "graph.in_edges([0])",
         "subgraph": "transform.subgraph",
@@ -254,11 +338,14 @@ ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
         "collate_fn": "loader.sampler  # transform= is a function of every batch",
     },
 }
-"""Attributes that objects of other libraries have, by class, and the code that stands for each here."""
+"""Attributes that objects of other libraries have, by class, and the code that stands for each
+here.
+"""
 
 
 class Habit:
-    """An attribute of other libraries: asking for it raises AttributeError, which says what to write.
+    """An attribute of other libraries: asking for it raises AttributeError, which says what to
+    write.
 
     ``__getattr__`` would make every other attribute of an object several times as slow to read.
     """
@@ -272,25 +359,34 @@ class Habit:
     def __get__(self, owner: object, kind: type) -> NoReturn:
         # obj=None: Python would add the attribute that is spelled most nearly so
         raise AttributeError(
-            f"{kind.__name__!r} object has no attribute {self._name!r}; use {self._hint}", name=self._name, obj=None
+            f"{kind.__name__!r} object has no attribute {self._name!r}; use {self._hint}",
+            name=self._name,
+            obj=None,
         )
 
 
 def taught(kind: type[T]) -> type[T]:
-    """Give a class the ``ATTRIBUTES`` that its name has, which ``dir`` of its objects leaves out."""
+    """Give a class the ``ATTRIBUTES`` that its name has, which ``dir`` of its objects leaves
+    out.
+    """
     habits = ATTRIBUTES[kind.__name__]
     for name, hint in habits.items():
         setattr(kind, name, Habit(name, hint))
 
     def listed(self: object) -> list[str]:
-        return [name for name in object.__dir__(self) if not isinstance(getattr_static(self, name, None), Habit)]
+        return [
+            name
+            for name in object.__dir__(self)
+            if not isinstance(getattr_static(self, name, None), Habit)
+        ]
 
     kind.__dir__ = listed  # type: ignore[method-assign]
     return kind
 
 
 def unknown(module: str, name: str, depth: int = 1) -> NoReturn:
-    """Raise AttributeError for a name that a module lacks, with the code for it here where another library has it.
+    """Raise AttributeError for a name that a module lacks, with the code for it here where another
+    library has it.
 
     ``depth`` is the number of calls between here and the code that asked.
     """
@@ -298,16 +394,19 @@ def unknown(module: str, name: str, depth: int = 1) -> NoReturn:
     text = f"module {module!r} has no attribute {name!r}"
     if hint is None:
         raise AttributeError(text, name=name, obj=sys.modules[module])
-    # "from nodeflow import NeighborLoader" drops an AttributeError and its words, so it gets the error that it raises
+    # "from nodeflow import NeighborLoader" drops an AttributeError and its words, so it gets the
+    # error that it raises
     frame = sys._getframe(depth)  # noqa: SLF001  it has no public name
     imported = frame.f_code.co_code[frame.f_lasti] == opmap["IMPORT_FROM"]
     raise (ImportError if imported else AttributeError)(f"{text}; use {hint}")
 
 
 class Package(ModuleType):
-    """The type of the package: rooms list their public names alone, and explain those of other libraries.
+    """The type of the package: rooms list their public names alone, and explain those of other
+    libraries.
 
-    An import ends with setting the room as an attribute of the package, so that no room can be forgotten.
+    An import ends with setting the room as an attribute of the package, so that no room can be
+    forgotten.
     """
 
     def __setattr__(self, name: str, value: object) -> None:

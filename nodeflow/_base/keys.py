@@ -1,6 +1,7 @@
 """Keys of rows, as databases have them: read exactly, compared, and kept as a column of numbers.
 
-A key is a 64-bit integer or a word. Words look like literals of Python, so that ``"7"``, 7 and ``b"7"`` stay three.
+A key is a 64-bit integer or a word. Words look like literals of Python, so that ``"7"``, 7 and
+``b"7"`` stay three.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ PRIMARY_KEY: Final = "primary_key"
 def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
     """Return the keys that are not missing, int64 or words, and their rows.
 
-    ``values`` are a column of a table, an array, a tensor or a list. Numbers of all types are compared by their values.
+    ``values`` are a column of a table, an array, a tensor or a list. Numbers of all types are
+    compared by their values.
 
-    Raises ValueError for floats so large that they may stand for several integers, and for numbers that are not whole,
-    TypeError for values that cannot be keys, such as lists; ``where`` names the column in errors.
+    Raises ValueError for floats so large that they may stand for several integers, and for numbers
+    that are not whole, TypeError for values that cannot be keys, such as lists; ``where`` names the
+    column in errors.
     """
     if isinstance(values, Tensor):
         values = as_array(values, where, "keys")
@@ -42,10 +45,17 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
         rows = np.flatnonzero(numbers == numbers)
         numbers = numbers[rows]
         # the usual case, quickly; otherwise they are looked at one by one, for the error
-        if dtype.kind == "i" or ((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all():
+        if (
+            dtype.kind == "i"
+            or ((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all()
+        ):
             return numbers.astype(np.int64), rows
     # numpy makes lists of integers of dates
-    plain = values.tolist() if hasattr(values, "tolist") and getattr(dtype, "kind", "M") not in "mM" else list(values)
+    plain = (
+        values.tolist()
+        if hasattr(values, "tolist") and getattr(dtype, "kind", "M") not in "mM"
+        else list(values)
+    )
     keys = [_key(value, digits, where, row) for row, value in enumerate(plain)]
     rows = np.array([row for row, key in enumerate(keys) if key is not None], np.int64)
     return _array([key for key in keys if key is not None]), rows
@@ -66,7 +76,10 @@ def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
     if isinstance(value, float | np.floating | Decimal):
         return None if value != value else _whole(value, digits, where, row)
     if not isinstance(value, Hashable):
-        raise TypeError(f"{where} must hold keys, such as integers or strings, but row {row} has {describe(value)}")
+        raise TypeError(
+            f"{where} must hold keys, such as integers or strings, but row {row} has "
+            f"{describe(value)}"
+        )
     return repr(value)
 
 
@@ -75,11 +88,14 @@ def _whole(value: Any, digits: int, where: str, row: int) -> int:
         digits = min(digits, np.finfo(type(value)).nmant + 1)
         if not abs(value) < 2**digits:
             raise ValueError(
-                f"{where} holds keys as floats, which tell no integers from 2**{digits} on apart: row {row} has "
-                f"{value}; read it as integers that may be missing, of type Int64"
+                f"{where} holds keys as floats, which tell no integers from 2**{digits} on apart: "
+                f"row {row} has {value}; read it as integers that may be missing, of type Int64"
             )
     if value % 1 != 0:
-        raise ValueError(f"{where} must hold keys that are whole numbers, words or dates, but row {row} has {value}")
+        raise ValueError(
+            f"{where} must hold keys that are whole numbers, words or dates, but row {row} has "
+            f"{value}"
+        )
     return int(value)
 
 
@@ -104,14 +120,18 @@ def rows_of(keys: Array, among: Array) -> Ints:
 
 
 def first_repeated(keys: Array) -> tuple[int, int] | None:
-    """Return the first row whose key an earlier row has, and how many rows have it; None where all differ."""
+    """Return the first row whose key an earlier row has, and how many rows have it; None where all
+    differ.
+    """
     first = rows_of(keys, keys)
     row = first_true(first != np.arange(len(keys)))
     return None if row is None else (row, int((first == first[row]).sum()))
 
 
 def column_of_keys(keys: Array) -> Tensor:
-    """Return keys as the rows of a column: int64 ``[n]``, or words in UTF-8, uint8 ``[n, bytes of the longest]``."""
+    """Return keys as the rows of a column: int64 ``[n]``, or words in UTF-8, uint8
+    ``[n, bytes of the longest]``.
+    """
     if keys.dtype == np.int64:
         return torch.from_numpy(keys)
     coded = np.array([word.encode("utf-8", "surrogatepass") for word in keys.tolist()], "S")

@@ -13,7 +13,8 @@ from tqdm import tqdm
 class Bar(tqdm):  # type: ignore[type-arg]  # generic for type checkers alone
     """A bar of this process.
 
-    tqdm's own lock is shared with forked processes: one that is killed while it holds it would block all others.
+    tqdm's own lock is shared with forked processes: one that is killed while it holds it would
+    block all others.
     """
 
 
@@ -32,25 +33,29 @@ def progress_bar(
 ) -> tqdm[Any]:
     """Return a bar on standard error that is removed at its end; hidden without ``shown``.
 
-    It is hidden too where the process has no standard error, as a daemon, or with ``terminal_only`` no terminal. It
-    iterates over ``pieces``. ``options`` are further ones of tqdm.
+    It is hidden too where the process has no standard error, as a daemon, or with ``terminal_only``
+    no terminal. It iterates over ``pieces``. ``options`` are further ones of tqdm.
     """
     hidden = not shown or sys.stderr is None
-    disable = True if hidden else None if terminal_only else False  # tqdm's words: None looks for a terminal
+    # tqdm's words: None looks for a terminal
+    disable = True if hidden else None if terminal_only else False
     return Bar(pieces, desc=what, total=total, unit=unit, disable=disable, leave=False, **options)
 
 
 class Progress:
-    """Bars of the epochs of a run: each counts all batches of the run, and shows the time left of all epochs."""
+    """Bars of the epochs of a run: each counts all batches of the run, and shows the time left of
+    all epochs.
+    """
 
     def __init__(self) -> None:
-        self._start: tuple[float, float] | None = None  # time and batches of the whole run at the first bar
+        # time and batches of the whole run at the first bar
+        self._start: tuple[float, float] | None = None
 
     def bar(self, counts: Sequence[int], epoch: int, done: int, *, shown: bool) -> Any:
         """Return the bar of an epoch.
 
-        ``counts`` are the numbers of batches of all epochs, ``epoch`` counts from 1, ``done`` are the batches of it
-        that are done, ``shown`` whether this process shows it.
+        ``counts`` are the numbers of batches of all epochs, ``epoch`` counts from 1, ``done`` are
+        the batches of it that are done, ``shown`` whether this process shows it.
         """
         begun = sum(counts[: epoch - 1]) + done
         bar = progress_bar(
@@ -62,7 +67,8 @@ class Progress:
             initial=begun,
             smoothing=0,
         )
-        if not bar.disable:  # the time left counts validation too, which lies between the bars of two epochs
+        # the time left counts validation too, which lies between the bars of two epochs
+        if not bar.disable:
             start = self._start = self._start or (bar.start_t, bar.initial)
             bar.start_t, bar.initial = start
         return bar

@@ -13,9 +13,11 @@ _UNITS |= {f"{unit[0]}iB": 2 ** (10 * power) for power, unit in enumerate(_UNITS
 
 
 def as_bytes(value: object, name: str, least: int = 1) -> int:
-    """Return an amount of memory in bytes: an integer, or text such as "256 MB", "1.5 GB" or "64 MiB".
+    """Return an amount of memory in bytes: an integer, or text such as "256 MB", "1.5 GB" or "64
+    MiB".
 
-    Raises TypeError for another type, ValueError for text that is none of these and for less than ``least``.
+    Raises TypeError for another type, ValueError for text that is none of these and for less than
+    ``least``.
 
     >>> as_bytes("256 MB", "memory"), as_bytes("1.5 KiB", "memory"), as_bytes(4096, "memory")
     (256000000, 1536, 4096)
@@ -25,15 +27,20 @@ def as_bytes(value: object, name: str, least: int = 1) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*", value)
     if match is None or match[2] not in _UNITS:
         units = ", ".join(_UNITS)
-        raise ValueError(f"{name} must be a number and a unit ({units}) such as '256 MB', got {describe(value)}")
+        raise ValueError(
+            f"{name} must be a number and a unit ({units}) such as '256 MB', got {describe(value)}"
+        )
     return as_count(int(float(match[1]) * _UNITS[match[2]]), name, least)
 
 
 def check_memory(size: float, what: str, remedy: str) -> None:
-    """Raise ValueError for an amount of bytes beyond the memory of this machine, before it is asked for."""
+    """Raise ValueError for an amount of bytes beyond the memory of this machine, before it is asked
+    for.
+    """
     if size > (memory := _machine()):
         raise ValueError(
-            f"{what} takes {bytes_text(size)}, and this machine has {bytes_text(memory)} of memory; {remedy}"
+            f"{what} takes {bytes_text(size)}, and this machine has {bytes_text(memory)} of "
+            f"memory; {remedy}"
         )
 
 
@@ -51,9 +58,11 @@ def bytes_text(size: float) -> str:
     >>> bytes_text(999), bytes_text(1_536), bytes_text(256_000_000)
     ('999 B', '1.54 kB', '256 MB')
     """
-    unit, scale = "B", 1.0
+    unit = "B"
+    scale = 1.0
     for name in ("kB", "MB", "GB", "TB", "PB", "EB"):
         if size < 999.5 * scale:
             break
-        unit, scale = name, 1000 * scale
+        unit = name
+        scale = 1000 * scale
     return f"{size / scale:.3g} {unit}"

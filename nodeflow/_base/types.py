@@ -23,7 +23,9 @@ KeysLike: TypeAlias = "Tensor | Array | Sequence[Any]"
 """Primary keys of rows: integers, words or dates, also as a column of a pandas data frame."""
 
 SeedsLike: TypeAlias = "IdsLike | Sequence[Sequence[int]] | Mapping[str, IdsLike | MaskLike]"
-"""Seeds of a sampler: ids ``[B]``, or ``[B, m]`` such as pairs; a bool mask of all possible seeds; either by type."""
+"""Seeds of a sampler: ids ``[B]``, or ``[B, m]`` such as pairs; a bool mask of all possible seeds;
+either by type.
+"""
 
 NumbersLike: TypeAlias = "Tensor | Array | Sequence[float]"
 """One number per node, edge or entry: weights, rates, probabilities."""
@@ -44,7 +46,9 @@ EdgeFilter: TypeAlias = "MaskLike | str | Callable[..., Any]"
 """Which edges are seen; see ``Sampler`` for the forms."""
 
 ColumnLike: TypeAlias = "Tensor | Array | Any"
-"""A column of a frame: a tensor, or an array, pandas Series or scipy sparse matrix that becomes one."""
+"""A column of a frame: a tensor, or an array, pandas Series or scipy sparse matrix that becomes
+one.
+"""
 
 ColumnsLike: TypeAlias = "Mapping[str, Any]"
 """Columns of a frame by name, each a ``ColumnLike``: a dict, a frame, or a pandas data frame."""

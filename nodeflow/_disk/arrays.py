@@ -1,4 +1,6 @@
-"""Arrays in ``.npy`` files: made with disk space allocated at once, opened as maps, described with a checksum."""
+"""Arrays in ``.npy`` files: made with disk space allocated at once, opened as maps, described with
+a checksum.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,13 @@ _NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL, errno.ENOSYS)
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """An array as a manifest describes it: its file, the type of its numbers in torch's words, shape and CRC-32.
+    """An array as a manifest describes it: its file, the type of its numbers in torch's words,
+    shape and CRC-32.
 
-    The checksum covers the whole file. bfloat16, which numpy does not know, lies in the file as uint16. A sparse
-    column ``[n, width]`` lies in three files: ``csr`` describes the arrays indptr and indices of its CSR matrix, and
-    ``file`` has the values. Of narrow rows ``file`` has the codes, and ``narrow`` describes the table of their columns
-    beside it, and the shape of a row.
+    The checksum covers the whole file. bfloat16, which numpy does not know, lies in the file as
+    uint16. A sparse column ``[n, width]`` lies in three files: ``csr`` describes the arrays indptr
+    and indices of its CSR matrix, and ``file`` has the values. Of narrow rows ``file`` has the
+    codes, and ``narrow`` describes the table of their columns beside it, and the shape of a row.
     """
 
     file: str
@@ -53,7 +56,9 @@ class ArrayFile:
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> ArrayFile:
-        """Return the description that ``facts`` made; raises TypeError or ValueError for anything else."""
+        """Return the description that ``facts`` made; raises TypeError or ValueError for anything
+        else.
+        """
         csr = facts.get("csr")
         if csr is not None:
             indptr, indices = map(cls.of, csr)
@@ -61,7 +66,10 @@ class ArrayFile:
         sizes = tuple(as_count(size, "a size") for size in facts["shape"])
         narrow = facts.get("narrow")
         if narrow is not None:
-            narrow = cls.of(narrow["columns"]), tuple(as_count(size, "a size") for size in narrow["row"])
+            narrow = (
+                cls.of(narrow["columns"]),
+                tuple(as_count(size, "a size") for size in narrow["row"]),
+            )
         array = cls(**{**facts, "shape": sizes, "csr": csr, "narrow": narrow})
         place = PureWindowsPath(array.file)  # which has the drives and separators of every system
         if place.anchor or ".." in place.parts or "\0" in array.file:
@@ -71,13 +79,22 @@ class ArrayFile:
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
         if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
             raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
-        if narrow is not None and (csr or narrow[0].dtype != "float32" or array.dtype not in KINDS or len(sizes) != 2):
-            raise ValueError(f"{array.file} is said to hold narrow rows {array.dtype} {array.shape}")
+        if narrow is not None and (
+            csr or narrow[0].dtype != "float32" or array.dtype not in KINDS or len(sizes) != 2
+        ):
+            raise ValueError(
+                f"{array.file} is said to hold narrow rows {array.dtype} {array.shape}"
+            )
         return array
 
     def facts(self) -> dict[str, Any]:
         """Return the description as JSON has it."""
-        plain = {"file": self.file, "dtype": self.dtype, "shape": list(self.shape), "checksum": self.checksum}
+        plain = {
+            "file": self.file,
+            "dtype": self.dtype,
+            "shape": list(self.shape),
+            "checksum": self.checksum,
+        }
         if self.narrow is not None:
             columns, row = self.narrow
             return {**plain, "narrow": {"columns": columns.facts(), "row": list(row)}}
@@ -85,7 +102,9 @@ class ArrayFile:
 
     @property
     def plain(self) -> list[ArrayFile]:
-        """The arrays in its files: itself; indptr, indices, values of sparse rows; codes and table of narrow ones."""
+        """The arrays in its files: itself; indptr, indices, values of sparse rows; codes and table
+        of narrow ones.
+        """
         if self.narrow is not None:
             return [replace(self, narrow=None), self.narrow[0]]
         if self.csr is None:
@@ -118,15 +137,19 @@ class ArrayFile:
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
-    """Return the type that numbers of ``dtype`` have in a file: unsigned integers where numpy does not know it."""
+    """Return the type that numbers of ``dtype`` have in a file: unsigned integers where numpy does
+    not know it.
+    """
     return as_array(torch.empty(0, dtype=dtype)).dtype
 
 
-def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+def create_array(
+    file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
+) -> np.memmap[Any, Any]:
     """Make a ``.npy`` file of zeros and return a map of it that can be written.
 
-    Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the process. Raises
-    OSError where the disk cannot hold it; then there is no file.
+    Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the
+    process. Raises OSError where the disk cannot hold it; then there is no file.
     """
     with making(file.parent), replacing(file) as draft, draft.open("wb") as opened:
         write_header(opened, np.dtype(dtype), shape)
@@ -138,7 +161,9 @@ def create_array(file: Path, dtype: np.dtype[Any] | type, shape: tuple[int, ...]
 
 
 def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    """Write the header of a ``.npy`` file, padded to a page: rows of whole blocks of the disk begin with a block."""
+    """Write the header of a ``.npy`` file, padded to a page: rows of whole blocks of the disk begin
+    with a block.
+    """
     facts = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     begin = np.lib.format.magic(2, 0)
     size = _PAGE - len(begin) - 4
@@ -146,12 +171,17 @@ def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...])
 
 
 def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of zeros that maps a file without a name, which is gone with the tensor or the process.
+    """Return a tensor of zeros that maps a file without a name, which is gone with the tensor or
+    the process.
 
     Raises OSError where the disk cannot hold it.
     """
     kind = numpy_type(dtype)
-    with making(folder), naming(folder), tempfile.TemporaryFile(prefix=".scratch-", dir=folder) as opened:
+    with (
+        making(folder),
+        naming(folder),
+        tempfile.TemporaryFile(prefix=".scratch-", dir=folder) as opened,
+    ):
         if 0 in shape:  # nothing to map
             return torch.zeros(shape, dtype=dtype)
         take_room(opened.fileno(), 0, math.prod(shape) * kind.itemsize)
@@ -160,7 +190,9 @@ def scratch_array(folder: Path, dtype: torch.dtype, shape: tuple[int, ...]) -> T
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Make a folder with its parents; those that were missing are removed again, if empty, where the block fails."""
+    """Make a folder with its parents; those that were missing are removed again, if empty, where
+    the block fails.
+    """
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -174,9 +206,11 @@ def making(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield where a file is written first: it gets its name when the block ends, and until then an older one stays.
+    """Yield where a file is written first: it gets its name when the block ends, and until then an
+    older one stays.
 
-    If the block fails, the draft is removed; that of a killed process is overwritten by the next one.
+    If the block fails, the draft is removed; that of a killed process is overwritten by the next
+    one.
     """
     draft = draft_of(path)
     try:
@@ -196,7 +230,9 @@ def draft_of(path: Path) -> Path:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name a path in an OSError of the system that names none, as those of writes to a full disk."""
+    """Name a path in an OSError of the system that names none, as those of writes to a full
+    disk.
+    """
     try:
         yield
     except OSError as error:
@@ -206,7 +242,9 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def take_room(descriptor: int, start: int, size: int) -> None:
-    """Fill a file with ``size`` bytes of zeros from ``start``; raises OSError where the disk cannot hold them."""
+    """Fill a file with ``size`` bytes of zeros from ``start``; raises OSError where the disk cannot
+    hold them.
+    """
     if size and hasattr(os, "posix_fallocate"):
         try:
             os.posix_fallocate(descriptor, start, size)
@@ -214,23 +252,27 @@ def take_room(descriptor: int, start: int, size: int) -> None:
         except OSError as error:
             if error.errno not in _NOT_SUPPORTED:
                 raise
-    os.lseek(descriptor, start, os.SEEK_SET)  # macOS has no such call, and some file systems do not support it
+    # macOS has no such call, and some file systems do not support it
+    os.lseek(descriptor, start, os.SEEK_SET)
     zeros = bytes(min(size, _PIECE))
     while size > 0:
         size -= os.write(descriptor, zeros[:size])
 
 
 def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """Return the type and shape of the array in a ``.npy`` file, and the byte where its numbers begin.
+    """Return the type and shape of the array in a ``.npy`` file, and the byte where its numbers
+    begin.
 
-    Raises ValueError for a file that is something else, that was cut off, or whose array is in Fortran order or holds
-    anything but numbers; FileNotFoundError.
+    Raises ValueError for a file that is something else, that was cut off, or whose array is in
+    Fortran order or holds anything but numbers; FileNotFoundError.
     """
     with open_file(file) as opened:
         begin = opened.read(12)
         sizes = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}
         if begin[:8] not in sizes:
-            raise ValueError(f"it begins with {begin[:8]!r}, not as a .npy file of version 1.0 or 2.0")
+            raise ValueError(
+                f"it begins with {begin[:8]!r}, not as a .npy file of version 1.0 or 2.0"
+            )
         start = 8 + sizes[begin[:8]]
         length = int.from_bytes(begin[8:start], "little")
         if length > _HEADER:
@@ -240,13 +282,22 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
         start += length
     if len(text) < length or b"\\" in text or b"\0" in text:
         raise ValueError("its header is no table")
-    # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it does not expect
+    # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it
+    # does not expect
     wrong = blaming(
-        "its header cannot be read", SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError
+        "its header cannot be read",
+        SyntaxError,
+        ValueError,
+        TypeError,
+        KeyError,
+        RecursionError,
+        MemoryError,
     )
     with wrong, process.syntax_lock:
         words = ast.literal_eval(text.decode())
-        fortran, shape, dtype = words["fortran_order"], words["shape"], np.dtype(words["descr"])
+        fortran = words["fortran_order"]
+        shape = words["shape"]
+        dtype = np.dtype(words["descr"])
         right = len(words) == 3 and isinstance(fortran, bool) and isinstance(words["descr"], str)
     if not right or not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
         raise ValueError(f"its header says {words}")
@@ -256,16 +307,26 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
         raise ValueError(f"its array has dtype {dtype}, not numbers")
     if fortran and len(shape) > 1:
         raise ValueError("its array is in Fortran order, so that a row does not lie in one place")
-    size, expected = file.stat().st_size, start + math.prod(shape) * dtype.itemsize
+    size = file.stat().st_size
+    expected = start + math.prod(shape) * dtype.itemsize
     if size != expected:
-        raise ValueError(f"it has {size} bytes, but an array {dtype} {list(shape)} takes {expected}")
+        raise ValueError(
+            f"it has {size} bytes, but an array {dtype} {list(shape)} takes {expected}"
+        )
     return dtype, shape, start
 
 
 def open_file(file: Path) -> FileIO:
-    """Open a file for reading, without a buffer; raises ValueError for a pipe or a device, which might never end."""
+    """Open a file for reading, without a buffer; raises ValueError for a pipe or a device, which
+    might never end.
+    """
     # the pipe would be waited for already when it is opened
-    opened = open(file, "rb", 0, opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
+    opened = open(  # noqa: SIM115
+        file,
+        "rb",
+        0,
+        opener=lambda path, flags: os.open(path, flags | getattr(os, "O_NONBLOCK", 0)),
+    )
     if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
         opened.close()
         raise ValueError("it is a pipe or a device, not a file")
@@ -279,7 +340,8 @@ def _is_huge(shape: Sequence[int]) -> bool:
 
 def checksum(file: Path) -> int:
     """Return the CRC-32 of a file."""
-    value, piece = 0, bytearray(_PIECE)
+    value = 0
+    piece = bytearray(_PIECE)
     with open_file(file) as opened:
         while size := opened.readinto(piece):
             value = zlib.crc32(memoryview(piece)[:size], value)
@@ -287,19 +349,26 @@ def checksum(file: Path) -> int:
 
 
 def check_array(folder: Path, array: ArrayFile) -> None:
-    """Raise ValueError unless files hold an array of the type and shape that its description says."""
+    """Raise ValueError unless files hold an array of the type and shape that its description
+    says.
+    """
     for plain in array.plain:
         path = folder / plain.file
         try:
             dtype, shape, _ = read_header(path)
         except FileNotFoundError:
             what = "is a link to a file that is missing" if path.is_symlink() else "is missing"
-            raise ValueError(f"{path} {what}: the folder is damaged, or was not copied whole") from None
+            raise ValueError(
+                f"{path} {what}: the folder is damaged, or was not copied whole"
+            ) from None
         except (ValueError, IsADirectoryError) as error:
-            raise ValueError(f"{path} is damaged, was cut off or is no .npy file: {error}") from None
+            raise ValueError(
+                f"{path} is damaged, was cut off or is no .npy file: {error}"
+            ) from None
         if dtype != numpy_type(plain.torch_type) or shape != plain.shape:
             raise ValueError(
-                f"{path} holds {dtype} {list(shape)}, but the manifest says {plain.dtype} {list(plain.shape)}"
+                f"{path} holds {dtype} {list(shape)}, but the manifest says {plain.dtype} "
+                f"{list(plain.shape)}"
             )
 
 
@@ -316,7 +385,9 @@ def _map(file: Path, mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
 
 
 def map_column(folder: Path, array: ArrayFile) -> Tensor | Rows:
-    """Return the column of an array, mapped read-only; raises ValueError where its arrays do not fit one another."""
+    """Return the column of an array, mapped read-only; raises ValueError where its arrays do not
+    fit one another.
+    """
     return narrow_column(folder, array, map_tensor(folder, array))
 
 
@@ -332,20 +403,35 @@ def narrow_column(folder: Path, array: ArrayFile, stored: Tensor | Rows) -> Tens
 
 
 def map_tensor(folder: Path, array: ArrayFile) -> Tensor:
-    """Return the tensor of an array, or the sparse CSR tensor of three, mapped read-only; of narrow rows, the codes.
+    """Return the tensor of an array, or the sparse CSR tensor of three, mapped read-only; of narrow
+    rows, the codes.
 
-    It pickles as the names of its files. Raises ValueError for sparse rows whose arrays do not fit one another.
+    It pickles as the names of its files. Raises ValueError for sparse rows whose arrays do not fit
+    one another.
     """
     tensors = [from_numpy(map_array(folder, plain), plain.torch_type) for plain in array.plain]
     return tensors[0] if array.csr is None else map_csr(folder, array, *tensors)
 
 
-def map_csr(folder: Path, array: ArrayFile, indptr: Tensor, indices: Tensor, values: Tensor) -> Tensor:
-    """Return the sparse CSR tensor of mapped arrays; raises ValueError where they do not fit one another."""
-    ends, where = (indptr, indices), f"{folder / array.file}: the arrays of a sparse column"
-    if any(part.ndim != 1 for part in (*ends, values)) or {part.dtype for part in ends} - {torch.int64, torch.int32}:
+def map_csr(
+    folder: Path, array: ArrayFile, indptr: Tensor, indices: Tensor, values: Tensor
+) -> Tensor:
+    """Return the sparse CSR tensor of mapped arrays; raises ValueError where they do not fit one
+    another.
+    """
+    ends = (indptr, indices)
+    where = f"{folder / array.file}: the arrays of a sparse column"
+    if any(part.ndim != 1 for part in (*ends, values)) or {part.dtype for part in ends} - {
+        torch.int64,
+        torch.int32,
+    }:
         raise ValueError(f"{where} are of wrong types")
     rows, width = array.shape
-    if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(indices) or len(indices) != len(values):
+    if (
+        len(indptr) != rows + 1
+        or indptr[0] != 0
+        or indptr[-1] != len(indices)
+        or len(indices) != len(values)
+    ):
         raise ValueError(f"{where} do not fit one another")
     return csr_tensor(indptr, indices, values, (rows, width))

@@ -1,4 +1,6 @@
-"""Contents of files: compared with their checksums, indices with their bounds, and remembered until a file changes."""
+"""Contents of files: compared with their checksums, indices with their bounds, and remembered until
+a file changes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from nodeflow._disk.arrays import ArrayFile, checksum, map_array, open_file
 STAMP = ".checked"
 """File that remembers which files of a folder have been checked."""
 _CHECKS = 1  # a later version that checks more takes another number
-_SETTLED = 2.0  # seconds that a file must be unchanged: a later change within a tick of the clock would not be seen
+# seconds that a file must be unchanged: a later change within a tick of the clock would not be seen
+_SETTLED = 2.0
 _THREADS = 4
 _PIECE = 2**22  # numbers that are compared at a time
 
@@ -30,22 +33,30 @@ State = list[int]
 
 
 def check_contents(
-    folder: Path, arrays: Mapping[str, ArrayFile], key: str, verify: bool | None, check: Callable[[], None] | None
+    folder: Path,
+    arrays: Mapping[str, ArrayFile],
+    key: str,
+    verify: bool | None,
+    check: Callable[[], None] | None,
 ) -> None:
-    """Compare the files of arrays with their checksums, and call ``check``, which looks at their numbers.
+    """Compare the files of arrays with their checksums, and call ``check``, which looks at their
+    numbers.
 
-    What was checked is remembered in a file of the folder, by size, inode and times of each file, so that nothing is
-    read again until something changes; where that file cannot be written, the next call checks again. ``key`` stands
-    for everything else that ``check`` depends on. ``verify`` as for ``Manifest.read``.
+    What was checked is remembered in a file of the folder, by size, inode and times of each file,
+    so that nothing is read again until something changes; where that file cannot be written, the
+    next call checks again. ``key`` stands for everything else that ``check`` depends on. ``verify``
+    as for ``Manifest.read``.
 
-    Raises ValueError, with the file, for contents that are others than when it was written, and the errors of
-    ``check``.
+    Raises ValueError, with the file, for contents that are others than when it was written, and the
+    errors of ``check``.
     """
     files = {plain.file: plain.checksum for array in arrays.values() for plain in array.plain}
     start = time.time_ns()
     states = {file: _state(folder / file) for file in files}
     stamp = Stamp.read(folder) if verify is not True else Stamp()
-    unchanged = {file: value for file, (value, *state) in stamp.files.items() if states.get(file) == state}
+    unchanged = {
+        file: value for file, (value, *state) in stamp.files.items() if states.get(file) == state
+    }
     summed = {file for file, value in files.items() if not value or unchanged.get(file) == value}
     if verify is not False:
         if todo := [file for file in files if file not in summed]:
@@ -57,39 +68,64 @@ def check_contents(
         if check is not None:
             check()
     # zero checksums are those of files whose rows change
-    settled = {file: state for file, state in states.items() if max(state[2:]) < start - _SETTLED * 1e9 and files[file]}
-    new = Stamp(key, {file: [files[file] if file in summed else None, *state] for file, state in settled.items()})
+    settled = {
+        file: state
+        for file, state in states.items()
+        if max(state[2:]) < start - _SETTLED * 1e9 and files[file]
+    }
+    new = Stamp(
+        key,
+        {
+            file: [files[file] if file in summed else None, *state]
+            for file, state in settled.items()
+        },
+    )
     if new.files and new != stamp:
         new.write(folder)
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """What has been checked: for every file its checksum, if it was compared, and its state then."""
+    """What has been checked: for every file its checksum, if it was compared, and its state
+    then.
+    """
 
     key: str = ""
     files: Mapping[str, Sequence[int | None]] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Stamp:
-        """Return the stamp of a folder; an empty one where there is none, or one that was not written whole."""
+        """Return the stamp of a folder; an empty one where there is none, or one that was not
+        written whole.
+        """
         try:
             with open_file(folder / STAMP) as opened:
                 value, _, text = opened.read().partition(b"\n")
             if int(value) != zlib.crc32(text):
                 return cls()
             number, key, files = json.loads(text)
-            return cls(key, files) if number == _CHECKS and all(len(facts) == 5 for facts in files.values()) else cls()
+            return (
+                cls(key, files)
+                if number == _CHECKS and all(len(facts) == 5 for facts in files.values())
+                else cls()
+            )
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return cls()
 
     def write(self, folder: Path) -> None:
         """Write the stamp where that is possible; a link is not followed."""
         text = json.dumps([_CHECKS, self.key, self.files]).encode()
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        flags = (
+            os.O_WRONLY
+            | os.O_CREAT
+            | os.O_TRUNC
+            | getattr(os, "O_NOFOLLOW", 0)
+            | getattr(os, "O_NONBLOCK", 0)
+        )
         with suppress(OSError):
             descriptor = os.open(folder / STAMP, flags, 0o666)
-            with os.fdopen(descriptor, "wb") as opened:  # not by a rename, which leaves drafts: a torn one is no stamp
+            # not by a rename, which leaves drafts: a torn one is no stamp
+            with os.fdopen(descriptor, "wb") as opened:
                 opened.write(b"%d\n%b" % (zlib.crc32(text), text))
 
 
@@ -99,7 +135,8 @@ def _compare(folder: Path, checksums: Mapping[str, int]) -> None:
         for (file, expected), value in zip(checksums.items(), values, strict=True):
             if value != expected:
                 raise ValueError(
-                    f"{folder / file} is damaged: its contents have another checksum than when it was written"
+                    f"{folder / file} is damaged: its contents have another checksum than when it "
+                    "was written"
                 )
 
 
@@ -114,14 +151,22 @@ def check_ends(folder: Path, array: ArrayFile, size: int) -> None:
                 check_indptr(ends, size)
 
 
-def check_ids(folder: Path, array: ArrayFile, upper: int, what: str = "node", *, lower: int = 0) -> None:
+def check_ids(
+    folder: Path, array: ArrayFile, upper: int, what: str = "node", *, lower: int = 0
+) -> None:
     """Raise ValueError unless all numbers of a file are in ``[lower, upper)``."""
     ids = _integers(folder, array)
     with blaming(f"{folder / array.file} is damaged", ValueError, IndexError):
         for start in range(0, len(ids), _PIECE):
             piece = ids[start : start + _PIECE]
             if piece.min() < lower or piece.max() >= upper:
-                check_range(ids[: start + _PIECE], Path(array.file).stem.split("-")[0], upper, what, lower=lower)
+                check_range(
+                    ids[: start + _PIECE],
+                    Path(array.file).stem.split("-")[0],
+                    upper,
+                    what,
+                    lower=lower,
+                )
 
 
 def check_sparse(folder: Path, array: ArrayFile) -> None:
@@ -129,14 +174,19 @@ def check_sparse(folder: Path, array: ArrayFile) -> None:
     if array.csr is not None:
         indptr, indices = array.csr
         if indptr.shape != (array.shape[0] + 1,):
-            raise ValueError(f"{folder / array.file}: the arrays of a sparse column do not fit one another")
+            raise ValueError(
+                f"{folder / array.file}: the arrays of a sparse column do not fit one another"
+            )
         check_ends(folder, indptr, indices.shape[0])
         check_ids(folder, indices, array.shape[1], "column")
 
 
 def _integers(folder: Path, array: ArrayFile) -> Array:
     if len(array.shape) != 1 or array.dtype not in ("int32", "int64"):
-        raise ValueError(f"{folder / array.file} must hold ids, int32 or int64, got {array.dtype} {list(array.shape)}")
+        raise ValueError(
+            f"{folder / array.file} must hold ids, int32 or int64, got {array.dtype} "
+            f"{list(array.shape)}"
+        )
     return map_array(folder, array)
 
 

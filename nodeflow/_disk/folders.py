@@ -18,20 +18,25 @@ from nodeflow._disk.manifest import MANIFEST, REPLACED, sync_folder
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-_DRAFT, LOCK = ".unfinished-", ".lock"
+_DRAFT = ".unfinished-"
+LOCK = ".lock"
 _PATIENCE = 1.0  # seconds: far longer than another process needs to remove a draft
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # constants of Linux: paths are absolute, and the folders are exchanged
+# constants of Linux: paths are absolute, and the folders are exchanged
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 
 
 @contextmanager
 def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> Iterator[Path]:
-    """Yield a draft of a folder, empty but for its lock, which becomes ``path`` at the end of the block.
+    """Yield a draft of a folder, empty but for its lock, which becomes ``path`` at the end of the
+    block.
 
-    If anything raises, the draft is removed and ``path`` is as it was. Drafts that killed processes left in the folder
-    around ``path`` are removed. ``overwrite`` replaces a folder that has a manifest; with ``alone`` its lock is taken,
-    so that nobody writes into it meanwhile. Raises FileExistsError for a path that exists, BlockingIOError where
-    another process is writing the same folder, PermissionError where the system does not replace a folder whose files
-    are in use, OSError where the disk is full.
+    If anything raises, the draft is removed and ``path`` is as it was. Drafts that killed processes
+    left in the folder around ``path`` are removed. ``overwrite`` replaces a folder that has a
+    manifest; with ``alone`` its lock is taken, so that nobody writes into it meanwhile. Raises
+    FileExistsError for a path that exists, BlockingIOError where another process is writing the
+    same folder, PermissionError where the system does not replace a folder whose files are in use,
+    OSError where the disk is full.
     """
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
@@ -45,7 +50,8 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
             try:
                 if overwrite:
                     _end_replacing(path)  # which a killed process had begun
-                check_free(path, overwrite=overwrite)  # another process may have finished it in between
+                # another process may have finished it in between
+                check_free(path, overwrite=overwrite)
                 for rest in draft.iterdir():
                     if rest.name != LOCK:
                         shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
@@ -67,7 +73,9 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
 
 
 def _replace(draft: Path, path: Path) -> None:
-    """Give a draft the name of a folder, which may be there; ``_end_replacing`` ends it, or takes it back."""
+    """Give a draft the name of a folder, which may be there; ``_end_replacing`` ends it, or takes
+    it back.
+    """
     if _exchange(draft, path):
         return
     if (path / MANIFEST).is_file():
@@ -76,8 +84,8 @@ def _replace(draft: Path, path: Path) -> None:
         except PermissionError as error:
             raise PermissionError(
                 error.errno,
-                f"{error.strerror}: a file in it is open or mapped, so that this system does not replace it; close "
-                "what uses it",
+                f"{error.strerror}: a file in it is open or mapped, so that this system does not "
+                "replace it; close what uses it",
                 str(path),
             ) from error
     elif path.exists():
@@ -86,7 +94,9 @@ def _replace(draft: Path, path: Path) -> None:
 
 
 def _exchange(draft: Path, path: Path) -> bool:
-    """Exchange two folders in one step, so that a killed process leaves one of them; False where that cannot be."""
+    """Exchange two folders in one step, so that a killed process leaves one of them; False where
+    that cannot be.
+    """
     if sys.platform != "linux" or files.USED_FILES_STAY or path.is_symlink():
         return False
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
@@ -109,22 +119,29 @@ def _begin(draft: Path, name: Path) -> BaseFileLock:
     """Make a draft, and take its lock."""
     while True:
         draft.mkdir(exist_ok=True)
-        # another writer in this parent folder may hold or remove the draft before it is locked, see remove_drafts
+        # another writer in this parent folder may hold or remove the draft before it is locked, see
+        # remove_drafts
         with suppress(FileNotFoundError):
             return take_lock(draft, name, shared=False, patience=_PATIENCE)
 
 
 def _let_go(lock: BaseFileLock, folder: Path) -> None:
-    """Release a lock in a folder where its open file would keep the folder from being renamed and removed."""
+    """Release a lock in a folder where its open file would keep the folder from being renamed and
+    removed.
+    """
     if files.USED_FILES_STAY and lock.is_locked:
         lock.release()
-        (folder / LOCK).unlink(missing_ok=True)  # a draft without it has just been made, and is left alone
+        # a draft without it has just been made, and is left alone
+        (folder / LOCK).unlink(missing_ok=True)
 
 
 def remove_drafts(parent: Path) -> None:
-    """Remove what killed processes left of new folders: drafts that nobody writes, and folders that were replaced."""
+    """Remove what killed processes left of new folders: drafts that nobody writes, and folders that
+    were replaced.
+    """
     for draft in parent.glob(f"{_DRAFT}*"):
-        # else it has just been made; without a lock, a manifest is that of a folder that was exchanged for its draft
+        # else it has just been made; without a lock, a manifest is that of a folder that was
+        # exchanged for its draft
         if (draft / LOCK).is_file() or (not files.USED_FILES_STAY and (draft / MANIFEST).is_file()):
             with suppress(OSError), locked(draft) as lock:
                 _let_go(lock, draft)
@@ -145,21 +162,28 @@ def _replaced(path: Path) -> Path:
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:
-    """Raise FileExistsError where ``path`` is there and may not be replaced; an empty folder may always be."""
+    """Raise FileExistsError where ``path`` is there and may not be replaced; an empty folder may
+    always be.
+    """
     if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
         return
     if not overwrite:
-        raise FileExistsError(f"{path} exists; pass overwrite=True to replace it, or choose another path")
+        raise FileExistsError(
+            f"{path} exists; pass overwrite=True to replace it, or choose another path"
+        )
     if not (path / MANIFEST).is_file():
-        raise FileExistsError(f"{path} is not replaced: it was not written by nodeflow, since it has no {MANIFEST}")
+        raise FileExistsError(
+            f"{path} is not replaced: it was not written by nodeflow, since it has no {MANIFEST}"
+        )
 
 
 @contextmanager
 def locked(folder: Path, name: Path | None = None) -> Iterator[BaseFileLock]:
-    """Hold the lock of a folder, which belongs to one process at a time; the lock of a killed process is free.
+    """Hold the lock of a folder, which belongs to one process at a time; the lock of a killed
+    process is free.
 
-    ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or another place in this
-    one, holds it.
+    ``name`` is what the error calls the folder. Raises BlockingIOError where another process, or
+    another place in this one, holds it.
     """
     lock = take_lock(folder, name or folder, shared=False)
     try:
@@ -169,14 +193,16 @@ def locked(folder: Path, name: Path | None = None) -> Iterator[BaseFileLock]:
 
 
 def take_lock(folder: Path, name: Path, *, shared: bool, patience: float = 0) -> BaseFileLock:
-    """Take the lock of a folder until ``release`` is called, or the result is no longer referred to; see ``locked``.
+    """Take the lock of a folder until ``release`` is called, or the result is no longer referred
+    to; see ``locked``.
 
-    ``shared``: further calls of this process get the same lock, which is free once all of them have released it.
-    ``patience``: seconds to wait for another holder.
+    ``shared``: further calls of this process get the same lock, which is free once all of them have
+    released it. ``patience``: seconds to wait for another holder.
     """
     from filelock import FileLock, Timeout  # late: importing the package must stay quick
 
-    lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)  # a finalizer may release it
+    # a finalizer may release it
+    lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)
     held = lock.lock_counter
     try:
         lock.acquire(timeout=patience)

@@ -24,7 +24,8 @@ REPLACED = ".replaced-"
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a folder: what it holds, as "graph", the version of that layout, its arrays by name, and facts.
+    """The manifest of a folder: what it holds, as "graph", the version of that layout, its arrays
+    by name, and facts.
 
     ``facts`` are everything else, as JSON has it.
     """
@@ -38,14 +39,18 @@ class Manifest:
         """Write the manifest, all of it or nothing, and flush it to the disk."""
         arrays = {name: array.facts() for name, array in self.arrays.items()}
         words = {"kind": self.kind, "version": self.version, "facts": self.facts, "arrays": arrays}
-        # outside the facts of arrays, which older releases check: so they can say that the version is newer
-        if narrow := {name: facts.pop("narrow") for name, facts in arrays.items() if "narrow" in facts}:
+        # outside the facts of arrays, which older releases check: so they can say that the version
+        # is newer
+        if narrow := {
+            name: facts.pop("narrow") for name, facts in arrays.items() if "narrow" in facts
+        }:
             words |= {"version": f"{self.version}{_NARROW}", "narrow": narrow}
         text = json.dumps({**words, "checksum": _checksum(json.loads(json.dumps(words)))}, indent=1)
         replace_file(folder / MANIFEST, text.encode())
 
     def publish(self, folder: Path, new: Iterable[ArrayFile]) -> None:
-        """Publish new arrays in the folder: flush their files to disk, then write the manifest that names them.
+        """Publish new arrays in the folder: flush their files to disk, then write the manifest that
+        names them.
 
         Until then the folder is as before, also after a power cut.
         """
@@ -63,15 +68,17 @@ class Manifest:
         check: Callable[[Manifest], None] | None = None,
         key: str = "",
     ) -> Manifest:
-        """Read the manifest of a folder and check that all files are there, whole, and as they were written.
+        """Read the manifest of a folder and check that all files are there, whole, and as they were
+        written.
 
-        ``verify``: None compares the checksums of the files that have changed since this was done last, True those of
-        all, False of none. ``check`` is called with the manifest, again when a file has changed, to see that indices
-        lie within their bounds, which compiled loops rely on, and sparse rows are checked, with any ``verify``. ``key``
-        stands for all that ``check`` depends on beside the folder.
+        ``verify``: None compares the checksums of the files that have changed since this was done
+        last, True those of all, False of none. ``check`` is called with the manifest, again when a
+        file has changed, to see that indices lie within their bounds, which compiled loops rely on,
+        and sparse rows are checked, with any ``verify``. ``key`` stands for all that ``check``
+        depends on beside the folder.
 
-        Raises FileNotFoundError for a folder without a manifest, ValueError for another kind or version and for files
-        that are missing, damaged or foreign, and the errors of ``check``.
+        Raises FileNotFoundError for a folder without a manifest, ValueError for another kind or
+        version and for files that are missing, damaged or foreign, and the errors of ``check``.
         """
         path = folder / MANIFEST
         if verify is not None:
@@ -81,14 +88,27 @@ class Manifest:
                 text = opened.read()
         except (FileNotFoundError, NotADirectoryError):
             why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
-            if not folder.exists() and (before := folder.with_name(f"{REPLACED}{folder.name}")).exists():
-                why += f"; {before} is the one before, which a killed process had begun to replace: rename it"
+            if (
+                not folder.exists()
+                and (before := folder.with_name(f"{REPLACED}{folder.name}")).exists()
+            ):
+                why += (
+                    f"; {before} is the one before, which a killed process had begun to replace: "
+                    "rename it"
+                )
             if path.is_symlink():
                 why = f"its {MANIFEST} is a link to a file that is missing"
             raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
         except (IsADirectoryError, ValueError) as error:
             raise ValueError(f"{path} is damaged or foreign: {error}") from None
-        with blaming(f"{path} is damaged or foreign", ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        with blaming(
+            f"{path} is damaged or foreign",
+            ValueError,
+            TypeError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+        ):
             words = json.loads(text, object_pairs_hook=_once)
             # folders of before have none
             if "checksum" in words and words.pop("checksum") != _checksum(words):
@@ -97,23 +117,36 @@ class Manifest:
             for name, facts in narrow.items():
                 words["arrays"][name]["narrow"] = facts
             arrays = {name: ArrayFile.of(facts) for name, facts in words["arrays"].items()}
-            written = version if narrow and words["version"] == f"{version}{_NARROW}" else words["version"]
+            written = (
+                version
+                if narrow and words["version"] == f"{version}{_NARROW}"
+                else words["version"]
+            )
             manifest = cls(words["kind"], written, arrays, dict(words["facts"]))
         if manifest.kind != kind:
             raise ValueError(f"{folder} holds {manifest.kind!r}, not {kind!r}")
         if manifest.version != version:
             raise ValueError(
-                f"{folder} has version {manifest.version} of the layout of {kind!r}, this nodeflow reads {version}"
+                f"{folder} has version {manifest.version} of the layout of {kind!r}, this nodeflow "
+                f"reads {version}"
             )
         for array in manifest.arrays.values():
             check_array(folder, array)
         digest = hashlib.blake2b(text + key.encode(), digest_size=16).hexdigest()
-        check_contents(folder, manifest.arrays, digest, verify, None if check is None else partial(check, manifest))
+        check_contents(
+            folder,
+            manifest.arrays,
+            digest,
+            verify,
+            None if check is None else partial(check, manifest),
+        )
         return manifest
 
 
 def kind_of(folder: Path) -> str | None:
-    """Return the kind that the manifest of a folder names; None where there is none, or a damaged one."""
+    """Return the kind that the manifest of a folder names; None where there is none, or a damaged
+    one.
+    """
     try:
         with open_file(folder / MANIFEST) as opened:
             kind = json.loads(opened.read())["kind"]
@@ -136,7 +169,8 @@ def _checksum(words: object) -> int:
 
 
 def replace_file(path: Path, contents: bytes) -> None:
-    """Write a file that appears under its name when it is complete and on the disk; until then an older one stays.
+    """Write a file that appears under its name when it is complete and on the disk; until then an
+    older one stays.
 
     Raises OSError where it cannot be written; then the older one stays too.
     """
@@ -151,7 +185,8 @@ def sync_arrays(folder: Path, arrays: Iterable[ArrayFile]) -> None:
     """Flush the files of some arrays to the disk."""
     files = {folder / plain.file for array in arrays for plain in array.plain}
     for file in sorted(files):
-        with naming(file), file.open("rb+") as opened:  # some systems flush no file that is open for reading only
+        # some systems flush no file that is open for reading only
+        with naming(file), file.open("rb+") as opened:
             os.fsync(opened.fileno())
     for place in sorted({file.parent for file in files} | {folder}):
         sync_folder(place)

@@ -16,7 +16,15 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, naming, numpy_type, write_header
 from nodeflow._rows.base import stored
 from nodeflow._rows.narrow import NarrowRows
-from nodeflow._rows.rows import Rows, as_array, fetch_rows, from_numpy, is_sparse, row_bytes, slice_rows
+from nodeflow._rows.rows import (
+    Rows,
+    as_array,
+    fetch_rows,
+    from_numpy,
+    is_sparse,
+    row_bytes,
+    slice_rows,
+)
 
 _PIECE = 2**20  # numbers that are converted at a time
 _BYTES = 2**24  # bytes that are written at a time
@@ -25,12 +33,18 @@ _BYTES = 2**24  # bytes that are written at a time
 class ArrayWriter:
     """A ``.npy`` file that grows by rows of the shape ``row``.
 
-    Where ``num_rows`` is known before, rows that were not appended at the end are zeros, and the checksum is computed
-    as rows come, else by reading the file. Raises OSError, with the file, where the disk is full.
+    Where ``num_rows`` is known before, rows that were not appended at the end are zeros, and the
+    checksum is computed as rows come, else by reading the file. Raises OSError, with the file,
+    where the disk is full.
     """
 
-    def __init__(self, file: Path, dtype: torch.dtype, row: tuple[int, ...] = (), num_rows: int | None = None) -> None:
-        self.file, self.dtype, self.row, self.num_rows = file, dtype, row, 0
+    def __init__(
+        self, file: Path, dtype: torch.dtype, row: tuple[int, ...] = (), num_rows: int | None = None
+    ) -> None:
+        self.file = file
+        self.dtype = dtype
+        self.row = row
+        self.num_rows = 0
         self._total = num_rows
         file.parent.mkdir(parents=True, exist_ok=True)
         with naming(file), file.open("wb") as opened:
@@ -54,49 +68,65 @@ class ArrayWriter:
                         piece = piece[opened.write(piece) :]
         except OSError as error:
             raise OSError(
-                error.errno, f"{os.strerror(error.errno or 0)}, writing {len(data):,} bytes", str(self.file)
+                error.errno,
+                f"{os.strerror(error.errno or 0)}, writing {len(data):,} bytes",
+                str(self.file),
             ) from None
 
     def convert(self, dtype: torch.dtype) -> None:
         """Change the type of the numbers, those written before too, to one of the same width."""
-        before, after = numpy_type(self.dtype), numpy_type(dtype)
+        before = numpy_type(self.dtype)
+        after = numpy_type(dtype)
         size = self.num_rows * math.prod(self.row)
         with naming(self.file), self.file.open("rb+") as opened:
             for start in range(0, size, _PIECE):
                 at = self._start + start * before.itemsize
                 opened.seek(at)
-                piece = np.frombuffer(opened.read(min(_PIECE, size - start) * before.itemsize), before)
+                piece = np.frombuffer(
+                    opened.read(min(_PIECE, size - start) * before.itemsize), before
+                )
                 opened.seek(at)
                 opened.write(piece.astype(after).tobytes())
         self.dtype = dtype
 
     def finish(self, folder: Path | None = None, *, flush: bool = True) -> ArrayFile:
-        """Complete the file, flush it to the disk, and return its description as a file of ``folder``.
+        """Complete the file, flush it to the disk, and return its description as a file of
+        ``folder``.
 
-        A file whose number of rows was not known before is named by its contents, ``name-checksum.npy``, so that a name
-        that someone has kept never leads to other contents. ``folder`` is by default the one where the file lies.
+        A file whose number of rows was not known before is named by its contents,
+        ``name-checksum.npy``, so that a name that someone has kept never leads to other contents.
+        ``folder`` is by default the one where the file lies.
         """
         if self._total is not None:
             self.append(np.zeros((self._total - self.num_rows, *self.row), numpy_type(self.dtype)))
         with naming(self.file), self.file.open("rb+") as opened:
             if self._total is None:
-                write_header(opened, numpy_type(self.dtype), (self.num_rows, *self.row))  # of one length for any shape
+                # of one length for any shape
+                write_header(opened, numpy_type(self.dtype), (self.num_rows, *self.row))
                 opened.flush()
             if flush:
                 os.fsync(opened.fileno())
         if self._total is None:
             self._checksum = checksum(self.file)
-            self.file = self.file.replace(self.file.with_name(f"{self.file.stem}-{self._checksum:08x}.npy"))
+            self.file = self.file.replace(
+                self.file.with_name(f"{self.file.stem}-{self._checksum:08x}.npy")
+            )
         name = self.file.relative_to(self.file.parent if folder is None else folder).as_posix()
         kind = str(self.dtype).removeprefix("torch.")
         return ArrayFile(name, kind, (self.num_rows, *self.row), self._checksum)
 
 
 class SparseWriter:
-    """Three ``.npy`` files that grow by sparse rows ``[k, width]``, with the methods of ``ArrayWriter``."""
+    """Three ``.npy`` files that grow by sparse rows ``[k, width]``, with the methods of
+    ``ArrayWriter``.
+    """
 
-    def __init__(self, file: Path, dtype: torch.dtype, width: int, num_rows: int | None = None) -> None:
-        self.width, self.num_rows, self._total = width, 0, num_rows
+    def __init__(
+        self, file: Path, dtype: torch.dtype, width: int, num_rows: int | None = None
+    ) -> None:
+        self.width = width
+        self.num_rows = 0
+        self._total = num_rows
         self._indptr, self._indices, self._values = (
             ArrayWriter(file.with_name(f"{file.stem}.{part}.npy"), kind)
             for part, kind in (("indptr", torch.int64), ("indices", torch.int64), ("values", dtype))
@@ -113,17 +143,28 @@ class SparseWriter:
         if self._total is not None:
             self._indptr.append(np.full(self._total - self.num_rows, self._values.num_rows))
             self.num_rows = self._total
-        parts = [part.finish(folder, flush=flush) for part in (self._indptr, self._indices, self._values)]
+        parts = [
+            part.finish(folder, flush=flush) for part in (self._indptr, self._indices, self._values)
+        ]
         values = parts[2]
-        return ArrayFile(values.file, values.dtype, (self.num_rows, self.width), values.checksum, (parts[0], parts[1]))
+        return ArrayFile(
+            values.file,
+            values.dtype,
+            (self.num_rows, self.width),
+            values.checksum,
+            (parts[0], parts[1]),
+        )
 
 
 class NarrowWriter(ArrayWriter):
-    """Writes the codes of narrow rows into a ``.npy`` file, as they come, and the table of columns into another."""
+    """Writes the codes of narrow rows into a ``.npy`` file, as they come, and the table of columns
+    into another.
+    """
 
     def __init__(self, file: Path, like: NarrowRows, num_rows: int | None = None) -> None:
         super().__init__(file, like.stored.dtype, tuple(like.stored.shape[1:]), num_rows)
-        self._coding, self._columns = like.coding, file.with_name(f"{file.stem}.columns.npy")
+        self._coding = like.coding
+        self._columns = file.with_name(f"{file.stem}.columns.npy")
 
     def finish(self, folder: Path | None = None, *, flush: bool = True) -> ArrayFile:
         columns = ArrayWriter(self._columns, torch.float32, tuple(self._coding.table.shape[1:]))
@@ -132,7 +173,9 @@ class NarrowWriter(ArrayWriter):
         return replace(super().finish(folder, flush=flush), narrow=narrow)
 
 
-def column_writer(file: Path, like: Tensor | Rows, num_rows: int | None = None) -> ArrayWriter | SparseWriter:
+def column_writer(
+    file: Path, like: Tensor | Rows, num_rows: int | None = None
+) -> ArrayWriter | SparseWriter:
     """Return a writer of the stored rows of a column, dense, sparse or narrow."""
     if isinstance(like, NarrowRows):
         return NarrowWriter(file, like, num_rows)
@@ -142,8 +185,11 @@ def column_writer(file: Path, like: Tensor | Rows, num_rows: int | None = None) 
 
 
 def stream_column(file: Path, column: Tensor | Rows) -> ArrayFile:
-    """Write a column, which may be mapped, on any device, have gaps, be sparse or fetched by id, piece by piece."""
-    writer, column = column_writer(file, column), stored(column)
+    """Write a column, which may be mapped, on any device, have gaps, be sparse or fetched by id,
+    piece by piece.
+    """
+    writer = column_writer(file, column)
+    column = stored(column)
     for start, stop in pieces_of(column):
         if isinstance(column, Tensor):
             writer.append(slice_rows(column, start, stop))
@@ -159,6 +205,10 @@ def stream_array(folder: Path, name: str, values: Tensor | Array) -> ArrayFile:
 
 
 def pieces_of(column: Tensor | Rows, size: int = _BYTES) -> list[tuple[int, int]]:
-    """Return ranges of the rows of a column, about ``size`` bytes each; sparse rows are taken to be mostly zeros."""
+    """Return ranges of the rows of a column, about ``size`` bytes each; sparse rows are taken to be
+    mostly zeros.
+    """
     step = max(1, size // max(512 if is_sparse(column) else row_bytes(column), 1))
-    return [(start, min(start + step, column.shape[0])) for start in range(0, column.shape[0], step)]
+    return [
+        (start, min(start + step, column.shape[0])) for start in range(0, column.shape[0], step)
+    ]

@@ -20,7 +20,8 @@ _TEXTS = 2**16  # texts written at a time
 
 
 class Texts(Sequence[str]):
-    """Texts of a folder, mapped: opened at once, read one by one, pickled by the names of their files.
+    """Texts of a folder, mapped: opened at once, read one by one, pickled by the names of their
+    files.
 
     ``data`` are the bytes of all texts, uint8, and ``ends`` where each of them ends, int64.
     """
@@ -28,7 +29,8 @@ class Texts(Sequence[str]):
     __slots__ = ("_data", "_ends")
 
     def __init__(self, data: Array, ends: Ints) -> None:
-        self._data, self._ends = data, ends
+        self._data = data
+        self._ends = ends
 
     @overload
     def __getitem__(self, at: int) -> str: ...
@@ -38,7 +40,9 @@ class Texts(Sequence[str]):
         if isinstance(at, slice):
             return tuple(self[i] for i in range(*at.indices(len(self))))
         i = as_index(at, "index", len(self))
-        return bytes(self._data[self._ends[i - 1] if i else 0 : self._ends[i]]).decode("utf-8", "surrogatepass")
+        return bytes(self._data[self._ends[i - 1] if i else 0 : self._ends[i]]).decode(
+            "utf-8", "surrogatepass"
+        )
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -65,7 +69,8 @@ def _opened(*parts: FilePart | Array) -> Texts:
 
 def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, ArrayFile]:
     """Write texts and return the descriptions of their arrays, ``name`` and ``name.ends``."""
-    end, rest = 0, iter(texts)
+    end = 0
+    rest = iter(texts)
     data = ArrayWriter(folder / f"{name}.npy", torch.uint8)
     ends = ArrayWriter(folder / f"{name}.ends.npy", torch.int64)
     while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
@@ -77,12 +82,22 @@ def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, Arra
 
 
 def map_texts(folder: Path, arrays: Mapping[str, ArrayFile], name: str) -> Texts | None:
-    """Return the texts ``name`` of a folder, None where it has none; raises ValueError for arrays that do not fit."""
+    """Return the texts ``name`` of a folder, None where it has none; raises ValueError for arrays
+    that do not fit.
+    """
     if name not in arrays:
         return None
     if f"{name}.ends" not in arrays:
-        raise ValueError(f"{folder} has texts {name!r}, but not where they end: its manifest is damaged")
+        raise ValueError(
+            f"{folder} has texts {name!r}, but not where they end: its manifest is damaged"
+        )
     data, ends = (map_array(folder, arrays[part]) for part in (name, f"{name}.ends"))
-    if ends.dtype != np.int64 or data.dtype != np.uint8 or (int(ends[-1]) if len(ends) else 0) != len(data):
-        raise ValueError(f"{folder}: the texts {name!r} do not end where their bytes end; the folder is damaged")
+    if (
+        ends.dtype != np.int64
+        or data.dtype != np.uint8
+        or (int(ends[-1]) if len(ends) else 0) != len(data)
+    ):
+        raise ValueError(
+            f"{folder}: the texts {name!r} do not end where their bytes end; the folder is damaged"
+        )
     return Texts(data, ends)

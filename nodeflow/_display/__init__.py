@@ -1,4 +1,5 @@
 """Displays of objects: HTML in notebooks, and drawings on matplotlib axes.
 
-Strings, numbers and lists of points come in. No file here knows a graph or a NodeFlow: their rooms describe them.
+Strings, numbers and lists of points come in. No file here knows a graph or a NodeFlow: their rooms
+describe them.
 """

@@ -1,4 +1,6 @@
-"""Matplotlib axes, and the colours, widths and labels of what is drawn on them. Matplotlib is imported when needed."""
+"""Matplotlib axes, and the colours, widths and labels of what is drawn on them. Matplotlib is
+imported when needed.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +19,24 @@ UNKNOWN = (0.6, 0.6, 0.6, 1.0)
 
 
 def require_matplotlib() -> type[Figure]:
-    """Return matplotlib's ``Figure`` class; raises ImportError, with the command that installs matplotlib."""
+    """Return matplotlib's ``Figure`` class; raises ImportError, with the command that installs
+    matplotlib.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("pictures need matplotlib; install it with: pip install matplotlib") from None
+        raise ImportError(
+            "pictures need matplotlib; install it with: pip install matplotlib"
+        ) from None
     return Figure
 
 
 def axes_for(ax: Axes | Figure | None, size: tuple[float, float]) -> Axes:
-    """Return ``ax``, or new axes of a figure that gets ``size`` in inches, a new one for None; TypeError for no axes.
+    """Return ``ax``, or new axes of a figure that gets ``size`` in inches, a new one for None;
+    TypeError for no axes.
 
-    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and ``pyplot.show()`` opens it.
+    The new figure belongs to ``matplotlib.pyplot``, so that a notebook shows it and
+    ``pyplot.show()`` opens it.
     """
     if isinstance(ax, require_matplotlib()):
         ax.set_size_inches(size)
@@ -40,16 +48,20 @@ def axes_for(ax: Axes | Figure | None, size: tuple[float, float]) -> Axes:
 
         return pyplot.subplots(figsize=size, layout="constrained")[1]
     if not isinstance(ax, Axes):
-        raise TypeError(f"ax must be axes or a figure of matplotlib, or None for new ones, got {type(ax).__name__}")
+        raise TypeError(
+            "ax must be axes or a figure of matplotlib, or None for new ones, got "
+            f"{type(ax).__name__}"
+        )
     return ax
 
 
 def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str]) -> list[Any]:
-    """Return a colour (RGBA) per value, and add to the axes what explains them, with the word ``name``.
+    """Return a colour (RGBA) per value, and add to the axes what explains them, with the word
+    ``name``.
 
-    Whole numbers of at most 10 kinds are classes, each with an entry in the legend: a word of its own, where ``name``
-    is a list by number. Other numbers lie on a scale, which is shown as a colour bar. None and values that are not
-    finite are grey.
+    Whole numbers of at most 10 kinds are classes, each with an entry in the legend: a word of its
+    own, where ``name`` is a list by number. Other numbers lie on a scale, which is shown as a
+    colour bar. None and values that are not finite are grey.
     """
     from matplotlib import colormaps
     from matplotlib.cm import ScalarMappable
@@ -64,10 +76,16 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str])
         return [UNKNOWN if value is None else table.get(value, UNKNOWN) for value in values]
     scale = Normalize(finite[0], finite[-1])
     axis.figure.colorbar(
-        ScalarMappable(scale, "viridis"), ax=axis, label=name if isinstance(name, str) else "type", shrink=0.8
+        ScalarMappable(scale, "viridis"),
+        ax=axis,
+        label=name if isinstance(name, str) else "type",
+        shrink=0.8,
     )
     shades = colormaps["viridis"]
-    return [UNKNOWN if value is None or not np.isfinite(value) else shades(scale(value)) for value in values]
+    return [
+        UNKNOWN if value is None or not np.isfinite(value) else shades(scale(value))
+        for value in values
+    ]
 
 
 def whole_ticks(axis: Axes) -> None:
@@ -91,7 +109,8 @@ def ink_on(color: Any) -> str:
 
 
 def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
-    """Return line widths in points, from 0.4 to 4, in proportion to the sizes of numbers; 0.4 for one not finite.
+    """Return line widths in points, from 0.4 to 4, in proportion to the sizes of numbers; 0.4 for
+    one not finite.
 
     The thinnest and thickest of them are added to the legend, with the word ``name``.
     """

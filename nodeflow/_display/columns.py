@@ -1,4 +1,6 @@
-"""Columns of frames: summaries of them, without reading anything far away, and numbers to draw by."""
+"""Columns of frames: summaries of them, without reading anything far away, and numbers to draw
+by.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,20 @@ from nodeflow._rows.rows import Rows, column_bytes
 T = TypeVar("T")
 
 HEAD = ("column", "type", "shape", "bytes", "first rows")
-_ROWS, _NUMBERS = 3, 4  # of a column that are shown
+# of a column that are shown
+_ROWS = 3
+_NUMBERS = 4
 
 
 def column_table(frames: Iterable[tuple[str, Mapping[str, Tensor]]], owner: str = "") -> str:
-    """Return a table with a row per column of every ``(name of the frame, columns)``; "" where there is no column.
+    """Return a table with a row per column of every ``(name of the frame, columns)``; "" where
+    there is no column.
 
     ``owner``: the word above the names of the frames; "" leaves them out.
 
-    A column that is no tensor is never asked for rows: they may lie on a disk or in other processes. A tensor that is
-    not in main memory shows its device in place of rows, so that nothing waits for an accelerator.
+    A column that is no tensor is never asked for rows: they may lie on a disk or in other
+    processes. A tensor that is not in main memory shows its device in place of rows, so that
+    nothing waits for an accelerator.
     """
     rows = ((name, *row) if owner else row for name, columns in frames for row in _rows(columns))
     head = (owner, *HEAD) if owner else HEAD
@@ -37,7 +43,13 @@ def column_table(frames: Iterable[tuple[str, Mapping[str, Tensor]]], owner: str 
 def _rows(columns: Mapping[str, Tensor | Rows]) -> Iterator[tuple[str, str, str, str, str]]:
     for name, column in list(columns.items()):  # a thread may set columns meanwhile
         shape = " × ".join(f"{size:,}" for size in column.shape)
-        yield name, type_words(column), shape, bytes_text(column_bytes(stored(column))), _first(column)
+        yield (
+            name,
+            type_words(column),
+            shape,
+            bytes_text(column_bytes(stored(column))),
+            _first(column),
+        )
 
 
 def _first(column: Tensor | Rows) -> str:
@@ -53,7 +65,9 @@ def _first(column: Tensor | Rows) -> str:
     width = math.prod(top.shape[1:])
     words = []
     for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist():
-        numbers = [f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row]
+        numbers = [
+            f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row
+        ]
         words.append(" ".join([*numbers, "…"] if width > len(row) else numbers))
     return ", ".join(words if column.ndim == 1 else [f"[{word}]" for word in words])
 
@@ -66,24 +80,33 @@ def chosen(
     rows: Sequence[int],
     fetch: Callable[[Tensor], Tensor] = lambda column: column,
 ) -> list[list[float] | None]:
-    """Return a list of numbers for every owner of rows; None for an owner without the column, or without a choice.
+    """Return a list of numbers for every owner of rows; None for an owner without the column, or
+    without a choice.
 
-    ``frames`` and ``rows`` are the columns of the owners and their numbers of rows; ``fetch`` makes the rows that are
-    drawn of a column. Raises KeyError for a column that no frame has, TypeError and ValueError for anything but a
-    number per row; ``argument`` is its name.
+    ``frames`` and ``rows`` are the columns of the owners and their numbers of rows; ``fetch`` makes
+    the rows that are drawn of a column. Raises KeyError for a column that no frame has, TypeError
+    and ValueError for anything but a number per row; ``argument`` is its name.
     """
     if choice is None:
         return [None] * len(owners)
     if isinstance(choice, str):
         names = sorted({name for frame in frames for name in frame})
         if choice not in names:
-            raise KeyError(f"{argument}: no column {choice!r}; there are {', '.join(map(repr, names)) or 'no columns'}")
+            raise KeyError(
+                f"{argument}: no column {choice!r}; there are "
+                f"{', '.join(map(repr, names)) or 'no columns'}"
+            )
         columns = [fetch(frame[choice]) if choice in frame else None for frame in frames]
     elif callable(choice):
         columns = [choice(owner) for owner in owners]
     else:
-        raise TypeError(f"{argument} must be the name of a column or a function, got {describe(choice)}")
-    return [None if f is None else _numbers_of(f, argument, size) for f, size in zip(columns, rows, strict=True)]
+        raise TypeError(
+            f"{argument} must be the name of a column or a function, got {describe(choice)}"
+        )
+    return [
+        None if f is None else _numbers_of(f, argument, size)
+        for f, size in zip(columns, rows, strict=True)
+    ]
 
 
 def _numbers_of(values: Any, argument: str, size: int) -> list[float]:
@@ -95,5 +118,9 @@ def _numbers_of(values: Any, argument: str, size: int) -> list[float]:
 
 
 def names_of(ids: list[str], labels: list[float] | None) -> list[str]:
-    """Return the texts of nodes: their labels, of three digits where these are fractions, or else their ids."""
-    return ids if labels is None else [f"{x:.3g}" if isinstance(x, float) else str(x) for x in labels]
+    """Return the texts of nodes: their labels, of three digits where these are fractions, or else
+    their ids.
+    """
+    return (
+        ids if labels is None else [f"{x:.3g}" if isinstance(x, float) else str(x) for x in labels]
+    )

@@ -1,7 +1,8 @@
-"""Small pieces of HTML and SVG for notebooks: escaped, of bounded size, readable on light and dark pages.
+"""Small pieces of HTML and SVG for notebooks: escaped, of bounded size, readable on light and dark
+pages.
 
-The pieces carry inline styles only and set no background. Text takes the colour of the page, and lines are a grey that
-shows on black and on white.
+The pieces carry inline styles only and set no background. Text takes the colour of the page, and
+lines are a grey that shows on black and on white.
 """
 
 from __future__ import annotations
@@ -15,8 +16,14 @@ MOST_ROWS = 20
 
 _MOST_LETTERS = 80
 _SHOWN = 8  # layers of a funnel
-_STEP, _BAR, _HEIGHT, _TOP = 120, 14, 80, 22  # pixels
-INPUT, SEED = "#4a90d9", "#e08a2c"  # both show on black and on white
+# pixels
+_STEP = 120
+_BAR = 14
+_HEIGHT = 80
+_TOP = 22
+# both colours show on black and on white
+INPUT = "#4a90d9"
+SEED = "#e08a2c"
 _ROW = '<tr style="border-top:1px solid rgba(128,128,128,.35)">'
 _CELL = "padding:2px 10px 2px 0;text-align:{side}"
 _TABLE = "border-collapse:collapse;border:0;margin:4px 0 0 0;font-size:90%"
@@ -33,47 +40,66 @@ def text(value: object, most: int = _MOST_LETTERS) -> str:
     return escape(words if len(words) <= most else words[: most - 1] + "…")
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()) -> str:
-    """Return a table, "" where there are no rows; after ``MOST_ROWS`` rows it says that there are more.
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: Sequence[int] = ()
+) -> str:
+    """Return a table, "" where there are no rows; after ``MOST_ROWS`` rows it says that there are
+    more.
 
-    ``head`` is above the columns; those with the indices ``numbers`` are aligned to the right. Cells are escaped and
-    cut off. An iterator of rows is read no further than is shown.
+    ``head`` is above the columns; those with the indices ``numbers`` are aligned to the right.
+    Cells are escaped and cut off. An iterator of rows is read no further than is shown.
     """
     shown = list(islice(rows, MOST_ROWS + 1))
     if not shown:
         return ""
     side = ["right" if i in numbers else "left" for i in range(len(head))]
-    top = "".join(f'<th style="{_HEAD.format(side=s)}">{text(word)}</th>' for s, word in zip(side, head, strict=True))
+    top = "".join(
+        f'<th style="{_HEAD.format(side=s)}">{text(word)}</th>'
+        for s, word in zip(side, head, strict=True)
+    )
     body = "".join(
         _ROW
-        + "".join(f'<td style="{_CELL.format(side=s)}">{text(cell)}</td>' for s, cell in zip(side, row, strict=True))
+        + "".join(
+            f'<td style="{_CELL.format(side=s)}">{text(cell)}</td>'
+            for s, cell in zip(side, row, strict=True)
+        )
         + "</tr>"
         for row in shown[:MOST_ROWS]
     )
     if len(shown) > MOST_ROWS:
         body += (
-            f'{_ROW}<td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are not shown</td></tr>'
+            f'{_ROW}<td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are '
+            "not shown</td></tr>"
         )
     return f'<table style="{_TABLE}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def page(title: str, words: str = "", *parts: str) -> str:
-    """Return the HTML of an object: a bold title, words beside it, and parts that are HTML already."""
+    """Return the HTML of an object: a bold title, words beside it, and parts that are HTML
+    already.
+    """
     beside = f' <span style="opacity:.8">{text(words, 300)}</span>' if words else ""
     inside = "".join(part for part in parts if part)
     return f'<div style="color:inherit;overflow-x:auto"><div><b>{text(title)}</b>{beside}</div>{inside}</div>'
 
 
 def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
-    """Return an SVG with a bar per layer (``nodes``, the seeds last) and a band per flow (``edges``).
+    """Return an SVG with a bar per layer (``nodes``, the seeds last) and a band per flow
+    (``edges``).
 
-    The heights go with the square roots of the sizes. Of more than 8 layers, the ones in the middle are left out.
+    The heights go with the square roots of the sizes. Of more than 8 layers, the ones in the middle
+    are left out.
     """
     count = len(nodes)
-    layers = list(range(count)) if count <= _SHOWN else [*range(_SHOWN // 2), *range(count - _SHOWN // 2, count)]
+    layers = (
+        list(range(count))
+        if count <= _SHOWN
+        else [*range(_SHOWN // 2), *range(count - _SHOWN // 2, count)]
+    )
     most = max(max(nodes, default=0), 1)
     height = [max(2.0, _HEIGHT * (size / most) ** 0.5) for size in nodes]
-    middle, width = _TOP + _HEIGHT / 2, (len(layers) - 1) * _STEP + 2 * 45
+    middle = _TOP + _HEIGHT / 2
+    width = (len(layers) - 1) * _STEP + 2 * 45
     parts = []
     for at, layer in enumerate(layers):
         x = 45 + at * _STEP
@@ -82,8 +108,8 @@ def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
         color = SEED if layer == count - 1 else INPUT
         tall = height[layer]
         parts.append(
-            f'<rect x="{x - _BAR / 2:g}" y="{middle - tall / 2:.1f}" width="{_BAR}" height="{tall:.1f}" rx="2" '
-            f'fill="{color}"/>'
+            f'<rect x="{x - _BAR / 2:g}" y="{middle - tall / 2:.1f}" width="{_BAR}" '
+            f'height="{tall:.1f}" rx="2" fill="{color}"/>'
         )
         label = "seeds" if layer == count - 1 else f"layer {layer}"
         parts.append(_words(x, _TOP + _HEIGHT + 16, f"{nodes[layer]:,}", 12))
@@ -91,15 +117,19 @@ def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
     total = _TOP + _HEIGHT + 36
     return (
         f'<svg width="{width}" height="{total}" viewBox="0 0 {width} {total}" fill="currentColor" '
-        f'style="display:block;max-width:100%" role="img" aria-label="sizes of layers and flows">{"".join(parts)}</svg>'
+        'style="display:block;max-width:100%" role="img" aria-label="sizes of layers and '
+        f'flows">{"".join(parts)}</svg>'
     )
 
 
-def _flow(x: float, middle: float, height: list[float], edges: Sequence[int], layer: int, after: int) -> str:
+def _flow(
+    x: float, middle: float, height: list[float], edges: Sequence[int], layer: int, after: int
+) -> str:
     """The band from one bar to the next one shown, with the number of edges above."""
     if after != layer + 1:
         return _words(x + _STEP / 2, middle + 4, f"… {after - layer - 1} layers …", 11)
-    left, right = x + _BAR / 2, x + _STEP - _BAR / 2
+    left = x + _BAR / 2
+    right = x + _STEP - _BAR / 2
     corners = [(left, -1, layer), (right, -1, after), (right, 1, after), (left, 1, layer)]
     points = " ".join(f"{at:g},{middle + side * height[i] / 2:.1f}" for at, side, i in corners)
     return f'<polygon points="{points}" opacity=".15"/>' + _words(

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Point = tuple[float, float]
-_INPUT, _SEED = "tab:blue", "tab:orange"
+_INPUT = "tab:blue"
+_SEED = "tab:orange"
 _MOST_ROWS = 24
 _ASIDE = 0.3  # from one column of a layer to the next; layers are 1 apart
 
@@ -36,12 +37,17 @@ def draw_layered(
         names: the text in each node, by layer; their number is the size of the layer.
         hollow: by layer, whether its nodes are drawn hollow.
         edges: ``(sources, destinations)``, as rows of their layers, by pair of layers.
-        same: by layer, of every node of the next layer its row in this one, -1 where it is not in it.
-        colors: a number per node by layer, None for a layer without; None: colours tell seeds from the others.
-        color_name, width_name: labels of the colour scale, or of its classes, and of the width legend.
-        widths: a number per edge, in the order of ``edges``, NaN where a flow has none; None: all have one width.
+        same: by layer, of every node of the next layer its row in this one, -1 where it is not in
+            it.
+        colors: a number per node by layer, None for a layer without; None: colours tell seeds from
+            the others.
+        color_name, width_name: labels of the colour scale, or of its classes, and of the width
+            legend.
+        widths: a number per edge, in the order of ``edges``, NaN where a flow has none; None: all
+            have one width.
     """
-    sizes, skips = [len(layer) for layer in names], any(j != i + 1 for i, j in edges)
+    sizes = [len(layer) for layer in names]
+    skips = any(j != i + 1 for i, j in edges)
     points, centers, (wide, tallest) = _places(sizes)
     last = len(sizes) - 1
     margin = 1.2 if skips else 0.7  # above and below the nodes, in rows
@@ -54,7 +60,8 @@ def draw_layered(
     width = iter(widths_of(axis, widths or [], width_name))
     for (i, j), (sources, destinations) in edges.items():
         for src, dst in zip(sources, destinations, strict=True):
-            start, end = points[i][src], points[j][dst]
+            start = points[i][src]
+            end = points[j][dst]
             # a line that skips layers goes around the nodes between, on its own side of the middle
             bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
             arrow(axis, start, end, bend, "tab:purple" if bend else "0.5", next(width, 1.0))
@@ -63,10 +70,16 @@ def draw_layered(
     faces = _faces(axis, names, colors, color_name)
     for i, texts in enumerate(names):
         is_hollow = hollow[i] and colors is None
-        _dots(axis, points[i], faces[i], hollow=is_hollow, seeds=i == last, colored=colors is not None)
-        write_names(axis, points[i], texts, ["0.5" if is_hollow else ink_on(face) for face in faces[i]])
+        _dots(
+            axis, points[i], faces[i], hollow=is_hollow, seeds=i == last, colored=colors is not None
+        )
+        write_names(
+            axis, points[i], texts, ["0.5" if is_hollow else ink_on(face) for face in faces[i]]
+        )
     if colors is not None:
-        axis.scatter([], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds")
+        axis.scatter(
+            [], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds"
+        )
     _layer_ticks(axis, centers)
     axis.xaxis.tick_top()  # the legend is below
     axis.set_yticks([])
@@ -76,7 +89,8 @@ def draw_layered(
 
 
 def _places(sizes: Sequence[int]) -> tuple[list[list[Point]], list[float], tuple[float, int]]:
-    """Return the points of the nodes and the middle of each layer, and how wide and tall all are together.
+    """Return the points of the nodes and the middle of each layer, and how wide and tall all are
+    together.
 
     A layer of many nodes has several columns, so that a picture fits on a screen.
     """
@@ -97,10 +111,15 @@ def _places(sizes: Sequence[int]) -> tuple[list[list[Point]], list[float], tuple
 
 
 def _faces(
-    axis: Axes, names: list[list[str]], colors: list[list[float] | None] | None, color_name: str | list[str]
+    axis: Axes,
+    names: list[list[str]],
+    colors: list[list[float] | None] | None,
+    color_name: str | list[str],
 ) -> list[list[Any]]:
     if colors is None:
-        return [[_SEED if i == len(names) - 1 else _INPUT] * len(texts) for i, texts in enumerate(names)]
+        return [
+            [_SEED if i == len(names) - 1 else _INPUT] * len(texts) for i, texts in enumerate(names)
+        ]
     held = zip(names, colors, strict=True)
     values: list[list[float] | list[None]] = [[None] * len(n) if c is None else c for n, c in held]
     flat = iter(colors_of(axis, [value for layer in values for value in layer], color_name))
@@ -109,30 +128,59 @@ def _faces(
 
 def arrow(axis: Axes, start: Point, end: Point, bend: float, color: str, width: float) -> None:
     """Draw an arrow from one dot to another."""
-    style = {"arrowstyle": "-|>", "color": color, "shrinkA": 9.5, "shrinkB": 9.5, "linewidth": width}
+    style = {
+        "arrowstyle": "-|>",
+        "color": color,
+        "shrinkA": 9.5,
+        "shrinkB": 9.5,
+        "linewidth": width,
+    }
     axis.annotate("", end, start, arrowprops={**style, "connectionstyle": f"arc3,rad={bend}"})
 
 
-def _dots(axis: Axes, points: Sequence[Point], faces: list[Any], *, hollow: bool, seeds: bool, colored: bool) -> None:
-    """Draw the dots of a layer; where colours are values, the rim tells the seeds from the others."""
+def _dots(
+    axis: Axes,
+    points: Sequence[Point],
+    faces: list[Any],
+    *,
+    hollow: bool,
+    seeds: bool,
+    colored: bool,
+) -> None:
+    """Draw the dots of a layer; where colours are values, the rim tells the seeds from the
+    others.
+    """
     if not points:
         return
     label = "without parent ids" if hollow else None
-    edge, width = ("0.5" if hollow and not seeds else faces), 1.0
+    edge = "0.5" if hollow and not seeds else faces
+    width = 1.0
     if colored:
         edge, width = (ink(axis), 2.5) if seeds else ("0.5", 1.0)
     elif seeds:
         label = "seeds"
     x, y = zip(*points, strict=True)
     inside = [axis.get_facecolor()] * len(points) if hollow else faces
-    axis.scatter(x, y, s=330, facecolor=inside, edgecolor=edge, linewidth=width, zorder=2, label=label)
+    axis.scatter(
+        x, y, s=330, facecolor=inside, edgecolor=edge, linewidth=width, zorder=2, label=label
+    )
 
 
 def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: list[str]) -> None:
     """Write a name into each dot."""
-    size = {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)  # fits into a dot
+    # fits into a dot
+    size = {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
     for point, name, shade in zip(points, names, inks, strict=True):
-        axis.text(*point, name, ha="center", va="center", color=shade, fontsize=size, zorder=3, parse_math=False)
+        axis.text(
+            *point,
+            name,
+            ha="center",
+            va="center",
+            color=shade,
+            fontsize=size,
+            zorder=3,
+            parse_math=False,
+        )
 
 
 def _layer_ticks(axis: Axes, places: Sequence[float]) -> None:
@@ -142,13 +190,16 @@ def _layer_ticks(axis: Axes, places: Sequence[float]) -> None:
 
 
 def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, int | None]]) -> None:
-    """Draw a bar per layer, split by whether nodes are in the next layer too; between them, words on each flow.
+    """Draw a bar per layer, split by whether nodes are in the next layer too; between them, words
+    on each flow.
 
-    ``flows``: of each, its words and the number of nodes that both of its layers hold, None: unknown.
+    ``flows``: of each, its words and the number of nodes that both of its layers hold, None:
+    unknown.
     """
     from matplotlib.ticker import MaxNLocator
 
-    last, most = len(sizes) - 1, max(*sizes, 1)
+    last = len(sizes) - 1
+    most = max(*sizes, 1)
     kept = [shared or 0 for _, shared in flows]
     new = [size - same for size, same in zip(sizes, kept, strict=False)]
     if any(shared is not None for _, shared in flows):
@@ -158,13 +209,17 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, in
     for i, size in enumerate(sizes):
         axis.text(i, size, f"{size:,}", ha="center", va="bottom", fontsize=9)
     for i, (words, _) in enumerate(flows):
-        axis.text(i + 0.5, 1.17 * most, words, ha="center", va="center", fontsize=7.5, linespacing=1.3)
+        axis.text(
+            i + 0.5, 1.17 * most, words, ha="center", va="center", fontsize=7.5, linespacing=1.3
+        )
     _layer_ticks(axis, range(len(sizes)))
     axis.set(xlim=(-0.4, last + 0.4), ylim=(0, 1.32 * most), ylabel="nodes")
     axis.spines["left"].set_visible(True)
     axis.spines["left"].set_bounds(0, most)
     # whole numbers only, up to the largest layer: above it are the words of the flows
-    ticks = MaxNLocator(nbins=8, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1).tick_values(0, most)
+    ticks = MaxNLocator(nbins=8, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1).tick_values(
+        0, most
+    )
     axis.set_yticks([tick for tick in ticks if 0 <= tick <= most])
     axis.yaxis.set_major_formatter("{x:,.0f}")
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=8, frameon=False)

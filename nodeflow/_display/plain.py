@@ -1,4 +1,6 @@
-"""Drawings of plain directed graphs: every node and edge of a small one, and the degrees of a large one."""
+"""Drawings of plain directed graphs: every node and edge of a small one, and the degrees of a large
+one.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ def draw_plain(
 ) -> None:
     """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
 
-    The arguments are as in ``draw_layered``, for one layer. ``src``, ``dst`` and ``marked`` are rows of ``names``.
+    The arguments are as in ``draw_layered``, for one layer. ``src``, ``dst`` and ``marked`` are
+    rows of ``names``.
     """
     from matplotlib.transforms import offset_copy
 
@@ -47,14 +50,19 @@ def draw_plain(
         thick = thickness[e] if thickness else 1.0
         if u == v:
             loops[u] += 1
-            up = offset_copy(axis.transData, axis.get_figure(root=True), y=6 + 3 * loops[u], units="points")
+            up = offset_copy(
+                axis.transData, axis.get_figure(root=True), y=6 + 3 * loops[u], units="points"
+            )
             size = 100 * (1 + loops[u])
-            axis.scatter(*points[u], s=size, fc="none", ec="0.5", linewidth=thick, zorder=1, transform=up)
+            axis.scatter(
+                *points[u], s=size, fc="none", ec="0.5", linewidth=thick, zorder=1, transform=up
+            )
             continue
         bend = 0.15 * seen[u, v] + (0.12 if (v, u) in pairs else 0)
         seen[u, v] += 1
         arrow(axis, points[u], points[v], bend, "0.5", thick)
-    faces, rim = ["tab:blue"] * count, "tab:orange"
+    faces = ["tab:blue"] * count
+    rim = "tab:orange"
     if colors is not None:
         rim = ink(axis)
         faces = colors_of(axis, colors, color_name)
@@ -74,11 +82,13 @@ def draw_plain(
 
 
 def layout(count: int, src: Sequence[int], dst: Sequence[int]) -> Floats:
-    """Return a place per node, ``[count, 2]``, such that joined nodes are close (Fruchterman and Reingold 1991).
+    """Return a place per node, ``[count, 2]``, such that joined nodes are close (Fruchterman and
+    Reingold 1991).
 
     It begins with a spiral and draws nothing at random. Memory in proportion to ``count ** 2``.
     """
-    angle, radius = 2.4 * np.arange(count), np.sqrt(np.arange(count) + 0.5)
+    angle = 2.4 * np.arange(count)
+    radius = np.sqrt(np.arange(count) + 0.5)
     place = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
     if count < 2:
         return place
@@ -99,7 +109,8 @@ def layout(count: int, src: Sequence[int], dst: Sequence[int]) -> Floats:
 
 
 def draw_degrees(axis: Axes, degrees: dict[str, Ints]) -> None:
-    """Draw distributions of degrees: the share of nodes of at least each degree, both on logarithmic scales.
+    """Draw distributions of degrees: the share of nodes of at least each degree, both on
+    logarithmic scales.
 
     Nodes of degree 0 cannot be on such a scale, so the legend tells their share.
     """
@@ -109,7 +120,9 @@ def draw_degrees(axis: Axes, degrees: dict[str, Ints]) -> None:
         isolated = float((values == 0).mean()) if len(values) else 0.0
         label = f"{name} ({isolated:.1%} have degree 0)" if isolated else name
         axis.plot(value[value > 0], at_least[value > 0], marker="o", markersize=3, label=label)
-    axis.set(xscale="log", yscale="log", xlabel="degree", ylabel="share of nodes of at least this degree")
+    axis.set(
+        xscale="log", yscale="log", xlabel="degree", ylabel="share of nodes of at least this degree"
+    )
     largest = max((int(values.max(initial=0)) for values in degrees.values()), default=0)
     axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.xaxis.set_minor_formatter("{x:,.0f}" if largest <= 10 else "")

@@ -1,4 +1,6 @@
-"""Columns of a graph that samplers read: weights, probabilities, types and times of edges, and edge filters."""
+"""Columns of a graph that samplers read: weights, probabilities, types and times of edges, and edge
+filters.
+"""
 
 from __future__ import annotations
 
@@ -18,89 +20,139 @@ from nodeflow.random import hash_ids
 
 
 def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None = None) -> Array:
-    """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what errors call it.
+    """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what
+    errors call it.
 
-    It is a column of all edges or, where there is none, of relations; edges of the other relations have ``other``, None
-    if they must not be. Of a graph that lies on several processes, this and the functions below return the entries of
-    the edges held here.
+    It is a column of all edges or, where there is none, of relations; edges of the other relations
+    have ``other``, None if they must not be. Of a graph that lies on several processes, this and
+    the functions below return the entries of the edges held here.
     """
     check_type(name, argument, str, "the name of a column of graph.edata")
     if name in graph.edata:
         return _as_entries(graph.held.edata[name], name, argument)
     if not any(name in part.data for part in graph.relations.values()):
-        own = {f"{n} of {p.name[1]}" for p in graph.relations.values() for n in p.data if p.data is not graph.edata}
+        own = {
+            f"{n} of {p.name[1]}"
+            for p in graph.relations.values()
+            for n in p.data
+            if p.data is not graph.edata
+        }
         raise KeyError(
-            f"{argument}: graph.edata has no column {name!r}; it has {', '.join(graph.edata) or 'none'}"
+            f"{argument}: graph.edata has no column {name!r}; it has "
+            f"{', '.join(graph.edata) or 'none'}"
             + (f"; relations have {', '.join(sorted(own))}" if own else "")
         )
     without = [part.name for part in graph.relations.values() if name not in part.data]
     if other is None and without:
-        raise KeyError(f"{argument}: every relation must have the column {name!r}; without it are {without}")
-    columns = [(places, _as_entries(rows, name, argument)) for places, rows in columns_of_relations(graph, name)]
-    entries = np.full(graph.held.num_edges, other or 0, np.result_type(*(column for _, column in columns)))
+        raise KeyError(
+            f"{argument}: every relation must have the column {name!r}; without it are {without}"
+        )
+    columns = [
+        (places, _as_entries(rows, name, argument))
+        for places, rows in columns_of_relations(graph, name)
+    ]
+    entries = np.full(
+        graph.held.num_edges, other or 0, np.result_type(*(column for _, column in columns))
+    )
     for places, column in columns:
         entries[places] = column
     return entries
 
 
 def columns_of_relations(graph: HeldGraph, name: str) -> list[tuple[Ints, Tensor]]:
-    """Return which of the edges held here each relation with a column ``name`` has, ascending, and their rows."""
+    """Return which of the edges held here each relation with a column ``name`` has, ascending, and
+    their rows.
+    """
     held = graph.held
     parts = [part for part in held.relations.values() if name in part.data]
     if not parts:
         return []
-    eid, columns = held.whole.edge_ids_of(np.arange(held.num_edges)), []
+    eid = held.whole.edge_ids_of(np.arange(held.num_edges))
+    columns = []
     for part in parts:
         places = np.flatnonzero((eid >= part.ids.start) & (eid < part.ids.stop))
-        columns.append((places, fetch_rows(part.data[name], torch.from_numpy(eid[places] - part.ids.start))))
+        columns.append(
+            (places, fetch_rows(part.data[name], torch.from_numpy(eid[places] - part.ids.start)))
+        )
     return columns
 
 
 def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
     column = whole_column(column)
     if column.layout != torch.strided or column.ndim != 1:
-        raise ValueError(f"{argument}: the edge column {name!r} must have one number per edge, got {describe(column)}")
+        raise ValueError(
+            f"{argument}: the edge column {name!r} must have one number per edge, got "
+            f"{describe(column)}"
+        )
     column = column.detach().cpu()
-    if column.is_floating_point() and column.dtype not in (torch.float16, torch.float32, torch.float64):
+    if column.is_floating_point() and column.dtype not in (
+        torch.float16,
+        torch.float32,
+        torch.float64,
+    ):
         column = column.float()  # numpy has no bfloat16 and the like
     return column.numpy()
 
 
 def is_float64(graph: HeldGraph, name: str) -> bool:
-    """Whether an edge column, or that of a relation, is float64; then so are estimator weights made of it."""
-    frames = [graph.edata] if name in graph.edata else [part.data for part in graph.relations.values()]
+    """Whether an edge column, or that of a relation, is float64; then so are estimator weights made
+    of it.
+    """
+    frames = (
+        [graph.edata] if name in graph.edata else [part.data for part in graph.relations.values()]
+    )
     return any(frame[name].dtype == torch.float64 for frame in frames if name in frame)
 
 
 def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = True) -> Array:
-    """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where it is one already.
+    """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where
+    it is one already.
 
-    Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error names the first such
-    edge. Numbers must be 0 or have sizes from 1e-30 to 1e30; those without sign, 1e-280 to 1e280. Edges of relations
-    without the column have 1.
+    Raises ValueError for a value that is not finite or, unless ``signed``, negative; the error
+    names the first such edge. Numbers must be 0 or have sizes from 1e-30 to 1e30; those without
+    sign, 1e-280 to 1e280. Edges of relations without the column have 1.
     """
     column = edge_column(graph, name, argument, 1)
     if column.dtype.kind not in "biuf":
-        raise TypeError(f"{argument}: the edge column {name!r} must hold real numbers, got dtype {column.dtype}")
+        raise TypeError(
+            f"{argument}: the edge column {name!r} must hold real numbers, got dtype {column.dtype}"
+        )
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
     wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
     rule = "finite" if signed else "finite and not negative"
     check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} must be {rule}")
     if signed or column.dtype == np.float64:
-        least, most, sums = 1e-280, 1e280, "quotients and products of two"
-        if signed:  # layers and full passes round weighted sums to the type of the rows, which is float32 as a rule
-            least, most, sums = 1e-30, 1e30, "weighted sums of float32 rows"
+        least = 1e-280
+        most = 1e280
+        sums = "quotients and products of two"
+        # layers and full passes round weighted sums to the type of the rows, which is float32 as a
+        # rule
+        if signed:
+            least = 1e-30
+            most = 1e30
+            sums = "weighted sums of float32 rows"
         wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
-        rule = f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
+        rule = (
+            f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor "
+            "vanish"
+        )
         check_edges(
-            graph, column, wrong, f"{argument}: the edge column {name!r} {rule}", "; multiply the column by a constant"
+            graph,
+            column,
+            wrong,
+            f"{argument}: the edge column {name!r} {rule}",
+            "; multiply the column by a constant",
         )
     return column
 
 
-def check_edges(graph: HeldGraph, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = "") -> None:
-    """Raise ValueError for the first of the edges held here whose entry in ``column`` is wrong, by its parent id."""
+def check_edges(
+    graph: HeldGraph, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = ""
+) -> None:
+    """Raise ValueError for the first of the edges held here whose entry in ``column`` is wrong, by
+    its parent id.
+    """
     if (i := first_true(wrong)) is not None:
         edge = graph.held.whole.edge_ids_of(np.array([i]))[0]
         raise ValueError(f"{rule}, but edge {edge} has {column[i]}{hint}")
@@ -110,16 +162,19 @@ def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
     """Return an edge column of integers as int64 ``[num_edges]``; raises TypeError for floats."""
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "iu":
-        raise TypeError(f"{argument}: the edge column {name!r} must hold integers, got dtype {column.dtype}")
+        raise TypeError(
+            f"{argument}: the edge column {name!r} must hold integers, got dtype {column.dtype}"
+        )
     return column.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class EdgeMask(Frozen):
-    """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its size and a hash.
+    """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its
+    size and a hash.
 
-    On a distributed graph the mask covers the edges that ``held`` has; ``source`` is what it was made of, so that it
-    can be made for others. ``words`` are the same on every rank.
+    On a distributed graph the mask covers the edges that ``held`` has; ``source`` is what it was
+    made of, so that it can be made for others. ``words`` are the same on every rank.
     """
 
     mask: NDArray[np.bool_]
@@ -132,7 +187,8 @@ class EdgeMask(Frozen):
 
 
 def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
-    """Read a filter: the name of a bool column, a mask ``[num_edges]``, a function of ``graph.edata``, None for all.
+    """Read a filter: the name of a bool column, a mask ``[num_edges]``, a function of
+    ``graph.edata``, None for all.
 
     Of a column of some relations, edges of the others are kept.
     """
@@ -142,9 +198,15 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         value = value.source
     if value is None:
         return None
-    held, size = graph.held, graph.num_edges
-    is_held = isinstance(value, str) or callable(value)  # of the edges held here, not of the whole graph
-    name = value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
+    held = graph.held
+    size = graph.num_edges
+    # of the edges held here, not of the whole graph
+    is_held = isinstance(value, str) or callable(value)
+    name = (
+        value
+        if isinstance(value, str)
+        else getattr(value, "__qualname__", type(value).__qualname__)
+    )
     source: EdgeFilter = value
     if isinstance(value, str):
         value = edge_column(graph, value, "edge_filter", True)
@@ -155,11 +217,14 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
         raise TypeError(
-            f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of one kind pass a "
-            "function, as in lambda edata: edata['kind'] == 0, and for ids make a mask"
+            f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of "
+            "one kind pass a function, as in lambda edata: edata['kind'] == 0, and for ids make a "
+            "mask"
         )
     if mask.shape != (size,):
-        raise ValueError(f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}")
+        raise ValueError(
+            f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}"
+        )
     mask = mask.copy()
     source = source if is_held else mask
 
@@ -167,7 +232,12 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         kept = np.flatnonzero(mask)
         return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
 
-    # parts have masks of their own, and settings are compared by their words: those of a part are the name
+    # parts have masks of their own, and settings are compared by their words: those of a part are
+    # the name
     named = is_held and graph.peers.size > 1
     lies = (held, source) if graph.peers.size > 1 else ()
-    return EdgeMask(mask if is_held else held.edges_of_whole(mask), Lazy.of(name) if named else Lazy(words), *lies)
+    return EdgeMask(
+        mask if is_held else held.edges_of_whole(mask),
+        Lazy.of(name) if named else Lazy(words),
+        *lies,
+    )

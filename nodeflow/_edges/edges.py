@@ -1,4 +1,6 @@
-"""The edge arrays along which samplers look up neighbours: all edges, those that a filter keeps, or sorted ones."""
+"""The edge arrays along which samplers look up neighbours: all edges, those that a filter keeps, or
+sorted ones.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, check_indptr, check_length, check_one_of, check_range, check_type
+from nodeflow._base.checks import (
+    Ints,
+    check_indptr,
+    check_length,
+    check_one_of,
+    check_range,
+    check_type,
+)
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.forms import COMPILED, Arrays, Form
@@ -24,15 +33,17 @@ NOTHING: Ints = np.zeros(0, np.int64)
 
 
 class Edges(Frozen):
-    """Edges grouped in rows: a row per node, or several of them, one for each kind of edges that it can have.
+    """Edges grouped in rows: a row per node, or several of them, one for each kind of edges that it
+    can have.
 
-    Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to the neighbour
-    ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is the id. The arrays are read-only
-    numpy arrays. ``patch`` says which edges are left out for one batch (see ``without``), None for none. In a part of a
-    graph that lies on several processes, rows are those of the nodes whose edges are here, edge ids are those of the
-    part, and ``whole`` says what ids both have in the whole graph. ``node_rows`` says which rows a node has here,
-    ``whole_rows`` which it has in the whole graph. ``form`` says how draws along them run, and ``arrays`` are its
-    arrays of the edges.
+    Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to
+    the neighbour ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is
+    the id. The arrays are read-only numpy arrays. ``patch`` says which edges are left out for one
+    batch (see ``without``), None for none. In a part of a graph that lies on several processes,
+    rows are those of the nodes whose edges are here, edge ids are those of the part, and ``whole``
+    says what ids both have in the whole graph. ``node_rows`` says which rows a node has here,
+    ``whole_rows`` which it has in the whole graph. ``form`` says how draws along them run, and
+    ``arrays`` are its arrays of the edges.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
@@ -40,15 +51,23 @@ class Edges(Frozen):
         edge_ids: integers ``[edges]``, distinct and not negative, or None.
         node_rows: which rows each node has; None: one each.
 
-    Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not fit, or edge ids that
-    repeat, IndexError for a neighbour or an edge id out of range.
+    Raises TypeError for arrays that are not integers, ValueError for an ``indptr`` that does not
+    fit, or edge ids that repeat, IndexError for a neighbour or an edge id out of range.
 
     >>> edges = Edges([0, 0, 2, 3], [0, 2, 1], None)
     >>> edges.num_rows, edges.indices[edges.indptr[1] : edges.indptr[2]]
     (3, array([0, 2]))
     """
 
-    __slots__: tuple[str, ...] = ("_position_of", "edge_ids", "indices", "indptr", "node_rows", "patch", "whole")
+    __slots__: tuple[str, ...] = (
+        "_position_of",
+        "edge_ids",
+        "indices",
+        "indptr",
+        "node_rows",
+        "patch",
+        "whole",
+    )
     __slots__ += ("arrays", "form", "whole_rows")
     arrays: Arrays
     form: Form
@@ -62,7 +81,12 @@ class Edges(Frozen):
     _position_of: Lazy[Ints]
 
     def __init__(
-        self, indptr: IdsLike, indices: IdsLike, edge_ids: IdsLike | None, *, node_rows: NodeRows | None = None
+        self,
+        indptr: IdsLike,
+        indices: IdsLike,
+        edge_ids: IdsLike | None,
+        *,
+        node_rows: NodeRows | None = None,
     ) -> None:
         check_type(node_rows, "node_rows", NodeRows | None, "a NodeRows or None")
         ends = integers(indptr, "indptr").astype(np.int64)
@@ -70,7 +94,9 @@ class Edges(Frozen):
         check_indptr(ends, len(neighbours))
         rows = NodeRows.one_each(len(ends) - 1) if node_rows is None else node_rows
         if len(ends) - 1 != rows.num_rows:
-            raise ValueError(f"indptr must have the {rows.num_rows} rows of node_rows, got {len(ends) - 1} rows")
+            raise ValueError(
+                f"indptr must have the {rows.num_rows} rows of node_rows, got {len(ends) - 1} rows"
+            )
         check_range(neighbours, "indices", rows.num_nodes, "node")
         ids = None if edge_ids is None else integers(edge_ids, "edge_ids").copy()
         if ids is not None:
@@ -81,8 +107,12 @@ class Edges(Frozen):
         self._start(ends, neighbours, ids, node_rows=rows)
 
     @classmethod
-    def _trusted(cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any) -> Edges:
-        """Return Edges of arrays that need no checks, and which they share; ``options`` are those of ``_start``."""
+    def _trusted(
+        cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any
+    ) -> Edges:
+        """Return Edges of arrays that need no checks, and which they share; ``options`` are those
+        of ``_start``.
+        """
         edges = cls.__new__(cls)
         cls._start(edges, indptr, indices, edge_ids, **options)
         return edges
@@ -105,9 +135,13 @@ class Edges(Frozen):
         self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
         self._set(form=form, arrays=arrays or Arrays.of(form, self.indptr, self.indices, ids))
         own = node_rows or NodeRows.one_each(len(indptr) - 1)
-        self._set(node_rows=own, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids)))
+        self._set(
+            node_rows=own, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids))
+        )
         self._set(whole=whole or WholeIds(own.num_nodes))
-        self._set(whole_rows=whole_rows or (own if whole is None else NodeRows.one_each(whole.num_nodes)))
+        self._set(
+            whole_rows=whole_rows or (own if whole is None else NodeRows.one_each(whole.num_nodes))
+        )
 
     @property
     def num_rows(self) -> int:
@@ -127,7 +161,9 @@ class Edges(Frozen):
         return self.node_rows.of(self.whole.rows_of(nodes), self.form)[0]
 
     def spans_of(self, nodes: Ints) -> tuple[Ints, Ints]:
-        """Return the first position of the edges of each node, and the position behind its last one."""
+        """Return the first position of the edges of each node, and the position behind its last
+        one.
+        """
         first, count = self.node_rows.first(self.whole.rows_of(nodes))
         return self.indptr[first], self.indptr[first + count]
 
@@ -136,7 +172,10 @@ class Edges(Frozen):
         """Where the edges of each node begin, int64 ``[nodes + 1]``."""
         if self.node_rows.is_plain:
             return self.indptr
-        return np.append(self.indptr[self.node_rows.first(np.arange(self.node_rows.num_nodes))[0]], self.indptr[-1])
+        return np.append(
+            self.indptr[self.node_rows.first(np.arange(self.node_rows.num_nodes))[0]],
+            self.indptr[-1],
+        )
 
     def kinds_at(self, positions: Ints) -> Ints:
         """Return the kinds of the edges at positions: those of their rows."""
@@ -144,7 +183,9 @@ class Edges(Frozen):
 
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
-        ids = positions if self.edge_ids is None else self.form.take(self.arrays.edge_ids, positions)
+        ids = (
+            positions if self.edge_ids is None else self.form.take(self.arrays.edge_ids, positions)
+        )
         return self.form.wide(ids)  # type: ignore[no-any-return]
 
     def parent_eid(self, positions: Ints) -> Tensor:
@@ -152,19 +193,24 @@ class Edges(Frozen):
         return self.form.tensor(self.whole.edge_ids_of(self.ids(positions)))
 
     def by_position(self, column: Array) -> Array:
-        """Return a column with an entry per edge id in the order of the positions; shared where the orders agree."""
+        """Return a column with an entry per edge id in the order of the positions; shared where the
+        orders agree.
+        """
         return column if self.edge_ids is None else column[self.edge_ids]
 
     def keep(self, mask: NDArray[np.bool_]) -> Edges:
         """Return the edges for which ``mask`` ``[num_edges]``, by edge id, is True."""
         kept = np.flatnonzero(self.by_position(mask))
-        return self._reordered(np.searchsorted(kept, self.indptr), kept, self.node_rows, self.whole_rows)
+        return self._reordered(
+            np.searchsorted(kept, self.indptr), kept, self.node_rows, self.whole_rows
+        )
 
     def by_kind(self, kinds: Callable[[], Ints], *, own: NodeRows, whole: NodeRows) -> Edges:
-        """Return the edges with rows by kind: ``own`` those of the nodes of this process, ``whole`` those of all nodes.
+        """Return the edges with rows by kind: ``own`` those of the nodes of this process, ``whole``
+        those of all nodes.
 
-        ``kinds`` returns the kind of each edge, by edge id, of which its node has a row. Edges that lie in this order
-        already are shared.
+        ``kinds`` returns the kind of each edge, by edge id, of which its node has a row. Edges that
+        lie in this order already are shared.
         """
         if whole.is_plain:
             return self
@@ -185,7 +231,9 @@ class Edges(Frozen):
         return self._reordered(indptr, order, own, whole)
 
     def sorted_by(self, key: Array) -> Edges:
-        """Return the edges with every row in ascending order of ``key``, by position, ties in the present order."""
+        """Return the edges with every row in ascending order of ``key``, by position, ties in the
+        present order.
+        """
         order = np.argsort(key, kind="stable")
         row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
         order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]
@@ -194,8 +242,13 @@ class Edges(Frozen):
     def without(self, eid: Ints) -> Edges:
         """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
         position_of = self._position_of.get()
-        positions = eid if self.edge_ids is None else position_of[:, eid[eid < position_of.shape[1]]].ravel()
-        left_out = np.unique(positions[positions >= 0])  # a filter may have left out some of them already
+        positions = (
+            eid
+            if self.edge_ids is None
+            else position_of[:, eid[eid < position_of.shape[1]]].ravel()
+        )
+        # a filter may have left out some of them already
+        left_out = np.unique(positions[positions >= 0])
         return self._changed(patch=Patch(self, left_out))
 
     @property
@@ -204,12 +257,18 @@ class Edges(Frozen):
         return NOTHING if self.patch is None else self.patch.left_out
 
     def staying(self, indptr: Ints, positions: Ints, *columns: Ints) -> tuple[Ints, ...]:
-        """Return ``indptr``, ``positions`` and columns of edges without those left out, as arrays of the form."""
+        """Return ``indptr``, ``positions`` and columns of edges without those left out, as arrays
+        of the form.
+        """
         if self.patch is None:
             return indptr, positions, *columns
         form = self.form
         kept = form.indices(~form.contains(form.array(self.left_out), positions))
-        return form.search(kept, indptr), form.take(positions, kept), *(form.take(column, kept) for column in columns)
+        return (
+            form.search(kept, indptr),
+            form.take(positions, kept),
+            *(form.take(column, kept) for column in columns),
+        )
 
     def intact(self) -> Edges:
         """Return the same arrays without a ``patch``."""
@@ -221,19 +280,26 @@ class Edges(Frozen):
 
     def _changed(self, **changes: Any) -> Edges:
         names = ("node_rows", "whole_rows", "whole", "patch", "form", "arrays")
-        options = {"position_of": self._position_of, **{name: getattr(self, name) for name in names}, **changes}
+        options = {
+            "position_of": self._position_of,
+            **{name: getattr(self, name) for name in names},
+            **changes,
+        }
         return Edges._trusted(self.indptr, self.indices, self.edge_ids, **options)
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
-        return Edges._trusted(indptr, self.indices[order], ids, whole=self.whole, node_rows=own, whole_rows=whole)
+        return Edges._trusted(
+            indptr, self.indices[order], ids, whole=self.whole, node_rows=own, whole_rows=whole
+        )
 
 
 class Patch(Frozen):
     """Edges that are left out for one batch, and copies of their rows without these edges.
 
-    ``left_out`` are their positions, ``rows`` the rows that they are in, both ascending. ``edges`` has these rows only,
-    without the edges left out. Position p of ``edges`` is position ``positions[p]`` of the whole.
+    ``left_out`` are their positions, ``rows`` the rows that they are in, both ascending. ``edges``
+    has these rows only, without the edges left out. Position p of ``edges`` is position
+    ``positions[p]`` of the whole.
     """
 
     __slots__ = ("_copied", "left_out", "rows")
@@ -252,9 +318,12 @@ class Patch(Frozen):
             kept = np.flatnonzero(stays)
             positions = positions[kept]
             ends = np.searchsorted(kept, indptr)
-            return Edges._trusted(ends, whole.indices[positions], whole.in_form(COMPILED).ids(positions)), positions
+            return Edges._trusted(
+                ends, whole.indices[positions], whole.in_form(COMPILED).ids(positions)
+            ), positions
 
-        # made when first asked for: it takes memory for all edges of the rows, and some samplers need only left_out
+        # made when first asked for: it takes memory for all edges of the rows, and some samplers
+        # need only left_out
         self._set(rows=rows, left_out=left_out, _copied=Lazy(copied))
 
     @property
@@ -270,7 +339,8 @@ class Patch(Frozen):
 
 @checked
 def edges_along(graph: HeldGraph, direction: str) -> Edges:
-    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in", "out" or "both", else ValueError.
+    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in", "out" or
+    "both", else ValueError.
 
     >>> from nodeflow import Graph
     >>> edges_along(Graph.from_edges([0, 1, 1], [1, 2, 0]), "out").indptr
@@ -280,28 +350,39 @@ def edges_along(graph: HeldGraph, direction: str) -> Edges:
     held = graph.held
     if direction != "both":
         return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
-    (begin, src, ids_in), (begin_out, dst, ids_out) = held.csc(), held.csr()
-    eid, eid_out = (np.arange(len(ends)) if i is None else i for ends, i in ((src, ids_in), (dst, ids_out)))
+    begin, src, ids_in = held.csc()
+    begin_out, dst, ids_out = held.csr()
+    eid, eid_out = (
+        np.arange(len(ends)) if i is None else i for ends, i in ((src, ids_in), (dst, ids_out))
+    )
     row = np.repeat(np.arange(len(begin) - 1), np.diff(begin_out))
     others = np.flatnonzero(dst != row)  # a loop is one way
     begin_out = np.searchsorted(others, begin_out)
-    # the in-edges of a node before its out-edges: the order of a graph to which reverse edges were added
-    at, at_out = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin)), np.arange(len(others))
+    # the in-edges of a node before its out-edges: the order of a graph to which reverse edges were
+    # added
+    at = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin))
+    at_out = np.arange(len(others))
     at_out += np.repeat(begin[1:], np.diff(begin_out))
-    indices, ids = np.empty(len(at) + len(at_out), src.dtype), np.empty(len(at) + len(at_out), eid_out.dtype)
-    indices[at], indices[at_out] = src, dst[others]
-    ids[at], ids[at_out] = eid, eid_out[others]
+    indices = np.empty(len(at) + len(at_out), src.dtype)
+    ids = np.empty(len(at) + len(at_out), eid_out.dtype)
+    indices[at] = src
+    indices[at_out] = dst[others]
+    ids[at] = eid
+    ids[at_out] = eid_out[others]
     return Edges._trusted(begin + begin_out, indices, ids, whole=held.whole)
 
 
 def _inverse(edge_ids: Array | None) -> Ints:
-    """The positions of every edge id, ``[1, ids]``, or ``[2, ids]`` where edges are walked both ways; -1 for none."""
+    """The positions of every edge id, ``[1, ids]``, or ``[2, ids]`` where edges are walked both
+    ways; -1 for none.
+    """
     if edge_ids is None:
         return NOTHING[None]
     every = np.arange(len(edge_ids))
     positions = np.full((1, int(edge_ids.max()) + 1 if len(edge_ids) else 0), -1, np.int64)
     positions[0, edge_ids] = every
-    first = np.flatnonzero(positions[0, edge_ids] != every)  # those that a later position has replaced
+    # those that a later position has replaced
+    first = np.flatnonzero(positions[0, edge_ids] != every)
     if len(first):
         positions = np.concatenate([positions, np.full_like(positions, -1)])
         positions[1, edge_ids[first]] = first

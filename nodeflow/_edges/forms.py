@@ -1,10 +1,12 @@
-"""The two forms in which draws run: compiled loops on arrays, and operations of torch on tensors of any device.
+"""The two forms in which draws run: compiled loops on arrays, and operations of torch on tensors of
+any device.
 
-Edges have a form (``Edges.form``), and everything that is drawn along them runs in it. A sampler asks the form for what
-differs, and has one body for both; ``nodeflow._tensors`` has the second form of the loops. What users get is the same,
-bit for bit, whatever the form.
+Edges have a form (``Edges.form``), and everything that is drawn along them runs in it. A sampler
+asks the form for what differs, and has one body for both; ``nodeflow._tensors`` has the second form
+of the loops. What users get is the same, bit for bit, whatever the form.
 
-An *array of the form* is a numpy array in the compiled form, and a tensor on the device in the other.
+An *array of the form* is a numpy array in the compiled form, and a tensor on the device in the
+other.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from nodeflow._tensors.ragged import entries_of, spread
 
 
 class Loop(NamedTuple):
-    """A loop in both forms: functions with the same arguments and results, in arrays of the form."""
+    """A loop in both forms: functions with the same arguments and results, in arrays of the
+    form.
+    """
 
     compiled: Callable[..., Any]
     in_torch: Callable[..., Any]
@@ -58,7 +62,9 @@ class Form(Frozen):
         return torch.from_numpy(values)
 
     def placed(self, values: Array | Tensor) -> Tensor:
-        """Return values as a tensor where batches are made, which shares their memory where it can."""
+        """Return values as a tensor where batches are made, which shares their memory where it
+        can.
+        """
         return self.tensor(self.array(values))
 
     def joined(self, parts: Sequence[Any]) -> Any:
@@ -90,7 +96,9 @@ class Form(Frozen):
         return Numbering(num_ids)
 
     def distinct(self, ids: Any) -> tuple[Any, Any]:
-        """Return the distinct ids, ascending, and the index of each id among them; ``ids`` may be overwritten."""
+        """Return the distinct ids, ascending, and the index of each id among them; ``ids`` may be
+        overwritten.
+        """
         with Numbering(int(ids.max(initial=0)) + 1) as drawn:
             local = drawn.extend(ids)
             distinct, rank = np.unique(drawn.nodes, return_inverse=True)
@@ -101,7 +109,9 @@ class Form(Frozen):
         kernels.csr.add_to_rows(indptr, entries, values)
 
     def inverse_rate(self, degree: Any, indptr: Any, size: int) -> Any:
-        """Return degree / number of drawn edges of the row, for each of ``size`` drawn edges, float64."""
+        """Return degree / number of drawn edges of the row, for each of ``size`` drawn edges,
+        float64.
+        """
         drawn = np.diff(indptr)
         return np.repeat(degree / np.maximum(drawn, 1), drawn)
 
@@ -109,7 +119,10 @@ class Form(Frozen):
         """Return for each of ``values`` whether it is among ``ascending``."""
         if not len(ascending):
             return values != values
-        return self.take(ascending, self.search(ascending, values).clip(max=len(ascending) - 1)) == values
+        return (
+            self.take(ascending, self.search(ascending, values).clip(max=len(ascending) - 1))
+            == values
+        )
 
     def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
         """Return numbers as a tensor of the type ``kind``."""
@@ -117,7 +130,9 @@ class Form(Frozen):
 
 
 class InTorch(Form):
-    """The other form, which has every part that differs: operations of torch on tensors of ``device``, the CPU too."""
+    """The other form, which has every part that differs: operations of torch on tensors of
+    ``device``, the CPU too.
+    """
 
     __slots__ = ("device", "name")
 
@@ -192,7 +207,8 @@ class Placed:
     """Arrays on the host that draws read, placed once for each form that asks for them."""
 
     def __init__(self, *arrays: Array) -> None:
-        self._arrays, self._by_form = arrays, dict[str, tuple[Any, ...]]()
+        self._arrays = arrays
+        self._by_form = dict[str, tuple[Any, ...]]()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Placed, self._arrays  # another process places them anew
@@ -214,4 +230,8 @@ class Arrays(NamedTuple):
     @classmethod
     def of(cls, form: Form, indptr: Ints, indices: Array, edge_ids: Array | None) -> Arrays:
         """Place arrays; those that lie there already are shared."""
-        return cls(form.array(indptr), form.array(indices), None if edge_ids is None else form.array(edge_ids))
+        return cls(
+            form.array(indptr),
+            form.array(indices),
+            None if edge_ids is None else form.array(edge_ids),
+        )

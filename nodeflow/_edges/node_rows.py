@@ -21,8 +21,9 @@ _ROWS_OF_NODES = Loop(kernels.csr.rows_of_nodes, rows_of_nodes)
 class NodeRows(Frozen):
     """The rows of edges that nodes have, a row per kind of edges (a relation, or an edge type).
 
-    The nodes of a range have rows of the same kinds. The rows of a node follow each other, as do those of nodes. So a
-    few numbers per range say where all rows are, and there are no rows for kinds that cannot occur.
+    The nodes of a range have rows of the same kinds. The rows of a node follow each other, as do
+    those of nodes. So a few numbers per range say where all rows are, and there are no rows for
+    kinds that cannot occur.
 
     Args:
         ends: the first node behind each range, ascending; the first range begins at node 0.
@@ -44,7 +45,9 @@ class NodeRows(Frozen):
     def __init__(self, ends: Sequence[int] | Ints, kinds: Sequence[Sequence[int] | Ints]) -> None:
         sizes = np.diff(ends, prepend=0)
         counts = np.array([len(each) for each in kinds], np.int64)
-        all_kinds = np.concatenate([np.zeros(0, np.int64), *(np.asarray(each, np.int64) for each in kinds)])
+        all_kinds = np.concatenate(
+            [np.zeros(0, np.int64), *(np.asarray(each, np.int64) for each in kinds)]
+        )
         self._set(ends=np.asarray(ends, np.int64), kinds=all_kinds)
         self._set(begins=np.concatenate([[0], np.cumsum(sizes * counts)]).astype(np.int64))
         self._set(first_kind=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
@@ -73,9 +76,11 @@ class NodeRows(Frozen):
         return len(self.ends) == 1 and len(self.kinds) == 1
 
     def of(self, nodes: Ints, form: Form = COMPILED) -> tuple[Ints, Ints, Ints]:
-        """Return the rows of nodes, node by node, their kinds, and where the rows of each node begin ``[k + 1]``.
+        """Return the rows of nodes, node by node, their kinds, and where the rows of each node
+        begin ``[k + 1]``.
 
-        Arrays are those of ``form``. Where the rows are the nodes, kinds are not listed, since there is only one.
+        Arrays are those of ``form``. Where the rows are the nodes, kinds are not listed, since
+        there is only one.
         """
         if self.is_plain:
             return nodes, NO_KINDS, np.arange(len(nodes) + 1)
@@ -91,7 +96,9 @@ class NodeRows(Frozen):
         return self.begins[part] + (nodes - start) * count, count
 
     def of_edges(self, nodes: Ints, kinds: Ints) -> Ints:
-        """Return the row of each of some edges, from its node and its kind, of which the node has a row."""
+        """Return the row of each of some edges, from its node and its kind, of which the node has a
+        row.
+        """
         part = np.searchsorted(self.ends, nodes, side="right")
         # the pairs of a range and a kind ascend, so no table of all ranges by all kinds is needed
         range_of_kind = np.repeat(np.arange(len(self.ends)), np.diff(self.first_kind))
@@ -110,4 +117,6 @@ class NodeRows(Frozen):
     def restricted(self, nodes: Ints) -> NodeRows:
         """Return the layout of some nodes, ascending, which are numbered from 0."""
         bounds = zip(self.first_kind[:-1], self.first_kind[1:], strict=True)
-        return NodeRows(np.searchsorted(nodes, self.ends), [self.kinds[first:last] for first, last in bounds])
+        return NodeRows(
+            np.searchsorted(nodes, self.ends), [self.kinds[first:last] for first, last in bounds]
+        )

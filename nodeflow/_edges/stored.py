@@ -1,4 +1,6 @@
-"""The arrays of a graph as they are stored, checked and shared where possible, and questions about its edges."""
+"""The arrays of a graph as they are stored, checked and shared where possible, and questions about
+its edges.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, Ints, _All, as_array, as_ids, check_length, check_range, describe, first_true
+from nodeflow._base.checks import (
+    LARGEST,
+    Ints,
+    _All,
+    as_array,
+    as_ids,
+    check_length,
+    check_range,
+    describe,
+    first_true,
+)
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._runtime.mapped import file_of
 
@@ -21,7 +33,9 @@ Stored = NDArray[Any]
 
 
 class OutEdges:
-    """The arrays of out-edges ``(indptr, destinations, edge ids)``, made when first asked for, by one thread."""
+    """The arrays of out-edges ``(indptr, destinations, edge ids)``, made when first asked for, by
+    one thread.
+    """
 
     __slots__ = ("_lock", "arrays")
 
@@ -29,26 +43,35 @@ class OutEdges:
         self.arrays: tuple[Stored, Stored, Stored] | None = None
         self._lock = threading.Lock()
 
-    def get(self, make: Callable[[], tuple[Stored, Stored, Stored]]) -> tuple[Stored, Stored, Stored]:
+    def get(
+        self, make: Callable[[], tuple[Stored, Stored, Stored]]
+    ) -> tuple[Stored, Stored, Stored]:
         """Return the arrays, which ``make`` returns on the first call."""
         with self._lock:
             self.arrays = self.arrays or make()
         return self.arrays
 
 
-def transposed(indptr: Ints, indices: Stored, edge_ids: Stored | None) -> tuple[Ints, Stored, Stored]:
-    """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id, from arrays of the in-edges."""
+def transposed(
+    indptr: Ints, indices: Stored, edge_ids: Stored | None
+) -> tuple[Ints, Stored, Stored]:
+    """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id, from arrays
+    of the in-edges.
+    """
     num_nodes = len(indptr) - 1
     begin, dst, position = kernels.csr.transpose(indptr, indices, num_nodes)
     edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
     # by edge id inside each source, like the in-edges of a graph built from an edge list
     order = np.lexsort((edges, np.repeat(np.arange(num_nodes), np.diff(begin))))
-    dst, edges = stored(dst[order], None, num_nodes), stored(edges[order], None, len(indices))
+    dst = stored(dst[order], None, num_nodes)
+    edges = stored(edges[order], None, len(indices))
     return stored_indptr(begin, False), dst, edges
 
 
 def integers(value: object, name: str) -> Array:
-    """Return a one-dimensional int32 or int64 array of ``value``, shared where it is an array or tensor already."""
+    """Return a one-dimensional int32 or int64 array of ``value``, shared where it is an array or
+    tensor already.
+    """
     array = as_array(value, name)
     if array.size == 0 and array.dtype.kind != "b":
         array = array.astype(np.int64)
@@ -64,7 +87,9 @@ def integers(value: object, name: str) -> Array:
 
 
 def permutation(value: IdsLike, size: int) -> Stored:
-    """Return ids of ``size`` edges as ``integers`` does, after checking that they are a permutation."""
+    """Return ids of ``size`` edges as ``integers`` does, after checking that they are a
+    permutation.
+    """
     ids = integers(value, "edge_ids")
     check_length(ids, "edge_ids", size, "edge")
     check_range(ids, "edge_ids", size, "edge")
@@ -83,7 +108,9 @@ def stored(array: Stored, copy: bool | None, upper: int) -> Stored:
 
 
 def stored_indptr(array: Stored, copy: bool | None) -> Stored:
-    """Return an ``indptr`` as a graph stores it: always int64, because compiled loops take one width only."""
+    """Return an ``indptr`` as a graph stores it: always int64, because compiled loops take one
+    width only.
+    """
     return read_only(np.ascontiguousarray(array.astype(np.int64, copy=bool(copy))))
 
 
@@ -121,7 +148,9 @@ def edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None)
 
 
 class Between(NamedTuple):
-    """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes: ``edges[indptr[i]:indptr[i + 1]]``, ascending."""
+    """All edges from ``u[i]`` to ``v[i]`` for every pair i of nodes:
+    ``edges[indptr[i]:indptr[i + 1]]``, ascending.
+    """
 
     u: Ints
     v: Ints
@@ -129,15 +158,27 @@ class Between(NamedTuple):
     edges: Ints
 
     @classmethod
-    def of(cls, u: Ints, v: Ints, num_nodes: int, indptr: Ints, indices: Stored, edge_ids: Stored | None) -> Between:
-        """Look up the edges in the rows ``v`` of some arrays. Costs the degrees of the distinct rows, sorted."""
+    def of(
+        cls,
+        u: Ints,
+        v: Ints,
+        num_nodes: int,
+        indptr: Ints,
+        indices: Stored,
+        edge_ids: Stored | None,
+    ) -> Between:
+        """Look up the edges in the rows ``v`` of some arrays. Costs the degrees of the distinct
+        rows, sorted.
+        """
         rows, row = np.unique(v, return_inverse=True)
         chosen, position = kernels.csr.csr_rows(indptr, rows)
         edges = position if edge_ids is None else edge_ids[position].astype(np.int64)
         # one integer for each pair of nodes, so that pairs can be looked up in sorted ones
         pair = np.repeat(np.arange(len(rows)), np.diff(chosen)) * num_nodes + indices[position]
         order = np.lexsort((edges, pair))
-        first, last = (np.searchsorted(pair[order], row * num_nodes + u, side) for side in ("left", "right"))
+        first, last = (
+            np.searchsorted(pair[order], row * num_nodes + u, side) for side in ("left", "right")
+        )
         indptr = np.append(0, np.cumsum(last - first))
         at = np.arange(indptr[-1]) + np.repeat(last - indptr[1:], last - first)
         return cls(u, v, indptr, edges[order[at]])
@@ -147,19 +188,23 @@ class Between(NamedTuple):
         return torch.from_numpy(np.diff(self.indptr) > 0)
 
     def lowest(self) -> Tensor:
-        """Return the lowest edge id of every pair, int64 ``[num_pairs]``; ValueError for a pair without edges."""
+        """Return the lowest edge id of every pair, int64 ``[num_pairs]``; ValueError for a pair
+        without edges.
+        """
         missing = np.diff(self.indptr) == 0
         if (at := first_true(missing)) is not None:
             raise ValueError(
-                f"there is no edge {self.u[at]} -> {self.v[at]} (pair {at} of {len(missing)}); ask has_edges(u, v) "
-                "first, or pass return_uv=True for the edges that there are"
+                f"there is no edge {self.u[at]} -> {self.v[at]} (pair {at} of {len(missing)}); ask "
+                "has_edges(u, v) first, or pass return_uv=True for the edges that there are"
             )
         return torch.from_numpy(self.edges[self.indptr[:-1]])
 
     def every(self) -> Triple:
         """Return ``(src, dst, edge ids)`` of all edges, pair by pair."""
         counts = np.diff(self.indptr)
-        return tuple(map(_int64, (np.repeat(self.u, counts), np.repeat(self.v, counts), self.edges)))  # type: ignore[return-value]
+        return tuple(
+            map(_int64, (np.repeat(self.u, counts), np.repeat(self.v, counts), self.edges))
+        )  # type: ignore[return-value]
 
 
 def _int64(array: Stored) -> Tensor:

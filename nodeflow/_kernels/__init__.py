@@ -1,14 +1,16 @@
-"""Compiled loops: numpy arrays in, numpy arrays out; no torch, no classes, no checks of what reaches them.
+"""Compiled loops: numpy arrays in, numpy arrays out; no torch, no classes, no checks of what
+reaches them.
 
-The module is large because loops are specialised for speed: layouts and options that a loop would have to test for
-every edge have a loop each.
+The module is large because loops are specialised for speed: layouts and options that a loop would
+have to test for every edge have a loop each.
 
-``from nodeflow import _kernels as kernels`` costs nothing: a file of loops, and numba with it, is imported when one of
-its functions is first asked for, as in ``kernels.csr.csr_rows(...)``. A Ctrl-C during a loop that is called in this way
-ends in KeyboardInterrupt (see ``interruptible.py``). The folders ``draw`` and ``reduce`` only sort the files;
-``kernels.uniform`` is ``draw/uniform.py``. Beside them are loops on edges (``csr``, ``buckets``, ``relabel``), on rows
-(``copying``, ``narrow``, ``caching``, ``reading``, ``row_steps``) and on scores (``ranks``, ``distance``), and what
-loops are made of (``rng``, ``simd``, ``arrays``, ``instructions``).
+``from nodeflow import _kernels as kernels`` costs nothing: a file of loops, and numba with it, is
+imported when one of its functions is first asked for, as in ``kernels.csr.csr_rows(...)``. A Ctrl-C
+during a loop that is called in this way ends in KeyboardInterrupt (see ``interruptible.py``). The
+folders ``draw`` and ``reduce`` only sort the files; ``kernels.uniform`` is ``draw/uniform.py``.
+Beside them are loops on edges (``csr``, ``buckets``, ``relabel``), on rows (``copying``,
+``narrow``, ``caching``, ``reading``, ``row_steps``) and on scores (``ranks``, ``distance``), and
+what loops are made of (``rng``, ``simd``, ``arrays``, ``instructions``).
 """
 
 from importlib import import_module

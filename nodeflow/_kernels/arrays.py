@@ -3,12 +3,15 @@
 import numpy as np
 from numba import njit
 
-_FEW = 4  # so many are compared one after another, without a branch that would often be predicted wrong
+# so many are compared one after another, without a branch that would often be predicted wrong
+_FEW = 4
 
 
 @njit(inline="always")
 def first_at_least(values, first, end, bound):
-    """The first i from ``first`` to ``end`` with ``values[i] >= bound``; ``end`` where there is none."""
+    """The first i from ``first`` to ``end`` with ``values[i] >= bound``; ``end`` where there is
+    none.
+    """
     while end - first > _FEW:
         middle = (first + end) >> 1
         if values[middle] < bound:
@@ -23,7 +26,9 @@ def first_at_least(values, first, end, bound):
 
 @njit(inline="always")
 def first_above(values, first, end, bound):
-    """The first i from ``first`` to ``end`` with ``values[i] > bound``; ``end`` where there is none."""
+    """The first i from ``first`` to ``end`` with ``values[i] > bound``; ``end`` where there is
+    none.
+    """
     while end - first > _FEW:
         middle = (first + end) >> 1
         if values[middle] > bound:
@@ -38,11 +43,13 @@ def first_above(values, first, end, bound):
 
 @njit(inline="always")
 def step_past(left_out, first, last, p):
-    """Return the position of the edge that would be at ``p`` without the edges at ``left_out[first:last]``.
+    """Return the position of the edge that would be at ``p`` without the edges at
+    ``left_out[first:last]``.
 
     These are the edges of the same row that are left out, ascending.
     """
-    low, high = first, last
+    low = first
+    high = last
     while low < high:
         middle = (low + high) >> 1
         if left_out[middle] - (middle - first) <= p:
@@ -54,10 +61,12 @@ def step_past(left_out, first, last, p):
 
 @njit
 def reserve(array, used, more):
-    """Return an array that begins with the first ``used`` entries of ``array`` and has space for ``more`` further ones.
+    """Return an array that begins with the first ``used`` entries of ``array`` and has space for
+    ``more`` further ones.
 
-    That is ``array`` itself where it is long enough, else a copy of twice the size that is needed. The entries are
-    copied in a loop: for an assignment to a slice numba also compiles an error message, which takes seconds.
+    That is ``array`` itself where it is long enough, else a copy of twice the size that is needed.
+    The entries are copied in a loop: for an assignment to a slice numba also compiles an error
+    message, which takes seconds.
     """
     if used + more <= array.shape[0]:
         return array

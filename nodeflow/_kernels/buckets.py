@@ -1,19 +1,25 @@
-"""Edges in groups of a graph that is cut; in-edges of the parts in memory, from the buckets between two each."""
+"""Edges in groups of a graph that is cut; in-edges of the parts in memory, from the buckets between
+two each.
+"""
 
 from numba import njit
 
 
 @njit(nogil=True, cache=True)
-def place_edges(owner, src, dst, kind, from_source, from_destination, last, edges, rows, group, place, starts):
-    """Write the group of every edge, its place in it, and whether the group comes to another destination with it.
+def place_edges(
+    owner, src, dst, kind, from_source, from_destination, last, edges, rows, group, place, starts
+):
+    """Write the group of every edge, its place in it, and whether the group comes to another
+    destination with it.
 
-    The group is ``from_source[owner[src]] + from_destination[owner[dst]] + kind``. ``edges`` and ``rows`` count the
-    edges and the destinations of each group, of which ``last`` is the last one. Returns the number of edges between two
-    parts.
+    The group is ``from_source[owner[src]] + from_destination[owner[dst]] + kind``. ``edges`` and
+    ``rows`` count the edges and the destinations of each group, of which ``last`` is the last one.
+    Returns the number of edges between two parts.
     """
     cut = 0
     for e in range(src.shape[0]):
-        p, q = owner[src[e]], owner[dst[e]]
+        p = owner[src[e]]
+        q = owner[dst[e]]
         g = from_source[p] + from_destination[q] + kind[e]
         cut += p != q
         group[e] = g
@@ -34,7 +40,8 @@ def count_bucket(dst, start, count):
 
 @njit(nogil=True, cache=True)
 def place_bucket(src, dst, src_start, dst_start, edge, head, indices, edge_ids):
-    """Put the edges of a bucket, whose ids begin with ``edge``, among the in-edges of their destinations.
+    """Put the edges of a bucket, whose ids begin with ``edge``, among the in-edges of their
+    destinations.
 
     ``head[v]`` is where the next in-edge of node v goes.
     """

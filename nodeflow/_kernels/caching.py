@@ -8,11 +8,13 @@ from nodeflow._kernels.rng import U64
 
 @njit(nogil=True, cache=True)
 def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next):
-    """Note that batch ``number`` uses ``ids``: uses are numbered in sequence, those of this batch from ``begin``.
+    """Note that batch ``number`` uses ``ids``: uses are numbered in sequence, those of this batch
+    from ``begin``.
 
-    ``latest[v]`` is the latest known use of node v, or -1. ``next_use[u - base]`` is the number of the batch in which
-    the node of use u is used next; -1 while none is known. Uses before ``served`` are past: for these the next use of
-    the cached row, ``slot_next[place[v]]``, is noted instead.
+    ``latest[v]`` is the latest known use of node v, or -1. ``next_use[u - base]`` is the number of
+    the batch in which the node of use u is used next; -1 while none is known. Uses before
+    ``served`` are past: for these the next use of the cached row, ``slot_next[place[v]]``, is noted
+    instead.
     """
     for i in range(ids.shape[0]):
         v = ids[U64(i)]
@@ -29,47 +31,60 @@ def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next
 
 @njit(nogil=True, cache=True)
 def _rank(next_batch, now, window, cold, v):
-    """Distance to the batch that needs a row: 1, 2, ...; beyond ``window`` where it is not known."""
+    """Distance to the batch that needs a row: 1, 2, ...; beyond ``window`` where it is not
+    known.
+    """
     if next_batch >= 0:
         return next_batch - now
     return window + 1 + np.int64(cold[U64(v)])
 
 
 @njit(nogil=True, cache=True)
-def keep_nearest(ids, next_use, now, window, cold, place, slot_node, slot_next, filled, counts, hit, kept):
-    """Serve a batch from a cache, and keep those rows, of the cached and the new ones, that are needed soonest.
+def keep_nearest(
+    ids, next_use, now, window, cold, place, slot_node, slot_next, filled, counts, hit, kept
+):
+    """Serve a batch from a cache, and keep those rows, of the cached and the new ones, that are
+    needed soonest.
 
     Args:
-        ids, next_use: the distinct nodes of batch ``now``, and the batch in which each is used next (-1: not known).
+        ids, next_use: the distinct nodes of batch ``now``, and the batch in which each is used next
+            (-1: not known).
         cold: uint8 by node; among rows of unknown next use those with a low number are kept.
-        place: slot of a node in the cache, or -1. slot_node, slot_next: of a slot its node, and that node's next use.
-            The first ``filled`` slots are in use. These are updated.
+        place: slot of a node in the cache, or -1. slot_node, slot_next: of a slot its node, and
+            that node's next use. The first ``filled`` slots are in use. These are updated.
         counts: int64, of size ``window + 258``, for counting.
         hit: gets the slot of every id before the update, or -1.
-        kept: gets the slot that the new row of an id is to be copied to, or -1. The rows of hits must be copied first.
+        kept: gets the slot that the new row of an id is to be copied to, or -1. The rows of hits
+            must be copied first.
 
     Returns the number of slots in use.
     """
-    k, room = ids.shape[0], slot_node.shape[0]
+    k = ids.shape[0]
+    room = slot_node.shape[0]
     counts[:] = 0
     for i in range(k):
         v = ids[U64(i)]
         held = np.int64(place[U64(v)])
-        hit[U64(i)], kept[U64(i)] = held, -1
+        hit[U64(i)] = held
+        kept[U64(i)] = -1
         if held >= 0:
             slot_next[U64(held)] = next_use[U64(i)]
         else:
             counts[U64(_rank(next_use[U64(i)], now, window, cold, v))] += 1
-    misses, free = 0, room - filled
+    misses = 0
+    free = room - filled
     for rank in range(counts.shape[0]):
         misses += counts[U64(rank)]
-    last, quota, cached_quota = counts.shape[0], 0, 0
-    # Counting sort by next use: rows ranked below ``last`` are kept; at ``last``, cached rows come first, which saves
-    # copies.
+    last = counts.shape[0]
+    quota = 0
+    cached_quota = 0
+    # Counting sort by next use: rows ranked below ``last`` are kept; at ``last``, cached rows come
+    # first, which saves copies.
     if misses > free:
         for slot in range(filled):
             counts[U64(_rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)]))] += 1
-        last, left = 0, room
+        last = 0
+        left = room
         while counts[U64(last)] <= left:
             left -= counts[U64(last)]
             last += 1
@@ -104,6 +119,8 @@ def keep_nearest(ids, next_use, now, window, cold, place, slot_node, slot_next, 
                         break
                     cached_quota -= 1
             place[U64(slot_node[U64(slot)])] = -1
-        place[U64(v)], slot_node[U64(slot)], slot_next[U64(slot)] = slot, v, next_use[U64(i)]
+        place[U64(v)] = slot
+        slot_node[U64(slot)] = v
+        slot_next[U64(slot)] = next_use[U64(i)]
         kept[U64(i)] = slot
     return filled

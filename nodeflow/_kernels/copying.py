@@ -1,4 +1,6 @@
-"""Rows copied by number. Rows of ``words`` and ``out`` are ``width`` words, one row after another."""
+"""Rows copied by number. Rows of ``words`` and ``out`` are ``width`` words, one row after
+another.
+"""
 
 import numpy as np
 from numba import njit
@@ -13,7 +15,8 @@ _LINES = 256  # that may be asked for at a time: half of the smallest cache
 @njit(nogil=True, cache=True)
 def gather_at(words, width, at, out):
     """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1; rows are prefetched."""
-    n, line = at.shape[0], _LINE // words.itemsize
+    n = at.shape[0]
+    line = _LINE // words.itemsize
     ahead = max(2, min(16, _LINES // (width // line + 1)))
     for late in range(n + ahead):
         if late < n and at[U64(late)] >= 0:
@@ -23,20 +26,26 @@ def gather_at(words, width, at, out):
             prefetch(words, begin + width - 1)
         i = late - ahead
         if i >= 0 and at[U64(i)] >= 0:
-            begin, to = at[U64(i)] * width, i * width
+            begin = at[U64(i)] * width
+            to = i * width
             for c in range(width):
                 out[U64(to + c)] = words[U64(begin + c)]
 
 
 @njit(nogil=True, cache=True)
 def gather_rows(words, width, ids, out):
-    """Copy the rows ``ids`` to ``out`` in turn; return the place of the first id that is not a row, or -1."""
-    n, size, line = ids.shape[0], words.shape[0] // width, _LINE // words.itemsize
+    """Copy the rows ``ids`` to ``out`` in turn; return the place of the first id that is not a row,
+    or -1.
+    """
+    n = ids.shape[0]
+    size = words.shape[0] // width
+    line = _LINE // words.itemsize
     ahead = max(2, min(16, _LINES // (width // line + 1)))
     for i in range(n):
         if ids[U64(i)] < 0 or ids[U64(i)] >= size:
             return i
-    for late in range(n + ahead):  # as above without its branches, which would take a tenth more time
+    # as above without its branches, which would take a tenth more time
+    for late in range(n + ahead):
         if late < n:
             begin = ids[U64(late)] * width
             for c in range(0, width, line):
@@ -44,7 +53,8 @@ def gather_rows(words, width, ids, out):
             prefetch(words, begin + width - 1)
         i = late - ahead
         if i >= 0:
-            begin, to = ids[U64(i)] * width, i * width
+            begin = ids[U64(i)] * width
+            to = i * width
             for c in range(width):
                 out[U64(to + c)] = words[U64(begin + c)]
     return np.int64(-1)
@@ -53,7 +63,8 @@ def gather_rows(words, width, ids, out):
 @njit(nogil=True, cache=True)
 def copy_rows(words, width, source, out, target):
     """Copy row ``source[i]`` to row ``target[i]`` of ``out``, for all i; rows are prefetched."""
-    n, line = source.shape[0], _LINE // words.itemsize
+    n = source.shape[0]
+    line = _LINE // words.itemsize
     ahead = max(2, min(16, _LINES // (width // line + 1)))
     for late in range(n + ahead):
         if late < n:
@@ -63,16 +74,19 @@ def copy_rows(words, width, source, out, target):
             prefetch(words, begin + width - 1)
         i = late - ahead
         if i >= 0:
-            begin, to = source[U64(i)] * width, target[U64(i)] * width
+            begin = source[U64(i)] * width
+            to = target[U64(i)] * width
             for c in range(width):
                 out[U64(to + c)] = words[U64(begin + c)]
 
 
 @njit(nogil=True, cache=True)
 def find_places(place, ids, at, cold):
-    """Write ``place[id]`` of every id into ``at``; return how many are -1. ``cold`` gets their numbers, ascending.
+    """Write ``place[id]`` of every id into ``at``; return how many are -1. ``cold`` gets their
+    numbers, ascending.
 
-    Separate from the copies, so that many of these reads are in flight without explicit prefetching.
+    Separate from the copies, so that many of these reads are in flight without explicit
+    prefetching.
     """
     count = 0
     for i in range(ids.shape[0]):

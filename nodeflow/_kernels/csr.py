@@ -18,7 +18,9 @@ _FEW = 32  # ranges of which comparing with all of them, in vectors, is faster t
 
 @njit(nogil=True, cache=True)
 def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
+    """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows
+    are given.
+    """
     chosen_indptr = np.zeros(rows.shape[0] + 1, np.int64)
     for i in range(rows.shape[0]):
         chosen_indptr[i + 1] = chosen_indptr[i] + indptr[rows[i] + 1] - indptr[rows[i]]
@@ -35,12 +37,13 @@ def csr_rows(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
 def _transpose_into(indptr, indices, count, rows, positions):
     """Do what ``transpose`` does, into arrays of the caller.
 
-    The first ``columns + 1`` entries of ``count`` ``[columns + 2]`` become the indptr of the columns. ``rows`` and
-    ``positions`` ``[entries]`` become the row of every entry and its position in the original structure.
+    The first ``columns + 1`` entries of ``count`` ``[columns + 2]`` become the indptr of the
+    columns. ``rows`` and ``positions`` ``[entries]`` become the row of every entry and its position
+    in the original structure.
     """
     size = indices.shape[0]
-    # the entries of column c are counted in count[c + 2]: after the sums, count[c + 1] is where its next entry goes,
-    # and in the end where the entries of column c + 1 begin
+    # the entries of column c are counted in count[c + 2]: after the sums, count[c + 1] is where its
+    # next entry goes, and in the end where the entries of column c + 1 begin
     count[:] = 0
     for e in range(size):
         if e + _AHEAD < size:
@@ -64,16 +67,23 @@ def _transpose_into(indptr, indices, count, rows, positions):
 
 
 def transpose(indptr, indices, num_columns):
-    """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns, stable."""
-    # arrays of numpy, which asks for large pages where it can: random access to small ones takes twice the time
-    count, rows, positions = (np.empty(size, np.int64) for size in (num_columns + 2, len(indices), len(indices)))
+    """Transpose a CSR structure by counting sort: ``(indptr, rows, positions)`` of the columns,
+    stable.
+    """
+    # arrays of numpy, which asks for large pages where it can: random access to small ones takes
+    # twice the time
+    count, rows, positions = (
+        np.empty(size, np.int64) for size in (num_columns + 2, len(indices), len(indices))
+    )
     _transpose_into(indptr, indices, count, rows, positions)
     return count[:-1], rows, positions
 
 
 @njit(nogil=True, cache=True)
 def sort_by_destination(dst, num_nodes):
-    """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each group."""
+    """Return ``(indptr, order)``: edge numbers grouped by destination, input order kept inside each
+    group.
+    """
     indptr = np.zeros(num_nodes + 1, np.int64)
     for e in range(dst.shape[0]):
         indptr[dst[e] + 1] += 1
@@ -99,8 +109,8 @@ def add_to_rows(indptr, entries, values):
 def by_kind(kinds, num_kinds):
     """Return ``(order, first [num_kinds + 1])`` of edges grouped by kind.
 
-    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``. ``kinds`` has the kind of every edge; edges
-    of kind -1 are left out.
+    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``. ``kinds`` has the kind
+    of every edge; edges of kind -1 are left out.
     """
     first = np.zeros(num_kinds + 1, np.int64)
     for e in range(kinds.shape[0]):
@@ -108,7 +118,8 @@ def by_kind(kinds, num_kinds):
             first[kinds[e] + 1] += 1
     for k in range(num_kinds):
         first[k + 1] += first[k]
-    head, order = first.copy(), np.empty(first[-1], np.int64)
+    head = first.copy()
+    order = np.empty(first[-1], np.int64)
     for e in range(kinds.shape[0]):
         k = kinds[e]
         if k >= 0:
@@ -119,8 +130,11 @@ def by_kind(kinds, num_kinds):
 
 @njit(nogil=True, cache=True)
 def indptr_among(indptr, edges):
-    """Return where, among some edges, ascending, those of each row begin ``[n + 1]``; ``indptr`` is that of all."""
-    ends, at = np.zeros(indptr.shape[0], np.int64), 0
+    """Return where, among some edges, ascending, those of each row begin ``[n + 1]``; ``indptr`` is
+    that of all.
+    """
+    ends = np.zeros(indptr.shape[0], np.int64)
+    at = 0
     for i in range(1, indptr.shape[0]):
         while at < edges.shape[0] and edges[at] < indptr[i]:
             at += 1
@@ -130,12 +144,16 @@ def indptr_among(indptr, edges):
 
 @njit(nogil=True, cache=True)
 def ranges_of(ids, starts):
-    """Return the number of the last range that begins at or before each of ``ids``; ``starts`` ascend from 0."""
+    """Return the number of the last range that begins at or before each of ``ids``; ``starts``
+    ascend from 0.
+    """
     if starts.shape[0] > _FEW:
         return np.searchsorted(starts, ids, side="right") - 1
     ranges = np.empty(ids.shape[0], np.int64)
-    for first in range(0, ids.shape[0], _BLOCK):  # loops without branches, which the compiler turns into vectors
-        part, numbers = ids[first : first + _BLOCK], ranges[first : first + _BLOCK]
+    # loops without branches, which the compiler turns into vectors
+    for first in range(0, ids.shape[0], _BLOCK):
+        part = ids[first : first + _BLOCK]
+        numbers = ranges[first : first + _BLOCK]
         numbers[:] = -1
         for start in starts:
             for i in range(part.shape[0]):
@@ -145,21 +163,28 @@ def ranges_of(ids, starts):
 
 @njit(nogil=True, cache=True)
 def rows_of_nodes(nodes, ends, begins, first_kind, kinds):
-    """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node begin.
+    """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node
+    begin.
 
-    Range r of nodes ends before ``ends[r]``; its rows begin at ``begins[r]``, and each of its nodes has rows of the
-    kinds ``kinds[first_kind[r] : first_kind[r + 1]]``.
+    Range r of nodes ends before ``ends[r]``; its rows begin at ``begins[r]``, and each of its nodes
+    has rows of the kinds ``kinds[first_kind[r] : first_kind[r + 1]]``.
     """
-    n, starts = nodes.shape[0], np.zeros(ends.shape[0], np.int64)
+    n = nodes.shape[0]
+    starts = np.zeros(ends.shape[0], np.int64)
     starts[1:] = ends[:-1]
-    parts, indptr = ranges_of(nodes, starts), np.zeros(n + 1, np.int64)
+    parts = ranges_of(nodes, starts)
+    indptr = np.zeros(n + 1, np.int64)
     # counted first: room for as many rows as a node of another type has could be all memory
     for i in range(n):
         indptr[i + 1] = indptr[i] + first_kind[parts[i] + 1] - first_kind[parts[i]]
-    rows, of = np.empty(indptr[n], np.int64), np.empty(indptr[n], np.int64)
+    rows = np.empty(indptr[n], np.int64)
+    of = np.empty(indptr[n], np.int64)
     for i in range(n):
-        v, part, w = nodes[i], parts[i], indptr[i]
-        first, count = first_kind[part], first_kind[part + 1] - first_kind[part]
+        v = nodes[i]
+        part = parts[i]
+        w = indptr[i]
+        first = first_kind[part]
+        count = first_kind[part + 1] - first_kind[part]
         row = begins[part] + (v - starts[part]) * count
         for k in range(count):
             rows[U64(w + k)] = row + k

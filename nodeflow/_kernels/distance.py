@@ -1,7 +1,8 @@
-"""Sums of absolute values of complex differences between all rows of two tables, and their gradients.
+"""Sums of absolute values of complex differences between all rows of two tables, and their
+gradients.
 
-Tables are transposed, ``[2 * half, rows]``: real parts of ``half`` complex columns, then imaginary ones. The inner loop
-runs over rows, so every sum adds its columns in their order.
+Tables are transposed, ``[2 * half, rows]``: real parts of ``half`` complex columns, then imaginary
+ones. The inner loop runs over rows, so every sum adds its columns in their order.
 """
 
 import numpy as np
@@ -12,32 +13,39 @@ from nodeflow._kernels.rng import U64
 
 @njit(nogil=True, cache=True)
 def add_moduli(x, y, half, out, first, last):
-    """Add to ``out`` ``[n, k]`` the sums for the columns ``first`` to ``last - 1`` of ``x`` ``[2 * half, n]``.
+    """Add to ``out`` ``[n, k]`` the sums for the columns ``first`` to ``last - 1`` of ``x``
+    ``[2 * half, n]``.
 
     ``y`` is ``[2 * half, k]``.
     """
     for i in range(first, last):
         for j in range(half):
-            real, imaginary = x[U64(j), U64(i)], x[U64(half + j), U64(i)]
+            real = x[U64(j), U64(i)]
+            imaginary = x[U64(half + j), U64(i)]
             for k in range(y.shape[1]):
-                a, b = real - y[U64(j), U64(k)], imaginary - y[U64(half + j), U64(k)]
+                a = real - y[U64(j), U64(k)]
+                b = imaginary - y[U64(half + j), U64(k)]
                 out[U64(i), U64(k)] += np.sqrt(a * a + b * b)
 
 
 @njit(nogil=True, cache=True)
 def add_gradients(x, y, half, weights, least, out, first, last):
-    """Add to ``out`` ``[2 * half, n]`` the gradients of ``x`` for its complex columns ``first`` to ``last - 1``.
+    """Add to ``out`` ``[2 * half, n]`` the gradients of ``x`` for its complex columns ``first`` to
+    ``last - 1``.
 
-    ``weights`` ``[k, n]`` are the gradients of the sums, transposed. ``least`` is the smallest normal number.
-    A difference of 0 has no gradient.
+    ``weights`` ``[k, n]`` are the gradients of the sums, transposed. ``least`` is the smallest
+    normal number. A difference of 0 has no gradient.
     """
     one = x.dtype.type(1)
     for j in range(first, last):
         for k in range(y.shape[1]):
-            real, imaginary = y[U64(j), U64(k)], y[U64(half + j), U64(k)]
+            real = y[U64(j), U64(k)]
+            imaginary = y[U64(half + j), U64(k)]
             for i in range(x.shape[1]):
-                a, b = x[U64(j), U64(i)] - real, x[U64(half + j), U64(i)] - imaginary
-                inverse = one / (np.sqrt(a * a + b * b) + least)  # finite, also for a difference of 0
+                a = x[U64(j), U64(i)] - real
+                b = x[U64(half + j), U64(i)] - imaginary
+                # finite, also for a difference of 0
+                inverse = one / (np.sqrt(a * a + b * b) + least)
                 w = weights[U64(k), U64(i)]
                 out[U64(j), U64(i)] += w * (inverse * a)
                 out[U64(half + j), U64(i)] += w * (inverse * b)

@@ -1,8 +1,10 @@
-"""Every instruction of compiled loops as a function of Python: what it means, without a word of speed.
+"""Every instruction of compiled loops as a function of Python: what it means, without a word of
+speed.
 
-With ``NUMBA_DISABLE_JIT=1`` numba compiles nothing, and the loops run as Python with these, thousands of times slower:
-for a debugger, for coverage, or to see whether a result is the compiler's doing. ``tests/kernels/test_in_python.py``
-holds the compiled instructions against them. A vector is an array of 16 or of 8 numbers.
+With ``NUMBA_DISABLE_JIT=1`` numba compiles nothing, and the loops run as Python with these,
+thousands of times slower: for a debugger, for coverage, or to see whether a result is the
+compiler's doing. ``tests/kernels/test_in_python.py`` holds the compiled instructions against them.
+A vector is an array of 16 or of 8 numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ _SMALLEST_POWER = {np.dtype(np.float32): -87.0, np.dtype(np.float64): -708.0}
 
 
 class Written(int):
-    """A count that is written in a loop: the compiler sees it, and so does Python, unlike a count that is computed."""
+    """A count that is written in a loop: the compiler sees it, and so does Python, unlike a count
+    that is computed.
+    """
 
 
 # ---- bits and prefetches
@@ -81,7 +85,9 @@ def load_half(array: Any, index: int, count: int) -> Any:
 def store(array: Any, index: int, count: int, vector: Any) -> None:
     if array.dtype == np.uint16:
         bits = vector.view(np.uint32)
-        rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)
+        rounded = (bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(
+            16
+        )
         vector = np.where(np.isnan(vector), np.uint32(0x7FC0), rounded).astype(np.uint16)
     array.reshape(-1)[int(index) : int(index) + int(count)] = vector[: int(count)]
 
@@ -122,7 +128,9 @@ def div(a: Any, b: Any) -> Any:
 
 
 def mul_add(a: Any, b: Any, c: Any) -> Any:
-    """For float32 rounded to float64 and then once more, so nearly always as if once; for float64 twice."""
+    """For float32 rounded to float64 and then once more, so nearly always as if once; for float64
+    twice.
+    """
     return (a.astype(np.float64) * b + c).astype(a.dtype)
 
 
@@ -141,4 +149,6 @@ def where_equal(a: Any, b: Any, yes: Any, no: Any) -> Any:
 
 
 def exp_below_zero(a: Any) -> Any:
-    return np.where(a >= _SMALLEST_POWER[a.dtype], np.exp(a), np.where(np.isnan(a), a, a.dtype.type(0)))
+    return np.where(
+        a >= _SMALLEST_POWER[a.dtype], np.exp(a), np.where(np.isnan(a), a, a.dtype.type(0))
+    )

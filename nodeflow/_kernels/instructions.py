@@ -1,4 +1,5 @@
-"""Instructions of the processor that numba has no name for: loads ahead of use, and work on the bits of words.
+"""Instructions of the processor that numba has no name for: loads ahead of use, and work on the
+bits of words.
 
 Random access to memory costs most of the time of sampling, so addresses are prefetched.
 """
@@ -15,7 +16,8 @@ from nodeflow._kernels import in_python
 
 
 def intrinsic(define=None, *, python=None, **options) -> Any:
-    """Decorate the definition of an instruction; where nothing is compiled, its form in Python takes its place.
+    """Decorate the definition of an instruction; where nothing is compiled, its form in Python
+    takes its place.
 
     That is ``python``, or the function of ``in_python`` with the same name, if there is one.
     """
@@ -64,15 +66,21 @@ def prefetch(typingctx, array, index):
 
 @intrinsic
 def prefetch_at(typingctx, array, positions, i):
-    """Prefetch ``array[positions[i]]`` where there is an i-th position, as a loop over positions does ahead of use.
+    """Prefetch ``array[positions[i]]`` where there is an i-th position, as a loop over positions
+    does ahead of use.
 
-    An instruction, not an inlined function: numba counts references to the arrays of that in every iteration.
+    An instruction, not an inlined function: numba counts references to the arrays of that in every
+    iteration.
     """
 
     def codegen(context, builder, signature, args):
         held = cgutils.create_struct_proxy(positions)(context, builder, args[1])
-        with builder.if_then(builder.icmp_unsigned("<", args[2], builder.extract_value(held.shape, 0))):
-            value = builder.load(cgutils.get_item_pointer(context, builder, positions, held, [args[2]]))
+        with builder.if_then(
+            builder.icmp_unsigned("<", args[2], builder.extract_value(held.shape, 0))
+        ):
+            value = builder.load(
+                cgutils.get_item_pointer(context, builder, positions, held, [args[2]])
+            )
             at = context.cast(builder, value, positions.dtype, types.intp)
             _ask_for(context, builder, array, args[0], at)
         return context.get_dummy_value()

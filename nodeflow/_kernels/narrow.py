@@ -1,9 +1,11 @@
-"""Rows of narrow numbers: unpacked as they are gathered or summed; columns looked through for steps of their numbers.
+"""Rows of narrow numbers: unpacked as they are gathered or summed; columns looked through for steps
+of their numbers.
 
-Rows lie one after another in ``codes``, ``stride`` numbers each: int8, or words of 16 bits as ``simd.load`` reads them.
-The first ``width`` are one per column; column c of a row is ``(code - zero[c]) * scale[c]``, rounded once, because all
-these are whole numbers below 2^24 but the scale. Columns ``wide`` are in the same rows as float32: ``whole`` is all of
-them as float32, ``last`` numbers to a row, of which a row has the columns from the ``first`` on.
+Rows lie one after another in ``codes``, ``stride`` numbers each: int8, or words of 16 bits as
+``simd.load`` reads them. The first ``width`` are one per column; column c of a row is
+``(code - zero[c]) * scale[c]``, rounded once, because all these are whole numbers below 2^24 but
+the scale. Columns ``wide`` are in the same rows as float32: ``whole`` is all of them as float32,
+``last`` numbers to a row, of which a row has the columns from the ``first`` on.
 """
 
 import math
@@ -17,16 +19,21 @@ from nodeflow._kernels.simd import LANES, div, load, mul, mul_add, splat, store,
 
 _LINE = 64  # bytes that the processor fetches at once
 _LINES = 256  # that may be asked for at a time: half of the smallest cache
-_BLOCK = 32  # edges of a row that are summed in all columns before the next edges are read, as in ``row_sums``
+# edges of a row that are summed in all columns before the next edges are read, as in ``row_sums``
+_BLOCK = 32
 
 
 @njit(nogil=True, cache=True)
 def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, out, row):
-    """Write the rows ``ids`` to ``out`` in turn, as float32; return the place of the first id that is no row, or -1.
+    """Write the rows ``ids`` to ``out`` in turn, as float32; return the place of the first id that
+    is no row, or -1.
 
     They begin ``row`` numbers after one another in ``out``.
     """
-    n, size, width, line = ids.shape[0], codes.shape[0] // stride, zero.shape[0], _LINE // codes.itemsize
+    n = ids.shape[0]
+    size = codes.shape[0] // stride
+    width = zero.shape[0]
+    line = _LINE // codes.itemsize
     ahead = max(2, min(16, _LINES // (stride // line + 1)))
     for i in range(n):
         if ids[U64(i)] < 0 or ids[U64(i)] >= size:
@@ -39,7 +46,8 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
             prefetch(codes, begin + stride - 1)
         i = late - ahead
         if i >= 0:
-            begin, to = ids[U64(i)] * stride, i * row
+            begin = ids[U64(i)] * stride
+            to = i * row
             for c in range(0, width - LANES + 1, LANES):
                 value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
                 store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
@@ -47,7 +55,9 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
             if c < 0:  # a row that is shorter than a vector
                 value = sub(load(codes, begin, width), load(zero, 0, width))
                 store(out, to, width, mul(value, load(scale, 0, width)))
-            elif c % LANES != 0:  # the rest, with some before it once more: no mask, which is slow for bytes
+            elif (
+                c % LANES != 0
+            ):  # the rest, with some before it once more: no mask, which is slow for bytes
                 value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
                 store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
             for k in range(wide.shape[0]):
@@ -56,24 +66,36 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
 
 
 @njit(nogil=True, cache=True)
-def sum_unpacked(indptr, indices, ids, codes, stride, zero, scale, weight, mean, out, row, before, first, last):
-    """Write the sums of unpacked rows to ``out``, for ``first <= i < last``, as ``row_sums.sum_rows`` does of rows.
+def sum_unpacked(
+    indptr, indices, ids, codes, stride, zero, scale, weight, mean, out, row, before, first, last
+):
+    """Write the sums of unpacked rows to ``out``, for ``first <= i < last``, as
+    ``row_sums.sum_rows`` does of rows.
 
-    Edge e reads row ``ids[indices[e]]``, times ``weight[e]``, or 1 if that is None. With ``mean`` a sum is divided by
-    the number of its edges. Sum i begins at number ``before`` of row i of ``out``; these are ``row`` numbers long. A
-    row is at least a vector wide.
+    Edge e reads row ``ids[indices[e]]``, times ``weight[e]``, or 1 if that is None. With ``mean`` a
+    sum is divided by the number of its edges. Sum i begins at number ``before`` of row i of
+    ``out``; these are ``row`` numbers long. A row is at least a vector wide.
 
-    Differences code - zero are added one after another, in the order of the edges; the scale multiplies their sum. So
-    sums of whole numbers are exact up to 2^24.
+    Differences code - zero are added one after another, in the order of the edges; the scale
+    multiplies their sum. So sums of whole numbers are exact up to 2^24.
     """
-    width, end, line = zero.shape[0], np.int64(indptr[U64(last)]), _LINE // codes.itemsize
-    rest, ahead = width - LANES, max(4, min(32, _LINES // (stride // line + 1)))
-    nothing, places, tail = splat(np.float32(0)), np.empty(_BLOCK, np.int64), np.empty(LANES, np.float32)
+    width = zero.shape[0]
+    end = np.int64(indptr[U64(last)])
+    line = _LINE // codes.itemsize
+    rest = width - LANES
+    ahead = max(4, min(32, _LINES // (stride // line + 1)))
+    nothing = splat(np.float32(0))
+    places = np.empty(_BLOCK, np.int64)
+    tail = np.empty(LANES, np.float32)
     for i in range(first, last):
-        a, b = np.int64(indptr[U64(i)]), np.int64(indptr[U64(i + 1)])
-        to, p, degree = i * row + before, a, splat(np.float32(b - a if b > a else 1))
+        a = np.int64(indptr[U64(i)])
+        b = np.int64(indptr[U64(i + 1)])
+        to = i * row + before
+        p = a
+        degree = splat(np.float32(b - a if b > a else 1))
         while True:  # once for a row without edges
-            q, begun = min(p + _BLOCK, b), p > a
+            q = min(p + _BLOCK, b)
+            begun = p > a
             for e in range(min(p + ahead, end), min(q + ahead, end)):
                 begin = ids[U64(indices[U64(e)])] * stride
                 for c in range(0, stride, line):
@@ -82,14 +104,22 @@ def sum_unpacked(indptr, indices, ids, codes, stride, zero, scale, weight, mean,
             for e in range(p, q):
                 places[U64(e - p)] = ids[U64(indices[U64(e)])] * stride
             c = 0
-            while c + 4 * LANES <= width:  # four vectors at a time, as in ``row_sums``; until the last block in ``out``
+            # four vectors at a time, as in ``row_sums``; until the last block in ``out``
+            while c + 4 * LANES <= width:
                 o = to + c
-                s0, s1, s2, s3 = nothing, nothing, nothing, nothing
+                s0 = nothing
+                s1 = nothing
+                s2 = nothing
+                s3 = nothing
                 if begun:
-                    s0, s1 = load(out, o, LANES), load(out, o + LANES, LANES)
-                    s2, s3 = load(out, o + 2 * LANES, LANES), load(out, o + 3 * LANES, LANES)
-                z0, z1 = load(zero, c, LANES), load(zero, c + LANES, LANES)
-                z2, z3 = load(zero, c + 2 * LANES, LANES), load(zero, c + 3 * LANES, LANES)
+                    s0 = load(out, o, LANES)
+                    s1 = load(out, o + LANES, LANES)
+                    s2 = load(out, o + 2 * LANES, LANES)
+                    s3 = load(out, o + 3 * LANES, LANES)
+                z0 = load(zero, c, LANES)
+                z1 = load(zero, c + LANES, LANES)
+                z2 = load(zero, c + 2 * LANES, LANES)
+                z3 = load(zero, c + 3 * LANES, LANES)
                 for e in range(p, q):
                     j = places[U64(e - p)] + c
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
@@ -98,17 +128,23 @@ def sum_unpacked(indptr, indices, ids, codes, stride, zero, scale, weight, mean,
                     s2 = mul_add(w, sub(load(codes, j + 2 * LANES, LANES), z2), s2)
                     s3 = mul_add(w, sub(load(codes, j + 3 * LANES, LANES), z3), s3)
                 if q == b:
-                    s0, s1 = mul(s0, load(scale, c, LANES)), mul(s1, load(scale, c + LANES, LANES))
-                    s2, s3 = mul(s2, load(scale, c + 2 * LANES, LANES)), mul(s3, load(scale, c + 3 * LANES, LANES))
+                    s0 = mul(s0, load(scale, c, LANES))
+                    s1 = mul(s1, load(scale, c + LANES, LANES))
+                    s2 = mul(s2, load(scale, c + 2 * LANES, LANES))
+                    s3 = mul(s3, load(scale, c + 3 * LANES, LANES))
                     if mean:
-                        s0, s1, s2, s3 = div(s0, degree), div(s1, degree), div(s2, degree), div(s3, degree)
+                        s0 = div(s0, degree)
+                        s1 = div(s1, degree)
+                        s2 = div(s2, degree)
+                        s3 = div(s3, degree)
                 store(out, o, LANES, s0)
                 store(out, o + LANES, LANES, s1)
                 store(out, o + 2 * LANES, LANES, s2)
                 store(out, o + 3 * LANES, LANES, s3)
                 c += 4 * LANES
             while c + LANES <= width:
-                s, z = load(out, to + c, LANES) if begun else nothing, load(zero, c, LANES)
+                s = load(out, to + c, LANES) if begun else nothing
+                z = load(zero, c, LANES)
                 for e in range(p, q):
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
                     s = mul_add(w, sub(load(codes, places[U64(e - p)] + c, LANES), z), s)
@@ -117,8 +153,10 @@ def sum_unpacked(indptr, indices, ids, codes, stride, zero, scale, weight, mean,
                     s = div(s, degree) if mean else s
                 store(out, to + c, LANES, s)
                 c += LANES
-            if c < width:  # the last vector, with some before it once more: no mask, which is slow for bytes
-                s, z = load(tail, 0, LANES) if begun else nothing, load(zero, rest, LANES)
+            # the last vector, with some before it once more: no mask, which is slow for bytes
+            if c < width:
+                s = load(tail, 0, LANES) if begun else nothing
+                z = load(zero, rest, LANES)
                 for e in range(p, q):
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
                     s = mul_add(w, sub(load(codes, places[U64(e - p)] + rest, LANES), z), s)
@@ -132,17 +170,20 @@ def sum_unpacked(indptr, indices, ids, codes, stride, zero, scale, weight, mean,
             p = q
 
 
-_BLUR = 2.0**-22  # how far from a multiple of a step a number may be, as a share of it: float32 has rounded both
+# how far from a multiple of a step a number may be, as a share of it: float32 has rounded both
+_BLUR = 2.0**-22
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def survey(rows, levels, low, high, unit, least, step):
-    """Look through ``rows``, float32 ``[n, width]``, and go on from what was seen of each column before.
+    """Look through ``rows``, float32 ``[n, width]``, and go on from what was seen of each column
+    before.
 
-    ``low`` and ``high`` are its bounds, ``least`` the smallest number but 0 regardless of sign. ``unit`` is the largest
-    power of two of which all are multiples, and ``step`` such a number of any kind, as far as it can be told from
-    rounding; 0 before the first number but 0, and -1 where more than ``levels`` of them lie between the bounds. Returns
-    the place of the first number that is not finite among all, row by row, or -1.
+    ``low`` and ``high`` are its bounds, ``least`` the smallest number but 0 regardless of sign.
+    ``unit`` is the largest power of two of which all are multiples, and ``step`` such a number of
+    any kind, as far as it can be told from rounding; 0 before the first number but 0, and -1 where
+    more than ``levels`` of them lie between the bounds. Returns the place of the first number that
+    is not finite among all, row by row, or -1.
     """
     n, width = rows.shape
     for i in range(n):
@@ -150,8 +191,11 @@ def survey(rows, levels, low, high, unit, least, step):
             x = np.float64(rows[U64(i), U64(c)])
             if not math.isfinite(x):
                 return i * width + c
-            low[U64(c)], high[U64(c)] = min(low[U64(c)], x), max(high[U64(c)], x)
-            size, g, span = abs(x), step[U64(c)], high[U64(c)] - low[U64(c)]
+            low[U64(c)] = min(low[U64(c)], x)
+            high[U64(c)] = max(high[U64(c)], x)
+            size = abs(x)
+            g = step[U64(c)]
+            span = high[U64(c)] - low[U64(c)]
             if size == 0:
                 continue
             least[U64(c)] = min(least[U64(c)], size)
@@ -164,11 +208,15 @@ def survey(rows, levels, low, high, unit, least, step):
             if g < 0:
                 continue
             g = size if g == 0 else g
-            rest, blur, far = abs(size - np.rint(size / g) * g), size * _BLUR, g * _BLUR
+            rest = abs(size - np.rint(size / g) * g)
+            blur = size * _BLUR
+            far = g * _BLUR
             if rest > blur:
-                while rest > blur:  # Euclid's algorithm, with bounds of what rounding may have done to its numbers
+                # Euclid's algorithm, with bounds of what rounding may have done to its numbers
+                while rest > blur:
                     times = np.rint(g / rest)
-                    g, rest, far, blur = rest, abs(g - times * rest), blur, far + times * blur
+                    g, rest = rest, abs(g - times * rest)
+                    far, blur = blur, far + times * blur
                 g = size / np.rint(size / g) if 4 * far * size < g * g else np.float64(-1)
             step[U64(c)] = g if levels * g >= span else -1
     return np.int64(-1)

@@ -1,7 +1,8 @@
 """Ranks of answers: how many scores of a query exceed the answer's score, and how many equal it.
 
-Query i has the row ``scores[i * width : (i + 1) * width]``, with a score for each candidate. Its answers are the
-columns ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; its known positives, distinct, are in ``known`` likewise.
+Query i has the row ``scores[i * width : (i + 1) * width]``, with a score for each candidate. Its
+answers are the columns ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; its known positives,
+distinct, are in ``known`` likewise.
 """
 
 from numba import njit
@@ -9,13 +10,17 @@ from numba import njit
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import LANES, add, load, splat, total, where_above, where_equal
 
-_BLOCK = 2**16  # scores between two additions to the counts: counts in vectors of float32 stay exact
+# scores between two additions to the counts: counts in vectors of float32 stay exact
+_BLOCK = 2**16
 
 
 @njit(nogil=True, cache=True)
 def is_row_of_numbers(scores, begin, width):
     """Whether no score of a row is NaN."""
-    end, count, zero, one = begin + width, 0, splat(scores.dtype.type(0)), splat(scores.dtype.type(1))
+    end = begin + width
+    count = 0
+    zero = splat(scores.dtype.type(0))
+    one = splat(scores.dtype.type(1))
     c = begin
     while c + LANES <= end:
         stop = min(c + _BLOCK, end)
@@ -35,22 +40,27 @@ def is_row_of_numbers(scores, begin, width):
 def count_above(scores, width, answer_ptr, answers, known_ptr, known, above, equal, first, last):
     """Fill ``above`` and ``equal`` for the answers of the queries ``first`` to ``last - 1``.
 
-    Known positives count in neither; the answer itself, known or not, counts in ``equal``. Returns -1, or the first
-    query with a score that is NaN.
+    Known positives count in neither; the answer itself, known or not, counts in ``equal``. Returns
+    -1, or the first query with a score that is NaN.
     """
-    zero, one = splat(scores.dtype.type(0)), splat(scores.dtype.type(1))
+    zero = splat(scores.dtype.type(0))
+    one = splat(scores.dtype.type(1))
     for i in range(first, last):
-        begin, end = i * width, (i + 1) * width
+        begin = i * width
+        end = (i + 1) * width
         if not is_row_of_numbers(scores, begin, width):
             return i
         for a in range(answer_ptr[U64(i)], answer_ptr[U64(i + 1)]):
             column = answers[U64(a)]
             bound = scores[U64(begin + column)]
-            bounds, more, same = splat(bound), 0, 0
+            bounds = splat(bound)
+            more = 0
+            same = 0
             c = begin
             while c + LANES <= end:
                 stop = min(c + _BLOCK, end)
-                some, ties = zero, zero
+                some = zero
+                ties = zero
                 while c + LANES <= stop:
                     row = load(scores, c, LANES)
                     some = where_above(row, bounds, add(some, one), some)

@@ -1,4 +1,5 @@
-"""Pieces of a file, read by the operating system's ``pread`` from sorted places, neighbours in one call.
+"""Pieces of a file, read by the operating system's ``pread`` from sorted places, neighbours in one
+call.
 
 Systems without ``pread`` copy them from a map of the file.
 """
@@ -17,16 +18,20 @@ _pread: Any = c_function("pread", types.intp(types.intc, types.intp, types.uintp
 
 @njit(nogil=True, cache=True)
 def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, last):
-    """Copy pieces of an open file into ``out``; piece p, ``sizes[p]`` bytes at ``offsets[p]``, to ``to[p]``.
+    """Copy pieces of an open file into ``out``; piece p, ``sizes[p]`` bytes at ``offsets[p]``, to
+    ``to[p]``.
 
-    ``order`` numbers the pieces by ascending offset; those from ``first`` to ``last`` are read. Reads begin and end at
-    multiples of ``align`` bytes, and go through ``scratch``, whose address is such a multiple, and whose size, at least
-    two, is the most that one call reads. Pieces whose blocks touch are read together, and no block is read twice in a
-    row.
+    ``order`` numbers the pieces by ascending offset; those from ``first`` to ``last`` are read.
+    Reads begin and end at multiples of ``align`` bytes, and go through ``scratch``, whose address
+    is such a multiple, and whose size, at least two, is the most that one call reads. Pieces whose
+    blocks touch are read together, and no block is read twice in a row.
 
-    Returns the bytes read. If a read failed or met the end of the file, minus the offset where it did, minus 1.
+    Returns the bytes read. If a read failed or met the end of the file, minus the offset where it
+    did, minus 1.
     """
-    room, total, i = scratch.shape[0], 0, first
+    room = scratch.shape[0]
+    total = 0
+    i = first
     while i < last:
         p = order[U64(i)]
         begin = offsets[U64(p)] // align * align
@@ -40,7 +45,8 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
             end = max(end, stop)
             j += 1
         while begin < end:  # a single piece may be larger than the scratch
-            wanted, have = min(end - begin, room), 0
+            wanted = min(end - begin, room)
+            have = 0
             while have < wanted:
                 got = _pread(file, scratch.ctypes.data + have, wanted - have, begin + have)
                 if got <= 0:
@@ -51,7 +57,8 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
             total += have
             for k in range(i, j):
                 p = order[U64(k)]
-                low, high = max(offsets[U64(p)], begin), min(offsets[U64(p)] + sizes[U64(p)], begin + wanted)
+                low = max(offsets[U64(p)], begin)
+                high = min(offsets[U64(p)] + sizes[U64(p)], begin + wanted)
                 if high > begin + have:
                     return -(begin + have) - 1
                 shift = to[U64(p)] - offsets[U64(p)]
@@ -68,7 +75,8 @@ def copy_pieces(mapped, offsets, sizes, order, to, out, first, last):
     total = 0
     for i in range(first, last):
         p = order[U64(i)]
-        begin, size = offsets[U64(p)], sizes[U64(p)]
+        begin = offsets[U64(p)]
+        size = sizes[U64(p)]
         if begin + size > mapped.shape[0]:
             return -max(begin, mapped.shape[0]) - 1
         for c in range(size):

@@ -1,7 +1,8 @@
 """Local ids: parent ids numbered in order of first appearance, through a table of the ids so far.
 
-A *direct* table has an entry for each id that there is: its local id, or -1. Where that would be too large, a hash
-table has packed 64-bit entries, ``id << 32 | local``, and -1 is an empty one; so parent ids must be below 2**31.
+A *direct* table has an entry for each id that there is: its local id, or -1. Where that would be
+too large, a hash table has packed 64-bit entries, ``id << 32 | local``, and -1 is an empty one; so
+parent ids must be below 2**31.
 """
 
 from numba import int64, njit
@@ -49,7 +50,8 @@ def direct(table, ids, nodes, n):
 @njit(nogil=True, cache=True)
 def insert(table, ids):
     """Number the distinct ``ids`` 0, 1, 2, ... in an empty hash table."""
-    mask, shift = table.shape[0] - 1, shift_for(table.shape[0])
+    mask = table.shape[0] - 1
+    shift = shift_for(table.shape[0])
     for i in range(ids.shape[0]):
         v = int64(ids[i])
         h = slot(v, shift)
@@ -60,14 +62,19 @@ def insert(table, ids):
 
 @njit(nogil=True, cache=True)
 def relabel(table, ids, nodes, n):
-    """Replace ``ids`` by their numbers: ids in the hash table keep theirs, new ones follow from ``n``.
+    """Replace ``ids`` by their numbers: ids in the hash table keep theirs, new ones follow from
+    ``n``.
 
-    New ids are appended to ``nodes``, which must be long enough for all of them and one more. Returns ``(number of ids
-    done, number of nodes)``. When the table is 40 % full the loop stops early; the caller goes on with the rest in a
-    larger table. (Collisions in a fuller table cost more than cache misses in a larger one.)
+    New ids are appended to ``nodes``, which must be long enough for all of them and one more.
+    Returns ``(number of ids done, number of nodes)``. When the table is 40 % full the loop stops
+    early; the caller goes on with the rest in a larger table. (Collisions in a fuller table cost
+    more than cache misses in a larger one.)
     """
-    mask, shift, most = U64(table.shape[0] - 1), shift_for(table.shape[0]), table.shape[0] * 2 // 5
-    size, done = ids.shape[0], 0
+    mask = U64(table.shape[0] - 1)
+    shift = shift_for(table.shape[0])
+    most = table.shape[0] * 2 // 5
+    size = ids.shape[0]
+    done = 0
     for i in range(min(_AHEAD, size)):
         prefetch(table, slot(ids[i], shift))
     while done < size and n < most:

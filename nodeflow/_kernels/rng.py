@@ -1,4 +1,6 @@
-"""The counter-based generator inside compiled loops: 64 random bits are a pure function of a key, an id and a count."""
+"""The counter-based generator inside compiled loops: 64 random bits are a pure function of a key,
+an id and a count.
+"""
 
 import numpy as np
 from numba import int64, njit, uint64
@@ -11,7 +13,9 @@ _LOW = U64(0xFFFFFFFF)
 
 @njit(inline="always")
 def mix(z):
-    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014, figure 16): a bijection that spreads every bit."""
+    """The finalizer of SplitMix64 (Steele, Lea, Flood 2014, figure 16): a bijection that spreads
+    every bit.
+    """
     z = (z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> U64(27))) * U64(0x94D049BB133111EB)
     return z ^ (z >> U64(31))
@@ -19,13 +23,16 @@ def mix(z):
 
 @njit(inline="always")
 def stream(key, ident):
-    """State before the first draw of ``ident`` under ``key``; adding GOLDEN gives the next state, mix its bits."""
+    """State before the first draw of ``ident`` under ``key``; adding GOLDEN gives the next state,
+    mix its bits.
+    """
     return mix(key ^ mix(U64(ident) * GOLDEN + GOLDEN))
 
 
 @njit(inline="always")
 def bounded(state, bound):
-    """Return ``(number uniform in [0, bound), new state)``, exactly uniform (Lemire 2019, algorithm 5).
+    """Return ``(number uniform in [0, bound), new state)``, exactly uniform (Lemire 2019, algorithm
+    5).
 
     Draws again where multiply-and-shift would favour some numbers.
     """
@@ -64,7 +71,9 @@ def fill_bits(key, ids, draw, out):
 
 @njit(nogil=True, cache=True)
 def fill_bounded(key, ids, draw, bounds, out):
-    """Write a number uniform in ``[0, bounds[i])`` for every id, from a stream that belongs to (id, draw)."""
+    """Write a number uniform in ``[0, bounds[i])`` for every id, from a stream that belongs to (id,
+    draw).
+    """
     for i in range(ids.shape[0]):
         state = stream(stream(key, ids[i]), draw)
         number, state = bounded(state, U64(bounds[i]))

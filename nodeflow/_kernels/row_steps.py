@@ -1,7 +1,8 @@
-"""Steps of optimisers on some rows of a table, in place: the row and its state are read and written once.
+"""Steps of optimisers on some rows of a table, in place: the row and its state are read and written
+once.
 
-Rows lie at ``places`` of ``rows``, their state at ``ids`` of the arrays of states; gradients are one per row. All
-arrays of numbers have one type, which the settings have too.
+Rows lie at ``places`` of ``rows``, their state at ``ids`` of the arrays of states; gradients are
+one per row. All arrays of numbers have one type, which the settings have too.
 """
 
 import numpy as np
@@ -12,7 +13,8 @@ from numba import njit
 def sgd(rows, places, grads, lr, decay):
     """Stochastic gradient descent."""
     for i in range(places.shape[0]):
-        row, grad = rows[places[i]], grads[i]
+        row = rows[places[i]]
+        grad = grads[i]
         for c in range(grad.shape[0]):
             row[c] -= lr * (grad[c] + decay * row[c])
 
@@ -21,7 +23,9 @@ def sgd(rows, places, grads, lr, decay):
 def adagrad(rows, places, sums, ids, grads, lr, eps, decay):
     """Adagrad (Duchi, Hazan, Singer 2011); ``sums`` are the sums of squared gradients."""
     for i in range(places.shape[0]):
-        row, squares, grad = rows[places[i]], sums[ids[i]], grads[i]
+        row = rows[places[i]]
+        squares = sums[ids[i]]
+        grad = grads[i]
         for c in range(grad.shape[0]):
             g = grad[c] + decay * row[c]
             squares[c] += g * g
@@ -30,9 +34,14 @@ def adagrad(rows, places, sums, ids, grads, lr, eps, decay):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def adam(rows, places, means, squares, ids, grads, size, eps, decay, first, second):
-    """Adam (Kingma, Ba 2015); ``size`` is the learning rate with its correction, ``first`` is 1 - beta1."""
+    """Adam (Kingma, Ba 2015); ``size`` is the learning rate with its correction, ``first`` is 1 -
+    beta1.
+    """
     for i in range(places.shape[0]):
-        row, mean, square, grad = rows[places[i]], means[ids[i]], squares[ids[i]], grads[i]
+        row = rows[places[i]]
+        mean = means[ids[i]]
+        square = squares[ids[i]]
+        grad = grads[i]
         for c in range(grad.shape[0]):
             g = grad[c] + decay * row[c]
             mean[c] += first * (g - mean[c])

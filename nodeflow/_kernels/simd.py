@@ -1,9 +1,9 @@
 """Vectors of 16 numbers for compiled loops over rows of features.
 
-Rows are short. A plain loop over one row, as LLVM vectorises it, spends most of its time in the checks before the
-vectors and in the remainder after them. Here a vector is loaded and stored whole, or only its first ``n`` numbers, and
-sums stay in vectors over all edges of a row. Every operation is exact or rounded once, in one fixed order, so results
-are the same on every run.
+Rows are short. A plain loop over one row, as LLVM vectorises it, spends most of its time in the
+checks before the vectors and in the remainder after them. Here a vector is loaded and stored whole,
+or only its first ``n`` numbers, and sums stay in vectors over all edges of a row. Every operation
+is exact or rounded once, in one fixed order, so results are the same on every run.
 """
 
 import math
@@ -25,14 +25,17 @@ class Vector(types.Type):
     """``lanes`` numbers of one floating type."""
 
     def __init__(self, dtype, lanes=LANES):
-        self.dtype, self.lanes = dtype, lanes
+        self.dtype = dtype
+        self.lanes = lanes
         super().__init__(name=f"Vector({dtype}, {lanes})")
 
 
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes))
+        super().__init__(
+            manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes)
+        )
 
 
 # ---- pieces of generated code
@@ -45,7 +48,9 @@ def _constant(kind, number):
 def _call(builder, name, result, *arguments):
     """Call one of LLVM's own functions."""
     kind = ir.FunctionType(result, [argument.type for argument in arguments])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}"), arguments)
+    return builder.call(
+        cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}"), arguments
+    )
 
 
 def _name(kind):
@@ -60,12 +65,16 @@ def _fma(builder, x, y, z):
 def _spread(builder, number, lanes):
     kind = ir.VectorType(number.type, lanes)
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(_WORD, 0))
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), _constant(ir.VectorType(_WORD, lanes), 0))
+    return builder.shuffle_vector(
+        one, ir.Constant(kind, ir.Undefined), _constant(ir.VectorType(_WORD, lanes), 0)
+    )
 
 
 def _place(context, builder, kind, array, index, lanes):
     data = cgutils.create_struct_proxy(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), ir.VectorType(data.type.pointee, lanes).as_pointer())
+    return builder.bitcast(
+        builder.gep(data, [index]), ir.VectorType(data.type.pointee, lanes).as_pointer()
+    )
 
 
 def _first(builder, count, lanes):
@@ -75,7 +84,9 @@ def _first(builder, count, lanes):
 
 
 def _vector(array, count, most=LANES):
-    """The type that is loaded or stored: as many lanes as a count known when compiled, else ``most``."""
+    """The type that is loaded or stored: as many lanes as a count known when compiled, else
+    ``most``.
+    """
     literal = isinstance(count, types.IntegerLiteral)
     if literal and count.literal_value not in (HALF, LANES):
         raise ValueError(f"a fixed count is {HALF} or {LANES}, got {count.literal_value}")
@@ -84,32 +95,41 @@ def _vector(array, count, most=LANES):
 
 
 def _widened(builder, dtype, bits):
-    """Return numbers as they are; of int8, uint16 (bits of bfloat16) and int16 (of float16), the float32 numbers."""
+    """Return numbers as they are; of int8, uint16 (bits of bfloat16) and int16 (of float16), the
+    float32 numbers.
+    """
     if isinstance(dtype, types.Float):
         return bits
-    words, singles = ir.VectorType(_WORD, bits.type.count), ir.VectorType(ir.FloatType(), bits.type.count)
+    words = ir.VectorType(_WORD, bits.type.count)
+    singles = ir.VectorType(ir.FloatType(), bits.type.count)
     same = partial(_constant, words)
     if dtype == types.int8:
         return builder.sitofp(builder.sext(bits, words), singles)
     if dtype == types.uint16:
         return builder.bitcast(builder.shl(builder.zext(bits, words), same(16)), singles)
-    # By hand, because not every processor can: exponent and fraction go to their places, a factor puts the bias of the
-    # exponent right (and makes denormal numbers normal), and infinity and NaN are marked as such.
+    # By hand, because not every processor can: exponent and fraction go to their places, a factor
+    # puts the bias of the exponent right (and makes denormal numbers normal), and infinity and NaN
+    # are marked as such.
     bits = builder.sext(bits, words)
     size = builder.shl(builder.and_(bits, same(0x7FFF)), same(13))
-    value = builder.bitcast(builder.fmul(builder.bitcast(size, singles), _constant(singles, 2.0**112)), words)
+    value = builder.bitcast(
+        builder.fmul(builder.bitcast(size, singles), _constant(singles, 2.0**112)), words
+    )
     special = builder.icmp_unsigned(">=", size, same(0x7C00 << 13))
     value = builder.or_(value, builder.select(special, same(0x7F800000), same(0)))
     return builder.bitcast(builder.or_(value, builder.and_(bits, same(0x80000000))), singles)
 
 
 def _narrowed(builder, dtype, vector):
-    """Return numbers as an array of ``dtype`` stores them: in uint16 the bits of the nearest bfloat16, ties to even."""
+    """Return numbers as an array of ``dtype`` stores them: in uint16 the bits of the nearest
+    bfloat16, ties to even.
+    """
     if isinstance(dtype, types.Float):
         return vector
     if dtype != types.uint16:
         raise ValueError(f"vectors are stored in arrays of floats and of uint16, got {dtype}")
-    words, lanes = ir.VectorType(_WORD, vector.type.count), vector.type.count
+    words = ir.VectorType(_WORD, vector.type.count)
+    lanes = vector.type.count
     same = partial(_constant, words)
     bits = builder.bitcast(vector, words)
     odd = builder.and_(builder.lshr(bits, same(16)), same(1))
@@ -126,10 +146,12 @@ def _loaded(array, count, most):
     vector = _vector(array, count, most)
 
     def codegen(context, builder, signature, args):
-        place, align = _place(context, builder, array, args[0], args[1], vector.lanes), array.dtype.bitwidth // 8
+        place = _place(context, builder, array, args[0], args[1], vector.lanes)
+        align = array.dtype.bitwidth // 8
         if isinstance(count, types.IntegerLiteral):
             return _widened(builder, array.dtype, builder.load(place, align=align))
-        kind, mask = place.type.pointee, _first(builder, args[2], vector.lanes)
+        kind = place.type.pointee
+        mask = _first(builder, args[2], vector.lanes)
         nothing = _constant(kind, 0.0 if isinstance(array.dtype, types.Float) else 0)
         name = f"masked.load.{_name(kind)}.p0"
         numbers = _call(builder, name, kind, place, ir.Constant(_WORD, align), mask, nothing)
@@ -142,8 +164,9 @@ def _loaded(array, count, most):
 def load(typingctx, array, index, count):
     """``array[index : index + count]``, then zeros, for a count up to LANES; nothing else is read.
 
-    A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers. Arrays of uint16 hold
-    the bits of bfloat16 and those of int16 the bits of float16: they are loaded as float32, as are numbers of int8.
+    A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers.
+    Arrays of uint16 hold the bits of bfloat16 and those of int16 the bits of float16: they are
+    loaded as float32, as are numbers of int8.
     """
     return _loaded(array, count, LANES)
 
@@ -156,7 +179,8 @@ def load_half(typingctx, array, index, count):
 
 @intrinsic(prefer_literal=True)
 def store(typingctx, array, index, count, vector):
-    """``array[index : index + count] = vector[:count]`` for a count as in ``load``; nothing else is written.
+    """``array[index : index + count] = vector[:count]`` for a count as in ``load``; nothing else is
+    written.
 
     An array of uint16 gets the bits of the numbers rounded to bfloat16.
     """
@@ -164,12 +188,14 @@ def store(typingctx, array, index, count, vector):
         raise ValueError(f"a vector of {vector.lanes} numbers is stored with a count of {count}")
 
     def codegen(context, builder, signature, args):
-        place, align = _place(context, builder, array, args[0], args[1], vector.lanes), array.dtype.bitwidth // 8
+        place = _place(context, builder, array, args[0], args[1], vector.lanes)
+        align = array.dtype.bitwidth // 8
         numbers = _narrowed(builder, array.dtype, args[3])
         if isinstance(count, types.IntegerLiteral):
             builder.store(numbers, place, align=align)
         else:
-            name, mask = f"masked.store.{_name(numbers.type)}.p0", _first(builder, args[2], vector.lanes)
+            name = f"masked.store.{_name(numbers.type)}.p0"
+            mask = _first(builder, args[2], vector.lanes)
             _call(builder, name, ir.VoidType(), numbers, place, ir.Constant(_WORD, align), mask)
         return context.get_dummy_value()
 
@@ -178,7 +204,8 @@ def store(typingctx, array, index, count, vector):
 
 @intrinsic
 def stream(typingctx, array, index, vector):
-    """Store a vector past the caches, in lines of 64 bytes that are not read before; the place must begin one.
+    """Store a vector past the caches, in lines of 64 bytes that are not read before; the place must
+    begin one.
 
     For results that the caches cannot hold. ``fence`` has to follow before anybody else reads them.
     """
@@ -217,9 +244,13 @@ def _pairwise(write, python):
     return intrinsic(lambda typingctx, a, b: (a(a, b), code(write)), python=python)
 
 
-splat, splat_half = _splat(LANES, in_python.splat), _splat(HALF, in_python.splat_half)  # vectors of equal numbers
-add, sub = _pairwise(ir.IRBuilder.fadd, in_python.add), _pairwise(ir.IRBuilder.fsub, in_python.sub)
-mul, div = _pairwise(ir.IRBuilder.fmul, in_python.mul), _pairwise(ir.IRBuilder.fdiv, in_python.div)
+# vectors of equal numbers
+splat = _splat(LANES, in_python.splat)
+splat_half = _splat(HALF, in_python.splat_half)
+add = _pairwise(ir.IRBuilder.fadd, in_python.add)
+sub = _pairwise(ir.IRBuilder.fsub, in_python.sub)
+mul = _pairwise(ir.IRBuilder.fmul, in_python.mul)
+div = _pairwise(ir.IRBuilder.fdiv, in_python.div)
 
 
 @intrinsic
@@ -230,13 +261,18 @@ def mul_add(typingctx, a, b, c):
 
 @intrinsic
 def total(typingctx, a):
-    """The sum of the numbers of a vector: the second half is added to the first until one is left."""
+    """The sum of the numbers of a vector: the second half is added to the first until one is
+    left.
+    """
 
     def write(builder, value):
         width = a.lanes
         while width > 1:
             width //= 2
-            places = [ir.Constant(ir.VectorType(_WORD, width), list(range(at, at + width))) for at in (0, width)]
+            places = [
+                ir.Constant(ir.VectorType(_WORD, width), list(range(at, at + width)))
+                for at in (0, width)
+            ]
             value = builder.fadd(*(builder.shuffle_vector(value, value, place) for place in places))
         return builder.extract_element(value, ir.Constant(_WORD, 0))
 
@@ -257,29 +293,35 @@ def where_above(typingctx, a, b, yes, no):
 @intrinsic
 def where_equal(typingctx, a, b, yes, no):
     """``yes`` where ``a == b``, else ``no``."""
-    return a(a, b, yes, no), code(lambda builder, x, y, *of: builder.select(builder.fcmp_ordered("==", x, y), *of))
+    return a(a, b, yes, no), code(
+        lambda builder, x, y, *of: builder.select(builder.fcmp_ordered("==", x, y), *of)
+    )
 
 
 _EXP = {
     32: (7, -87.0, 127, 23, 0.693359375, -2.12194440e-4),
     64: (13, -708.0, 1023, 52, 0.6931471803691238, 1.9082149292705877e-10),
 }
-"""By bits: the degree of the series, the least argument, offset and place of exponents, and log 2 in two parts, the
-first of which times a whole number is exact."""
+"""By bits: the degree of the series, the least argument, offset and place of exponents, and log 2
+in two parts, the first of which times a whole number is exact.
+"""
 
 
 @intrinsic
 def exp_below_zero(typingctx, a):
-    """``exp(a)`` for ``a <= 0``, within 2 units in the last place; 0 where that is no normal number, NaN of NaN.
+    """``exp(a)`` for ``a <= 0``, within 2 units in the last place; 0 where that is no normal
+    number, NaN of NaN.
 
     a = n log 2 + r with |r| <= log(2) / 2, so exp(a) = 2^n exp(r), and exp(r) is Taylor's series.
     """
     terms, least, offset, shift, high, low = _EXP[a.dtype.bitwidth]
 
     def write(builder, value):
-        kind, integer = value.type, ir.VectorType(ir.IntType(a.dtype.bitwidth), a.lanes)
+        kind = value.type
+        integer = ir.VectorType(ir.IntType(a.dtype.bitwidth), a.lanes)
         number = partial(_constant, kind)
-        small = builder.fcmp_ordered(">=", value, number(least))  # false for NaN, which is put back in the end
+        # false for NaN, which is put back in the end
+        small = builder.fcmp_ordered(">=", value, number(least))
         inside = builder.select(small, value, number(0.0))
         whole = _fma(builder, inside, number(1 / math.log(2)), number(0.5))
         whole = _call(builder, f"floor.{_name(kind)}", kind, whole)

@@ -1,1 +1,3 @@
-"""Links of a graph: pairs of nodes or triples with relations, and the questions that they answer."""
+"""Links of a graph: pairs of nodes or triples with relations, and the questions that they
+answer.
+"""

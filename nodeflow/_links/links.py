@@ -1,4 +1,5 @@
-"""Checked links: triples (source, relation, destination) or pairs without relations; and the queries they answer.
+"""Checked links: triples (source, relation, destination) or pairs without relations; and the
+queries they answer.
 
 A query is (node, relation) on one side; known answers are grouped by query.
 """
@@ -22,7 +23,8 @@ KnownLike: TypeAlias = "LinksLike | list[Tensor] | tuple[Any, ...] | None"
 
 
 class Links(NamedTuple):
-    """Links ``[n]``: their sources, relations and destinations; ``relation`` is None where there are none.
+    """Links ``[n]``: their sources, relations and destinations; ``relation`` is None where there
+    are none.
 
     The links 0 -7-> 3 and 2 -5-> 0 are ``Links(src=[0, 2], relation=[7, 5], dst=[3, 0])``.
     """
@@ -37,7 +39,9 @@ class Links(NamedTuple):
 
     def at(self, rows: Ints) -> Links:
         """Return some of the links."""
-        return Links(self.src[rows], None if self.relation is None else self.relation[rows], self.dst[rows])
+        return Links(
+            self.src[rows], None if self.relation is None else self.relation[rows], self.dst[rows]
+        )
 
 
 def joined(parts: Sequence[Links], with_relations: bool) -> Links:
@@ -48,7 +52,9 @@ def joined(parts: Sequence[Links], with_relations: bool) -> Links:
     return Links(src, np.concatenate(relation) if with_relations else None, dst)
 
 
-def as_links(value: object, name: str, num_nodes: int, relations: bool | None = None, why: str = "") -> Links:
+def as_links(
+    value: object, name: str, num_nodes: int, relations: bool | None = None, why: str = ""
+) -> Links:
     """Check triples ``[n, 3]`` or pairs ``[n, 2]``, and copy them; an empty list has either width.
 
     ``relations`` says whether there must be relations, for the reason ``why``; None: either.
@@ -59,19 +65,31 @@ def as_links(value: object, name: str, num_nodes: int, relations: bool | None = 
         array = np.zeros((0, width or 3), np.int64)
     if array.ndim != 2 or array.shape[1] not in (2, 3) or width not in (None, array.shape[1]):
         rows = {2: "(source, destination)", 3: "(source, relation, destination)"}
-        shapes = f"[n, {width}], a row {rows[width]}" if width else f"[n, 3] or [n, 2], a row {rows[3]} or {rows[2]}"
-        raise ValueError(f"{name} must have shape {shapes}{why and f', {why}'}, got shape {array.shape}")
+        shapes = (
+            f"[n, {width}], a row {rows[width]}"
+            if width
+            else f"[n, 3] or [n, 2], a row {rows[3]} or {rows[2]}"
+        )
+        raise ValueError(
+            f"{name} must have shape {shapes}{why and f', {why}'}, got shape {array.shape}"
+        )
     # one copy makes every column contiguous, and keeps later changes by the caller out
     columns = np.array(array.T, order="C")
     src, dst = (as_ids(columns[i], f"{name}[:, {i % len(columns)}]", num_nodes) for i in (0, -1))
-    relation = as_ids(columns[1], f"{name}[:, 1]", LARGEST, "relation") if len(columns) == 3 else None
+    relation = (
+        as_ids(columns[1], f"{name}[:, 1]", LARGEST, "relation") if len(columns) == 3 else None
+    )
     return Links(src, relation, dst)
 
 
-def as_known(value: object, num_nodes: int, relations: bool, why: str = "as the triples have") -> Links:
+def as_known(
+    value: object, num_nodes: int, relations: bool, why: str = "as the triples have"
+) -> Links:
     """Check known positives: links, a list of several arrays of them, or None for none."""
     parts: list[tuple[str, object]] = [] if value is None else [("known", value)]
-    if isinstance(value, (list, tuple)) and all(isinstance(p, (Tensor, np.ndarray)) and p.ndim == 2 for p in value):
+    if isinstance(value, (list, tuple)) and all(
+        isinstance(p, (Tensor, np.ndarray)) and p.ndim == 2 for p in value
+    ):
         parts = [(f"known[{i}]", part) for i, part in enumerate(value)]
     links = [as_links(part, name, num_nodes, relations, why) for name, part in parts]
     return joined(links, relations)
@@ -80,8 +98,9 @@ def as_known(value: object, num_nodes: int, relations: bool, why: str = "as the 
 class Queries:
     """The distinct pairs (node, relation) among those given, ascending by relation, then by node.
 
-    Nodes [4, 0, 4] with relations [1, 1, 1] give ``node`` [0, 4] and ``relation`` [1, 1]; ``number`` [1, 0, 1] is the
-    index of each given pair among them. ``relation`` None: without relations.
+    Nodes [4, 0, 4] with relations [1, 1, 1] give ``node`` [0, 4] and ``relation`` [1, 1];
+    ``number`` [1, 0, 1] is the index of each given pair among them. ``relation`` None: without
+    relations.
     """
 
     def __init__(self, node: Ints, relation: Ints | None, num_nodes: int) -> None:
@@ -95,16 +114,21 @@ class Queries:
         return len(self._keys)
 
     def find(self, node: Ints, relation: Ints | None) -> Ints:
-        """Return the number of the query of each (node, relation), -1 where it is not among them."""
+        """Return the number of the query of each (node, relation), -1 where it is not among
+        them.
+        """
         return _places(self._keys, self._keys_of(node, relation))
 
     def answers(self, links: Links, side: str, columns: Ints | None = None) -> tuple[Ints, Ints]:
-        """Return ``(indptr, answers)``: the distinct answers that links give to each query for ``side``, ascending.
+        """Return ``(indptr, answers)``: the distinct answers that links give to each query for
+        ``side``, ascending.
 
-        ``columns`` has the number of each node as an answer, ``[num_nodes]``, -1 for one that is none; None: its id.
+        ``columns`` has the number of each node as an answer, ``[num_nodes]``, -1 for one that is
+        none; None: its id.
         """
         near, far = links.ends(side)
-        number, answer = self.find(near, links.relation), far if columns is None else columns[far]
+        number = self.find(near, links.relation)
+        answer = far if columns is None else columns[far]
         counted = (number >= 0) & (answer >= 0)
         pairs = np.unique(number[counted] * self._num_nodes + answer[counted])
         row, answer = np.divmod(pairs, self._num_nodes)
@@ -121,11 +145,15 @@ class Queries:
 
 def pointers(rows: Array, count: int) -> Ints:
     """Return the ``indptr`` of entries that belong to ``count`` ``rows``."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=count), dtype=np.int64)])
+    return np.concatenate(
+        [np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=count), dtype=np.int64)]
+    )
 
 
 def _places(ascending: Ints, values: Ints) -> Ints:
-    """Return the index of each value in an ascending array without repeats, -1 where it is not there."""
+    """Return the index of each value in an ascending array without repeats, -1 where it is not
+    there.
+    """
     if not len(ascending):
         return np.full(len(values), -1)
     places = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)

@@ -1,17 +1,21 @@
-"""The exchanges of several processes: all come to each of them in the same order, or all hear why one does not.
+"""The exchanges of several processes: all come to each of them in the same order, or all hear why
+one does not.
 
-An exchange is a *swap* of lines: every process sends one to every other. A line says in which *operation* the sender is
-(a call that all processes make, numbered on each of them), at which exchange, and whether the operation has failed
-there. It has room for a parcel; where a parcel is larger, it follows in a second message.
+An exchange is a *swap* of lines: every process sends one to every other. A line says in which
+*operation* the sender is (a call that all processes make, numbered on each of them), at which
+exchange, and whether the operation has failed there. It has room for a parcel; where a parcel is
+larger, it follows in a second message.
 
-Where an operation fails on one process, that process begins one more swap, whose lines say so, and does not wait for
-the lines of the others. These are then
+Where an operation fails on one process, that process begins one more swap, whose lines say so, and
+does not wait for the lines of the others. These are then
 
-- in the same operation: they get these lines in place of those that they wait for, and raise an error too;
-- or past it, because it failed there after its last exchange: the lines are of an earlier operation than theirs, so all
-  swap again.
+- in the same operation: they get these lines in place of those that they wait for, and raise an
+  error too;
+- or past it, because it failed there after its last exchange: the lines are of an earlier operation
+  than theirs, so all swap again.
 
-All processes see the lines of all, so they agree on which of these it is, and nobody needs to count exchanges.
+All processes see the lines of all, so they agree on which of these it is, and nobody needs to count
+exchanges.
 """
 
 from __future__ import annotations
@@ -41,12 +45,16 @@ _HEAD = np.dtype(
     ]
 )
 _LEAST = 512  # bytes of room for a parcel: a second message costs more than they do
-_MOST = 2**18  # bytes of room in all lines of a process: where more are needed, empty room costs more than a message
+# bytes of room in all lines of a process: where more are needed, empty room costs more than a
+# message
+_MOST = 2**18
 _NO_BYTES = np.zeros(0, np.uint8)
 
 
 class Swapped(NamedTuple):
-    """What came in an exchange: the parcel of each process, and whether any process has sent one, or goes on."""
+    """What came in an exchange: the parcel of each process, and whether any process has sent one,
+    or goes on.
+    """
 
     parcels: list[Bytes]
     any_sent: bool
@@ -71,7 +79,9 @@ class Exchanges:
 
     @contextmanager
     def inside(self, what: str) -> Iterator[None]:
-        """Enter an operation, or inside another one a part of it: an error is raised on all processes."""
+        """Enter an operation, or inside another one a part of it: an error is raised on all
+        processes.
+        """
         if self._depth == 0:
             self.operation += 1
         self._depth += 1
@@ -91,7 +101,8 @@ class Exchanges:
             self._depth -= 1
 
     def meet(self, what: str, parcels: Sequence[Bytes], *, goes_on: bool = False) -> Swapped:
-        """Send a parcel to every process, and tell all of them whether this one ``goes_on``, whatever that means.
+        """Send a parcel to every process, and tell all of them whether this one ``goes_on``,
+        whatever that means.
 
         Raises PeerError, on all processes, where one has failed, or is elsewhere.
         """
@@ -106,22 +117,30 @@ class Exchanges:
                 arrived = self._check(what, lines)
             heads = _heads_of(lines)
             sizes = heads["size"].tolist()
-            received = [line[_HEAD.itemsize :][:size] for line, size in zip(lines, sizes, strict=True)]
+            received = [
+                line[_HEAD.itemsize :][:size] for line, size in zip(lines, sizes, strict=True)
+            ]
             largest = int(heads["largest"].max())
             if largest > room:
                 long = self._long_parcels(what, room, parcels, sizes)
-                received = [late if len(late) else short for late, short in zip(long, received, strict=True)]
+                received = [
+                    late if len(late) else short for late, short in zip(long, received, strict=True)
+                ]
             self._learn(int(heads["exchange"][0]), largest)
             return Swapped(received, largest > 0, bool(heads["goes_on"].any()))
 
     def joined(self, what: str, action: Callable[[], _T]) -> _T:
-        """Come to an exchange, then take part in what all processes do there by other means than swaps."""
+        """Come to an exchange, then take part in what all processes do there by other means than
+        swaps.
+        """
         with self.inside(what):
             self.meet(what, [_NO_BYTES] * self.transport.size)
             return self.second_half(what, action)
 
     def second_half(self, what: str, action: Callable[[], _T]) -> _T:
-        """Take part in what all processes do after an exchange that all have come to, which cannot fail on one."""
+        """Take part in what all processes do after an exchange that all have come to, which cannot
+        fail on one.
+        """
         with self._to_its_end(what):
             return action()
 
@@ -131,21 +150,26 @@ class Exchanges:
         return self._rooms.get(self._before, _LEAST)
 
     def _learn(self, exchange: int, largest: int) -> None:
-        """Note the largest parcel of an exchange, so that lines have room for it where the program repeats its steps.
+        """Note the largest parcel of an exchange, so that lines have room for it where the program
+        repeats its steps.
 
-        What follows the same two exchanges is expected to be about as large. All processes know what these were,
-        whatever comes next, and so expect the same.
+        What follows the same two exchanges is expected to be about as large. All processes know
+        what these were, whatever comes next, and so expect the same.
         """
         room = (largest + largest // 4) // 8 * 8 + _LEAST
         self._rooms[self._before] = room if room * self.transport.size <= _MOST else _LEAST
         self._before = (self._before[1], exchange)
 
     def _forget(self) -> None:
-        """Expect nothing, as all processes do from a swap on where one has failed, or is at another exchange."""
+        """Expect nothing, as all processes do from a swap on where one has failed, or is at another
+        exchange.
+        """
         self._rooms.clear()
         self._before = (0, 0)
 
-    def _long_parcels(self, what: str, room: int, parcels: Sequence[Bytes], sizes: Sequence[int]) -> list[Bytes]:
+    def _long_parcels(
+        self, what: str, room: int, parcels: Sequence[Bytes], sizes: Sequence[int]
+    ) -> list[Bytes]:
         """Swap the parcels that had no room in their lines; the others are empty here."""
         sent = [parcel if len(parcel) > room else _NO_BYTES for parcel in parcels]
         expected = [size if size > room else 0 for size in sizes]
@@ -154,7 +178,9 @@ class Exchanges:
 
     @contextmanager
     def _to_its_end(self, what: str) -> Iterator[None]:
-        """Enter the second half of an exchange, where no line can tell the others of an error: it is the last then."""
+        """Enter the second half of an exchange, where no line can tell the others of an error: it
+        is the last then.
+        """
         try:
             yield
         except PeerError:
@@ -186,7 +212,8 @@ class Exchanges:
     def _check(self, what: str, lines: Sequence[Bytes]) -> bool:
         """Return whether all processes are at this exchange, and have not failed.
 
-        Raises PeerError where one has failed in this operation, or all are well and at different exchanges.
+        Raises PeerError where one has failed in this operation, or all are well and at different
+        exchanges.
         """
         heads = _heads_of(lines)
         failed = heads["state"] == _FAILED
@@ -200,17 +227,21 @@ class Exchanges:
         strange = (heads["operation"] != own["operation"]) | (heads["exchange"] != own["exchange"])
         if strange.any():
             self._forget()
-            raise self._elsewhere(what, int(np.flatnonzero(strange)[0]), int(heads["operation"].max()))
+            raise self._elsewhere(
+                what, int(np.flatnonzero(strange)[0]), int(heads["operation"].max())
+            )
         return True
 
     def _elsewhere(self, what: str, rank: int, operation: int) -> PeerError:
-        """Tell the other processes where this one is, as all do then, and return an error that names one of them."""
+        """Tell the other processes where this one is, as all do then, and return an error that
+        names one of them.
+        """
         own_place = f"{what} (operation {self.operation})"
         self.operation = operation  # from now on the same on all
         lines = self._begin(what, _WELL, self._to_all(own_place))()
         return PeerError(
-            f"rank {rank} is at another exchange: {_text_of(lines[rank])} there, {own_place} here; all processes must "
-            "draw, fetch and bind in the same order"
+            f"rank {rank} is at another exchange: {_text_of(lines[rank])} there, {own_place} here; "
+            "all processes must draw, fetch and bind in the same order"
         )
 
     def _to_all(self, text: str) -> list[Bytes]:

@@ -41,11 +41,14 @@ class _State(threading.local):
 class PeerGroup(Peers):
     """Exchanges between several processes, with the methods of ``Peers``."""
 
-    def __init__(self, rank: int, size: int, connect: Callable[[], GroupTransport], book: Any = None) -> None:
+    def __init__(
+        self, rank: int, size: int, connect: Callable[[], GroupTransport], book: Any = None
+    ) -> None:
         super().__init__()
         self.rank = rank
         self.size = size
-        self.book = book  # the folder of the parts, known once all processes have agreed on what they open
+        # the folder of the parts, known once all processes have agreed on what they open
+        self.book = book
         self._connect = connect  # called for the first exchange
         self._state = _State()
         self._process = os.getpid()
@@ -62,15 +65,24 @@ class PeerGroup(Peers):
         owners: Ints = self.book.owners(ids, kind)
         return owners
 
-    def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
+    def exchange(
+        self, what: str, parcels: Sequence[Sequence[Array]], detail: str = ""
+    ) -> list[list[Array]]:
         received, _ = self._exchanged(what, parcels, detail)
         return received
 
     def _exchanged(
-        self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "", *, goes_on: bool = False
+        self,
+        what: str,
+        parcels: Sequence[Sequence[Array]],
+        detail: str = "",
+        *,
+        goes_on: bool = False,
     ) -> tuple[list[list[Array]], Swapped]:
         # what this process sends to itself does not travel
-        packed = [_NO_BYTES if rank == self.rank else pack(parcel) for rank, parcel in enumerate(parcels)]
+        packed = [
+            _NO_BYTES if rank == self.rank else pack(parcel) for rank, parcel in enumerate(parcels)
+        ]
         begun = perf_counter()
         came = self._channel.meet(f"{what} ({detail})" if detail else what, packed, goes_on=goes_on)
         self._count(what, packed, came.parcels, perf_counter() - begun)
@@ -78,7 +90,9 @@ class PeerGroup(Peers):
         received[self.rank] = list(parcels[self.rank])
         return received, came
 
-    def _count(self, what: str, sent: Sequence[Bytes], received: Sequence[Bytes], seconds: float) -> None:
+    def _count(
+        self, what: str, sent: Sequence[Bytes], received: Sequence[Bytes], seconds: float
+    ) -> None:
         counters = self.counters
         sizes = [len(parcel) for parcel in sent]
         counters.exchanges += 1
@@ -88,7 +102,9 @@ class PeerGroup(Peers):
         counters.by_kind[what] = counters.by_kind.get(what, 0) + sum(sizes)
         counters.seconds += seconds
 
-    def ask(self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer) -> list[list[Array]]:
+    def ask(
+        self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer
+    ) -> list[list[Array]]:
         with self.answering(what, answer) as ask:
             return ask(parcels, last=True)
 
@@ -98,7 +114,9 @@ class PeerGroup(Peers):
 
         def ask(parcels: Sequence[Sequence[Array]], *, last: bool) -> list[list[Array]]:
             nonlocal any_asks_again
-            asks_others = any(len(parcel) for rank, parcel in enumerate(parcels) if rank != self.rank)
+            asks_others = any(
+                len(parcel) for rank, parcel in enumerate(parcels) if rank != self.rank
+            )
             if not asks_others and not last:
                 return [list(answer(*question)) if question else [] for question in parcels]
             questions, came = self._exchanged(f"{what}: questions", parcels, goes_on=not last)
@@ -117,7 +135,9 @@ class PeerGroup(Peers):
         wanted = self.exchange(what, Routes(owners(distinct), self.size).parcels(distinct))
         return np.unique(np.concatenate([ids[:0], *(array for (array,) in filter(None, wanted))]))
 
-    def pieces(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located) -> list[Piece]:
+    def pieces(
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located
+    ) -> list[Piece]:
         def located(ids: Ints, to: Ints) -> Piece:
             rows, at = held(ids)
             return Piece(rows.detach().cpu(), at, to)
@@ -137,7 +157,9 @@ class PeerGroup(Peers):
                     pieces.append(Piece(from_arrays(arrays, empty), None, asked))
             return pieces
 
-    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
+    def fetch(
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]
+    ) -> Tensor:
         distinct, index = distinct_in_place(ids)
         pieces = self.pieces(what, distinct, owners, lambda ids: (held(ids), None))
         rows = put_pieces(pieces, len(distinct), held(distinct[:0]).cpu())
@@ -151,7 +173,10 @@ class PeerGroup(Peers):
             routes = Routes(self.owners(ids), self.size)
             for rank, parcel in enumerate(parcels):
                 own = routes.to(rank)
-                parcel += [ids[own], as_array(take_rows(rows.cpu(), torch.from_numpy(own)).contiguous())]
+                parcel += [
+                    ids[own],
+                    as_array(take_rows(rows.cpu(), torch.from_numpy(own)).contiguous()),
+                ]
         received = self.exchange(what, parcels)
         return np.stack([arrays[0] for arrays in received]), [
             [(arrays[1 + 2 * k], from_numpy(arrays[2 + 2 * k], rows.dtype)) for arrays in received]
@@ -170,7 +195,9 @@ class PeerGroup(Peers):
         return whole
 
     @contextmanager
-    def averaging(self, parameters: Iterable[nn.Parameter], *numbers: float) -> Iterator[list[float]]:
+    def averaging(
+        self, parameters: Iterable[nn.Parameter], *numbers: float
+    ) -> Iterator[list[float]]:
         trained = [one for one in parameters if one.requires_grad]
         means = list[float]()
         what = "gradients"
@@ -182,7 +209,9 @@ class PeerGroup(Peers):
             gathered = self.gather(what, [has_gradient, np.array(numbers, np.float64)])
             channel = self._channel
             channel.second_half(what, lambda: channel.transport.add_up(what, sums))
-            anywhere = dict(zip(trained, np.any([flags for flags, _ in gathered], axis=0).tolist(), strict=True))
+            anywhere = dict(
+                zip(trained, np.any([flags for flags, _ in gathered], axis=0).tolist(), strict=True)
+            )
             for group, total in zip(groups, sums, strict=True):
                 means_of_group = total.div_(self.size).split([one.numel() for one in group])
                 for one, mean in zip(group, means_of_group, strict=True):
@@ -230,7 +259,9 @@ class PeerGroup(Peers):
 
 
 def _added_up_at_once(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:
-    """Parameters in groups: small ones of one type and device together, each large one alone, without a copy."""
+    """Parameters in groups: small ones of one type and device together, each large one alone,
+    without a copy.
+    """
     groups = dict[object, list[nn.Parameter]]()
     for number, one in enumerate(parameters):
         key = (one.dtype, one.device) if one.numel() < _LARGE else number
@@ -241,8 +272,8 @@ def _added_up_at_once(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parame
 def _joined_gradients(parameters: Sequence[nn.Parameter]) -> Tensor:
     """The gradients of parameters, one after the other, zeros for those that are missing.
 
-    They are added up after the backward pass. DistributedDataParallel does so during the pass, but waits for a pass on
-    every process, and a process whose share of a batch is empty makes none.
+    They are added up after the backward pass. DistributedDataParallel does so during the pass, but
+    waits for a pass on every process, and a process whose share of a batch is empty makes none.
     """
     gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
     if len(gradients) == 1:
@@ -258,7 +289,8 @@ def check_same(what: str, facts: Sequence[Mapping[str, str]]) -> None:
             if first.get(name) != other.get(name):
                 raise heard_by_all(
                     ValueError(
-                        f"{what} must be the same on all processes, but {name} is {first.get(name, 'not there')} on "
-                        f"rank 0 and {other.get(name, 'not there')} on rank {rank}"
+                        f"{what} must be the same on all processes, but {name} is "
+                        f"{first.get(name, 'not there')} on rank 0 and "
+                        f"{other.get(name, 'not there')} on rank {rank}"
                     )
                 )

@@ -1,7 +1,8 @@
 """The part of a graph that a process holds.
 
-``Held`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives that of one of several
-from it. Code that reads a graph has one path for both. Its words, for a graph that is cut in two:
+``Held`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives that
+of one of several from it. Code that reads a graph has one path for both. Its words, for a graph
+that is cut in two:
 
 >>> import tempfile
 >>> from nodeflow import Graph, distributed
@@ -19,7 +20,8 @@ array([0, 0, 1, 1])
 >>> np.array(part.src), np.array(part.edge_ids)  # per edge held here: its source and its id, in the whole graph
 (array([0, 2], dtype=int32), array([0, 2], dtype=int32))
 
-The position of an edge in these arrays is its id in the part: edge 2 of the whole graph is edge 1 of part 1.
+The position of an edge in these arrays is its id in the part: edge 2 of the whole graph is edge 1
+of part 1.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ from nodeflow._peers.peers import Peers
 
 
 class WholeIds(Frozen):
-    """The ids that the rows and edges held here have in the whole graph, which has ``num_nodes`` nodes.
+    """The ids that the rows and edges held here have in the whole graph, which has ``num_nodes``
+    nodes.
 
     Where one process holds all of it, as here, they are the same, and arrays come back as they are.
     """
@@ -62,13 +65,15 @@ class WholeIds(Frozen):
 class Held:
     """The part of a graph that a process holds: here all of ``graph``; nothing is copied.
 
-    ``num_masters`` is the number of nodes that this process owns, ``num_edges`` that of edges held here. ``edata`` has
-    their columns, tensors ``[num_edges, ...]`` or ``Rows``, by their ids in the part. ``whole`` says what ids rows and
-    edges have in the whole graph.
+    ``num_masters`` is the number of nodes that this process owns, ``num_edges`` that of edges held
+    here. ``edata`` has their columns, tensors ``[num_edges, ...]`` or ``Rows``, by their ids in the
+    part. ``whole`` says what ids rows and edges have in the whole graph.
     """
 
     def __init__(self, graph: Any) -> None:
-        self._graph, self.num_masters, self.num_edges = graph, int(graph.num_nodes), int(graph.num_edges)
+        self._graph = graph
+        self.num_masters = int(graph.num_nodes)
+        self.num_edges = int(graph.num_edges)
         self.edata: Mapping[str, Any] = graph.edata
         self.whole = WholeIds(graph.num_nodes)
 
@@ -79,7 +84,9 @@ class Held:
 
     @property
     def relations(self) -> Mapping[Any, Any]:
-        """The edges of each relation, see ``Graph.relations``; rows of edges that are held here are at hand."""
+        """The edges of each relation, see ``Graph.relations``; rows of edges that are held here are
+        at hand.
+        """
         relations: Mapping[Any, Any] = self._graph.relations
         return relations
 
@@ -94,19 +101,27 @@ class Held:
         return np.zeros(0, np.int64)
 
     def holders(self, nodes: Ints) -> Ints:
-        """Return the process to ask about the edges of each of some nodes: this one where it has them."""
+        """Return the process to ask about the edges of each of some nodes: this one where it has
+        them.
+        """
         return np.zeros(len(nodes), np.int64)
 
     def places(self, nodes: Ints) -> Ints:
-        """Return where nodes with edges here, by parent id, are among masters and mirrors, one after the other."""
+        """Return where nodes with edges here, by parent id, are among masters and mirrors, one
+        after the other.
+        """
         return nodes
 
     def of_all_nodes(self, column: Any) -> Any:
-        """Return the rows of masters, then mirrors, from rows of all nodes of the graph; collective."""
+        """Return the rows of masters, then mirrors, from rows of all nodes of the graph;
+        collective.
+        """
         return column
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        """Return ``(indptr, sources, edge ids)`` of the in-edges of the nodes owned here; sources by parent id."""
+        """Return ``(indptr, sources, edge ids)`` of the in-edges of the nodes owned here; sources
+        by parent id.
+        """
         arrays: tuple[Ints, Array, Array | None] = self._graph.csc()
         return arrays
 
@@ -116,11 +131,15 @@ class Held:
         return arrays
 
     def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
-        """Return ``csc`` or ("out") ``csr`` of all edges held here, with a row per master and mirror, by ``places``."""
+        """Return ``csc`` or ("out") ``csr`` of all edges held here, with a row per master and
+        mirror, by ``places``.
+        """
         return self.csc() if direction == "in" else self.csr()
 
     def edges_here(self, eid: Ints) -> Ints:
-        """Return the ids in the part of those of the edges ``eid``, parent ids, that are held here."""
+        """Return the ids in the part of those of the edges ``eid``, parent ids, that are held
+        here.
+        """
         return eid
 
     def edges_of_whole(self, values: Tensor | Array) -> Array:
@@ -129,7 +148,9 @@ class Held:
 
 
 class HeldGraph(Protocol):
-    """A graph, all or a part of which this process holds: as much of it as readers of edges and columns need."""
+    """A graph, all or a part of which this process holds: as much of it as readers of edges and
+    columns need.
+    """
 
     @property
     def num_nodes(self) -> int:
@@ -157,9 +178,13 @@ class HeldGraph(Protocol):
 
     @property
     def near(self) -> HeldGraph:
-        """The graph as draws read it, whose ``held`` may have the edges of further nodes; making it is collective."""
+        """The graph as draws read it, whose ``held`` may have the edges of further nodes; making it
+        is collective.
+        """
 
 
 def together(graph: HeldGraph, what: str) -> AbstractContextManager[None]:
-    """Enter an operation that is followed by an exchange, or ends with one: its errors are raised on all processes."""
+    """Enter an operation that is followed by an exchange, or ends with one: its errors are raised
+    on all processes.
+    """
     return graph.peers.together(what)

@@ -12,7 +12,12 @@ from nodeflow._base.types import Array
 from nodeflow._peers.transport import Bytes
 from nodeflow._rows.rows import new_rows
 
-_KINDS = tuple(map(np.dtype, ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")))
+_KINDS = tuple(
+    map(
+        np.dtype,
+        ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16"),
+    )
+)
 _DIMS = 64  # more than an array can have
 _PADDING = np.zeros(8, np.uint8)
 

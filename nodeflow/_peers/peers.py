@@ -1,4 +1,5 @@
-"""The processes that work together, as one of them sees them: here a single one, for which every exchange is nothing.
+"""The processes that work together, as one of them sees them: here a single one, for which every
+exchange is nothing.
 
 ``Peers`` says what any number of processes can do; ``group`` derives those of several from it.
 """
@@ -23,7 +24,9 @@ _T = TypeVar("_T")
 Facts = Mapping[str, str] | Callable[[], Mapping[str, str]]
 """Values by name, or a function that returns them; a single process never calls it."""
 Located = Callable[[Ints], tuple[Tensor, Ints | None]]
-"""Takes ids, and returns rows that are held and which of them have these ids; None: they are those, in turn."""
+"""Takes ids, and returns rows that are held and which of them have these ids; None: they are those,
+in turn.
+"""
 Answer = Callable[..., Sequence[Array]]
 """Takes the arrays of a question, and returns those of the answer."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
@@ -43,7 +46,8 @@ class Counters:
     Attributes:
         exchanges: number of exchanges.
         messages: number of parcels with something in them that were sent to another process.
-        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may lose counts.
+        bytes_sent, bytes_received: bytes of the parcels. Threads that exchange at the same time may
+            lose counts.
         by_kind: the bytes sent, by what was exchanged.
         seconds: time spent in exchanges, in all threads, including waits for other processes.
     """
@@ -57,16 +61,19 @@ class Counters:
 
 
 class Peers:
-    """The processes that hold a graph or train a model together, as one of them sees them: here a single one.
+    """The processes that hold a graph or train a model together, as one of them sees them: here a
+    single one.
 
-    All methods but ``owners`` and ``using`` are collective: every process calls them, in the same order.
-    A single process exchanges with itself: what it sends comes back as it was, and nothing is copied. ``what`` says in
-    messages what is exchanged; a mismatch raises on all processes.
+    All methods but ``owners`` and ``using`` are collective: every process calls them, in the same
+    order. A single process exchanges with itself: what it sends comes back as it was, and nothing
+    is copied. ``what`` says in messages what is exchanged; a mismatch raises on all processes.
 
-    ``rank`` is the number of this process, ``size`` that of processes, ``counters`` what was exchanged so far.
+    ``rank`` is the number of this process, ``size`` that of processes, ``counters`` what was
+    exchanged so far.
     """
 
-    rank, size = 0, 1
+    rank = 0
+    size = 1
 
     def __init__(self) -> None:
         self.counters = Counters()
@@ -83,14 +90,20 @@ class Peers:
 
     @property
     def inherited(self) -> bool:
-        """Whether this is a child, made by fork, of the process that is one of them: no exchange is possible in it."""
+        """Whether this is a child, made by fork, of the process that is one of them: no exchange is
+        possible in it.
+        """
         return False
 
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
-        """Return the process that owns each node, and draws for it, or ("edge") that holds each edge."""
+        """Return the process that owns each node, and draws for it, or ("edge") that holds each
+        edge.
+        """
         return np.zeros(len(ids), np.int64)
 
-    def exchange(self, what: str, parcels: Sequence[Sequence[Array]], detail: str = "") -> list[list[Array]]:
+    def exchange(
+        self, what: str, parcels: Sequence[Sequence[Array]], detail: str = ""
+    ) -> list[list[Array]]:
         """Send the arrays ``parcels[r]`` to process r; return what each process sent here.
 
         ``detail`` is compared like ``what``, and is not counted apart in ``counters``.
@@ -101,28 +114,37 @@ class Peers:
         """Send the same arrays to all processes; return what each process sent."""
         return self.exchange(what, [arrays] * self.size)
 
-    def ask(self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer) -> list[list[Array]]:
-        """Ask process r about the arrays ``parcels[r]``, none to ask it nothing; return the answer of each, likewise.
+    def ask(
+        self, what: str, parcels: Sequence[Sequence[Array]], answer: Answer
+    ) -> list[list[Array]]:
+        """Ask process r about the arrays ``parcels[r]``, none to ask it nothing; return the answer
+        of each, likewise.
 
         ``answer`` answers the question of a process, also that of this one to itself.
         """
         return [list(answer(*parcels[0])) if len(parcels[0]) else []]
 
     def answering(self, what: str, answer: Answer) -> AbstractContextManager[Ask]:
-        """Answer questions within the block, and until no process asks any more; what is entered asks one.
+        """Answer questions within the block, and until no process asks any more; what is entered
+        asks one.
 
-        It takes ``parcels`` and returns answers as ``ask`` does, and takes ``last``: whether this process will ask no
-        more. A process may ask as often as it likes, also never, and does not wait for the others meanwhile unless it
-        asks. There must be no other exchange in the block.
+        It takes ``parcels`` and returns answers as ``ask`` does, and takes ``last``: whether this
+        process will ask no more. A process may ask as often as it likes, also never, and does not
+        wait for the others meanwhile unless it asks. There must be no other exchange in the block.
         """
         return nullcontext(lambda parcels, last: self.ask(what, parcels, answer))
 
     def asked(self, what: str, ids: Ints, owners: Callable[[Ints], Ints]) -> Ints:
-        """Ask the owners of ids for them; return the ids that all processes ask this one for, distinct, ascending."""
+        """Ask the owners of ids for them; return the ids that all processes ask this one for,
+        distinct, ascending.
+        """
         return np.unique(ids)
 
-    def pieces(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located) -> list[Piece]:
-        """Return the rows of distinct ids by a call of ``ask``, those of this process where they lie.
+    def pieces(
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located
+    ) -> list[Piece]:
+        """Return the rows of distinct ids by a call of ``ask``, those of this process where they
+        lie.
 
         Args:
             ids: those that this process asks for, which may be none.
@@ -131,24 +153,29 @@ class Peers:
         """
         return [Piece(*held(ids), np.arange(len(ids)))]
 
-    def fetch(self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]) -> Tensor:
-        """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is repeated travels once.
+    def fetch(
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]
+    ) -> Tensor:
+        """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is
+        repeated travels once.
 
-        ``ids`` and ``owners`` are as for ``pieces``; ``held`` returns rows that this process holds, by parent id.
+        ``ids`` and ``owners`` are as for ``pieces``; ``held`` returns rows that this process holds,
+        by parent id.
         """
         return held(ids)
 
     def send(
         self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
     ) -> tuple[Array, list[list[tuple[Ints, Tensor]]]]:
-        """Send dense rows to the processes that own their ids, in one exchange; all send as many columns.
+        """Send dense rows to the processes that own their ids, in one exchange; all send as many
+        columns.
 
         Args:
             facts: numbers that every process tells all others.
             columns: ids ``[k]``, and the row of each ``[k, ...]``.
 
-        Returns the facts of all processes, ``[size, ...]``, and for every column the ids and rows that came, by
-        process.
+        Returns the facts of all processes, ``[size, ...]``, and for every column the ids and rows
+        that came, by process.
         """
         return facts[None], [[column] for column in columns]
 
@@ -158,11 +185,15 @@ class Peers:
     def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
 
-    def averaging(self, parameters: Iterable[nn.Parameter], *numbers: float) -> AbstractContextManager[Sequence[float]]:
-        """Average the gradients of parameters over the processes, after the backward pass within the block.
+    def averaging(
+        self, parameters: Iterable[nn.Parameter], *numbers: float
+    ) -> AbstractContextManager[Sequence[float]]:
+        """Average the gradients of parameters over the processes, after the backward pass within
+        the block.
 
-        Where some processes have none, theirs counts as zeros; where all have none, it stays None. What is entered are
-        the means of ``numbers`` over the processes, the same bits on all, known at the end.
+        Where some processes have none, theirs counts as zeros; where all have none, it stays None.
+        What is entered are the means of ``numbers`` over the processes, the same bits on all, known
+        at the end.
         """
         return nullcontext(numbers)
 
@@ -177,20 +208,28 @@ class Peers:
         return totals
 
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
-        """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint ``places``."""
+        """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint
+        ``places``.
+        """
         whole = rows.new_zeros((count, *rows.shape[1:]))
         whole[places] = rows
         return whole
 
     def channel(self) -> object:
-        """Return a further channel, so that another thread can exchange at the same time; collective."""
+        """Return a further channel, so that another thread can exchange at the same time;
+        collective.
+        """
 
     def using(self, channel: object) -> AbstractContextManager[None]:
-        """Let the exchanges of this thread go through a channel; only one thread at a time may use it."""
+        """Let the exchanges of this thread go through a channel; only one thread at a time may use
+        it.
+        """
         return _NOTHING
 
     def together(self, what: str) -> AbstractContextManager[None]:
-        """Enter an operation that all processes enter, or a part of one: its errors are raised on all of them."""
+        """Enter an operation that all processes enter, or a part of one: its errors are raised on
+        all of them.
+        """
         return _NOTHING
 
 
@@ -198,7 +237,9 @@ ALONE = Peers()
 
 
 def collective(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a method one operation of the ``peers`` of its object, which all of them call together."""
+    """Make a method one operation of the ``peers`` of its object, which all of them call
+    together.
+    """
 
     @wraps(method)
     def together(*args: _P.args, **options: _P.kwargs) -> _T:

@@ -14,7 +14,8 @@ from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._peers.transport import GroupTransport, say_end
 from nodeflow._runtime import process
 
-_PATIENCE = 1800.0  # seconds that a process waits for another one, which may save or measure a large model meanwhile
+# seconds that a process waits for another one, which may save or measure a large model meanwhile
+_PATIENCE = 1800.0
 
 
 def present() -> Peers:
@@ -43,7 +44,8 @@ def new_group(name: str, timeout: float) -> PeerGroup:
     ``name`` is the same on all of them; ``timeout`` is in seconds.
     """
     rank = dist.get_rank()
-    # the store by which the processes found each other; under torchrun it outlives each of them. No public name
+    # the store by which the processes found each other; under torchrun it outlives each of them. No
+    # public name
     store = dist.PrefixStore(f"nodeflow/{name}", distributed_c10d._get_default_store())  # type: ignore[attr-defined]  # noqa: SLF001
     # from now on: others may wait for this process before its first exchange
     atexit.register(say_end, store, rank, os.getpid())

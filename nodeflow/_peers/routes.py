@@ -16,9 +16,9 @@ from nodeflow._base.types import Array
 class Routes:
     """Routes entries to the processes that own them, and one answer per entry back.
 
-    ``owner``, int ``[k]``, is the process of every entry, of ``size`` processes. Entries of one process keep their
-    order. Processes answer each with an answer per entry that went there, in that order; here answers are a list by
-    process.
+    ``owner``, int ``[k]``, is the process of every entry, of ``size`` processes. Entries of one
+    process keep their order. Processes answer each with an answer per entry that went there, in
+    that order; here answers are a list by process.
     """
 
     def __init__(self, owner: Ints, size: int) -> None:
@@ -31,7 +31,9 @@ class Routes:
         return entries
 
     def parcels(self, *columns: Array) -> list[list[Array]]:
-        """Return, by process, its entries of some arrays ``[k, ...]``; nothing for a process without entries."""
+        """Return, by process, its entries of some arrays ``[k, ...]``; nothing for a process
+        without entries.
+        """
         own = [self.to(r) for r in range(self.size)]
         return [[column[entries] for column in columns] if len(entries) else [] for entries in own]
 
@@ -41,7 +43,9 @@ class Routes:
         return bool(np.count_nonzero(np.diff(self._begin)) <= 1)  # of one process alone
 
     def back(self) -> Ints:
-        """Return where the answer for each entry is among all answers, one process after the other, int64 ``[k]``."""
+        """Return where the answer for each entry is among all answers, one process after the other,
+        int64 ``[k]``.
+        """
         # the inverse of a permutation by assignment, without a sort
         place: Ints = np.empty_like(self.order)
         place[self.order] = np.arange(len(self.order))
@@ -49,12 +53,16 @@ class Routes:
 
 
 def narrowed(values: Ints, upper: int) -> Array:
-    """Return non-negative integers below ``upper`` as int32 where that holds them, to halve the bytes."""
+    """Return non-negative integers below ``upper`` as int32 where that holds them, to halve the
+    bytes.
+    """
     return values.astype(np.int32 if upper < 2**31 else np.int64, copy=False)
 
 
 def first_of_each(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
-    """Return the ids of all parts, without repeats, and for each the row in the first part; a part has distinct ids."""
+    """Return the ids of all parts, without repeats, and for each the row in the first part; a part
+    has distinct ids.
+    """
     if len(parts) == 1:
         return parts[0]
     ids, first = np.unique(np.concatenate([part for part, _ in parts]), return_index=True)

@@ -1,4 +1,6 @@
-"""Bytes between processes, over torch.distributed; where they do not come, which process is missing."""
+"""Bytes between processes, over torch.distributed; where they do not come, which process is
+missing.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,17 @@ from nodeflow._rows.rows import new_rows
 _T = TypeVar("_T")
 Bytes = NDArray[np.uint8]
 if dist.is_available():
-    # its functions keep, as a default argument, the group that is torch's default when they are imported, for ever; the
-    # group's threads would live to the end of the process, and one that then drops a tensor aborts it. So: now
+    # its functions keep, as a default argument, the group that is torch's default when they are
+    # imported, for ever; the group's threads would live to the end of the process, and one that
+    # then drops a tensor aborts it. So: now
     import torch.distributed.nn.functional
 
-_LOST = ("gloo", "NCCL", "Connection closed", "imed out")  # words of torch's errors when communication fails
-_TURN = 1.0  # seconds of a wait after which a process says where it waits, and a signal such as Ctrl-C is heard
-_MOMENT = 3.0  # seconds for the others to say that they wait too, before this process asks who does not
+# words of torch's errors when communication fails
+_LOST = ("gloo", "NCCL", "Connection closed", "imed out")
+# seconds of a wait after which a process says where it waits, and a signal such as Ctrl-C is heard
+_TURN = 1.0
+# seconds for the others to say that they wait too, before this process asks who does not
+_MOMENT = 3.0
 _SILENCE = 30.0  # seconds after which a store that has not answered is out of reach
 
 
@@ -42,10 +48,11 @@ class PeerError(RuntimeError):
 
 
 class GroupTransport:
-    """Moves bytes between the processes of the default group, over a gloo group of its own; their meaning is others'.
+    """Moves bytes between the processes of the default group, over a gloo group of its own; their
+    meaning is others'.
 
-    ``rank`` and ``size`` are the number of this process and of processes, ``broken`` says why an operation did not end,
-    after which no other one can. Making one is collective.
+    ``rank`` and ``size`` are the number of this process and of processes, ``broken`` says why an
+    operation did not end, after which no other one can. Making one is collective.
 
     Args:
         store: the keys and values that all processes share, by which they say where they wait.
@@ -67,13 +74,18 @@ class GroupTransport:
             self._group = dist.new_group(backend="gloo", timeout=timedelta(seconds=timeout))
         except RuntimeError as error:
             raise PeerError(f"processes did not come together: {self._missing(0)}") from error
-        # threads and descriptors of the group go with this object; at the end of the process torch ends them itself
+        # threads and descriptors of the group go with this object; at the end of the process torch
+        # ends them itself
         weakref.finalize(self, _release, self._group).atexit = False
 
-    def begin(self, what: str, parcels: Sequence[Bytes], sizes: Sequence[int]) -> Callable[[], list[Bytes]]:
-        """Begin to send ``parcels[r]`` to process r; what is returned waits for those of all, ``sizes[r]`` bytes.
+    def begin(
+        self, what: str, parcels: Sequence[Bytes], sizes: Sequence[int]
+    ) -> Callable[[], list[Bytes]]:
+        """Begin to send ``parcels[r]`` to process r; what is returned waits for those of all,
+        ``sizes[r]`` bytes.
 
-        Raises PeerError, there and here, where another process does not come; ``what`` says to what.
+        Raises PeerError, there and here, where another process does not come; ``what`` says to
+        what.
         """
         sent = [len(parcel) for parcel in parcels]
         mine = new_rows(sum(sent), (), torch.uint8)
@@ -91,12 +103,16 @@ class GroupTransport:
 
     def add_up(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes, always added in the same order."""
-        self._start(what, lambda: [dist.all_reduce(one, **self._group_of(one)) for one in tensors])()
+        self._start(
+            what, lambda: [dist.all_reduce(one, **self._group_of(one)) for one in tensors]
+        )()
 
     def copy_first(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
         # begun together, because most are small
-        self._start(what, lambda: [dist.broadcast(one, 0, **self._group_of(one)) for one in tensors])()
+        self._start(
+            what, lambda: [dist.broadcast(one, 0, **self._group_of(one)) for one in tensors]
+        )()
 
     def beside(self) -> GroupTransport:
         """Return a transport of a further group, for exchanges of another thread; collective."""
@@ -107,13 +123,18 @@ class GroupTransport:
         self._give_up(f"this process left an exchange before its end, at {what}")
 
     def _group_of(self, tensor: Tensor) -> dict[str, Any]:
-        """Options of an operation on a tensor: for those on a GPU it is one of the default group and of its stream."""
+        """Options of an operation on a tensor: for those on a GPU it is one of the default group
+        and of its stream.
+        """
         return {"group": None if tensor.is_cuda else self._group, "async_op": not tensor.is_cuda}
 
     def _give_up(self, why: str) -> None:
-        """Note that an operation did not end here: gloo ends a process that gets more bytes than it expects."""
+        """Note that an operation did not end here: gloo ends a process that gets more bytes than it
+        expects.
+        """
         self.broken = f"{why}; the processes must be started again"
-        # gloo's thread may still wait in the operation, and the end of the group would wait for the thread
+        # gloo's thread may still wait in the operation, and the end of the group would wait for the
+        # thread
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._group))
 
     def _start(self, what: str, action: Callable[[], list[Any]]) -> Callable[[], None]:
@@ -130,7 +151,9 @@ class GroupTransport:
         return wait
 
     def _run(self, what: str, number: int, action: Callable[[], _T]) -> _T:
-        """Begin operation ``number``, or wait for it; raises PeerError where another process is missing."""
+        """Begin operation ``number``, or wait for it; raises PeerError where another process is
+        missing.
+        """
         if self.broken:
             raise PeerError(self.broken)
         try:
@@ -147,7 +170,9 @@ class GroupTransport:
             raise
 
     def _wait(self, work: Any, number: int) -> None:
-        """Wait for the end of an operation, in turns: torch's own wait would hear no signal until the timeout."""
+        """Wait for the end of an operation, in turns: torch's own wait would hear no signal until
+        the timeout.
+        """
         while not work.is_completed():
             with suppress(RuntimeError):
                 work.wait(timedelta(seconds=_TURN))
@@ -157,7 +182,9 @@ class GroupTransport:
         work.wait()
 
     def _come_together(self) -> None:
-        """Wait until all processes make this transport: gloo would also wait for one that has ended before."""
+        """Wait until all processes make this transport: gloo would also wait for one that has ended
+        before.
+        """
         begun = time.monotonic()
         pause = _TURN / 1000
         self._say(0)
@@ -168,18 +195,24 @@ class GroupTransport:
             pause = min(2 * pause, _TURN / 4)
 
     def _say(self, number: int) -> None:
-        """Tell the other processes that this one waits in operation ``number``, or, with 0, for the first one."""
+        """Tell the other processes that this one waits in operation ``number``, or, with 0, for the
+        first one.
+        """
         self._store.set(f"{self._name}/{self.rank}", str(number))
 
     def _missing(self, number: int) -> str:
         """Say which processes are missing in operation ``number``, in which this one waits."""
         answers = SimpleQueue[str]()
-        # behind a dead network, torch's calls of a store wait for a quarter of an hour whatever their timeout
+        # behind a dead network, torch's calls of a store wait for a quarter of an hour whatever
+        # their timeout
         threading.Thread(target=lambda: answers.put(self._asked(number)), daemon=True).start()
         try:
             return answers.get(timeout=_SILENCE)
         except Empty:
-            return "the store of the processes does not answer: its host has ended, or the network to it is down"
+            return (
+                "the store of the processes does not answer: its host has ended, or the network to "
+                "it is down"
+            )
 
     def _asked(self, number: int) -> str:
         """Ask the store which processes are missing in operation ``number``."""
@@ -189,16 +222,28 @@ class GroupTransport:
             away = {rank: self._end_of(rank) for rank in self._away(number)}
         except Exception as error:
             return f"the store of the processes has ended ({type(error).__name__})"
-        missing = [f"rank {rank} {end or 'has ended, is stopped, or is elsewhere'}" for rank, end in away.items()]
-        return "; ".join(missing) or "all other processes came to this exchange, but a connection broke"
+        missing = [
+            f"rank {rank} {end or 'has ended, is stopped, or is elsewhere'}"
+            for rank, end in away.items()
+        ]
+        return (
+            "; ".join(missing)
+            or "all other processes came to this exchange, but a connection broke"
+        )
 
     def _away(self, number: int) -> list[int]:
-        """The processes that have not said that they wait in operation ``number``, or a later one."""
+        """The processes that have not said that they wait in operation ``number``, or a later
+        one.
+        """
         numbers = [self._read(f"{self._name}/{rank}") for rank in range(self.size)]
-        return [rank for rank, reached in enumerate(numbers) if not reached or int(reached) < number]
+        return [
+            rank for rank, reached in enumerate(numbers) if not reached or int(reached) < number
+        ]
 
     def _end_of(self, rank: int) -> str:
-        """How the program of a process has ended; "" where it has not, or not by itself. See ``say_end``."""
+        """How the program of a process has ended; "" where it has not, or not by itself. See
+        ``say_end``.
+        """
         return self._read(f"end/{rank}")
 
     def _read(self, key: str) -> str:
@@ -207,7 +252,9 @@ class GroupTransport:
 
 
 def say_end(store: Any, rank: int, process: int) -> None:
-    """Tell the other processes, at the end of the program, how it has ended; not in a child made by fork."""
+    """Tell the other processes, at the end of the program, how it has ended; not in a child made by
+    fork.
+    """
     if os.getpid() != process:
         return
     error = getattr(sys, "last_value", None)

@@ -20,10 +20,12 @@ T = TypeVar("T")
 
 
 class RowsBase(ABC):
-    """Rows that are fetched by id. A subclass sets ``shape`` and ``dtype``, and reads rows in ``_read``.
+    """Rows that are fetched by id. A subclass sets ``shape`` and ``dtype``, and reads rows in
+    ``_read``.
 
-    ``layout`` is ``torch.strided``, or ``torch.sparse_csr`` for a column whose rows come as a CSR tensor.
-    ``collective`` says whether all processes must call ``fetch`` together. ``_kind`` names the ids in errors.
+    ``layout`` is ``torch.strided``, or ``torch.sparse_csr`` for a column whose rows come as a CSR
+    tensor. ``collective`` says whether all processes must call ``fetch`` together. ``_kind`` names
+    the ids in errors.
     """
 
     shape: tuple[int, ...]
@@ -33,10 +35,12 @@ class RowsBase(ABC):
     _kind = "row"
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; with ``out`` they are written there.
+        """Return the rows ``ids``, int64 ``[k]``, as a tensor ``[k, ...]``; with ``out`` they are
+        written there.
 
-        Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of another type or shape, or
-        for sparse rows, whose number of entries is not known before; and the errors of reading.
+        Raises IndexError for an id that is no row, TypeError or ValueError for an ``out`` of
+        another type or shape, or for sparse rows, whose number of entries is not known before; and
+        the errors of reading.
         """
         wanted = as_ids(ids, "ids", self.shape[0], self._kind)
         if out is not None:
@@ -46,19 +50,25 @@ class RowsBase(ABC):
 
     @abstractmethod
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        """Return rows by checked ids. They may be written into ``out``, which has their shape, if it is not None."""
+        """Return rows by checked ids. They may be written into ``out``, which has their shape, if
+        it is not None.
+        """
 
     def pieces(self, ids: Ints) -> list[Piece]:
         """Return the rows ``ids`` where they lie."""
         return [Piece(self.fetch(torch.from_numpy(ids)), None, np.arange(len(ids)))]
 
     def here(self, ids: Ints) -> NDArray[np.bool_]:
-        """Return which of the rows ``ids`` of a column on several processes this one holds; else none."""
+        """Return which of the rows ``ids`` of a column on several processes this one holds; else
+        none.
+        """
         return np.zeros(len(ids), np.bool_)
 
     @property
     def stored(self) -> Tensor | Rows:
-        """The rows that lie somewhere and travel: codes of a narrow column, of others the column itself."""
+        """The rows that lie somewhere and travel: codes of a narrow column, of others the column
+        itself.
+        """
         return self
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
@@ -76,10 +86,21 @@ class RowsBase(ABC):
     def _check_out(self, out: Tensor, count: int) -> None:
         check_type(out, "out", Tensor, "a tensor")
         if self.layout != torch.strided:
-            raise TypeError("sparse rows cannot be written into out: their number of entries is not known before")
+            raise TypeError(
+                "sparse rows cannot be written into out: their number of entries is not known "
+                "before"
+            )
         shape = (count, *self.shape[1:])
-        if out.shape != shape or out.dtype != self.dtype or not out.is_contiguous() or out.device.type != "cpu":
-            raise ValueError(f"out must be a contiguous CPU tensor {self.dtype} {list(shape)}, got {describe(out)}")
+        if (
+            out.shape != shape
+            or out.dtype != self.dtype
+            or not out.is_contiguous()
+            or out.device.type != "cpu"
+        ):
+            raise ValueError(
+                f"out must be a contiguous CPU tensor {self.dtype} {list(shape)}, got "
+                f"{describe(out)}"
+            )
 
     def _details(self) -> str:
         """Return what ``repr`` says beside type and shape."""
@@ -94,7 +115,9 @@ class RowsBase(ABC):
 
 
 def stored(column: T) -> T | Tensor | Rows:
-    """Return the rows of a column as they lie somewhere and travel: codes of a narrow one, else the column itself."""
+    """Return the rows of a column as they lie somewhere and travel: codes of a narrow one, else the
+    column itself.
+    """
     return column.stored if isinstance(column, RowsBase) else column
 
 
@@ -117,17 +140,23 @@ def pieces_of(column: Tensor | Rows, ids: Ints) -> list[Piece]:
 
 def elsewhere_first(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """Return ids with those last whose rows a column on several processes has in this one."""
-    is_here = column.here(ids.numpy()) if isinstance(column, RowsBase) else np.zeros(len(ids), np.bool_)
+    is_here = (
+        column.here(ids.numpy()) if isinstance(column, RowsBase) else np.zeros(len(ids), np.bool_)
+    )
     return ids[torch.from_numpy(np.argsort(is_here, kind="stable"))]
 
 
-def with_stored(column: Tensor | Rows, change: Callable[[Tensor | Rows], Tensor | Rows]) -> Tensor | Rows:
+def with_stored(
+    column: Tensor | Rows, change: Callable[[Tensor | Rows], Tensor | Rows]
+) -> Tensor | Rows:
     """Return the column with its stored rows changed."""
     return like(column, change(stored(column)))
 
 
 def type_words(column: Tensor | Rows) -> str:
-    """Return the type of the numbers of a column in words, and that of its stored rows where it is another."""
+    """Return the type of the numbers of a column in words, and that of its stored rows where it is
+    another.
+    """
     read, lies = (str(rows.dtype).removeprefix("torch.") for rows in (column, stored(column)))
     return f"{'sparse ' if is_sparse(column) else ''}{read}{'' if read == lies else f' as {lies}'}"
 

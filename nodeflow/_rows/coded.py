@@ -14,21 +14,23 @@ from nodeflow._base.types import Array
 from nodeflow._rows.narrow import Coding, NarrowRows
 from nodeflow._rows.rows import Rows
 
-_LEAST = 2**20  # bytes of float32 from which on rows stay coded: a small tensor costs less than asking what it is
+# bytes of float32 from which on rows stay coded: a small tensor costs less than asking what it is
+_LEAST = 2**20
 LANES = 16  # numbers of a row at least, as the loop over codes takes them
 
 
 class CodedRows(NarrowRows):
     """A narrow column whose rows stay codes in a batch until something reads them.
 
-    ``fetch`` returns a tensor that gives what that of a ``NarrowRows`` gives, but is unpacked when torch first reads
-    it. Sums and means over the edges of a flow do not: they add up codes where they lie. So a model that begins with
-    such a sum, as GraphSAGE and GCN do, never makes the rows of its input layer, which saves time and memory. Other
-    models gain nothing, and where a loader samples ahead in threads, they wait for what these would have unpacked.
+    ``fetch`` returns a tensor that gives what that of a ``NarrowRows`` gives, but is unpacked when
+    torch first reads it. Sums and means over the edges of a flow do not: they add up codes where
+    they lie. So a model that begins with such a sum, as GraphSAGE and GCN do, never makes the rows
+    of its input layer, which saves time and memory. Other models gain nothing, and where a loader
+    samples ahead in threads, they wait for what these would have unpacked.
 
-    Codes of int8 in memory stay codes. Other columns, rows of fewer than 16 numbers, and batches of less than 1 MiB are
-    plain tensors at once. Sums of codes are equal to those of plain rows up to rounding. See "Sums of codes" in
-    docs/storage/rows.md.
+    Codes of int8 in memory stay codes. Other columns, rows of fewer than 16 numbers, and batches of
+    less than 1 MiB are plain tensors at once. Sums of codes are equal to those of plain rows up to
+    rounding. See "Sums of codes" in docs/storage/rows.md.
 
     Args:
         rows: a narrow column, as ``narrow`` makes it, or as a graph folder has it.
@@ -55,7 +57,9 @@ class CodedRows(NarrowRows):
         """Whether rows of large batches stay codes."""
         codes = self.stored
         plain = isinstance(codes, Tensor) and codes.dtype == torch.int8 and codes.is_contiguous()
-        return plain and len(self.shape) == 2 and self.shape[1] >= LANES and not len(self.coding.wide)
+        return (
+            plain and len(self.shape) == 2 and self.shape[1] >= LANES and not len(self.coding.wide)
+        )
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         codes = self.stored
@@ -69,12 +73,14 @@ class CodedRows(NarrowRows):
 
 
 class CodedTensor(Tensor):
-    """Rows of a narrow column, float32 ``[len(ids), width]``, which are unpacked when torch first reads them.
+    """Rows of a narrow column, float32 ``[len(ids), width]``, which are unpacked when torch first
+    reads them.
 
-    Whatever knows nothing of it reads a plain tensor: every operation of torch gets the unpacked rows, made once, in
-    its place, but questions about shape, type and the like, and slices and selections of rows, which stay coded. What
-    is done to the rows in place, such as ``requires_grad_``, is done to the unpacked ones, which everybody sees from
-    then on; but an autograd function of a user's own gets this tensor, which is a constant to it.
+    Whatever knows nothing of it reads a plain tensor: every operation of torch gets the unpacked
+    rows, made once, in its place, but questions about shape, type and the like, and slices and
+    selections of rows, which stay coded. What is done to the rows in place, such as
+    ``requires_grad_``, is done to the unpacked ones, which everybody sees from then on; but an
+    autograd function of a user's own gets this tensor, which is a constant to it.
     """
 
     codes: Tensor
@@ -88,7 +94,10 @@ class CodedTensor(Tensor):
         cpu = torch.device("cpu")
         # torch has no public name for it
         self = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32, device=cpu)  # noqa: SLF001
-        self.codes, self.coding, self.ids, self._made = codes, coding, ids, None
+        self.codes = codes
+        self.coding = coding
+        self.ids = ids
+        self._made = None
         return self
 
     def __init__(self, *_: object) -> None:
@@ -100,12 +109,16 @@ class CodedTensor(Tensor):
         return self._made is None
 
     def arrays(self) -> tuple[Array, Ints, Array, Array]:
-        """Return the codes of the column, one row after another, which of them these are, zero points and scales."""
+        """Return the codes of the column, one row after another, which of them these are, zero
+        points and scales.
+        """
         zero, scale = self.coding.table[:2].numpy()
         return self.codes.numpy().reshape(-1), self.ids, zero, scale
 
     def rows(self) -> Tensor:
-        """Return the rows as a plain tensor: always the same one, so that changes in place are seen."""
+        """Return the rows as a plain tensor: always the same one, so that changes in place are
+        seen.
+        """
         if self._made is None:
             with torch.inference_mode(False):
                 self._made = self.coding.unpack(self.codes, self.ids)
@@ -113,7 +126,11 @@ class CodedTensor(Tensor):
 
     @classmethod
     def __torch_function__(
-        cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         if args and is_coded(args[0]):
             if func in _FACTS:
@@ -126,7 +143,11 @@ class CodedTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         return func(*_read(args), **_read(kwargs or {}))
 
@@ -163,9 +184,22 @@ def _same(rows: CodedTensor, to: object) -> CodedTensor | None:
 
 
 _FACTS = {
-    *(getattr(Tensor, name).__get__ for name in ("device", "dtype", "grad_fn", "is_leaf", "is_sparse", "layout")),
-    *(getattr(Tensor, name).__get__ for name in ("ndim", "requires_grad", "shape", "is_cuda", "is_meta", "is_nested")),
-    *(Tensor.dim, Tensor.size, Tensor.numel, Tensor.__len__, Tensor.is_complex, Tensor.is_floating_point),
+    *(
+        getattr(Tensor, name).__get__
+        for name in ("device", "dtype", "grad_fn", "is_leaf", "is_sparse", "layout")
+    ),
+    *(
+        getattr(Tensor, name).__get__
+        for name in ("ndim", "requires_grad", "shape", "is_cuda", "is_meta", "is_nested")
+    ),
+    *(
+        Tensor.dim,
+        Tensor.size,
+        Tensor.numel,
+        Tensor.__len__,
+        Tensor.is_complex,
+        Tensor.is_floating_point,
+    ),
 }
 """Questions that need no row."""
 

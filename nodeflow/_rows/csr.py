@@ -1,4 +1,6 @@
-"""Sparse CSR tensors: made of their parts or of a scipy matrix, checked, and the entries of chosen rows."""
+"""Sparse CSR tensors: made of their parts or of a scipy matrix, checked, and the entries of chosen
+rows.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,11 @@ _SOUND = "_nodeflow_sound"
 
 
 def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Return a torch sparse CSR tensor of the given parts; torch's warning that sparse CSR is in beta is suppressed.
+    """Return a torch sparse CSR tensor of the given parts; torch's warning that sparse CSR is in
+    beta is suppressed.
 
-    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares their memory. They
-    must fit one another: ``check_csr`` does not look at the result again.
+    ``indptr`` is int64 ``[rows + 1]``, ``indices`` int64 ``[nnz]``, ``values`` ``[nnz]``. Shares
+    their memory. They must fit one another: ``check_csr`` does not look at the result again.
     """
     _silence_beta_note()
     matrix = torch.sparse_csr_tensor(indptr, indices, values, size=shape, check_invariants=False)
@@ -32,18 +35,22 @@ def csr_tensor(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int
 
 
 def check_csr(matrix: Tensor, name: str) -> Tensor:
-    """Return a sparse CSR tensor after a look, once, at whether its parts fit one another: compiled loops trust them.
+    """Return a sparse CSR tensor after a look, once, at whether its parts fit one another: compiled
+    loops trust them.
 
-    Raises ValueError for one of other than two dimensions or with an ``indptr`` that does not fit, IndexError for a
-    column out of range.
+    Raises ValueError for one of other than two dimensions or with an ``indptr`` that does not fit,
+    IndexError for a column out of range.
     """
-    if getattr(matrix, _SOUND, False) or matrix.device.type != "cpu":  # other devices check what they read
+    # other devices check what they read
+    if getattr(matrix, _SOUND, False) or matrix.device.type != "cpu":
         return matrix
     values = matrix.values()
     if matrix.ndim != 2 or values.ndim != 1:
         raise ValueError(f"{name} must have two dimensions if it is sparse, got {describe(matrix)}")
     with _blamed(name):
-        check_parts(matrix.crow_indices(), matrix.col_indices(), values, (matrix.shape[0], matrix.shape[1]))
+        check_parts(
+            matrix.crow_indices(), matrix.col_indices(), values, (matrix.shape[0], matrix.shape[1])
+        )
     setattr(matrix, _SOUND, True)
     return matrix
 
@@ -66,21 +73,24 @@ def check_parts(indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[in
 
 @cache
 def _silence_beta_note() -> None:
-    """Let torch warn, with warnings ignored, that sparse CSR is in beta: it warns once in a process.
+    """Let torch warn, with warnings ignored, that sparse CSR is in beta: it warns once in a
+    process.
 
     Filters of warnings belong to all threads, so they are changed this once only.
     """
     with ignored_warnings():
-        indptr, none = torch.from_numpy(np.zeros(1, np.int64)), torch.from_numpy(np.zeros(0, np.int64))
+        indptr = torch.from_numpy(np.zeros(1, np.int64))
+        none = torch.from_numpy(np.zeros(0, np.int64))
         torch.sparse_csr_tensor(indptr, none, none, size=(0, 0), check_invariants=False)
 
 
 def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
-    """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a frame column.
+    """Return a scipy sparse matrix ``[rows, columns]`` as a torch sparse CSR tensor, usable as a
+    frame column.
 
-    Values become float32; float64 stays, and integers that float32 does not have become float64. Raises TypeError for
-    anything that is not a scipy sparse matrix of real numbers, ValueError for integers that no float has, and the
-    errors of ``check_csr``.
+    Values become float32; float64 stays, and integers that float32 does not have become float64.
+    Raises TypeError for anything that is not a scipy sparse matrix of real numbers, ValueError for
+    integers that no float has, and the errors of ``check_csr``.
 
     >>> import scipy.sparse
     >>> from_scipy(scipy.sparse.eye(3, format="csr")).shape
@@ -93,7 +103,11 @@ def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
     csr = scipy.sparse.csr_array(matrix)
     if csr.ndim != 2:
         raise ValueError(f"{name} must have two dimensions, got shape {csr.shape}")
-    parts = (csr.indptr.astype(np.int64), csr.indices.astype(np.int64), csr.data.astype(_float_type(csr.data, name)))
+    parts = (
+        csr.indptr.astype(np.int64),
+        csr.indices.astype(np.int64),
+        csr.data.astype(_float_type(csr.data, name)),
+    )
     indptr, indices, data = (torch.from_numpy(part) for part in parts)
     shape = int(csr.shape[0]), int(csr.shape[1])
     with _blamed(name):  # scipy does not look at the parts that someone made a matrix of
@@ -104,7 +118,10 @@ def from_scipy(matrix: object, name: str = "matrix") -> Tensor:
 def _float_type(values: np.ndarray, name: str) -> type:
     """Return float32, or float64 for numbers that need it."""
     if values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
-        raise TypeError(f"{name} must hold real numbers of at most 64 bits, got {values.dtype}; convert it first")
+        raise TypeError(
+            f"{name} must hold real numbers of at most 64 bits, got {values.dtype}; convert it "
+            "first"
+        )
     if values.dtype.kind not in "iu" or not values.size:
         return np.float64 if values.dtype == np.float64 else np.float32
     ends = int(values.min()), int(values.max())
@@ -113,7 +130,9 @@ def _float_type(values: np.ndarray, name: str) -> type:
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``(indptr of the chosen rows, positions of their entries)`` of a CSR structure, int64."""
+    """Return ``(indptr of the chosen rows, positions of their entries)`` of a CSR structure,
+    int64.
+    """
     if indptr.device.type == "cpu":
         counts, position = kernels.csr.csr_rows(indptr.numpy(), rows.numpy())
         return torch.from_numpy(counts), torch.from_numpy(position)

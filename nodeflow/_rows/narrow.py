@@ -1,4 +1,6 @@
-"""Narrow rows: dense columns stored as int8 with a scale each, or as float16 or bfloat16, and read as float32."""
+"""Narrow rows: dense columns stored as int8 with a scale each, or as float16 or bfloat16, and read
+as float32.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,14 @@ EXACT = 2.0**23
 
 
 class ColumnErrors(NamedTuple):
-    """Errors of narrow columns, float32 ``[columns]`` each, measured on rows evenly spaced over all.
+    """Errors of narrow columns, float32 ``[columns]`` each, measured on rows evenly spaced over
+    all.
 
     Attributes:
         largest: the largest difference between a number and what is read for it.
-        mean: the mean difference, as a share of the mean distance from the median; both are means over the nine tenths
-            of the rows nearest to the median (over all, where these are equal), so that outliers hide nothing.
+        mean: the mean difference, as a share of the mean distance from the median; both are means
+            over the nine tenths of the rows nearest to the median (over all, where these are
+            equal), so that outliers hide nothing.
 
     >>> from nodeflow import storage
     >>> storage.narrow(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.3]]), "bfloat16").error.largest
@@ -42,10 +46,11 @@ class ColumnErrors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """How rows of shape ``row`` are stored: the kind of codes, and a table float32 ``[5, columns]``.
+    """How rows of shape ``row`` are stored: the kind of codes, and a table float32
+    ``[5, columns]``.
 
-    Rows of the table are zero points and scales (0 and 1 for float16 and bfloat16), whether a column is kept in float32
-    behind the codes, and the two errors of ``ColumnErrors``.
+    Rows of the table are zero points and scales (0 and 1 for float16 and bfloat16), whether a
+    column is kept in float32 behind the codes, and the two errors of ``ColumnErrors``.
     """
 
     kind: str
@@ -71,12 +76,17 @@ class Coding:
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError unless the table can be that of codes of a shape."""
         sound = self.table.shape == (5, math.prod(self.row)) and shape[1:] == (self.stride,)
-        if not sound or not bool((torch.isfinite(self.table[1]) & (self.table[0].abs() <= 2 * EXACT)).all()):
-            raise ValueError(f"its table of columns does not fit codes {list(shape)} of rows {list(self.row)}")
+        if not sound or not bool(
+            (torch.isfinite(self.table[1]) & (self.table[0].abs() <= 2 * EXACT)).all()
+        ):
+            raise ValueError(
+                f"its table of columns does not fit codes {list(shape)} of rows {list(self.row)}"
+            )
 
     def pack(self, rows: Tensor) -> Tensor:
         """Return the codes of rows ``[k, *row]``, ``[k, stride]``."""
-        dtype, width = KINDS[self.kind], math.prod(self.row)
+        dtype = KINDS[self.kind]
+        width = math.prod(self.row)
         numbers = rows.detach().cpu().reshape(len(rows), width).float()
         if dtype == torch.int8:
             zero, scale = (part.double().numpy() for part in self.table[:2])
@@ -88,20 +98,36 @@ class Coding:
             return packed
         out = np.zeros((len(rows), self.stride * dtype.itemsize), np.uint8)
         out[:, : width * dtype.itemsize] = as_array(packed.view(torch.uint8).contiguous())
-        out[:, 4 * self.first :] = np.ascontiguousarray(numbers.numpy()[:, self.wide]).view(np.uint8)
+        out[:, 4 * self.first :] = np.ascontiguousarray(numbers.numpy()[:, self.wide]).view(
+            np.uint8
+        )
         return torch.from_numpy(out).view(dtype)
 
     def unpack(self, codes: Tensor, ids: Ints) -> Tensor:
-        """Return the rows ``ids`` of codes ``[n, stride]``, float32 ``[k, *row]``; IndexError for an id of no row."""
+        """Return the rows ``ids`` of codes ``[n, stride]``, float32 ``[k, *row]``; IndexError for
+        an id of no row.
+        """
         out = new_rows(len(ids), self.row, torch.float32)
         if not self.stride:
             return out
-        words = as_array(codes.view(torch.int16) if codes.dtype == torch.float16 else codes).reshape(-1)
+        words = as_array(
+            codes.view(torch.int16) if codes.dtype == torch.float16 else codes
+        ).reshape(-1)
         whole = words.view(np.float32) if len(self.wide) else np.empty(0, np.float32)
-        last, target = self.stride * codes.itemsize // 4, out.reshape(-1).numpy()
+        last = self.stride * codes.itemsize // 4
+        target = out.reshape(-1).numpy()
         columns = self.table[0].numpy(), self.table[1].numpy()
         bad = kernels.narrow.gather_unpacked(
-            words, self.stride, ids, *columns, whole, last, self.first, self.wide, target, len(columns[0])
+            words,
+            self.stride,
+            ids,
+            *columns,
+            whole,
+            last,
+            self.first,
+            self.wide,
+            target,
+            len(columns[0]),
         )
         if bad >= 0:
             raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(codes)} rows")
@@ -109,11 +135,13 @@ class Coding:
 
 
 class NarrowRows(RowsBase):
-    """The ``Rows`` of a dense column that is stored narrow, as ``narrow`` makes them; all who read it see float32.
+    """The ``Rows`` of a dense column that is stored narrow, as ``narrow`` makes them; all who read
+    it see float32.
 
-    A number of an int8 column is read as (code - zero) * scale, with the scale and zero of its column; all steps but
-    the product are exact, so that every machine reads the same bits. Whatever stores or sends rows takes the codes: a
-    cache, a graph folder, partitions, an exchange between processes.
+    A number of an int8 column is read as (code - zero) * scale, with the scale and zero of its
+    column; all steps but the product are exact, so that every machine reads the same bits. Whatever
+    stores or sends rows takes the codes: a cache, a graph folder, partitions, an exchange between
+    processes.
 
     Attributes:
         width: "int8", "float16" or "bfloat16".
@@ -130,7 +158,9 @@ class NarrowRows(RowsBase):
     dtype = torch.float32
 
     def __init__(self, codes: Tensor | Rows, coding: Coding) -> None:
-        self._codes, self.coding, self.shape = codes, coding, (codes.shape[0], *coding.row)
+        self._codes = codes
+        self.coding = coding
+        self.shape = (codes.shape[0], *coding.row)
         self.collective = is_collective(codes)
 
     @property
@@ -159,7 +189,9 @@ class NarrowRows(RowsBase):
         return self.coding.unpack(rows, np.arange(len(rows)))
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, see ``RowsBase.fetch``; collective where several processes hold the codes."""
+        """Return the rows ``ids``, see ``RowsBase.fetch``; collective where several processes hold
+        the codes.
+        """
         if not isinstance(self._codes, RowsBase):
             return super().fetch(ids, out)
         # they check the ids, together with other processes where these have a part of the codes
@@ -192,8 +224,10 @@ class PackedRows(RowsBase):
     """The codes of a column, made of its rows when they are fetched."""
 
     def __init__(self, rows: Tensor | Rows, coding: Coding) -> None:
-        self._rows, self._coding = rows, coding
-        self.shape, self.dtype = (rows.shape[0], coding.stride), KINDS[coding.kind]
+        self._rows = rows
+        self._coding = coding
+        self.shape = (rows.shape[0], coding.stride)
+        self.dtype = KINDS[coding.kind]
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return self._coding.pack(fetch_rows(self._rows, torch.from_numpy(ids)))

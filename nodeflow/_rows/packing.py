@@ -1,7 +1,7 @@
 """Tensors as plain byte arrays and back, for pickling.
 
-Memory that several tensors share is stored once. Memory that no tensor uses is left out. A tensor that maps a file
-read-only is stored as the name of the file.
+Memory that several tensors share is stored once. Memory that no tensor uses is left out. A tensor
+that maps a file read-only is stored as the name of the file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ class Pool:
         self._spans: dict[tuple[int, torch.dtype], list[list[Any]]] = {}
 
     def add(self, value: Any) -> Any:
-        """Return tensors, in dicts and tuples too, as references for ``restored``, which ``memory`` completes."""
+        """Return tensors, in dicts and tuples too, as references for ``restored``, which ``memory``
+        completes.
+        """
         if type(value) is dict:
             return {name: self.add(part) for name, part in value.items()}
         if type(value) is tuple:
@@ -37,7 +39,8 @@ class Pool:
         if not isinstance(value, Tensor):  # rows that are fetched by id pickle themselves
             return value
         tensor = value.detach()
-        if tensor.device.type != "cpu":  # another device has its own way through pickle, which takes the whole storage
+        # another device has its own way through pickle, which takes the whole storage
+        if tensor.device.type != "cpu":
             return tensor.clone()
         if tensor.layout == torch.sparse_csr:
             parts = (tensor.crow_indices(), tensor.col_indices(), tensor.values())
@@ -50,11 +53,15 @@ class Pool:
             return ["file", part_of_file(as_array(tensor), mapped), tensor.dtype]
         reference = ["strided", memory, start, tuple(tensor.shape)]
         # with the tensor itself: a freed copy's address could be reused
-        self._spans.setdefault(memory, []).append([start, start + tensor.numel(), tensor, reference])
+        self._spans.setdefault(memory, []).append(
+            [start, start + tensor.numel(), tensor, reference]
+        )
         return reference
 
     def memory(self) -> list[Piece]:
-        """Return the pieces as byte arrays. The references that ``add`` returned now point into them."""
+        """Return the pieces as byte arrays. The references that ``add`` returned now point into
+        them.
+        """
         pieces: list[Piece] = []
         for (_, dtype), spans in self._spans.items():
             spans.sort(key=lambda span: span[0])
@@ -66,7 +73,8 @@ class Pool:
                 groups[-1].append(span)
                 end = max(end, span[1])
             for group in groups:
-                start, stop = group[0][0], max(span[1] for span in group)
+                start = group[0][0]
+                stop = max(span[1] for span in group)
                 whole = group[0][2].as_strided((stop - start,), (1,), start)
                 pieces.append((whole.view(torch.uint8).numpy().copy(), dtype))
                 for span in group:

@@ -14,7 +14,9 @@ from nodeflow._rows.rows import fetch_rows, is_sparse, move_rows, new_rows, put_
 
 
 class Piece(NamedTuple):
-    """Some of the rows that were asked for: row ``at[i]`` of ``rows`` is number ``to[i]`` of them; at None: in turn."""
+    """Some of the rows that were asked for: row ``at[i]`` of ``rows`` is number ``to[i]`` of them;
+    at None: in turn.
+    """
 
     rows: Tensor
     at: Ints | None
@@ -32,18 +34,24 @@ def write_pieces(pieces: Sequence[Piece], out: Tensor) -> None:
 
 
 def put_pieces(pieces: Sequence[Piece], count: int, empty: Tensor) -> Tensor:
-    """Return ``count`` rows, each of which is in one piece; ``empty`` are no rows, of their type and shape."""
+    """Return ``count`` rows, each of which is in one piece; ``empty`` are no rows, of their type
+    and shape.
+    """
     if len(pieces) == 1 and pieces[0].at is None and (pieces[0].to[1:] > pieces[0].to[:-1]).all():
         return pieces[0].rows
     if is_sparse(empty):
-        return put_rows([(piece.copied(), piece.to) for piece in pieces], count) if pieces else empty
+        return (
+            put_rows([(piece.copied(), piece.to) for piece in pieces], count) if pieces else empty
+        )
     out = new_rows(count, tuple(empty.shape[1:]), empty.dtype)
     write_pieces(pieces, out)
     return out
 
 
 def distinct_in_place(ids: Ints) -> tuple[Ints, Ints | None]:
-    """Return ids without repeats, and where each is among them; None where nothing repeats (the nodes of a layer)."""
+    """Return ids without repeats, and where each is among them; None where nothing repeats (the
+    nodes of a layer).
+    """
     ordered = np.sort(ids)  # a fraction of the time of an inverse, which is seldom needed
     if (ordered[1:] != ordered[:-1]).all():
         return ids, None

@@ -1,4 +1,6 @@
-"""Rows of columns: dense, sparse CSR, or fetched by id (``Rows``). They are taken by id, joined, made of zeros."""
+"""Rows of columns: dense, sparse CSR, or fetched by id (``Rows``). They are taken by id, joined,
+made of zeros.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 class Rows(Protocol):
     """Rows of a column that are fetched by id.
 
-    A column of a graph, the features that enter a full pass and the inputs of a history are a tensor or such an object.
-    An object with the attribute ``layout = torch.sparse_csr`` fetches sparse CSR rows; ``fetch`` then gets no ``out``.
+    A column of a graph, the features that enter a full pass and the inputs of a history are a
+    tensor or such an object. An object with the attribute ``layout = torch.sparse_csr`` fetches
+    sparse CSR rows; ``fetch`` then gets no ``out``.
 
     >>> from nodeflow import Graph
     >>> class Squares:
@@ -53,12 +56,15 @@ class Rows(Protocol):
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids``, int64 ``[k]`` on the CPU, as a tensor ``[k, ...]``.
 
-        With ``out``, a tensor of that shape and type, they are written there, and ``out`` is returned.
+        With ``out``, a tensor of that shape and type, they are written there, and ``out`` is
+        returned.
         """
 
 
 def layout_of(column: Tensor | Rows) -> torch.layout:
-    """Return the layout of a column, ``torch.strided`` or ``torch.sparse_csr``; ``Rows`` without one are dense."""
+    """Return the layout of a column, ``torch.strided`` or ``torch.sparse_csr``; ``Rows`` without
+    one are dense.
+    """
     return getattr(column, "layout", torch.strided)
 
 
@@ -68,7 +74,9 @@ def is_sparse(column: Tensor | Rows) -> bool:
 
 
 def entries_of(column: Tensor) -> Tensor:
-    """Return the numbers that a column stores: all of a dense one, those that are not left out of a sparse one."""
+    """Return the numbers that a column stores: all of a dense one, those that are not left out of a
+    sparse one.
+    """
     return column.values() if is_sparse(column) else column
 
 
@@ -79,7 +87,8 @@ def as_dense(rows: Tensor) -> Tensor:
 
 def first_not_finite(rows: Tensor) -> int | None:
     """Return the first row that has NaN or inf, None where there is none."""
-    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may only be too large
+    # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may
+    # only be too large
     if bool(torch.isfinite(entries_of(rows).sum())):
         return None
     if not is_sparse(rows):
@@ -87,7 +96,11 @@ def first_not_finite(rows: Tensor) -> int | None:
         return int(bad[0, 0]) if len(bad) else None
     bad = (~torch.isfinite(rows.values())).nonzero()
     # the row of an entry is the last that begins at it or before
-    return int(torch.searchsorted(rows.crow_indices(), bad[0, 0], right=True)) - 1 if len(bad) else None
+    return (
+        int(torch.searchsorted(rows.crow_indices(), bad[0, 0], right=True)) - 1
+        if len(bad)
+        else None
+    )
 
 
 def row_bytes(column: Tensor | Rows) -> int:
@@ -98,19 +111,25 @@ def row_bytes(column: Tensor | Rows) -> int:
 def column_bytes(column: Tensor | Rows) -> int:
     """Return how many bytes a column takes; nothing is fetched, and fetched rows count as dense."""
     if isinstance(column, Tensor) and is_sparse(column):
-        return sum(part.nbytes for part in (column.crow_indices(), column.col_indices(), column.values()))
+        return sum(
+            part.nbytes for part in (column.crow_indices(), column.col_indices(), column.values())
+        )
     return column.shape[0] * row_bytes(column)
 
 
 def is_collective(column: object) -> bool:
-    """Return whether all processes must call ``fetch`` together, each also where it needs no rows."""
+    """Return whether all processes must call ``fetch`` together, each also where it needs no
+    rows.
+    """
     return bool(getattr(column, "collective", False))
 
 
 def from_numpy(array: Array, dtype: torch.dtype | None = None) -> Tensor:
-    """Return a tensor that shares the array's memory. Never write to it where the array is read-only.
+    """Return a tensor that shares the array's memory. Never write to it where the array is
+    read-only.
 
-    ``dtype``, as wide as the type of the array, is that of the numbers where numpy does not know it (bfloat16).
+    ``dtype``, as wide as the type of the array, is that of the numbers where numpy does not know it
+    (bfloat16).
     """
     remember(array)
     with ignored_warnings(".*non-writable.*") if not array.flags.writeable else nullcontext():
@@ -135,15 +154,18 @@ def as_array(tensor: Tensor) -> Array:
 
 
 def is_read_only(column: Tensor) -> bool:
-    """Return whether the memory of a column came from a read-only array: a write to it could end the process."""
+    """Return whether the memory of a column came from a read-only array: a write to it could end
+    the process.
+    """
     return bool(getattr(column, _READ_ONLY, False))
 
 
 def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
-    """Return the rows ``ids`` (int64 ``[k]``) of a dense ``[n, ...]`` or sparse CSR ``[n, columns]`` column.
+    """Return the rows ``ids`` (int64 ``[k]``) of a dense ``[n, ...]`` or sparse CSR
+    ``[n, columns]`` column.
 
-    The result lies where the column lies. Sparse rows come back as a sparse CSR tensor ``[k, columns]``. Raises
-    IndexError for an id that is not a row (of a dense tensor).
+    The result lies where the column lies. Sparse rows come back as a sparse CSR tensor
+    ``[k, columns]``. Raises IndexError for an id that is not a row (of a dense tensor).
     """
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
@@ -158,19 +180,33 @@ def take_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
 def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """Return the same as ``take_rows``, with a compiled gather for large dense columns on the CPU.
 
-    A column that requires a gradient gets it. Forward-mode and functional transforms must take ``take_rows``.
+    A column that requires a gradient gets it. Forward-mode and functional transforms must take
+    ``take_rows``.
     """
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
     # the size first: most calls are small
-    large = column.layout == torch.strided and ids.shape[0] * column.nbytes >= _LARGE * column.shape[0] > 0
-    plain = large and column.device.type == "cpu" and column.is_contiguous() and not column.dtype.is_complex
-    return _gather(column, ids.cpu()) if plain and not column.requires_grad else take_rows(column, ids)
+    large = (
+        column.layout == torch.strided
+        and ids.shape[0] * column.nbytes >= _LARGE * column.shape[0] > 0
+    )
+    plain = (
+        large
+        and column.device.type == "cpu"
+        and column.is_contiguous()
+        and not column.dtype.is_complex
+    )
+    return (
+        _gather(column, ids.cpu()) if plain and not column.requires_grad else take_rows(column, ids)
+    )
 
 
 def _fetched(column: Rows, ids: Tensor) -> Tensor:
-    """Fetch rows from a store, maybe a user's own: raise TypeError or ValueError unless they are what it says."""
-    rows, name = column.fetch(ids.cpu()), f"fetch of {type(column).__name__}"
+    """Fetch rows from a store, maybe a user's own: raise TypeError or ValueError unless they are
+    what it says.
+    """
+    rows = column.fetch(ids.cpu())
+    name = f"fetch of {type(column).__name__}"
     if not isinstance(rows, Tensor):
         raise TypeError(f"{name} must return a tensor, got {type(rows).__name__}")
     if rows.dtype != column.dtype or rows.layout != layout_of(column):
@@ -181,7 +217,9 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
         )
     shape = (len(ids), *column.shape[1:])
     if rows.shape != shape:
-        raise ValueError(f"{name} must return {list(shape)} for {len(ids)} ids, got {list(rows.shape)}")
+        raise ValueError(
+            f"{name} must return {list(shape)} for {len(ids)} ids, got {list(rows.shape)}"
+        )
     return rows
 
 
@@ -205,22 +243,30 @@ def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:
 
 
 def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints) -> None:
-    """Copy row ``at[i]`` to row ``to[i]`` of ``out``, for all i; the tensors are as for ``gather_into``."""
+    """Copy row ``at[i]`` to row ``to[i]`` of ``out``, for all i; the tensors are as for
+    ``gather_into``.
+    """
     if len(at) and row_bytes(rows):
         words, width, target = _as_words(rows, out)
         kernels.copying.copy_rows(words, width, at, target, to)
 
 
 def _as_words(rows: Tensor, out: Tensor) -> tuple[Array, int, Array]:
-    """Return two tensors as words of one type, as wide as fits their rows, and the words of a row."""
+    """Return two tensors as words of one type, as wide as fits their rows, and the words of a
+    row.
+    """
     row = row_bytes(rows)
-    kind = next(kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0)
+    kind = next(
+        kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0
+    )
     words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
     return words, row // kind.itemsize, target
 
 
 def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return ``count`` rows of undefined content, ``[count, *shape]``, in memory that is used again if it is much."""
+    """Return ``count`` rows of undefined content, ``[count, *shape]``, in memory that is used again
+    if it is much.
+    """
     size = count * math.prod(shape) * dtype.itemsize
     if size < _LARGE:
         return torch.empty((count, *shape), dtype=dtype, device="cpu")
@@ -228,10 +274,11 @@ def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
-    """Return ``count`` rows, of which each part ``(rows, places)`` has those at its places; all on the CPU.
+    """Return ``count`` rows, of which each part ``(rows, places)`` has those at its places; all on
+    the CPU.
 
-    No two parts share a place. Rows at no place are undefined, or sparse ones without entries. The rows are dense, or
-    all sparse CSR.
+    No two parts share a place. Rows at no place are undefined, or sparse ones without entries. The
+    rows are dense, or all sparse CSR.
     """
     parts = list(parts)
     if is_sparse(parts[0][0]):
@@ -251,14 +298,20 @@ def whole_column(column: Tensor | Rows) -> Tensor:
 
 
 def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
-    """Return the rows ``start`` to ``stop - 1`` of a dense or sparse CSR column, as a view of its entries."""
+    """Return the rows ``start`` to ``stop - 1`` of a dense or sparse CSR column, as a view of its
+    entries.
+    """
     if not is_sparse(column):
         return column[start:stop]
     indptr = check_csr(column, "the column").crow_indices()[start : stop + 1]
-    first, last = int(indptr[0]), int(indptr[-1])
+    first = int(indptr[0])
+    last = int(indptr[-1])
     indptr = indptr - first if first else indptr
     return csr_tensor(
-        indptr, column.col_indices()[first:last], column.values()[first:last], (stop - start, column.shape[1])
+        indptr,
+        column.col_indices()[first:last],
+        column.values()[first:last],
+        (stop - start, column.shape[1]),
     )
 
 
@@ -269,7 +322,9 @@ def concat_rows(parts: Sequence[Tensor]) -> Tensor:
     # torch.cat does not take sparse CSR tensors
     ends = np.concatenate([[0], np.cumsum([len(part.values()) for part in parts])]).tolist()
     indptr = [part.crow_indices()[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    indices, values = (torch.cat(of) for of in zip(*((p.col_indices(), p.values()) for p in parts), strict=True))
+    indices, values = (
+        torch.cat(of) for of in zip(*((p.col_indices(), p.values()) for p in parts), strict=True)
+    )
     shape = (sum(len(part) for part in parts), parts[0].shape[1])
     return csr_tensor(torch.cat([indptr[0].new_zeros(1), *indptr]), indices, values, shape)
 
@@ -281,25 +336,34 @@ def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
     if not is_sparse(column):
         return torch.zeros(shape, dtype=column.dtype, device=device)
     indptr = torch.zeros(count + 1, dtype=torch.int64, device=device)
-    return csr_tensor(indptr, indptr[:0], torch.empty(0, dtype=column.dtype, device=device), (count, shape[1]))
+    return csr_tensor(
+        indptr, indptr[:0], torch.empty(0, dtype=column.dtype, device=device), (count, shape[1])
+    )
 
 
 def to_arrays(rows: Tensor) -> list[Array]:
-    """Return rows as arrays that travel: those of a dense column, or sizes, indices and values of sparse rows."""
+    """Return rows as arrays that travel: those of a dense column, or sizes, indices and values of
+    sparse rows.
+    """
     rows = rows.detach().cpu()
     if not is_sparse(rows):
         return [as_array(rows.contiguous())]
     # a row has fewer entries than there are columns: both fit into the type of the columns
     kind = np.int32 if rows.shape[1] < 2**31 else np.int64
-    sizes, indices = np.diff(rows.crow_indices().numpy()), rows.col_indices().numpy()
+    sizes = np.diff(rows.crow_indices().numpy())
+    indices = rows.col_indices().numpy()
     return [sizes.astype(kind), indices.astype(kind), as_array(rows.values().contiguous())]
 
 
 def from_arrays(arrays: Sequence[Array], like: Tensor | Rows) -> Tensor:
-    """Return the rows from which ``to_arrays`` made the arrays, of the type and width of the column ``like``."""
+    """Return the rows from which ``to_arrays`` made the arrays, of the type and width of the column
+    ``like``.
+    """
     if not is_sparse(like):
         return from_numpy(arrays[0], like.dtype)
     sizes, indices, values = arrays
     indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
     shape = (len(sizes), like.shape[1])
-    return csr_tensor(indptr, torch.from_numpy(indices.astype(np.int64)), from_numpy(values, like.dtype), shape)
+    return csr_tensor(
+        indptr, torch.from_numpy(indices.astype(np.int64)), from_numpy(values, like.dtype), shape
+    )

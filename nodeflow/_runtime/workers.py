@@ -1,9 +1,9 @@
 """Threads that work for a caller who may be interrupted at any moment.
 
-An interrupt (Ctrl-C) arrives between two lines of Python in the main thread. The conditions, semaphores and futures of
-the standard library are Python code: an interrupt within them leaves a lock taken, so that a thread waits for ever, or
-raises RuntimeError in place of KeyboardInterrupt. Here the main thread shares only queues with the others, each step of
-which is a single call into C.
+An interrupt (Ctrl-C) arrives between two lines of Python in the main thread. The conditions,
+semaphores and futures of the standard library are Python code: an interrupt within them leaves a
+lock taken, so that a thread waits for ever, or raises RuntimeError in place of KeyboardInterrupt.
+Here the main thread shares only queues with the others, each step of which is a single call into C.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """At most ``count`` threads, which run tasks in the order of ``submit``. Close with ``stop``."""
+    """At most ``count`` threads, which run tasks in the order of ``submit``. Close with
+    ``stop``.
+    """
 
     def __init__(self, count: int, name: str) -> None:
-        self._count, self._name, self._begun, self._process = count, name, 0, os.getpid()
+        self._count = count
+        self._name = name
+        self._begun = 0
+        self._process = os.getpid()
         self._tasks: SimpleQueue[Any] = SimpleQueue()
         self._threads: SimpleQueue[Thread] = SimpleQueue()
         self._stopped = False
@@ -42,7 +47,8 @@ class Workers:
         self._tasks.put((task, outcome))
         if self._begun < self._count:
             start_new_thread(self._begin, ())
-            self._begun += 1  # after an interrupt between the two lines ``stop`` waits for one thread less
+            # after an interrupt between the two lines ``stop`` waits for one thread less
+            self._begun += 1
 
         def wait() -> Result:
             self._check()
@@ -54,7 +60,9 @@ class Workers:
         return wait
 
     def _check(self) -> None:
-        process.check_same(self._process, f"the threads {self._name!r}, which an open iteration may have,")
+        process.check_same(
+            self._process, f"the threads {self._name!r}, which an open iteration may have,"
+        )
 
     def stop(self) -> None:
         """Drop the tasks that no thread has begun, and wait until the others have ended."""
@@ -67,7 +75,8 @@ class Workers:
             self._threads.get().join()
 
     def _begin(self) -> None:
-        """Start a thread: in another than the main one, since ``Thread.start`` waits on a condition.
+        """Start a thread: in another than the main one, since ``Thread.start`` waits on a
+        condition.
 
         ``test_the_main_thread_uses_no_condition_of_the_standard_library`` fails without this.
         """

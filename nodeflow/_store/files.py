@@ -31,27 +31,32 @@ _JOURNAL = "journal"
 class FileStore(Store):
     """Named arrays in a folder, mapped for writing, which may be larger than memory.
 
-    A process that is killed at any moment leaves a folder with the rows of some whole commit: of the last one that
-    ended, or the one after it. After a power cut the same holds if ``flush`` was called since the last commit; else
-    rows of several commits may be mixed, since the system writes pages in an order of its own.
+    A process that is killed at any moment leaves a folder with the rows of some whole commit: of
+    the last one that ended, or the one after it. After a power cut the same holds if ``flush`` was
+    called since the last commit; else rows of several commits may be mixed, since the system writes
+    pages in an order of its own.
 
-    ``close`` writes checksums of the arrays into the manifest, which the next opening compares and takes out again:
-    what changes while no store has the folder open is found. A folder that was not closed has none.
+    ``close`` writes checksums of the arrays into the manifest, which the next opening compares and
+    takes out again: what changes while no store has the folder open is found. A folder that was not
+    closed has none.
 
-    One process at a time has the store of a folder, and a child made by fork may read. Within it, several stores share
-    the rows until one replaces all arrays; only one may commit at a time.
+    One process at a time has the store of a folder, and a child made by fork may read. Within it,
+    several stores share the rows until one replaces all arrays; only one may commit at a time.
 
     Args:
-        folder: made when missing. Arrays that are there must be of the same kind, names, shapes, types and facts.
+        folder: made when missing. Arrays that are there must be of the same kind, names, shapes,
+            types and facts.
         kind, version: what the arrays are, as "history", and the version of their layout.
         shapes: of all arrays; new ones are zeros.
         facts: what else must agree when the folder is opened again, as JSON has it.
         words: by the name of a fact, how an error says that it is another one.
-        peers: the processes, each with a folder of its own; making one ends what was interrupted alike on all.
+        peers: the processes, each with a folder of its own; making one ends what was interrupted
+            alike on all.
         counter: the array that counts commits, where there are several processes.
 
-    Raises ValueError for a folder of something else, damaged files, and folders of processes that are not of one
-    commit; BlockingIOError where another process has it; OSError, and the folder is as it was, where the disk is full.
+    Raises ValueError for a folder of something else, damaged files, and folders of processes that
+    are not of one commit; BlockingIOError where another process has it; OSError, and the folder is
+    as it was, where the disk is full.
     """
 
     folder: Path
@@ -69,40 +74,53 @@ class FileStore(Store):
         counter: str = "",
     ) -> None:
         super().__init__(peers, f"the {kind}")
-        self.folder, self.shapes = folder, dict(shapes)
-        self._kind, self._version, self._facts = kind, version, dict(facts)
+        self.folder = folder
+        self.shapes = dict(shapes)
+        self._kind = kind
+        self._version = version
+        self._facts = dict(facts)
         self._process = os.getpid()
         if not (folder / MANIFEST).exists():
             self._create()
         self._lock: BaseFileLock | None = take_lock(folder.resolve(), folder, shared=True)
-        self._doubt, self.number = False, self._read(words or {})
+        self._doubt = False
+        self.number = self._read(words or {})
         if self._is_alone(self._lock):
-            for rest in (draft_of(folder / MANIFEST), new_journal(folder / _JOURNAL)):  # of a killed process
+            # of a killed process
+            for rest in (draft_of(folder / MANIFEST), new_journal(folder / _JOURNAL)):
                 rest.unlink(missing_ok=True)
-        self.arrays, self._journal = self._map(self.number), Journal(folder / _JOURNAL)
+        self.arrays = self._map(self.number)
+        self._journal = Journal(folder / _JOURNAL)
         self._settle(counter)
 
     def _settle(self, counter: str) -> None:
         """Complete or undo an interrupted commit, the same on all processes.
 
-        A commit that any process has completed is kept, since all had written their rows by then; else it is undone.
-        Arrays that one process has replaced are replaced on all.
+        A commit that any process has completed is kept, since all had written their rows by then;
+        else it is undone. Arrays that one process has replaced are replaced on all.
         """
         commits = int(self.arrays[counter]) if counter else 0
         own = np.array([self.number, self._journal.marked, commits], np.int64)
-        all_of = np.stack([facts for (facts,) in self.peers.gather(f"commits of {self.what}", [own])])
+        all_of = np.stack(
+            [facts for (facts,) in self.peers.gather(f"commits of {self.what}", [own])]
+        )
         ended = all_of[all_of[:, 1] == 0, 2]
         latest = int(all_of[:, 0].max())
         if latest - self.number <= 1:  # else a folder of another run, reported below
             if latest != self.number:
                 if not (self.folder / str(latest)).is_dir():
-                    raise ValueError(f"{self.folder} has no set {latest} of arrays, only {self.number}")
+                    raise ValueError(
+                        f"{self.folder} has no set {latest} of arrays, only {self.number}"
+                    )
                 self._manifest(latest).write(self.folder)
-                self.number, self.arrays = latest, self._map(latest)
-            for other in self.folder.iterdir():  # a set that was never finished, or that a finished one replaced
+                self.number = latest
+                self.arrays = self._map(latest)
+            # a set that was never finished, or that a finished one replaced
+            for other in self.folder.iterdir():
                 if other.is_dir() and other.name != str(self.number):
                     self._remove(other.name)
-            # A commit writes its counter first, so that a torn one is ahead of all finished processes and is undone.
+            # A commit writes its counter first, so that a torn one is ahead of all finished
+            # processes and is undone.
             if len(ended) and commits == ended.max():
                 self._journal.erase()
             else:
@@ -115,8 +133,8 @@ class FileStore(Store):
         self._check_process()
         if self._doubt:
             raise RuntimeError(
-                f"it is unknown whether the last commit to {self.folder} ended on the other processes; start all of "
-                "them again"
+                f"it is unknown whether the last commit to {self.folder} ended on the other "
+                "processes; start all of them again"
             )
         self._undo()  # of a commit whose own undoing was interrupted
         self._journal.record(arrays, ids)
@@ -144,7 +162,8 @@ class FileStore(Store):
         self._check_process()
         manifest = self._manifest(self.number + 1)
         manifest.publish(self.folder, manifest.arrays.values())
-        self.number, self.arrays = self.number + 1, dict(successor)
+        self.number = self.number + 1
+        self.arrays = dict(successor)
         self._remove(self.number - 1)
 
     def flush(self) -> None:
@@ -152,7 +171,8 @@ class FileStore(Store):
 
     def close(self) -> None:
         if self._lock is not None and os.getpid() == self._process:
-            lock, self._lock = self._lock, None
+            lock = self._lock
+            self._lock = None
             try:
                 self._journal.close()
                 if self._is_alone(lock) and not self._doubt and not self._journal.marked:
@@ -168,13 +188,16 @@ class FileStore(Store):
         """Write checksums of the arrays into the manifest, after the rows are on the disk."""
         manifest = Manifest.read(self.folder, self._kind, self._version)
         sync_arrays(self.folder, manifest.arrays.values())
-        arrays = {n: replace(a, checksum=checksum(self.folder / a.file)) for n, a in manifest.arrays.items()}
+        arrays = {
+            n: replace(a, checksum=checksum(self.folder / a.file))
+            for n, a in manifest.arrays.items()
+        }
         replace(manifest, arrays=arrays).write(self.folder)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"the {self._kind} in {self.folder} belongs to one process and cannot be pickled or copied; fetch the rows "
-            "that are needed elsewhere"
+            f"the {self._kind} in {self.folder} belongs to one process and cannot be pickled or "
+            "copied; fetch the rows that are needed elsewhere"
         )
 
     def _undo(self) -> None:
@@ -186,14 +209,16 @@ class FileStore(Store):
             raise ValueError(f"the {self._kind} in {self.folder} is closed; open it again to write")
         if os.getpid() != self._process:
             raise BlockingIOError(
-                f"{self.folder} was opened by the process that forked this one, which alone may write it"
+                f"{self.folder} was opened by the process that forked this one, which alone may "
+                "write it"
             )
 
     def _create(self) -> None:
         if self.folder.exists() and (not self.folder.is_dir() or any(self.folder.iterdir())):
             raise ValueError(
-                f"{self.folder} holds other files, or {with_article(self._kind)} of an earlier layout; "
-                f"{with_article(self._kind)} needs a folder of its own: choose another one, or delete that one"
+                f"{self.folder} holds other files, or {with_article(self._kind)} of an earlier "
+                f"layout; {with_article(self._kind)} needs a folder of its own: choose another "
+                "one, or delete that one"
             )
         with new_folder(self.folder) as draft:
             self._make(draft, 0)
@@ -217,30 +242,42 @@ class FileStore(Store):
     def _manifest(self, number: int) -> Manifest:
         # no checksum while the store is open: rows change
         arrays = {
-            array: ArrayFile(f"{number}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0)
+            array: ArrayFile(
+                f"{number}/{array}.npy", str(dtype).removeprefix("torch."), tuple(shape), 0
+            )
             for array, (shape, dtype) in self.shapes.items()
         }
         return Manifest(self._kind, self._version, arrays, {**self._facts, "set": str(number)})
 
     def _read(self, words: Mapping[str, str]) -> int:
-        """Check that the folder has such arrays, and take out their checksums; return the number of the present set."""
+        """Check that the folder has such arrays, and take out their checksums; return the number of
+        the present set.
+        """
         manifest = Manifest.read(self.folder, self._kind, self._version)
         number = manifest.facts.get("set")
         if not (isinstance(number, str) and number.isdecimal() and len(number) < 19):
-            raise ValueError(f"{self.folder / MANIFEST} is damaged: it does not say which arrays are the present ones")
+            raise ValueError(
+                f"{self.folder / MANIFEST} is damaged: it does not say which arrays are the "
+                "present ones"
+            )
         expected = self._manifest(int(number))
         differs = [
             words.get(fact, f"with {fact} {manifest.facts.get(fact)}, not {value}")
             for fact, value in self._facts.items()
             if manifest.facts.get(fact) != value
         ]
-        if {name: replace(array, checksum=0) for name, array in manifest.arrays.items()} != expected.arrays:
-            held, ours = ({n: [list(a.shape), a.dtype] for n, a in m.arrays.items()} for m in (manifest, expected))
+        if {
+            name: replace(array, checksum=0) for name, array in manifest.arrays.items()
+        } != expected.arrays:
+            held, ours = (
+                {n: [list(a.shape), a.dtype] for n, a in m.arrays.items()}
+                for m in (manifest, expected)
+            )
             differs.append(f"with arrays {held}, not {ours}")
         if differs:
             raise ValueError(
-                f"{self.folder} holds {with_article(self._kind)} {differs[0]}; choose another folder, or delete "
-                "that one"
+                f"{self.folder} holds {with_article(self._kind)} {differs[0]}; choose another "
+                "folder, or delete that one"
             )
         if manifest.arrays != expected.arrays:  # rows may change from here on
             expected.write(self.folder)

@@ -1,4 +1,6 @@
-"""The undo journal of a store: rows as they were before a commit, in a mapped file that is used again and again."""
+"""The undo journal of a store: rows as they were before a commit, in a mapped file that is used
+again and again.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,12 @@ _LEAST = 2**16
 class Journal:
     """Rows to be put back if a commit does not end.
 
-    The first line of the file has four words: a mark, which is the number of bytes that follow or 0, their checksum,
-    the length of the index, and the kind of file. Then come the index as JSON, ``[[name, number of rows], ...]``, and
-    for every entry its ids and its old rows. The mark is written last and removed first: a killed process has written
-    to mapped memory in order, so it says whether all old rows are there. The checksum, the sum of all 64-bit words,
-    finds pages that a power cut kept from the disk, which CRC-32 would do at the cost of a second commit.
+    The first line of the file has four words: a mark, which is the number of bytes that follow or
+    0, their checksum, the length of the index, and the kind of file. Then come the index as JSON,
+    ``[[name, number of rows], ...]``, and for every entry its ids and its old rows. The mark is
+    written last and removed first: a killed process has written to mapped memory in order, so it
+    says whether all old rows are there. The checksum, the sum of all 64-bit words, finds pages that
+    a power cut kept from the disk, which CRC-32 would do at the cost of a second commit.
     """
 
     def __init__(self, file: Path) -> None:
@@ -40,14 +43,19 @@ class Journal:
     @property
     def marked(self) -> bool:
         """Whether the journal holds rows to be put back."""
-        if self._number != _number_of(self._file):  # another store of this process created or removed the file
+        # another store of this process created or removed the file
+        if self._number != _number_of(self._file):
             self._map()
         return bool(len(self._words) and self._words[_MARK])
 
     def record(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
-        """Copy the rows ``ids`` of arrays into the file, and mark it unless that raises OSError or IndexError."""
+        """Copy the rows ``ids`` of arrays into the file, and mark it unless that raises OSError or
+        IndexError.
+        """
         if self.marked:
-            raise RuntimeError(f"{self._file} holds rows of a commit that did not end; undo it first")
+            raise RuntimeError(
+                f"{self._file} holds rows of a commit that did not end; undo it first"
+            )
         index = json.dumps([[name, len(which)] for name, which in ids]).encode()
         end = _aligned(_LINE + len(index))
         places = []
@@ -60,22 +68,31 @@ class Journal:
         for (name, which), (first, after) in zip(ids, places, strict=True):
             self._block(first, torch.int64, which.shape).copy_(which)
             array = arrays[name]
-            torch.index_select(array, 0, which, out=self._block(after, array.dtype, (len(which), *array.shape[1:])))
-        self._words[_INDEX], self._words[_KIND] = len(index), _MAGIC
+            torch.index_select(
+                array, 0, which, out=self._block(after, array.dtype, (len(which), *array.shape[1:]))
+            )
+        self._words[_INDEX] = len(index)
+        self._words[_KIND] = _MAGIC
         self._words[_SUM] = self._sum(end)
         # The mark comes last: a killed process leaves either no mark or a complete journal.
         self._words[_MARK] = end
 
     def undo(self, arrays: Mapping[str, Tensor]) -> None:
-        """Put the old rows back, if the journal is marked, and remove the mark; ValueError where it is not complete."""
+        """Put the old rows back, if the journal is marked, and remove the mark; ValueError where it
+        is not complete.
+        """
         if not self.marked:
             return
-        end, length = int(self._words[_MARK]), int(self._words[_INDEX])
-        whole = _LINE <= end <= len(self._memory) and end % _LINE == 0 and self._words[_KIND] == _MAGIC
+        end = int(self._words[_MARK])
+        length = int(self._words[_INDEX])
+        whole = (
+            _LINE <= end <= len(self._memory) and end % _LINE == 0 and self._words[_KIND] == _MAGIC
+        )
         if not whole or self._words[_SUM] != self._sum(end):
             raise ValueError(
-                f"{self._file} is damaged, as by a power cut: the rows of a commit that did not end cannot be put back "
-                "and are partly those after it; take the folder of a backup, or remove the journal to go on with them"
+                f"{self._file} is damaged, as by a power cut: the rows of a commit that did not "
+                "end cannot be put back and are partly those after it; take the folder of a "
+                "backup, or remove the journal to go on with them"
             )
         try:
             self._put_back(arrays, length)
@@ -100,7 +117,8 @@ class Journal:
         """Remove the file, unless it is marked."""
         if not self.marked:
             self._unmap()
-            with suppress(PermissionError):  # where a map keeps the file, another store of this process goes on with it
+            # where a map keeps the file, another store of this process goes on with it
+            with suppress(PermissionError):
                 self._file.unlink(missing_ok=True)
 
     def _unmap(self) -> None:
@@ -124,13 +142,15 @@ class Journal:
             with draft.open("wb") as opened:
                 take_room(opened.fileno(), 0, size)
             self._unmap()
-            # a file with all its disk space replaces the old one: a write to a map that lacks space kills the process
+            # a file with all its disk space replaces the old one: a write to a map that lacks space
+            # kills the process
             os.replace(draft, self._file)
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise OSError(
                 error.errno,
-                f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that it replaces",
+                f"{os.strerror(error.errno or 0)}: a commit needs {size:,} bytes for the rows that "
+                "it replaces",
                 str(self._file),
             ) from None
         finally:

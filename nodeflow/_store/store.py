@@ -16,39 +16,49 @@ from nodeflow._peers.peers import ALONE, Peers
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 """By name, the shape and type of every array."""
 Changes = Mapping[str, tuple[Tensor, Tensor]]
-"""By name of an array, ids int64 ``[k]`` and their new rows; an array of one number has the id 0."""
+"""By name of an array, ids int64 ``[k]`` and their new rows; an array of one number has the id
+0.
+"""
 Change = Callable[[Mapping[str, Tensor]], None]
 """A function of arrays by name; arrays of one number are ``[1]``."""
 
 
 class Store(ABC):
-    """Named arrays, those of this process, whose rows change by commits of all processes of a group.
+    """Named arrays, those of this process, whose rows change by commits of all processes of a
+    group.
 
-    In a commit every process keeps its old rows, changes rows, and puts the old ones back unless all of them come to
-    the end, which they tell each other in one exchange. ``commit``, ``change`` and ``replace`` are collective, each
-    with rows of its own. ``arrays`` are the present ones, which change by commits only; ``what`` says in messages what
-    they are, as "the history".
+    In a commit every process keeps its old rows, changes rows, and puts the old ones back unless
+    all of them come to the end, which they tell each other in one exchange. ``commit``, ``change``
+    and ``replace`` are collective, each with rows of its own. ``arrays`` are the present ones,
+    which change by commits only; ``what`` says in messages what they are, as "the history".
     """
 
     arrays: MutableMapping[str, Tensor]
     folder: Path | None = None
 
     def __init__(self, peers: Peers = ALONE, what: str = "the rows") -> None:
-        self.peers, self.what = peers, what
+        self.peers = peers
+        self.what = what
 
     def commit(self, changes: Changes) -> None:
-        """Write rows, all of them or none: if anything raises, or the process is killed, the old rows come back.
+        """Write rows, all of them or none: if anything raises, or the process is killed, the old
+        rows come back.
 
         Raises OSError where the disk cannot hold the old rows meanwhile.
         """
-        self.change({name: ids for name, (ids, _) in changes.items()}, lambda arrays: copy_rows(arrays, changes))
+        self.change(
+            {name: ids for name, (ids, _) in changes.items()},
+            lambda arrays: copy_rows(arrays, changes),
+        )
 
     def change(self, ids: Mapping[str, Tensor], change: Change) -> None:
-        """Commit the changes that ``change``, called with the arrays by name, makes to their rows ``ids``.
+        """Commit the changes that ``change``, called with the arrays by name, makes to their rows
+        ``ids``.
 
-        Where there are several processes, the function changes a number that counts commits before all other rows. If
-        it raises, here or elsewhere, the old rows come back on all. A process that cannot know whether the others came
-        to the end leaves that open; it is decided when the stores of all are opened again.
+        Where there are several processes, the function changes a number that counts commits before
+        all other rows. If it raises, here or elsewhere, the old rows come back on all. A process
+        that cannot know whether the others came to the end leaves that open; it is decided when the
+        stores of all are opened again.
         """
         arrays = {name: as_rows(self.arrays[name]) for name in ids}
         telling = False
@@ -65,14 +75,16 @@ class Store(ABC):
                 self._take_back(in_doubt=telling and not shared)
             except Exception as failure:
                 raise RuntimeError(
-                    f"{self.what} could not be put back ({failure!r}): until the next commit, which does that first, "
-                    "they may be those of half a commit"
+                    f"{self.what} could not be put back ({failure!r}): until the next commit, "
+                    "which does that first, they may be those of half a commit"
                 ) from error
             raise
         self._let_go()
 
     def restore(self) -> None:
-        """Put back the rows of a commit whose undoing was interrupted, if there are any; a commit begins with that."""
+        """Put back the rows of a commit whose undoing was interrupted, if there are any; a commit
+        begins with that.
+        """
         self._take_back(in_doubt=False)
 
     @abstractmethod
@@ -108,9 +120,13 @@ class Store(ABC):
 
 
 class MemoryStore(Store):
-    """Named arrays in memory, in a dict that the store shares with its owner. Making one is collective."""
+    """Named arrays in memory, in a dict that the store shares with its owner. Making one is
+    collective.
+    """
 
-    def __init__(self, arrays: MutableMapping[str, Tensor], peers: Peers = ALONE, what: str = "the rows") -> None:
+    def __init__(
+        self, arrays: MutableMapping[str, Tensor], peers: Peers = ALONE, what: str = "the rows"
+    ) -> None:
         super().__init__(peers, what)
         self.arrays = arrays
         self._old: list[tuple[Tensor, Tensor, Tensor]] = []
@@ -121,7 +137,9 @@ class MemoryStore(Store):
 
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
         self.restore()
-        self._old = [(arrays[name], which, arrays[name].index_select(0, which)) for name, which in ids]
+        self._old = [
+            (arrays[name], which, arrays[name].index_select(0, which)) for name, which in ids
+        ]
 
     def _take_back(self, *, in_doubt: bool) -> None:
         for array, which, rows in self._old:

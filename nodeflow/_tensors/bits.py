@@ -1,4 +1,6 @@
-"""The counter-based generator of ``_kernels/rng.py`` in int64 tensors, which wrap as unsigned integers do."""
+"""The counter-based generator of ``_kernels/rng.py`` in int64 tensors, which wrap as unsigned
+integers do.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def uniform(state: Tensor) -> Tensor:
 def bounded(
     start: Tensor, row: Tensor, nth: Tensor, bound: Tensor, most: int, read: Tensor | None = None
 ) -> tuple[Tensor, int]:
-    """Return integers exactly uniform in ``[0, bound)``, int64 ``[E]``: those that ``kernels.rng.bounded`` gives.
+    """Return integers exactly uniform in ``[0, bound)``, int64 ``[E]``: those that
+    ``kernels.rng.bounded`` gives.
 
     The second result is the number ``read`` on the host, or 0.
 
@@ -54,34 +57,41 @@ def bounded(
         nth: which draw of its row it is, from 0 on without a gap, int64 ``[E]``.
         bound: int64 ``[E]``, at least 1.
         most: no bound is larger.
-        read: an int64 without dimensions, at least 0, that the host needs; to read it here saves a wait.
+        read: an int64 without dimensions, at least 0, that the host needs; to read it here saves a
+            wait.
     """
     number, low = _attempt(_state(start, row, nth), bound, most)
     # a number below the bound there is rejected by few bounds, and such numbers are rare
     doubtful = low < bound
-    also, again = divmod(int(doubtful.any() if read is None else 2 * read + doubtful.any()), 2)  # waits
+    # waits
+    also, again = divmod(int(doubtful.any() if read is None else 2 * read + doubtful.any()), 2)
     if not again:
         return number, also
     at = doubtful.nonzero().view(-1)  # waits
     number_at, low_at, bound_at = (values.index_select(0, at) for values in (number, low, bound))
-    at = at.index_select(0, _is_rejected(number_at, low_at, bound_at, most).nonzero().view(-1))  # waits
+    # waits
+    at = at.index_select(0, _is_rejected(number_at, low_at, bound_at, most).nonzero().view(-1))
     if len(at):
         draws_again = torch.zeros_like(start, dtype=torch.bool)
         draws_again[row.index_select(0, at)] = True
         at = draws_again.index_select(0, row).nonzero().view(-1)  # waits
-        number[at] = _redrawn(start, row.index_select(0, at), nth.index_select(0, at), bound.index_select(0, at), most)
+        number[at] = _redrawn(
+            start, row.index_select(0, at), nth.index_select(0, at), bound.index_select(0, at), most
+        )
     return number, also
 
 
 def _redrawn(start: Tensor, row: Tensor, nth: Tensor, bound: Tensor, most: int) -> Tensor:
     """Return the numbers of rows of which at least one was rejected."""
-    state, first = _state(start, row, nth), torch.arange(len(row), device=row.device).sub_(nth)
+    state = _state(start, row, nth)
+    first = torch.arange(len(row), device=row.device).sub_(nth)
     while True:
         number, low = _attempt(state, bound, most)
         rejected = _is_rejected(number, low, bound, most)
         if not bool(rejected.any()):  # waits
             return number
-        # a draw that is made again takes the next number of its stream, and all later draws of the row one further
+        # a draw that is made again takes the next number of its stream, and all later draws of the
+        # row one further
         count = rejected.cumsum(0)
         before = (count - rejected.long()).index_select(0, first)
         state = torch.where(count > before, state + GOLDEN, state)
@@ -98,10 +108,13 @@ def _is_rejected(number: Tensor, low: Tensor, bound: Tensor, most: int) -> Tenso
 
 
 def _attempt(state: Tensor, bound: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The numbers that states give, and what is compared with the bound to tell whether they may be rejected."""
+    """The numbers that states give, and what is compared with the bound to tell whether they may be
+    rejected.
+    """
     bits = mix(state)
     product = shifted(bits, 32).mul_(bound)
-    number, low = shifted(product, 32), product.bitwise_and_(LOW)
+    number = shifted(product, 32)
+    low = product.bitwise_and_(LOW)
     if most <= LOW:
         return number, low
     mask = bound - 1

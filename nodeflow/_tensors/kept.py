@@ -1,4 +1,6 @@
-"""The edges of rows that a rule keeps, in tensors: loops over all in-edges, of which few are drawn."""
+"""The edges of rows that a rule keeps, in tensors: loops over all in-edges, of which few are
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from torch import Tensor
 
 from nodeflow._tensors.ragged import ends_of, positions_of, spread_integers
 
-# edges looked at together, all in-edges of their rows: on a processor what is made of them stays in caches, and on a
-# device large pieces make few waits
+# edges looked at together, all in-edges of their rows: on a processor what is made of them stays in
+# caches, and on a device large pieces make few waits
 _PIECE: Final = 1 << 17
 _LARGE_PIECE: Final = 1 << 22
 
@@ -46,39 +48,56 @@ Rule: TypeAlias = Callable[[Piece], Tensor]
 def kept(
     begin: Tensor, degree: Tensor, indices: Tensor, rule_for: Callable[[int], Rule]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges of n rows that a rule keeps, int64.
+    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges of n rows that a rule
+    keeps, int64.
 
     ``rule_for`` returns the rule for so many edges.
     """
     out = ends_of(degree)
     size = int(out[-1])  # waits
     rule = rule_for(size)
-    counts, parts = torch.empty_like(degree), []
+    counts = torch.empty_like(degree)
+    parts = []
     for piece in pieces(begin, out, size, indices):
         chosen = rule(piece).nonzero().view(-1)  # waits
         counts[piece.rows] = torch.searchsorted(chosen, piece.indptr).diff()
-        parts.append([column.index_select(0, chosen) for column in (piece.positions, piece.sources)])
+        parts.append(
+            [column.index_select(0, chosen) for column in (piece.positions, piece.sources)]
+        )
     positions, sources = map(torch.cat, zip(*parts, strict=True))
     return ends_of(counts), positions, sources.long()
 
 
 def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterator[Piece]:
-    """Yield all edges of rows that begin at ``begin``, piece by piece; ``size`` is the last of ``indptr [n + 1]``."""
-    most, cuts = _PIECE if indptr.device.type == "cpu" else _LARGE_PIECE, [0, len(begin)]
+    """Yield all edges of rows that begin at ``begin``, piece by piece; ``size`` is the last of
+    ``indptr [n + 1]``.
+    """
+    most = _PIECE if indptr.device.type == "cpu" else _LARGE_PIECE
+    cuts = [0, len(begin)]
     if size > most:
         at = torch.searchsorted(indptr, torch.arange(most, size, most, device=indptr.device))
         cuts = sorted({*cuts, *at.tolist()})  # waits
     for first, last in pairwise(cuts):
         own = indptr[first : last + 1] - indptr[first]
-        positions = positions_of(begin[first:last], own, int(own[-1]) if size > most else size)  # waits
-        yield Piece(slice(first, last), begin[first:last], own, positions, indices.index_select(0, positions))
+        # waits
+        positions = positions_of(begin[first:last], own, int(own[-1]) if size > most else size)
+        yield Piece(
+            slice(first, last),
+            begin[first:last],
+            own,
+            positions,
+            indices.index_select(0, positions),
+        )
 
 
-def by_node(of_ids: Callable[[Tensor], Tensor], size: int, num_nodes: int, like: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function that gives what ``of_ids`` does, from a table of all nodes where that is faster.
+def by_node(
+    of_ids: Callable[[Tensor], Tensor], size: int, num_nodes: int, like: Tensor
+) -> Callable[[Tensor], Tensor]:
+    """Return a function that gives what ``of_ids`` does, from a table of all nodes where that is
+    faster.
 
-    ``of_ids`` returns a number for each of some ids of nodes, which have the type of ``like``; ``size`` ids are asked
-    for in all.
+    ``of_ids`` returns a number for each of some ids of nodes, which have the type of ``like``;
+    ``size`` ids are asked for in all.
     """
     if size < 2 * num_nodes:
         return of_ids

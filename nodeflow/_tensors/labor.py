@@ -1,4 +1,6 @@
-"""LABOR-0 with a random number per source: the hash and the Poisson draw of ``_kernels/draw/labor.py`` in tensors."""
+"""LABOR-0 with a random number per source: the hash and the Poisson draw of
+``_kernels/draw/labor.py`` in tensors.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,18 @@ class Key(NamedTuple):
 
 
 def draw_poisson(
-    begin: Tensor, degree: Tensor, indices: Tensor, num_nodes: int, fanout: Tensor, keys: Sequence[Key], early: int
+    begin: Tensor,
+    degree: Tensor,
+    indices: Tensor,
+    num_nodes: int,
+    fanout: Tensor,
+    keys: Sequence[Key],
+    early: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges that n rows keep, int64.
 
-    Sources are below ``num_nodes``. An edge is kept if the number of its source is below ``ceil(2**32 * p)``, see
-    ``rates``; for ``keys`` and ``early`` see ``hashed``.
+    Sources are below ``num_nodes``. An edge is kept if the number of its source is below
+    ``ceil(2**32 * p)``, see ``rates``; for ``keys`` and ``early`` see ``hashed``.
     """
     # a number is compared less 2**31, in int32: the largest that is kept
     largest = (rates(fanout, degree) * _WORDS).ceil_().sub_(2**31 + 1).clamp_(min=-(2**31)).int()
@@ -54,9 +62,11 @@ def draw_smallest(
     again: Tensor,
     copies: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``(indptr, positions, sources)`` of the edges of n rows whose sources have the smallest numbers.
+    """Return ``(indptr, positions, sources)`` of the edges of n rows whose sources have the
+    smallest numbers.
 
-    They are as many as a draw without repeats has. ``again`` and ``copies`` see ``kernels.labor.draw_smallest``.
+    They are as many as a draw without repeats has. ``again`` and ``copies`` see
+    ``kernels.labor.draw_smallest``.
     """
     count = number_drawn(degree, fanout, replace=False)
 
@@ -66,11 +76,17 @@ def draw_smallest(
         def rule(piece: Piece) -> Tensor:
             number = number_of(piece.sources)
             if len(again):
-                first, last = (torch.searchsorted(again, piece.begin + by) for by in (0, piece.indptr.diff()))
+                first, last = (
+                    torch.searchsorted(again, piece.begin + by) for by in (0, piece.indptr.diff())
+                )
                 ends = ends_of(last - first)
                 which = positions_of(first, ends, int(ends[-1]))  # waits
-                at = again.index_select(0, which) - spread_integers(piece.begin - piece.indptr[:-1], ends, len(which))
-                number[at] = _of_copies(piece.sources.index_select(0, at), copies.index_select(0, which), keys, early)
+                at = again.index_select(0, which) - spread_integers(
+                    piece.begin - piece.indptr[:-1], ends, len(which)
+                )
+                number[at] = _of_copies(
+                    piece.sources.index_select(0, at), copies.index_select(0, which), keys, early
+                )
             return _smallest(number, count[piece.rows], piece.indptr)
 
         return rule
@@ -79,7 +95,9 @@ def draw_smallest(
 
 
 def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:
-    """Return which numbers are among the ``count`` smallest of their row, a bool each; of equal ones the first."""
+    """Return which numbers are among the ``count`` smallest of their row, a bool each; of equal
+    ones the first.
+    """
     share = _enough(count) / indptr.diff().clamp(min=1)
     while True:  # numbers below a bound are sorted, and of rows that have too few of them more
         bound = (share.clamp(max=1) * _WORDS).ceil_().sub_(2**31 + 1).int()
@@ -96,32 +114,42 @@ def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:
 
 
 def _enough(count: Tensor) -> Tensor:
-    """Return how many numbers to expect below a bound, so that most rows have ``count`` there, float64."""
+    """Return how many numbers to expect below a bound, so that most rows have ``count`` there,
+    float64.
+    """
     return count + 4 * count.double().sqrt_() + 4
 
 
 def _of_copies(ids: Tensor, copies: Tensor, keys: Sequence[Key], early: int) -> Tensor:
     """Return the numbers of later parallel edges, less 2**31, int32: those of ``kernels.labor``."""
-    numbers = [shifted(mix(stream(key.bits, ids.long()) + copies * GOLDEN), 32).sub_(2**31).int() for key in keys[:2]]
+    numbers = [
+        shifted(mix(stream(key.bits, ids.long()) + copies * GOLDEN), 32).sub_(2**31).int()
+        for key in keys[:2]
+    ]
     renewed = _hash(_folded(ids), keys[2]) < early - 2**31
     return torch.where(renewed, numbers[1], numbers[0])
 
 
 def rates(fanout: Tensor, degree: Tensor) -> Tensor:
-    """Return the probabilities of the edges of rows, float64 ``[n]``: 1, or fanout / degree where that is less."""
+    """Return the probabilities of the edges of rows, float64 ``[n]``: 1, or fanout / degree where
+    that is less.
+    """
     share = fanout.double().div_(degree.clamp(min=1))  # int64 / int64 would be float32
     return torch.where((fanout < 0) | (degree <= fanout), 1.0, share)
 
 
 def inverses(fanout: Tensor, degree: Tensor, indptr: Tensor, size: int) -> Tensor:
-    """Return 1 / p of every drawn edge, float64 ``[size]``, where p is rounded up to a multiple of 2**-32."""
+    """Return 1 / p of every drawn edge, float64 ``[size]``, where p is rounded up to a multiple of
+    2**-32.
+    """
     return spread((rates(fanout, degree) * _WORDS).ceil_().reciprocal_().mul_(_WORDS), indptr, size)
 
 
 def hashed(ids: Tensor, keys: Sequence[Key], early: int) -> Tensor:
     """Return the number of every id less 2**31, int32: that of ``kernels.labor.hash_block``.
 
-    It is made under ``keys[0]``, or under ``keys[1]`` where a number made under ``keys[2]`` is below ``early``.
+    It is made under ``keys[0]``, or under ``keys[1]`` where a number made under ``keys[2]`` is
+    below ``early``.
     """
     low = _folded(ids)
     number = _hash(low, keys[0])
@@ -132,7 +160,9 @@ def hashed(ids: Tensor, keys: Sequence[Key], early: int) -> Tensor:
 
 def _folded(ids: Tensor) -> Tensor:
     """Return ids as int32; of one beyond 32 bits, the upper ones are folded into the lower ones."""
-    return ids if ids.dtype == torch.int32 else ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
+    return (
+        ids if ids.dtype == torch.int32 else ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
+    )
 
 
 def _hash(ids: Tensor, key: Key) -> Tensor:

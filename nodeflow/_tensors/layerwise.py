@@ -1,7 +1,8 @@
-"""Draws of layers, whose nodes are drawn for all rows together: ``_kernels/draw/layerwise.py`` and parts of ``pps.py``.
+"""Draws of layers, whose nodes are drawn for all rows together: ``_kernels/draw/layerwise.py`` and
+parts of ``pps.py``.
 
-Of draws with different probabilities only those whose probabilities are known before the batch have this form: sums of
-floats would depend on their order.
+Of draws with different probabilities only those whose probabilities are known before the batch have
+this form: sums of floats would depend on their order.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from nodeflow._tensors.ragged import ends_of, is_among, positions_of, spans
 def draw_edges(
     indptr: Tensor, indices: Tensor, rows: Tensor, left_out: Tensor, size: int, key: int
 ) -> tuple[Tensor, Tensor, int]:
-    """Draw ``size`` edges of ``rows`` uniformly with replacement, but those at the positions ``left_out``, ascending.
+    """Draw ``size`` edges of ``rows`` uniformly with replacement, but those at the positions
+    ``left_out``, ascending.
 
     Returns the distinct sources, ascending, how often each was drawn, and the number of all edges.
     """
@@ -36,7 +38,9 @@ def draw_edges(
     return nodes, times, total
 
 
-def sources_of(indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, left_out: Tensor) -> Tensor:
+def sources_of(
+    indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, left_out: Tensor
+) -> Tensor:
     """Return the distinct sources of the edges of ``rows``, in order of first appearance, int64.
 
     They are below ``num_nodes``; the edges at the positions ``left_out``, ascending, do not count.
@@ -47,18 +51,27 @@ def sources_of(indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, le
     if 8 * size < num_nodes:  # a table of all nodes would take longer
         positions = positions_of(begin, out, size)
         if len(left_out):
-            positions = positions.index_select(0, (~is_among(left_out, positions)).nonzero().view(-1))  # waits
+            # waits
+            positions = positions.index_select(
+                0, (~is_among(left_out, positions)).nonzero().view(-1)
+            )
         numbering = Numbering(num_nodes, rows.device)
         numbering.extend(indices.index_select(0, positions).long())
         return numbering.nodes
     kind = torch.int32 if size < 2**31 else torch.int64
-    first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)  # the number of each node's first edge
-    before, parts = 0, []
+    # the number of each node's first edge
+    first = torch.full((num_nodes,), size, dtype=kind, device=rows.device)
+    before = 0
+    parts = []
     for piece in pieces(begin, out, size, indices):
         source = piece.sources.long()
         number = torch.arange(before, before + len(source), dtype=kind, device=rows.device)
         before += len(source)
-        counted = torch.where(is_among(left_out, piece.positions), size, number) if len(left_out) else number
+        counted = (
+            torch.where(is_among(left_out, piece.positions), size, number)
+            if len(left_out)
+            else number
+        )
         first.scatter_reduce_(0, source, counted, "amin")
         is_first = first.index_select(0, source) == number
         parts.append(piece.sources.index_select(0, is_first.nonzero().view(-1)))  # waits
@@ -68,7 +81,8 @@ def sources_of(indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, le
 def edges_from(
     indptr: Tensor, indices: Tensor, num_nodes: int, rows: Tensor, nodes: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Find the edges of ``rows`` whose sources, all below ``num_nodes``, are among the distinct ``nodes``.
+    """Find the edges of ``rows`` whose sources, all below ``num_nodes``, are among the distinct
+    ``nodes``.
 
     Returns ``(indptr [rows + 1], positions [E], index of the source in nodes [E])``.
     """
@@ -84,8 +98,12 @@ def edges_from(
     return out, positions, order.index_select(0, torch.searchsorted(ascending, source))
 
 
-def edges_by_chance(indptr: Tensor, indices: Tensor, rows: Tensor, prob: Tensor, key: int) -> tuple[Tensor, Tensor]:
-    """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with probability ``prob[u]``."""
+def edges_by_chance(
+    indptr: Tensor, indices: Tensor, rows: Tensor, prob: Tensor, key: int
+) -> tuple[Tensor, Tensor]:
+    """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with
+    probability ``prob[u]``.
+    """
     begin, end = spans(indptr, rows)
 
     def is_drawn(ids: Tensor) -> Tensor:
@@ -104,6 +122,9 @@ def is_below(ids: Tensor, prob: Tensor | float, key: int) -> Tensor:
 
 
 def hash_order(ids: Tensor, key: int) -> Tensor:
-    """Return the indices of distinct ``ids`` in a random order of the ids, as ``kernels.pps.hash_order`` does."""
-    # the sign bit turned: unsigned numbers in the order of signed ones; no two ids have the same number
+    """Return the indices of distinct ``ids`` in a random order of the ids, as
+    ``kernels.pps.hash_order`` does.
+    """
+    # the sign bit turned: unsigned numbers in the order of signed ones; no two ids have the same
+    # number
     return (mix(stream(key, ids) + GOLDEN) ^ -(2**63)).argsort()

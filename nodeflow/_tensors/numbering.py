@@ -1,4 +1,6 @@
-"""Local ids for parent ids, in order of first appearance: what ``_edges/numbering.py`` does, in tensors."""
+"""Local ids for parent ids, in order of first appearance: what ``_edges/numbering.py`` does, in
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,17 @@ from torch import Tensor
 
 
 class Numbering:
-    """Numbers parent ids 0, 1, 2, ... in order of first appearance; ``nodes`` are the ids numbered so far, in order.
+    """Numbers parent ids 0, 1, 2, ... in order of first appearance; ``nodes`` are the ids numbered
+    so far, in order.
 
-    Used as ``_edges.numbering.Numbering`` is, for ids below ``num_ids``. It sorts, so its memory is that of the ids.
+    Used as ``_edges.numbering.Numbering`` is, for ids below ``num_ids``. It sorts, so its memory is
+    that of the ids.
     """
 
     def __init__(self, num_ids: int, device: torch.device) -> None:
         self.nodes = torch.zeros(0, dtype=torch.int64, device=device)
-        self._sorted_as = torch.int32 if num_ids <= 2**31 else torch.int64  # which takes three times as long
+        # which takes three times as long
+        self._sorted_as = torch.int32 if num_ids <= 2**31 else torch.int64
 
     def __enter__(self) -> Numbering:
         return self
@@ -24,7 +29,8 @@ class Numbering:
 
     def extend(self, ids: Tensor) -> Tensor:
         """Number ``ids``, going on from ``nodes``; returns the numbers, written over ``ids``."""
-        # of all memory that draws take, this function takes the most: nothing is kept for longer than it is needed
+        # of all memory that draws take, this function takes the most: nothing is kept for longer
+        # than it is needed
         count = len(self.nodes)
         ordered, order = torch.cat([self.nodes, ids]).to(self._sorted_as).sort(stable=True)
         is_first = torch.ones_like(order, dtype=torch.bool)
@@ -32,9 +38,12 @@ class Numbering:
         del ordered
         # the sort is stable: of equal ids the one that appears first is the first
         is_new = torch.empty_like(is_first).scatter_(0, order, is_first)
-        self.nodes = torch.cat([self.nodes, ids.index_select(0, is_new[count:].nonzero().view(-1))])  # waits
+        # waits
+        self.nodes = torch.cat([self.nodes, ids.index_select(0, is_new[count:].nonzero().view(-1))])
         group = is_first.cumsum(0).sub_(1)
-        appears = order.new_full(self.nodes.shape, len(order)).scatter_reduce_(0, group, order, "amin")
+        appears = order.new_full(self.nodes.shape, len(order)).scatter_reduce_(
+            0, group, order, "amin"
+        )
         kind = torch.int32 if len(order) < 2**31 else torch.int64
         number = is_new.cumsum(0, dtype=kind).index_select(0, appears).sub_(1)
         del appears

@@ -1,4 +1,6 @@
-"""Rows of several lengths, one behind another: entry e of row i lies between ``indptr[i]`` and ``indptr[i + 1]``."""
+"""Rows of several lengths, one behind another: entry e of row i lies between ``indptr[i]`` and
+``indptr[i + 1]``.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,16 @@ def ends_of(counts: Tensor) -> Tensor:
 
 
 def spans(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where the entries of each of some rows begin, and where they end, int64 ``[n]`` each."""
+    """Return where the entries of each of some rows begin, and where they end, int64 ``[n]``
+    each.
+    """
     return indptr.index_select(0, rows), indptr.index_select(0, rows + 1)
 
 
 def entries_of(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
+    """Return ``(indptr, positions)`` of the entries of some rows, in the order in which the rows
+    are given.
+    """
     begin, end = spans(indptr, rows)
     out = ends_of(end - begin)
     return out, positions_of(begin, out, int(out[-1]))  # waits
@@ -35,7 +41,9 @@ def positions_of(begin: Tensor, indptr: Tensor, size: int) -> Tensor:
 
 
 def spread(values: Tensor, indptr: Tensor, size: int) -> Tensor:
-    """Return the value of each row once for each of its entries, ``[size]``; ``size`` is the last of ``indptr``."""
+    """Return the value of each row once for each of its entries, ``[size]``; ``size`` is the last
+    of ``indptr``.
+    """
     return values.index_select(0, row_of(indptr, size))
 
 
@@ -51,10 +59,13 @@ def spread_integers(values: Tensor, indptr: Tensor, size: int) -> Tensor:
 
 
 def _summed(values: Tensor, indptr: Tensor, steps: Tensor) -> Tensor:
-    """Return the value of each entry's row plus the sum of ``steps`` ``[size + 1]``, which is overwritten, up to it."""
+    """Return the value of each entry's row plus the sum of ``steps`` ``[size + 1]``, which is
+    overwritten, up to it.
+    """
     if len(values):
         steps[:1] += values[:1]
-        steps.scatter_add_(0, indptr[1:-1], values.diff())  # rows without entries add up with the next one
+        # rows without entries add up with the next one
+        steps.scatter_add_(0, indptr[1:-1], values.diff())
     return steps[:-1].cumsum_(0)
 
 
@@ -94,11 +105,13 @@ def is_among(ascending: Tensor, values: Tensor) -> Tensor:
 def rows_of_nodes(
     nodes: Tensor, ends: Tensor, begins: Tensor, first_kind: Tensor, kinds: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node begin.
+    """Return the rows of ``nodes``, node by node, the kind of each, and where the rows of each node
+    begin.
 
     Arguments as of ``kernels.csr.rows_of_nodes``, int64.
     """
-    part = torch.searchsorted(ends[:-1], nodes, right=True)  # the last range has no end that matters
+    # the last range has no end that matters
+    part = torch.searchsorted(ends[:-1], nodes, right=True)
     count = first_kind.diff().index_select(0, part)
     before = torch.cat([ends.new_zeros(1), ends[:-1]]).index_select(0, part)
     row = begins.index_select(0, part).add_((nodes - before).mul_(count))

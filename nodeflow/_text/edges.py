@@ -13,7 +13,17 @@ from nodeflow._base.checks import LARGEST, describe
 from nodeflow._base.types import Array
 from nodeflow._text.table import FAILURES, Table
 from nodeflow._text.titles import ENDS, titled_columns, two_kinds
-from nodeflow._text.words import NAME, NUMBER, is_code, is_integer, is_kept, is_number, kind_of, short, values_of
+from nodeflow._text.words import (
+    NAME,
+    NUMBER,
+    is_code,
+    is_integer,
+    is_kept,
+    is_number,
+    kind_of,
+    short,
+    values_of,
+)
 
 
 class TextOptions(NamedTuple):
@@ -28,18 +38,23 @@ class TextOptions(NamedTuple):
 def layout(
     table: Table, columns: Sequence[str] | None, header: bool | None
 ) -> tuple[Table, tuple[str, ...], list[str] | None]:
-    """Return the table with delimiter and header settled, the names of its columns and its first row, None without.
+    """Return the table with delimiter and header settled, the names of its columns and its first
+    row, None without.
 
     ``header`` None takes the first row for one if neither of its first two entries is a number.
     """
     begin = ""
-    for line, fields in replace(table, delimiter="\0").rows():  # whole lines: a character that occurs in no text
+    # whole lines: a character that occurs in no text
+    for line, fields in replace(table, delimiter="\0").rows():
         begin = fields[0]
-        if table.comments != "#" or not begin.startswith("%"):  # KONECT's mark of comments, which are at the top
+        # KONECT's mark of comments, which are at the top
+        if table.comments != "#" or not begin.startswith("%"):
             break
         table = replace(table, skip=line)
     if table.delimiter is None:
-        table = replace(table, delimiter=next((mark for mark in (",", "::") if mark in begin), None))
+        table = replace(
+            table, delimiter=next((mark for mark in (",", "::") if mark in begin), None)
+        )
     titles: list[str] | None = None
     first_two = next((fields[:2] for _, fields in table.rows()), [])
     if header is None:
@@ -48,7 +63,9 @@ def layout(
         line, titles = next(table.rows(), (0, None))
         table = replace(table, skip=line)
         if len(first_two) == 2 and all(map(is_number, first_two)):
-            raise ValueError(f"{table.path}, line {line}: header=True, but {titles} is an edge; leave header out")
+            raise ValueError(
+                f"{table.path}, line {line}: header=True, but {titles} is an edge; leave header out"
+            )
     first = next((fields for _, fields in table.rows()), None)
     if columns is not None:
         names = column_names(columns)
@@ -63,7 +80,8 @@ def layout(
 def untitled_columns(first: Sequence[str], path: Path, delimiter: str | None) -> tuple[str, ...]:
     """Return the names of the columns of a file without titles, given its first row.
 
-    Raises ValueError for ratings as MovieLens writes them: u.data, and rows of three or more columns with ``::``.
+    Raises ValueError for ratings as MovieLens writes them: u.data, and rows of three or more
+    columns with ``::``.
     """
     if len(first) > 2 and (delimiter == "::" or path.name.removesuffix(".gz") == "u.data"):
         why = "reads like ratings of MovieLens, by users of items"
@@ -72,35 +90,50 @@ def untitled_columns(first: Sequence[str], path: Path, delimiter: str | None) ->
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of all columns of a file, "_" for those to skip; raises TypeError or ValueError."""
+    """Return the names of all columns of a file, "_" for those to skip; raises TypeError or
+    ValueError.
+    """
     if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise TypeError(f"columns must be a sequence of names, such as ('src', 'dst', 'time'), got {describe(columns)}")
+        raise TypeError(
+            "columns must be a sequence of names, such as ('src', 'dst', 'time'), got "
+            f"{describe(columns)}"
+        )
     named = [name for name in columns if name != "_"]
     if len(set(named)) < len(named) or not {"src", "dst"} <= set(named):
-        raise ValueError(f"columns must hold 'src', 'dst' and further names, each once, got {tuple(columns)}")
+        raise ValueError(
+            f"columns must hold 'src', 'dst' and further names, each once, got {tuple(columns)}"
+        )
     return tuple(columns)
 
 
 class EdgeTable:
-    """A table of edges in numbers, as ``layout`` returns it, of which the columns called "_" are left out.
+    """A table of edges in numbers, as ``layout`` returns it, of which the columns called "_" are
+    left out.
 
     Ids of nodes are below ``upper``, where that is known. Further columns are of the kind of their
-    first entry: numbers, True and False, or dates. Numbers are int64 while all entries are written as integers, float64
-    from the first piece on where one is not.
+    first entry: numbers, True and False, or dates. Numbers are int64 while all entries are written
+    as integers, float64 from the first piece on where one is not.
     """
 
-    def __init__(self, table: Table, names: tuple[str, ...], first: list[str], upper: int | None) -> None:
-        self._table, self._names, self._upper = table, names, upper
+    def __init__(
+        self, table: Table, names: tuple[str, ...], first: list[str], upper: int | None
+    ) -> None:
+        self._table = table
+        self._names = names
+        self._upper = upper
         self._kept = {name: at for at, name in enumerate(names) if name != "_"}
         self._kinds = kinds_of(names, first)
         # without columns to skip, numpy itself checks that all rows have the same number of columns
         self._use = list(self._kept.values()) if len(self._kept) < len(names) else None
         self._whole = {
-            name: name in ENDS or (at < len(first) and is_integer(first[at])) for name, at in self._kept.items()
+            name: name in ENDS or (at < len(first) and is_integer(first[at]))
+            for name, at in self._kept.items()
         }
 
     def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
-        """Yield the columns of ``size`` lines at a time, and the bytes read so far; ValueError with the wrong line."""
+        """Yield the columns of ``size`` lines at a time, and the bytes read so far; ValueError with
+        the wrong line.
+        """
         only_numbers = {*self._kinds.values()} <= {NUMBER}
         for number, lines, read in self._table.blocks(size):
             try:
@@ -110,7 +143,9 @@ class EdgeTable:
             except FAILURES:
                 # usually there is a wrong row: this raises with the first one
                 rows = self._table.split(number, lines)
-                columns = self._of_words(checked_rows(self._table.path, self._names, rows, self._kinds, self._upper))
+                columns = self._of_words(
+                    checked_rows(self._table.path, self._names, rows, self._kinds, self._upper)
+                )
             if len(columns["src"]):
                 yield columns, read
 
@@ -120,29 +155,45 @@ class EdgeTable:
         Raises ``FAILURES``, also for wrong ids and for numbers that may not be as they are written.
         """
         # positions serve as field names, because a title may be anything
-        dtype = [(str(at), np.int64 if self._whole[name] else np.float64) for name, at in self._kept.items()]
+        dtype = [
+            (str(at), np.int64 if self._whole[name] else np.float64)
+            for name, at in self._kept.items()
+        ]
         loaded = self._table.load(dtype, self._use, lines)
         columns = {name: np.ascontiguousarray(loaded[str(at)]) for name, at in self._kept.items()}
         for end in ENDS:
-            ids, upper = columns[end], LARGEST if self._upper is None else self._upper
+            ids = columns[end]
+            upper = LARGEST if self._upper is None else self._upper
             if len(ids) and not 0 <= ids.min() <= ids.max() < upper:
                 raise ValueError(f"{end} has ids beyond the nodes")
-        if any((abs(column) >= 2.0**63).any() for column in columns.values() if column.dtype.kind == "f"):
+        if any(
+            (abs(column) >= 2.0**63).any()
+            for column in columns.values()
+            if column.dtype.kind == "f"
+        ):
             raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")
         return columns
 
     def _of_words(self, rows: Sequence[Sequence[str]]) -> dict[str, Array]:
         columns = {}
         for name, at in self._kept.items():
-            columns[name] = values_of(self._kinds.get(name, NUMBER), [fields[at] for fields in rows])
+            columns[name] = values_of(
+                self._kinds.get(name, NUMBER), [fields[at] for fields in rows]
+            )
             # a column that began with integers may go on with others
             self._whole[name] = self._whole[name] and columns[name].dtype == np.int64
         return columns
 
 
 def kinds_of(names: Sequence[str], first: Sequence[str]) -> dict[str, str]:
-    """Return what the values of each column are, but for ends and columns to skip, by a first row."""
-    kinds = {name: kind_of(word) for name, word in zip(names, first, strict=False) if name not in (*ENDS, "_")}
+    """Return what the values of each column are, but for ends and columns to skip, by a first
+    row.
+    """
+    kinds = {
+        name: kind_of(word)
+        for name, word in zip(names, first, strict=False)
+        if name not in (*ENDS, "_")
+    }
     return {name: NUMBER if kind == NAME else kind for name, kind in kinds.items()}
 
 
@@ -155,7 +206,8 @@ def checked_rows(
     *,
     named: bool = False,
 ) -> list[list[str]]:
-    """Return the fields of ``rows``, whose nodes are integers or names; raise ValueError for the first wrong row.
+    """Return the fields of ``rows``, whose nodes are integers or names; raise ValueError for the
+    first wrong row.
 
     ``kinds`` are what the values of the further columns must be.
     """
@@ -164,10 +216,13 @@ def checked_rows(
     for line, fields in rows:
         where = f"{path}, line {line}"
         if len(fields) != len(names):
-            hint = "name all columns of the file in `columns`, '_' for those to skip; no row may leave one out"
+            hint = (
+                "name all columns of the file in `columns`, '_' for those to skip; no row may "
+                "leave one out"
+            )
             raise ValueError(
-                f"{where}: expected {len(names)} columns ({', '.join(names[:8])}{', ...' * (len(names) > 8)}), got "
-                f"{len(fields)}; {hint}"
+                f"{where}: expected {len(names)} columns "
+                f"({', '.join(names[:8])}{', ...' * (len(names) > 8)}), got {len(fields)}; {hint}"
             )
         for name, field in zip(names, fields, strict=True):
             if name in ENDS and named:
@@ -178,10 +233,14 @@ def checked_rows(
                     raise ValueError(f"{where}: {name} {_wrong_id(field, fields, num_nodes)}")
             elif name != "_" and kind_of(field) != kinds[name]:
                 hint = "skip it by naming it '_'"
-                raise ValueError(f"{where}: column {name!r} must hold {kinds[name]}, got {short(field)}; {hint}")
+                raise ValueError(
+                    f"{where}: column {name!r} must hold {kinds[name]}, got {short(field)}; {hint}"
+                )
             elif name != "_" and kinds[name] == NUMBER and not is_kept(field):
                 hint = "write it as a decimal, or skip the column by naming it '_'"
-                raise ValueError(f"{where}: column {name!r} has {short(field)}, beyond 64 bits; {hint}")
+                raise ValueError(
+                    f"{where}: column {name!r} has {short(field)}, beyond 64 bits; {hint}"
+                )
         checked.append(fields)
     return checked
 
@@ -189,14 +248,18 @@ def checked_rows(
 def _wrong_id(field: str, fields: Sequence[str], num_nodes: int | None) -> str:
     """Say what an id must be, and what to do where nodes have names, or the line has titles."""
     below = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
-    hint = "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
+    hint = (
+        "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
+    )
     if is_code(field) or not is_number(field):
         hint += "; build_graph(named=True) and read_folder take names"
     return f"must be an integer from 0{below}, got {short(field)}{hint}"
 
 
 def _may_hold_codes(lines: Sequence[str], delimiter: str | None) -> bool:
-    """Return whether a field of some lines is -0, or begins with a plus or with zeros, which numpy would leave out."""
+    """Return whether a field of some lines is -0, or begins with a plus or with zeros, which numpy
+    would leave out.
+    """
     text = np.frombuffer(f"\n\n{''.join(lines)}\n".encode(), np.uint8)
     is_blank = (text <= ord(" ")) | (text == ord((delimiter or " ")[-1]))
     plus = np.flatnonzero(text == ord("+"))

@@ -21,10 +21,11 @@ _NUMBERS = {
 
 
 def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
-    """Return the size of the square matrix of a file, and its entries: ``src`` (rows), ``dst`` and ``weight``.
+    """Return the size of the square matrix of a file, and its entries: ``src`` (rows), ``dst`` and
+    ``weight``.
 
-    An entry of a symmetric matrix that is not on the diagonal is two edges, and a matrix of pattern has no weights.
-    Raises ValueError for a file that is damaged or holds another matrix.
+    An entry of a symmetric matrix that is not on the diagonal is two edges, and a matrix of pattern
+    has no weights. Raises ValueError for a file that is damaged or holds another matrix.
     """
     import scipy.io
 
@@ -32,10 +33,13 @@ def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
         rows, columns, entries, layout, numbers, _ = scipy.io.mminfo(path)
     if layout != "coordinate" or numbers == "complex" or rows != columns:
         raise ValueError(
-            f"{path} must hold a square sparse matrix of real numbers, got {layout} {numbers} [{rows}, {columns}]; "
-            "a matrix that joins two kinds of nodes is no graph of one kind: give Graph.typed its rows and columns"
+            f"{path} must hold a square sparse matrix of real numbers, got {layout} {numbers} "
+            f"[{rows}, {columns}]; a matrix that joins two kinds of nodes is no graph of one kind: "
+            "give Graph.typed its rows and columns"
         )
-    check_memory(12 * entries, f"{path}: {entries:,} entries", "check its third number, that of entries")
+    check_memory(
+        12 * entries, f"{path}: {entries:,} entries", "check its third number, that of entries"
+    )
     _check_lines(path, numbers)
     with reading(path, "a sparse matrix in Matrix Market format"):
         matrix = scipy.io.mmread(path).tocoo()
@@ -44,7 +48,9 @@ def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
 
 
 def _check_lines(path: Path, numbers: str) -> None:
-    """Raise ValueError for a line that is no entry, with a number of the header's kind: scipy reads 1.9 as 1."""
+    """Raise ValueError for a line that is no entry, with a number of the header's kind: scipy reads
+    1.9 as 1.
+    """
     entry = rf"[ \t]*[0-9]+[ \t]+[0-9]+{_NUMBERS[numbers]}"
     size_line, _ = next(Table(path, None, "%").rows())
     for first, lines, _ in Table(path, None, skip=size_line).blocks(2**16):
@@ -52,5 +58,6 @@ def _check_lines(path: Path, numbers: str) -> None:
         if wrong := re.search(rf"^(?!(?:{entry})?[ \t]*$|%).*$", text, re.MULTILINE):
             line = first + text.count("\n", 0, wrong.start())
             raise ValueError(
-                f"{path}, line {line}: expected an entry of the kind of the header, {numbers}, got {wrong[0][:60]!r}"
+                f"{path}, line {line}: expected an entry of the kind of the header, {numbers}, got "
+                f"{wrong[0][:60]!r}"
             )

@@ -1,4 +1,6 @@
-"""Tables in text files: numpy reads those of numbers, and a slower reader finds the line of an error; rows of words."""
+"""Tables in text files: numpy reads those of numbers, and a slower reader finds the line of an
+error; rows of words.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +24,22 @@ from nodeflow._base.types import Array
 from nodeflow._text.titles import places_of_ends, two_kinds
 from nodeflow._text.words import is_infinite, is_integer, is_number, short
 
-_UTF8, _KEPT = "utf-8-sig", "surrogateescape"
-"""Text as ``text_lines`` takes it: bytes that are no UTF-8 become characters that it refuses, with their line."""
+_UTF8 = "utf-8-sig"
+_KEPT = "surrogateescape"
+"""Text as ``text_lines`` takes it: bytes that are no UTF-8 become characters that it refuses, with
+their line.
+"""
 FAILURES = (ValueError, OverflowError, EOFError, OSError, zlib.error)
 """What comes out of numpy, gzip and zlib for a file that is damaged."""
 
 
 @contextmanager
 def reading(path: Path, expected: str) -> Iterator[None]:
-    """Raise one ValueError that names the file, for any error that a damaged file causes in a reader.
+    """Raise one ValueError that names the file, for any error that a damaged file causes in a
+    reader.
 
-    Raises FileNotFoundError where nothing is at ``path``, OSError where something else than a file is.
+    Raises FileNotFoundError where nothing is at ``path``, OSError where something else than a file
+    is.
     """
     if not is_file(path):
         raise FileNotFoundError(f"there is no file {path}; expected {expected}")
@@ -41,11 +48,16 @@ def reading(path: Path, expected: str) -> Iterator[None]:
     except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
         raise
     except Exception as error:  # damage comes out of zipfile, zlib, gzip and numpy as a dozen types
-        pickled = "pickle" in str(error)  # numpy's word for object arrays, and for whatever has no header it knows
-        why = "it holds pickled objects, which are never loaded, or no numbers at all" if pickled else f"{error}"
+        # numpy's word for object arrays, and for whatever has no header it knows
+        pickled = "pickle" in str(error)
+        why = (
+            "it holds pickled objects, which are never loaded, or no numbers at all"
+            if pickled
+            else f"{error}"
+        )
         raise ValueError(
-            f"{path} must be {expected}, but it cannot be read; it may be cut short or of another format ({why}). "
-            "Write or copy it again"
+            f"{path} must be {expected}, but it cannot be read; it may be cut short or of another "
+            f"format ({why}). Write or copy it again"
         ) from error
 
 
@@ -54,21 +66,26 @@ def rows_of_words(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield ``(line number from 1, entries)`` of each row that has any.
 
-    ``delimiter`` None is a comma in ``.csv``, where quotes count, else a tab, or any white space in a file that begins
-    with the number of its rows. Lines that begin with ``comments`` are left out, and, with "#" or None, those before
-    the first row that begin with # or % and a blank; "": none. One before the first row that names the ends of edges is
-    the row of titles.
+    ``delimiter`` None is a comma in ``.csv``, where quotes count, else a tab, or any white space in
+    a file that begins with the number of its rows. Lines that begin with ``comments`` are left out,
+    and, with "#" or None, those before the first row that begin with # or % and a blank; "": none.
+    One before the first row that names the ends of edges is the row of titles.
     """
     opened = gzip.open if path.suffix == ".gz" else open
     quoted = ".csv" in path.suffixes or delimiter is not None
     between = _between(delimiter or ("," if quoted else "\t"))
-    with reading(path, "a text file of columns"), opened(path, "rt", encoding=_UTF8, errors=_KEPT, newline="") as file:
+    with (
+        reading(path, "a text file of columns"),
+        opened(path, "rt", encoding=_UTF8, errors=_KEPT, newline="") as file,
+    ):
         columns = (line.replace(delimiter or between, between) for line in text_lines(file))
         lines = _without_comments(columns, between, comments)
         if quoted:
             rows = csv.reader(lines, delimiter=between, skipinitialspace=True, strict=True)
         else:
-            rows = csv.reader(_counted(lines), delimiter=between, quoting=csv.QUOTE_NONE, strict=True)
+            rows = csv.reader(
+                _counted(lines), delimiter=between, quoting=csv.QUOTE_NONE, strict=True
+            )
         try:
             for fields in rows:
                 stripped = [*map(str.strip, fields)]
@@ -97,7 +114,10 @@ def _without_comments(lines: Iterable[str], between: str, comments: str | None) 
             line = words.lstrip()
         elif mark and between in words.strip() and has_blank != stated:
             # a name such as #tag, or titles after a mark, would be lost
-            hint = "remove the mark if it is a row" + ", or pass comments=None, or put a blank after a comment" * stated
+            hint = (
+                "remove the mark if it is a row"
+                + ", or pass comments=None, or put a blank after a comment" * stated
+            )
             raise ValueError(f"line {number} begins with {mark!r}, but has columns; {hint}")
         elif mark and (has_blank or stated):
             line = "\n"
@@ -106,7 +126,9 @@ def _without_comments(lines: Iterable[str], between: str, comments: str | None) 
 
 
 def _counted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines, with tabs for white space where the first row is one integer: the number of the others."""
+    """Yield lines, with tabs for white space where the first row is one integer: the number of the
+    others.
+    """
     first = ""
     for line in lines:
         yield "\t".join(line.split()) if is_integer(first) else line
@@ -114,16 +136,22 @@ def _counted(lines: Iterable[str]) -> Iterator[str]:
 
 
 def text_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first that is no text.
+    """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first
+    that is no text.
 
-    That has a NUL byte, bytes that are no UTF-8, or a byte order mark, which files that were joined have in between.
-    The first may not say, as in KONECT, that edges join nodes of two kinds: ``% bip``.
+    That has a NUL byte, bytes that are no UTF-8, or a byte order mark, which files that were joined
+    have in between. The first may not say, as in KONECT, that edges join nodes of two kinds:
+    ``% bip``.
     """
     for number, line in enumerate(lines, 1):
         if number == 1 and line.startswith("%") and line.lstrip("%").split()[:1] == ["bip"]:
-            raise two_kinds("line 1", "says 'bip', that edges join nodes of two kinds", "take this line out")
+            raise two_kinds(
+                "line 1", "says 'bip', that edges join nodes of two kinds", "take this line out"
+            )
         if "\0" in line or not line.isascii():
-            wrong = "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
+            wrong = (
+                "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
+            )
             if wrong or any("\udc80" <= character <= "\udcff" for character in line):
                 raise ValueError(f"line {number} has {wrong or 'bytes that are no UTF-8'}")
         yield line
@@ -133,8 +161,8 @@ def text_lines(lines: Iterable[str]) -> Iterator[str]:
 class Table:
     """A text file of columns: one row per line, blank lines and comments left out.
 
-    ``delimiter`` None means any white space, and it may have several characters; ``comments`` None means there are
-    none; ``skip`` lines come first that are not part of the table.
+    ``delimiter`` None means any white space, and it may have several characters; ``comments`` None
+    means there are none; ``skip`` lines come first that are not part of the table.
     """
 
     path: Path
@@ -143,12 +171,16 @@ class Table:
     skip: int = 0
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield ``(line number from 1, fields)`` of each row. Slow: for the first rows, and to explain errors."""
+        """Yield ``(line number from 1, fields)`` of each row. Slow: for the first rows, and to
+        explain errors.
+        """
         for number, lines, _ in self.blocks(256):
             yield from self.split(number, lines)
 
     def blocks(self, size: int) -> Iterator[tuple[int, list[str], int]]:
-        """Yield pieces of ``size`` lines: ``(line number of the first, lines, bytes of the file read so far)``."""
+        """Yield pieces of ``size`` lines:
+        ``(line number of the first, lines, bytes of the file read so far)``.
+        """
         with reading(self.path, "a text file"), self.path.open("rb") as raw:
             unpacked = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
             with TextIOWrapper(cast(BinaryIO, unpacked), _UTF8, _KEPT) as file:
@@ -156,25 +188,37 @@ class Table:
                 number = 1 + len(list(islice(checked, self.skip)))
                 while lines := list(islice(checked, size)):
                     if self.delimiter is not None and len(self.delimiter) > 1:
-                        lines = [line.replace(self.delimiter, _between(self.delimiter)) for line in lines]
+                        lines = [
+                            line.replace(self.delimiter, _between(self.delimiter)) for line in lines
+                        ]
                     yield number, lines, raw.tell()
                     number += len(lines)
 
     def split(self, number: int, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-        """Yield ``(line number, fields)`` of the rows among some lines, given the number of the first line."""
+        """Yield ``(line number, fields)`` of the rows among some lines, given the number of the
+        first line.
+        """
         for at, line in enumerate(lines, start=number):
             text = line if self.comments is None else line.split(self.comments, 1)[0]
             if text.strip():
                 yield (
                     at,
-                    [field.strip() for field in text.strip("\r\n").split(self.delimiter and _between(self.delimiter))],
+                    [
+                        field.strip()
+                        for field in text.strip("\r\n").split(
+                            self.delimiter and _between(self.delimiter)
+                        )
+                    ],
                 )
 
-    def load(self, dtype: Any, use: Sequence[int] | None = None, lines: Iterable[str] | None = None) -> Array:
-        """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as numpy words it.
+    def load(
+        self, dtype: Any, use: Sequence[int] | None = None, lines: Iterable[str] | None = None
+    ) -> Array:
+        """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as
+        numpy words it.
 
-        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``. ``lines``, as ``self.blocks``
-        gives them, stand in for the file.
+        A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``.
+        ``lines``, as ``self.blocks`` gives them, stand in for the file.
         """
         structured = np.dtype(dtype).names is not None
         with warnings.catch_warnings():
@@ -196,15 +240,21 @@ class Table:
                 raise ValueError(str(warning)) from warning
 
     def numbers(self, dtype: Any, what: str) -> Array:
-        """Return a table of ``what``, ``[rows, columns]``; raises ValueError with the line that is not one."""
+        """Return a table of ``what``, ``[rows, columns]``; raises ValueError with the line that is
+        not one.
+        """
         values: Array | None = None
         try:
             values = self.load(dtype)
-            if values.dtype.kind == "f" and (np.abs(values) >= (2.0**24 if dtype is np.float32 else np.inf)).any():
+            if (
+                values.dtype.kind == "f"
+                and (np.abs(values) >= (2.0**24 if dtype is np.float32 else np.inf)).any()
+            ):
                 raise ValueError("it holds numbers that are infinite, too large, or rounded")
             return values
         except FAILURES:
-            whole, width = np.dtype(dtype).kind == "i", None
+            whole = np.dtype(dtype).kind == "i"
+            width = None
             for line, fields in self.rows():
                 width = width or len(fields)
                 if len(fields) != width:
@@ -212,13 +262,22 @@ class Table:
                     raise ValueError(f"{self.path}, line {line}: {why}") from None
                 for field in fields:
                     if not (is_integer(field) if whole else is_number(field)):
-                        raise ValueError(f"{self.path}, line {line}: expected {what}, got {short(field)}") from None
-                    if not whole and abs(float(field)) > float(np.finfo(dtype).max) and not is_infinite(field):
+                        raise ValueError(
+                            f"{self.path}, line {line}: expected {what}, got {short(field)}"
+                        ) from None
+                    if (
+                        not whole
+                        and abs(float(field)) > float(np.finfo(dtype).max)
+                        and not is_infinite(field)
+                    ):
                         why = f"{short(field)} is beyond the largest {np.dtype(dtype)}"
                         raise ValueError(f"{self.path}, line {line}: {why}") from None
                 if dtype is np.float32:
                     as_float32(np.array(fields, np.float64), f"{self.path}, line {line},")
             if values is not None:  # infinite as written, or large but exact
                 return values
-            with reading(self.path, f"a table of {what}"):  # numpy refuses a line of blanks between rows of commas
-                return self.load(dtype, lines=((self.delimiter or " ").join(fields) for _, fields in self.rows()))
+            # numpy refuses a line of blanks between rows of commas
+            with reading(self.path, f"a table of {what}"):
+                return self.load(
+                    dtype, lines=((self.delimiter or " ").join(fields) for _, fields in self.rows())
+                )

@@ -1,4 +1,6 @@
-"""What a word is: an integer, a number, a time, or its own name. One rule for all readers of text."""
+"""What a word is: an integer, a number, a time, or its own name. One rule for all readers of
+text.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,17 @@ from nodeflow._base.types import Array
 Fault: TypeAlias = Callable[[int, str], ValueError]
 """Makes the error for a word of a column, by its place there, of words that say what is wrong."""
 
-NUMBER, TRUTH, DATE, NAME = "numbers", "True or False", "dates", "names"
+NUMBER = "numbers"
+TRUTH = "True or False"
+DATE = "dates"
+NAME = "names"
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _PADDED = re.compile(r"[+-]?0[0-9]+")
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]+(?:[.,][0-9]{1,6}0*)?(?:Z|[+-][0-9:]+)?)?")
+_DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:]+(?:[.,][0-9]{1,6}0*)?(?:Z|[+-][0-9:]+)?)?"
+)
 _TRUTH = {"true": True, "false": False}
 _GAPS = {"na", "n/a", "#n/a", "nan", "null", "none", "nil", "nat", "-", "?", "."}
 """What programs write for a missing entry."""
@@ -34,20 +41,26 @@ _OTHER_DATE = re.compile(
     r"[0-9]{1,2}([/.-])[0-9]{1,2}\1[0-9]{4}(?: .*)?|[0-9]{1,2}/[0-9]{1,2}/[0-9]{2}(?: .*)?|"
     r"[0-9]{4}([/.-])[0-9]{1,2}\2[0-9]{1,2}(?:[T ].*)?|[0-9]{8}T[0-9]{2,6}Z?|"
     r"[0-9]{4}-[0-9]{2}|[0-9]{4}-?W[0-9]{2}(?:-?[0-9])?|[0-9]{4}-?Q[1-4]|"
-    r"[0-9]{1,2}[ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ -][0-9]{2,4}(?: .*)?|"
+    r"[0-9]{1,2}[ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ -][0-9]{2,4}(?: "
+    r".*)?|"
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? .*[0-9]{1,2}:[0-9]{2}.*|"
     r"[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?(?: ?[AaPp][Mm])?"
 )
-"""Dates whose order of day and month is not known, or finer than a microsecond, weeks, months, times of day."""
+"""Dates whose order of day and month is not known, or finer than a microsecond, weeks, months,
+times of day.
+"""
 _OTHER_NUMBER = re.compile(
-    r"[+-]?[0-9]{1,3}(?:[,' ][0-9]{3})+(?:\.[0-9]+)?|[+-]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+|[+-]?[0-9]+,[0-9]+|"
+    r"[+-]?[0-9]{1,3}(?:[,' "
+    r"][0-9]{3})+(?:\.[0-9]+)?|[+-]?[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+|[+-]?[0-9]+,[0-9]+|"
     r"[+-]?[0-9.,]+ ?[%$€£]|[$€£] ?[0-9.,]+"
 )
 """Numbers with separators of thousands, a decimal comma, or a unit."""
 
 
 def is_integer(text: str) -> bool:
-    """Return whether ``text`` is what ``str(int(text))`` gives, of 64 bits; ``007`` and ``+7`` are names."""
+    """Return whether ``text`` is what ``str(int(text))`` gives, of 64 bits; ``007`` and ``+7`` are
+    names.
+    """
     return _INTEGER.fullmatch(text) is not None and is_kept(text)
 
 
@@ -61,19 +74,25 @@ def is_number(text: str) -> bool:
 
 
 def is_code(text: str) -> bool:
-    """Return whether a text of digits is another than its number: it has zeros in front, or a plus."""
+    """Return whether a text of digits is another than its number: it has zeros in front, or a
+    plus.
+    """
     return _DIGITS.fullmatch(text) is not None and _INTEGER.fullmatch(text) is None and text != "-0"
 
 
 def is_infinite(text: str) -> bool:
-    """Return whether a number is written as infinite, such as "-inf"; others become so where they are too large."""
+    """Return whether a number is written as infinite, such as "-inf"; others become so where they
+    are too large.
+    """
     return "inf" in text.lower()
 
 
 def is_kept(text: str) -> bool:
-    """Return whether a number can be kept as it is written: an integer in 64 bits, another in a float64 that rounds it.
+    """Return whether a number can be kept as it is written: an integer in 64 bits, another in a
+    float64 that rounds it.
 
-    An integer beyond 64 bits would lose digits, and a number beyond the largest float64 become infinite.
+    An integer beyond 64 bits would lose digits, and a number beyond the largest float64 become
+    infinite.
     """
     if _DIGITS.fullmatch(text):
         # the length first: Python refuses to read thousands of digits
@@ -87,17 +106,21 @@ def short(text: str) -> str:
 
 
 def numbered(words: Iterable[str]) -> tuple[list[str], Ints]:
-    """Return the different words, in the order in which they first occur, and the number of each, int64 ``[n]``."""
+    """Return the different words, in the order in which they first occur, and the number of each,
+    int64 ``[n]``.
+    """
     number: defaultdict[str, int] = defaultdict(count().__next__)
     codes = np.fromiter(map(number.__getitem__, words), np.int64)
     return list(number), codes
 
 
 def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
-    """Return different words as integers, None where they are names: where one of them is no integer.
+    """Return different words as integers, None where they are names: where one of them is no
+    integer.
 
-    ``fault`` takes the place of a word among these. It is called where numbers would become names by mistake: for nan,
-    and for one number written in two ways. Data frames write 2 as 2.0 in a column with a missing entry.
+    ``fault`` takes the place of a word among these. It is called where numbers would become names
+    by mistake: for nan, and for one number written in two ways. Data frames write 2 as 2.0 in a
+    column with a missing entry.
     """
     if all(map(is_integer, words)):
         return list(map(int, words))
@@ -109,7 +132,11 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     # integers first, so that the fault is said of the other one
     for at, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
         if word.lower() in _GAPS or math.isnan(float(word)):
-            raise fault(at, f"{word} among numbers is a missing entry; leave the row out, or put a letter before names")
+            raise fault(
+                at,
+                f"{word} among numbers is a missing entry; leave the row out, or put a letter "
+                "before names",
+            )
         # 007 is a name of its own, and a number that is not whole too
         if not is_integer(word) and (_DIGITS.fullmatch(word) or not float(word).is_integer()):
             continue
@@ -125,10 +152,11 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
 def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...] | None]:
     """Return a column of values, or the numbers of its categories, int64, with their names.
 
-    Values are int64 if all words are integers, bool of True and False, times of dates in ISO 8601 (int64 seconds since
-    1970, of UTC where no zone is written; float64 where one is not whole), and else float64. Words of digits that are
-    other than their numbers, such as ``007``, are categories, but +1 and -1, where all have a sign, are numbers.
-    ``fault`` is called for a number too large to keep, and for a word beside dates that is none.
+    Values are int64 if all words are integers, bool of True and False, times of dates in ISO 8601
+    (int64 seconds since 1970, of UTC where no zone is written; float64 where one is not whole), and
+    else float64. Words of digits that are other than their numbers, such as ``007``, are
+    categories, but +1 and -1, where all have a sign, are numbers. ``fault`` is called for a number
+    too large to keep, and for a word beside dates that is none.
     """
     names, codes = numbered(words)
     kinds = list(map(kind_of, names))
@@ -142,7 +170,11 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
         raise fault_at(at, f"is no date, but the column holds dates; {hint}")
     _check_unclear(names, kinds, fault_at)
     begins = {name[:1] for name in names}
-    if NAME in kinds or len(set(kinds)) > 1 or ("+" in begins and not begins.isdisjoint("123456789")):
+    if (
+        NAME in kinds
+        or len(set(kinds)) > 1
+        or ("+" in begins and not begins.isdisjoint("123456789"))
+    ):
         return codes, tuple(names)
     kind = kinds[0] if kinds else NUMBER
     values = values_of(kind, names)
@@ -151,25 +183,43 @@ def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...
         if not is_kept(names[at]):
             raise fault_at(at, "is beyond 64 bits; write it as a decimal")
         if is_integer(names[at]) and int(names[at]) != int(values[at]):
-            raise fault_at(at, "would be rounded, because others of its column are no integers; write all as integers")
+            raise fault_at(
+                at,
+                "would be rounded, because others of its column are no integers; write all as "
+                "integers",
+            )
     return values[codes], None
 
 
 def _check_unclear(names: Sequence[str], kinds: Sequence[str], fault_at: Fault) -> None:
-    """Raise what ``fault_at`` makes where words are numbers or dates in a form that would make categories of them."""
+    """Raise what ``fault_at`` makes where words are numbers or dates in a form that would make
+    categories of them.
+    """
     if NAME not in kinds:
         return
     for at, name in enumerate(names):
         if _OTHER_DATE.fullmatch(name):
-            raise fault_at(at, "looks like a time; write 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out")
+            raise fault_at(
+                at,
+                "looks like a time; write 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column "
+                "out",
+            )
         if _OTHER_NUMBER.fullmatch(name):
-            raise fault_at(at, "looks like a number; write its digits alone, with a point, or leave the column out")
+            raise fault_at(
+                at,
+                "looks like a number; write its digits alone, with a point, or leave the column "
+                "out",
+            )
         if name.lower() in _GAPS and NUMBER in kinds:
-            raise fault_at(at, "looks like a missing entry among numbers; write nan, or leave the column out")
+            raise fault_at(
+                at, "looks like a missing entry among numbers; write nan, or leave the column out"
+            )
 
 
 def kind_of(word: str) -> str:
-    """Return what the values of a column are that begins with a word: ``NUMBER``, ``TRUTH``, ``DATE`` or ``NAME``."""
+    """Return what the values of a column are that begins with a word: ``NUMBER``, ``TRUTH``,
+    ``DATE`` or ``NAME``.
+    """
     if is_number(word):
         return NAME if _PADDED.fullmatch(word) else NUMBER
     if word.lower() in _TRUTH:
@@ -198,17 +248,18 @@ def _stamp(word: str) -> np.datetime64 | None:
 
 
 def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
-    """Return names of nodes whose types are known: bytes as text, and floats that are whole as integers.
+    """Return names of nodes whose types are known: bytes as text, and floats that are whole as
+    integers.
 
-    Raises ValueError, with ``where`` and the row from ``first`` on, for bytes that are no UTF-8, and for floats so
-    large that they do not tell integers apart.
+    Raises ValueError, with ``where`` and the row from ``first`` on, for bytes that are no UTF-8,
+    and for floats so large that they do not tell integers apart.
     """
     if values.dtype.kind == "f":
         too_large = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
         if (row := first_true(too_large)) is not None:
             raise ValueError(
-                f"{where}, row {first + row}: floats of {values.dtype} do not tell integers such as {values[row]} "
-                "apart; keep ids as integers or strings"
+                f"{where}, row {first + row}: floats of {values.dtype} do not tell integers such "
+                f"as {values[row]} apart; keep ids as integers or strings"
             )
     names: list[Any] = values.tolist()
     for row, name in enumerate(names):
@@ -216,7 +267,9 @@ def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
             try:
                 names[row] = name.decode()
             except UnicodeDecodeError:
-                raise ValueError(f"{where}, row {first + row}: {name!r} is no text in UTF-8; decode it first") from None
+                raise ValueError(
+                    f"{where}, row {first + row}: {name!r} is no text in UTF-8; decode it first"
+                ) from None
         elif isinstance(name, (float, Decimal)) and name % 1 == 0:
             names[row] = int(name)
     return names

@@ -52,42 +52,51 @@ def build_graph(
 ) -> Graph:
     """Build a graph folder from files of edges, in bounded memory, and open it.
 
-    The graph is that of ``Graph.from_edges`` for the edges of all files in their order: the id of an edge is its
-    position among them. It may be larger than memory.
+    The graph is that of ``Graph.from_edges`` for the edges of all files in their order: the id of
+    an edge is its position among them. It may be larger than memory.
 
     Args:
-        edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held in memory), as
-            ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``); ``.parquet``; ``.npy``, integers
-            ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``. Further columns become columns of ``edata``; timestamps of
-            Parquet are seconds since 1970, and lists of one length rows; words, and times finer than microseconds, are
+        edges: a file, or several: ``.csv``, ``.tsv``, ``.txt``, ``.dat`` or ``.mtx`` (which is held
+            in memory), as ``datasets.read_edge_list`` reads them, also packed (``.csv.gz``);
+            ``.parquet``; ``.npy``, integers ``[edges, 2]``, or a pair ``(src.npy, dst.npy)``.
+            Further columns become columns of ``edata``; timestamps of Parquet are seconds since
+            1970, and lists of one length rows; words, and times finer than microseconds, are
             refused. All files have the same ones.
         folder: where the graph goes; see ``Graph.save``.
-        num_nodes: number of nodes; None takes the rows of the node columns, or without any the largest id plus one.
-        named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet. They are numbered
-            in the order in which they first occur, and kept in the folder for ``node_names``. A word is its own name
-            (``007`` and ``7`` are two nodes); bytes in Parquet are UTF-8, and floats that are whole are integers. While
-            it builds, memory holds all names.
-        columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and "dst" among them.
-        header: whether the first row of a text file has titles; None: if neither of its first two entries is a number,
-            or with ``named`` if usual titles of ends are among them, such as "src" and "dst" or "from" and "to"; a row
-            of two other words, which no further row has, is refused.
-        delimiter, comments: see ``datasets.read_edge_list``. With ``named`` a comment is a line that begins so, with a
-            blank after it; None for ``delimiter`` is a comma in ``.csv``, where quotes count, else a tab.
-        ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a column as a graph
-            takes it.
-        split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``: ``.npy`` files or ids.
-        store: keep the node columns of rows of floating-point numbers, but for "label", in fewer bytes: a width of
-            ``storage.narrow``, "int8", "float16", "bfloat16" or "auto". They are read once more before anything else.
-        memory: bytes that sorting may hold, as an integer or "2 GB"; at least 21 MB + 16 bytes per node + 0.32 bytes
-            per edge. Beyond it are the compiled loops (about 120 MB), all names, and cached pages of files. The disk
-            holds up to 40 bytes per edge beside the graph for a while.
+        num_nodes: number of nodes; None takes the rows of the node columns, or without any the
+            largest id plus one.
+        named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet.
+            They are numbered in the order in which they first occur, and kept in the folder for
+            ``node_names``. A word is its own name (``007`` and ``7`` are two nodes); bytes in
+            Parquet are UTF-8, and floats that are whole are integers. While it builds, memory holds
+            all names.
+        columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and
+            "dst" among them.
+        header: whether the first row of a text file has titles; None: if neither of its first two
+            entries is a number, or with ``named`` if usual titles of ends are among them, such as
+            "src" and "dst" or "from" and "to"; a row of two other words, which no further row has,
+            is refused.
+        delimiter, comments: see ``datasets.read_edge_list``. With ``named`` a comment is a line
+            that begins so, with a blank after it; None for ``delimiter`` is a comma in ``.csv``,
+            where quotes count, else a tab.
+        ndata, edata: further columns by name: a ``.npy`` file, which is copied piece by piece, or a
+            column as a graph takes it.
+        split: ids of nodes by part, "train", "val" and "test", for ``datasets.read_folder``:
+            ``.npy`` files or ids.
+        store: keep the node columns of rows of floating-point numbers, but for "label", in fewer
+            bytes: a width of ``storage.narrow``, "int8", "float16", "bfloat16" or "auto". They are
+            read once more before anything else.
+        memory: bytes that sorting may hold, as an integer or "2 GB"; at least 21 MB + 16 bytes per
+            node + 0.32 bytes per edge. Beyond it are the compiled loops (about 120 MB), all names,
+            and cached pages of files. The disk holds up to 40 bytes per edge beside the graph for a
+            while.
         overwrite: replace a folder that is there.
         progress: show bars.
 
-    Raises ValueError with the file and line (or row) of the first wrong edge, for files without edges, of other columns
-    than the first, a memory that is too small, and columns that cannot be stored so (see ``storage.narrow``);
-    FileNotFoundError, FileExistsError, ImportError for Parquet without pyarrow, OSError where the disk cannot hold the
-    graph. No folder is left then.
+    Raises ValueError with the file and line (or row) of the first wrong edge, for files without
+    edges, of other columns than the first, a memory that is too small, and columns that cannot be
+    stored so (see ``storage.narrow``); FileNotFoundError, FileExistsError, ImportError for Parquet
+    without pyarrow, OSError where the disk cannot hold the graph. No folder is left then.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp())
@@ -99,10 +108,14 @@ def build_graph(
     files = listed_files(edges)
     options = TextOptions(delimiter, columns, header, comments)
     if delimiter == "":
-        raise ValueError("delimiter must be text such as ',' or '::', or None for a comma or white space, got ''")
+        raise ValueError(
+            "delimiter must be text such as ',' or '::', or None for a comma or white space, got ''"
+        )
     limit = as_bytes(memory, "memory")
     if named and num_nodes is not None:
-        raise ValueError("num_nodes cannot be given with named=True, which counts the names; leave it out")
+        raise ValueError(
+            "num_nodes cannot be given with named=True, which counts the names; leave it out"
+        )
     of_nodes = {name: _column(value, f"ndata[{name!r}]") for name, value in (ndata or {}).items()}
     if store is not None:
         of_nodes = stored_as(of_nodes, store)
@@ -118,13 +131,15 @@ def build_graph(
         total = sum(path.stat().st_size for paths in files for path in paths)
         with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
             for paths in files:
-                before, count = bar.n, spool.num_edges
+                before = bar.n
+                count = spool.num_edges
                 for piece in pieces_of_edges(paths, options, upper, named=named):
                     table.append(piece, paths[0])
                     stated = max(stated, piece.num_nodes)
                     unclear = unclear if names else piece.begin
                     src, dst = _numbered(piece, names)
-                    # titles that are not known have the ids 0 and 1, in every file that begins with them
+                    # titles that are not known have the ids 0 and 1, in every file that begins with
+                    # them
                     if unclear and ((np.minimum(src, dst) < 2) & ((src != 0) | (dst != 1))).any():
                         unclear = ""
                     spool.append(src, dst)
@@ -135,15 +150,21 @@ def build_graph(
                     raise ValueError(f"{paths[0]} has no edges; {hint}")
         if unclear and len(names) > 2:
             raise ValueError(
-                f"{unclear}: {list(names)[:2]} may be titles or an edge, because no other row has these names; say "
-                "header=True or header=False (in the command --header or --no-header)"
+                f"{unclear}: {list(names)[:2]} may be titles or an edge, because no other row has "
+                "these names; say header=True or header=False (in the command --header or "
+                "--no-header)"
             )
-        whole_numbers(names, lambda at, words: ValueError(f"{files[0][0]}: names of nodes: {words}"))
+        whole_numbers(
+            names, lambda at, words: ValueError(f"{files[0][0]}: names of nodes: {words}")
+        )
         size = max(spool.largest + 1, stated) if upper is None else upper
         contents = Contents()
-        node_frame, edge_frame = GraphFrame(size, of_nodes), GraphFrame(spool.num_edges, of_edges)
+        node_frame = GraphFrame(size, of_nodes)
+        edge_frame = GraphFrame(spool.num_edges, of_edges)
         parts = _split(split or {}, size)
-        with progress_bar("sorting", spool.num_edges, " edges", shown=progress, unit_scale=True) as bar:
+        with progress_bar(
+            "sorting", spool.num_edges, " edges", shown=progress, unit_scale=True
+        ) as bar:
             contents.arrays |= sorted_by_destination(spool, draft, size, limit, bar.update)
         contents.add_columns(draft, "ndata", node_frame)
         for name, array in table.finish(edge_frame).items():
@@ -157,23 +178,39 @@ def build_graph(
     return Graph.open(folder, verify=False)  # it has just been written
 
 
-def stored_as(columns: Mapping[str, Tensor | Rows | Array], width: str) -> dict[str, Tensor | Rows | Array]:
+def stored_as(
+    columns: Mapping[str, Tensor | Rows | Array], width: str
+) -> dict[str, Tensor | Rows | Array]:
     """Return columns of which those of rows of floating-point numbers, but for labels, are narrow.
 
-    Their codes are made when they are written. Raises the errors of ``storage.narrow``, and ValueError where there is
-    no such column.
+    Their codes are made when they are written. Raises the errors of ``storage.narrow``, and
+    ValueError where there is no such column.
     """
-    rows = {name: from_numpy(column) if isinstance(column, np.ndarray) else column for name, column in columns.items()}
-    chosen = [name for name, x in rows.items() if len(x.shape) > 1 and x.dtype.is_floating_point and name != "label"]
+    rows = {
+        name: from_numpy(column) if isinstance(column, np.ndarray) else column
+        for name, column in columns.items()
+    }
+    chosen = [
+        name
+        for name, x in rows.items()
+        if len(x.shape) > 1 and x.dtype.is_floating_point and name != "label"
+    ]
     check_one_of(width, "store", WIDTHS)
     if not chosen:
-        raise ValueError(f"store={width!r} needs a node column of rows of floating-point numbers, such as features")
-    return {**columns, **{name: narrowed(rows[name], width, name=f"column {name!r}") for name in chosen}}
+        raise ValueError(
+            f"store={width!r} needs a node column of rows of floating-point numbers, such as "
+            "features"
+        )
+    return {
+        **columns,
+        **{name: narrowed(rows[name], width, name=f"column {name!r}") for name in chosen},
+    }
 
 
 @checked
 def node_names(folder: FileLike) -> Sequence[str] | None:
-    """Return the names of the nodes of a graph folder, by id, read on access; None where it has none.
+    """Return the names of the nodes of a graph folder, by id, read on access; None where it has
+    none.
 
     Raises the errors of ``Graph.open``.
 
@@ -195,20 +232,31 @@ class _Columns:
         self._writers: dict[str, ArrayWriter] | None = None
 
     def append(self, piece: Piece, path: Path) -> None:
-        kinds = {name: torch.from_numpy(np.empty(0, column.dtype)).dtype for name, column in piece.columns.items()}
+        kinds = {
+            name: torch.from_numpy(np.empty(0, column.dtype)).dtype
+            for name, column in piece.columns.items()
+        }
         if self._writers is None:
             self._writers = {
-                name: ArrayWriter(self._draft / f"edata{at}.npy", kind, piece.columns[name].shape[1:])
+                name: ArrayWriter(
+                    self._draft / f"edata{at}.npy", kind, piece.columns[name].shape[1:]
+                )
                 for at, (name, kind) in enumerate(kinds.items())
             }
         if set(self._writers) != set(kinds):
             first, got = (", ".join(names) or "none" for names in (self._writers, kinds))
-            raise ValueError(f"{path} must have the columns of the first file beside src and dst ({first}), got {got}")
+            raise ValueError(
+                f"{path} must have the columns of the first file beside src and dst ({first}), got "
+                f"{got}"
+            )
         for name, writer in self._writers.items():
-            column, kind = piece.columns[name], kinds[name]
+            column = piece.columns[name]
+            kind = kinds[name]
             if kind != writer.dtype:
                 if {kind, writer.dtype} != {torch.int64, torch.float64}:
-                    raise ValueError(f"{path}: column {name!r} must be {writer.dtype} as before, got {kind}")
+                    raise ValueError(
+                        f"{path}: column {name!r} must be {writer.dtype} as before, got {kind}"
+                    )
                 if kind == torch.float64:  # all pieces before held integers
                     writer.convert(torch.float64)
                 column = column.astype(np.float64)
@@ -220,17 +268,22 @@ class _Columns:
     def finish(self, others: GraphFrame) -> dict[str, ArrayFile]:
         writers = self._writers or {}
         if both := set(writers) & set(others):
-            raise ValueError(f"edata must not name column {min(both)!r}, which the files of edges have")
+            raise ValueError(
+                f"edata must not name column {min(both)!r}, which the files of edges have"
+            )
         return {name: writer.finish() for name, writer in writers.items()}
 
 
 def _numbered(piece: Piece, names: dict[str, int]) -> tuple[Ints, Ints]:
     """Return the ends of edges as ids; new names get the next ones, source before destination."""
-    src, dst = piece.src, piece.dst
+    src = piece.src
+    dst = piece.dst
     if not isinstance(src, list):
         return src, dst  # type: ignore[return-value]  # the other one is an array too
     pairs = chain.from_iterable(zip(src, dst, strict=True))
-    ids = np.fromiter((names.setdefault(name, len(names)) for name in pairs), np.int64).reshape(-1, 2)
+    ids = np.fromiter((names.setdefault(name, len(names)) for name in pairs), np.int64).reshape(
+        -1, 2
+    )
     return ids[:, 0], ids[:, 1]
 
 
@@ -244,12 +297,16 @@ def _column(value: Any, argument: str) -> Tensor | Rows | Array:
     with blaming(f"{argument}: {path} must be a .npy file of numbers", ValueError):
         _, shape, _ = read_header(path)
     if not shape:
-        raise ValueError(f"{argument}: {path} must have one row per node or edge, got a single number")
+        raise ValueError(
+            f"{argument}: {path} must have one row per node or edge, got a single number"
+        )
     array: Array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)
     try:
         torch.from_numpy(np.empty(0, array.dtype))
     except (TypeError, ValueError):
-        raise ValueError(f"{argument}: {path} holds {array.dtype}, which torch does not know; convert it") from None
+        raise ValueError(
+            f"{argument}: {path} holds {array.dtype}, which torch does not know; convert it"
+        ) from None
     return array
 
 
@@ -264,5 +321,8 @@ def _split(split: Mapping[str, Any], num_nodes: int) -> dict[str, Ints]:
         parts[part] = as_ids(value, f"split[{part!r}]", num_nodes)
         nodes, counts = np.unique(np.concatenate(list(parts.values())), return_counts=True)
         if len(repeated := nodes[counts > 1]):
-            raise ValueError(f"split[{part!r}] holds node {repeated[0]}, which is in the split before; keep it once")
+            raise ValueError(
+                f"split[{part!r}] holds node {repeated[0]}, which is in the split before; keep it "
+                "once"
+            )
     return parts

@@ -1,4 +1,6 @@
-"""Files of edges of all kinds, read piece by piece: text with numbers or names of nodes, Parquet, arrays."""
+"""Files of edges of all kinds, read piece by piece: text with numbers or names of nodes, Parquet,
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,15 @@ from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
 from nodeflow._rows.columns import as_column
-from nodeflow._text.edges import EdgeTable, TextOptions, checked_rows, column_names, kinds_of, layout, untitled_columns
+from nodeflow._text.edges import (
+    EdgeTable,
+    TextOptions,
+    checked_rows,
+    column_names,
+    kinds_of,
+    layout,
+    untitled_columns,
+)
 from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow._text.table import Table, reading, rows_of_words
 from nodeflow._text.titles import ENDS, places_of_ends, titled_columns
@@ -28,10 +38,11 @@ _ROWS = 2**15  # rows read at a time
 
 
 class Piece(NamedTuple):
-    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that have been read.
+    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that
+    have been read.
 
-    ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of the first edge in
-    its file where that, a row of two words, may be one of titles.
+    ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of
+    the first edge in its file where that, a row of two words, may be one of titles.
     """
 
     src: Ints | list[str]
@@ -43,7 +54,9 @@ class Piece(NamedTuple):
 
 
 def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
-    """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is known."""
+    """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is
+    known.
+    """
     table = Table(path, options.delimiter, options.comments or None)
     table, names, first = layout(table, options.columns, options.header)
     if first is not None:
@@ -54,7 +67,9 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
 def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     """Yield the edges of a CSV or TSV file whose nodes have names."""
     rows = rows_of_words(path, options.delimiter, options.comments or "")
-    names: tuple[str, ...] | None = None if options.columns is None else column_names(options.columns)
+    names: tuple[str, ...] | None = (
+        None if options.columns is None else column_names(options.columns)
+    )
     begin = next(rows, None)
     if begin is None:
         return
@@ -66,11 +81,22 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     held = list(islice(rows, 1)) if titled else [begin]
     kinds = kinds_of(names, held[0][1] if held else [])
     # a row of titles would have no number, and a word above numbers is refused
-    is_unclear = options.header is None and not titled and not kinds and not any(map(is_number, begin[1]))
+    is_unclear = (
+        options.header is None and not titled and not kinds and not any(map(is_number, begin[1]))
+    )
     while held := held + list(islice(rows, _ROWS)):
-        table = dict(zip(names, zip(*checked_rows(path, names, held, kinds, named=True), strict=True), strict=True))
-        src, dst = list(table.pop("src")), list(table.pop("dst"))
-        columns = {name: values_of(kinds[name], words) for name, words in table.items() if name != "_"}
+        table = dict(
+            zip(
+                names,
+                zip(*checked_rows(path, names, held, kinds, named=True), strict=True),
+                strict=True,
+            )
+        )
+        src = list(table.pop("src"))
+        dst = list(table.pop("dst"))
+        columns = {
+            name: values_of(kinds[name], words) for name, words in table.items() if name != "_"
+        }
         yield Piece(src, dst, columns, 0, begin=f"{path}, line {begin[0]}" * is_unclear)
         held = []
 
@@ -85,7 +111,8 @@ EdgeFile: TypeAlias = "FileLike | tuple[FileLike, FileLike]"
 def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]:
     """Return the files of edges in their order, each alone or a pair. A tuple by itself is a pair.
 
-    Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the first that is missing.
+    Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the
+    first that is missing.
     """
     listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
     check_type(listed, "edges", Iterable, "a file or a list of files")
@@ -96,11 +123,13 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
         ending = kind_of(paths[0])
         if len(paths) > 2 or (len(paths) == 2 and {kind_of(path) for path in paths} != {".npy"}):
             raise ValueError(
-                f"a tuple must be two .npy files, of sources and destinations; several files make a list; got {pair}"
+                "a tuple must be two .npy files, of sources and destinations; several files make "
+                f"a list; got {pair}"
             )
         if ending not in (*_TEXT, ".mtx", ".npy", ".parquet"):
             raise ValueError(
-                f"edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or .parquet, got {paths[0]}"
+                "edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or "
+                f".parquet, got {paths[0]}"
             )
         for path in paths:
             if not is_file(path):
@@ -121,14 +150,18 @@ def kind_of(path: Path) -> str:
 def pieces_of_edges(
     paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
 ) -> Iterator[Piece]:
-    """Yield the edges of a file in pieces; raises ValueError with the line or row of the first wrong one."""
+    """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
+    wrong one.
+    """
     kind = kind_of(paths[0])
     if kind in _TEXT:
         return named_text(paths[0], options) if named else numbered_text(paths[0], options, upper)
     if kind == ".parquet":
         return _of_parquet(paths[0], options.columns, upper, named=named)
     if named:
-        raise ValueError(f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out")
+        raise ValueError(
+            f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out"
+        )
     return _of_matrix(paths[0], upper) if kind == ".mtx" else _of_arrays(paths, upper)
 
 
@@ -151,7 +184,10 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
         headers.append((dtype, shape, start))
     sizes = [shape[0] for _, shape, _ in headers]
     if len({*sizes}) > 1:
-        raise ValueError(f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and {sizes[1]}")
+        raise ValueError(
+            f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
+            f"{sizes[1]}"
+        )
     for first in range(0, sizes[0], _EDGES):
         count = min(_EDGES, sizes[0] - first)
         read: list[Array] = []
@@ -159,8 +195,12 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
             width = shape[1] if len(shape) == 2 else 1
             at = start + first * width * dtype.itemsize
             read += [*np.fromfile(path, dtype, count * width, offset=at).reshape(count, width).T]
-        src, dst = (_ids(*end, first, upper) for end in zip(read, ENDS, (paths[0], paths[-1]), strict=True))
-        yield Piece(src, dst, {}, (first + count) * sum(path.stat().st_size for path in paths) // sizes[0])
+        src, dst = (
+            _ids(*end, first, upper) for end in zip(read, ENDS, (paths[0], paths[-1]), strict=True)
+        )
+        yield Piece(
+            src, dst, {}, (first + count) * sum(path.stat().st_size for path in paths) // sizes[0]
+        )
 
 
 def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:
@@ -168,11 +208,15 @@ def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) ->
     wrong = (values < 0) | (values >= (LARGEST if upper is None else upper))
     if (at := first_true(wrong)) is not None:
         below = "" if upper is None else f" and below num_nodes, {upper}"
-        raise ValueError(f"{path}, row {first + at}: {name} must be an integer from 0{below}, got {values[at]}")
+        raise ValueError(
+            f"{path}, row {first + at}: {name} must be an integer from 0{below}, got {values[at]}"
+        )
     return np.ascontiguousarray(values, np.int64)
 
 
-def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool) -> Iterator[Piece]:
+def _of_parquet(
+    path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool
+) -> Iterator[Piece]:
     from pyarrow import parquet
 
     with reading(path, "a Parquet file of edges"):
@@ -181,9 +225,14 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
         titles = [str(title) for title in file.schema_arrow.names]
         names = titled_columns(titles, str(path)) if columns is None else column_names(columns)
         if len(names) != len(titles):
-            raise ValueError(f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names {len(names)}")
+            raise ValueError(
+                f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names "
+                f"{len(names)}"
+            )
         used = [title for title, name in zip(titles, names, strict=True) if name != "_"]
-        size, rows, first = path.stat().st_size, max(file.metadata.num_rows, 1), 0
+        size = path.stat().st_size
+        rows = max(file.metadata.num_rows, 1)
+        first = 0
         batches = file.iter_batches(batch_size=_EDGES, columns=used)
         while True:
             with reading(path, "a Parquet file of edges"):
@@ -191,11 +240,18 @@ def _of_parquet(path: Path, columns: Sequence[str] | None, upper: int | None, *,
             if batch is None:
                 return
             table: dict[str, Any] = {}
-            for name, values in zip([name for name in names if name != "_"], batch.columns, strict=True):
-                table[name] = _parquet_column(path, name, values, first, named=named and name in ENDS)
+            for name, values in zip(
+                [name for name in names if name != "_"], batch.columns, strict=True
+            ):
+                table[name] = _parquet_column(
+                    path, name, values, first, named=named and name in ENDS
+                )
             ends = [table.pop(name) for name in ENDS]
             if not named:
-                ends = [_ids(end, name, path, first, upper) for end, name in zip(ends, ENDS, strict=True)]
+                ends = [
+                    _ids(end, name, path, first, upper)
+                    for end, name in zip(ends, ENDS, strict=True)
+                ]
             first += batch.num_rows
             yield Piece(ends[0], ends[1], table, size * first // rows)
     finally:
@@ -219,7 +275,9 @@ def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bo
             return list(map(str, names))
         array = np.array(names)
     if array.dtype.kind not in ("iu" if name in ENDS else "biuf"):
-        words = f"got {values.type}; code them as numbers first, or skip it by naming it '_' in columns"
+        words = (
+            f"got {values.type}; code them as numbers first, or skip it by naming it '_' in columns"
+        )
         what = "integers (named=True numbers names)" if name in ENDS else "numbers or times"
         raise ValueError(f"{path}: column {name!r} must hold {what}, {words}")
     return as_column(array, f"{path}: column {name!r}").numpy()

@@ -1,4 +1,6 @@
-"""Edges sorted by destination in bounded memory: counted, put into buckets on the disk, each sorted in memory."""
+"""Edges sorted by destination in bounded memory: counted, put into buckets on the disk, each sorted
+in memory.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,16 @@ _BUFFER = 2**9  # bytes of memory of each file of a bucket
 
 
 class Spool:
-    """Edges in the order appended, in a temporary file that ``close`` removes, with what must be known to sort them."""
+    """Edges in the order appended, in a temporary file that ``close`` removes, with what must be
+    known to sort them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "edges.spool"
-        self.num_edges, self.largest, self.is_sorted, self._last = 0, -1, True, -1
+        self.num_edges = 0
+        self.largest = -1
+        self.is_sorted = True
+        self._last = -1
         self._file = self.path.open("wb")
 
     def append(self, src: Ints, dst: Ints) -> None:
@@ -39,7 +46,9 @@ class Spool:
         self._file.write(np.stack([src, dst], 1).data)
         self.num_edges += len(src)
         self.largest = max(self.largest, int(src.max()), int(dst.max()))
-        self.is_sorted = self.is_sorted and int(dst[0]) >= self._last and bool((dst[1:] >= dst[:-1]).all())
+        self.is_sorted = (
+            self.is_sorted and int(dst[0]) >= self._last and bool((dst[1:] >= dst[:-1]).all())
+        )
         self._last = int(dst[-1])
 
     def pieces(self, size: int | None = None) -> Iterator[Pairs]:
@@ -57,18 +66,21 @@ class Spool:
 def sorted_by_destination(
     spool: Spool, draft: Path, num_nodes: int, memory: int, done: Callable[[int], object]
 ) -> dict[str, ArrayFile]:
-    """Write the arrays indptr, indices and edge_ids of the edges of a spool, and return their descriptions.
+    """Write the arrays indptr, indices and edge_ids of the edges of a spool, and return their
+    descriptions.
 
-    Edge ids are left out where they are the positions. ``memory`` bounds the bytes held; ``done`` is called with
-    numbers of edges that are written. Raises ValueError for a memory that is too small, and says which would do.
+    Edge ids are left out where they are the positions. ``memory`` bounds the bytes held; ``done``
+    is called with numbers of edges that are written. Raises ValueError for a memory that is too
+    small, and says which would do.
     """
     left = memory - BYTES_PER_NODE * num_nodes - 2 * _PIECE * BYTES_PER_EDGE
-    least_edges = 2 * spool.num_edges // MOST_BUCKETS + 1  # two buckets side by side hold more edges than fit
+    # two buckets side by side hold more edges than fit
+    least_edges = 2 * spool.num_edges // MOST_BUCKETS + 1
     if left < BYTES_PER_EDGE * least_edges:
         need = BYTES_PER_NODE * num_nodes + BYTES_PER_EDGE * (2 * _PIECE + least_edges)
         raise ValueError(
-            f"memory must be at least {-(-need // 10**6)} MB for {num_nodes} nodes and {spool.num_edges} edges, got "
-            f"{memory} bytes"
+            f"memory must be at least {-(-need // 10**6)} MB for {num_nodes} nodes and "
+            f"{spool.num_edges} edges, got {memory} bytes"
         )
     indptr = np.zeros(num_nodes + 1, np.int64)
     for piece in spool.pieces():
@@ -93,13 +105,17 @@ def sorted_by_destination(
     return {**arrays, "indices": indices.finish()}
 
 
-def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterator[tuple[Ints, Ints]]:
+def _sorted_ranges(
+    spool: Spool, indptr: Ints, draft: Path, most: int
+) -> Iterator[tuple[Ints, Ints]]:
     """Yield sources and ids of the edges by destination, inside each in the order of the ids."""
     bounds = ranges_of(indptr, most)
     if len(bounds) == 2 and spool.num_edges <= most:
         pairs = next(spool.pieces(spool.num_edges))
         spool.close()
-        _, order = kernels.csr.sort_by_destination(np.ascontiguousarray(pairs[:, 1]), len(indptr) - 1)
+        _, order = kernels.csr.sort_by_destination(
+            np.ascontiguousarray(pairs[:, 1]), len(indptr) - 1
+        )
         yield pairs[:, 0][order], order
         return
     paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
@@ -116,8 +132,10 @@ def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterat
             first += len(piece)
     spool.close()
     for k, path in enumerate(paths):
-        low, high = int(bounds[k]), int(bounds[k + 1])
-        if high - low == 1:  # all edges have one destination, perhaps more of them than memory holds
+        low = int(bounds[k])
+        high = int(bounds[k + 1])
+        # all edges have one destination, perhaps more of them than memory holds
+        if high - low == 1:
             with path.open("rb") as file:
                 while len(part := np.fromfile(file, np.int64, 3 * _PIECE)):
                     yield part.reshape(-1, 3)[:, 0], part.reshape(-1, 3)[:, 2]
@@ -130,7 +148,8 @@ def _sorted_ranges(spool: Spool, indptr: Ints, draft: Path, most: int) -> Iterat
 
 def ranges_of(indptr: Ints, most: int) -> Ints:
     """Return bounds of ranges of nodes with ``most`` edges each, or a single node that has more."""
-    bounds, size = [0], len(indptr) - 1
+    bounds = [0]
+    size = len(indptr) - 1
     while bounds[-1] < size:
         start = bounds[-1]
         stop = int(np.searchsorted(indptr, indptr[start] + most, side="right")) - 1

@@ -1,4 +1,5 @@
-"""Stand-ins for interfaces of other libraries, so that old programs run after a change of their import lines.
+"""Stand-ins for interfaces of other libraries, so that old programs run after a change of their
+import lines.
 
 ``nodeflow.compat.dgl`` stands in for DGL 0.4's NodeFlow.
 """

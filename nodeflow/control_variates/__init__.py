@@ -1,4 +1,6 @@
-"""Control variates: history of activations, samplers and estimators that use it, and full passes that renew it."""
+"""Control variates: history of activations, samplers and estimators that use it, and full passes
+that renew it.
+"""
 
 from nodeflow.control_variates._estimators import (
     control_variate,

@@ -1,4 +1,6 @@
-"""The arrays of a history as buffers of a module: in memory or in files, replaced at once, saved and loaded."""
+"""The arrays of a history as buffers of a module: in memory or in files, replaced at once, saved
+and loaded.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from nodeflow.propagation import Propagation
 class KeptRows(nn.Module):
     """The arrays of a ``History``: buffers, which map files where it has a folder.
 
-    A subclass sets the attributes below and registers the buffers: "step", and for every layer i of ``widths`` "h_i",
-    "written_i" and, where sums are stored, "agg_h_i".
+    A subclass sets the attributes below and registers the buffers: "step", and for every layer i of
+    ``widths`` "h_i", "written_i" and, where sums are stored, "agg_h_i".
     """
 
     step: Tensor
@@ -29,7 +31,9 @@ class KeptRows(nn.Module):
     _staged: dict[int, tuple[Ints, Tensor]]
 
     def flush(self) -> None:
-        """Wait until the rows of a history in files are on the disk, so that they outlive a power cut."""
+        """Wait until the rows of a history in files are on the disk, so that they outlive a power
+        cut.
+        """
         self._store.flush()
 
     def close(self) -> None:
@@ -38,10 +42,12 @@ class KeptRows(nn.Module):
 
     @contextmanager
     def renewal(self) -> Iterator[dict[str, Tensor]]:
-        """Yield tensors ``h_i`` (and ``agg_h_i``, where sums are stored) for all nodes, to be filled within the block.
+        """Yield tensors ``h_i`` (and ``agg_h_i``, where sums are stored) for all nodes, to be
+        filled within the block.
 
-        At the end of the block they replace the old ones at once, as one commit. If anything raises, the old ones stay.
-        Rows that were pushed and not committed are dropped. ``Updater`` renews a history in this way.
+        At the end of the block they replace the old ones at once, as one commit. If anything
+        raises, the old ones stay. Rows that were pushed and not committed are dropped. ``Updater``
+        renews a history in this way.
         """
         with together(self.propagation.graph, "a renewal of the history"):
             new = self._store.successor()
@@ -67,15 +73,18 @@ class KeptRows(nn.Module):
         return self.propagation.graph.peers.together(what)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at least."""
+        """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at
+        least.
+        """
         if self._store.folder is not None:
             # try the change on empty views: on whole buffers it would read the files
             for name, buffer in self.named_buffers():
                 other = fn(buffer[:0] if buffer.ndim else buffer)
                 if other.dtype != buffer.dtype or other.device != buffer.device:
                     raise ValueError(
-                        f"a history in files keeps its type and place, but {name} would become {other.dtype} on "
-                        f"{other.device}; keep it apart from the module that is moved, or make it with folder=None"
+                        f"a history in files keeps its type and place, but {name} would become "
+                        f"{other.dtype} on {other.device}; keep it apart from the module that is "
+                        "moved, or make it with folder=None"
                     )
             return self
         wide = {name: buffer for name, buffer in self.named_buffers() if name.startswith("agg_h_")}
@@ -102,16 +111,22 @@ class KeptRows(nn.Module):
         unexpected: list[str],
         errors: list[str],
     ) -> None:
-        """Refuse the state of another history before any row is copied. All arrays are replaced at once, or stay."""
+        """Refuse the state of another history before any row is copied. All arrays are replaced at
+        once, or stay.
+        """
         hashed = state.get(prefix + "_extra_state")
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
-            raise ValueError("the state is of another history: its graph, edge weights, direction or filter are others")
+            raise ValueError(
+                "the state is of another history: its graph, edge weights, direction or filter are "
+                "others"
+            )
         saved = {name: state.get(prefix + name, buffer) for name, buffer in self.named_buffers()}
         for name, buffer in self.named_buffers():
             if saved[name].shape != buffer.shape or saved[name].dtype != buffer.dtype:
                 raise ValueError(
-                    f"the state is of another history: {name} is {saved[name].dtype} {tuple(saved[name].shape)} there, "
-                    f"and {buffer.dtype} {tuple(buffer.shape)} here"
+                    f"the state is of another history: {name} is {saved[name].dtype} "
+                    f"{tuple(saved[name].shape)} there, and {buffer.dtype} {tuple(buffer.shape)} "
+                    "here"
                 )
         if strict:
             keys = [prefix + name for name in (*saved, "_extra_state")]

@@ -23,24 +23,31 @@ _CHUNK = 2**16  # rows at a time, where the layers lie in files
 class Updater:
     """Recomputes the whole history at intervals, by a full pass of the model in training.
 
-    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and their sums if the
-    history stores them. They replace all old rows at once when the pass ends. If it raises, the old rows stay.
+    A pass computes the rows of every history layer from full neighbourhoods, without dropout, and
+    their sums if the history stores them. They replace all old rows at once when the pass ends. If
+    it raises, the old rows stay.
 
     Args:
         model: a ``FlowModel``; it is run, not copied.
-        history: the history that is written. Its propagation says along which edges and with which weights.
-        x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, as ``FlowModel.inference`` takes.
-        every: ``step`` runs a pass on the first call and every ``every`` calls from then on; None: on the first only.
-        chunk_size: number of nodes computed at a time (see ``FlowModel.inference``); None: all at once.
+        history: the history that is written. Its propagation says along which edges and with which
+            weights.
+        x: rows of the input layer for all nodes, ``[num_nodes, in_features]``, as
+            ``FlowModel.inference`` takes.
+        every: ``step`` runs a pass on the first call and every ``every`` calls from then on; None:
+            on the first only.
+        chunk_size: number of nodes computed at a time (see ``FlowModel.inference``); None: all at
+            once.
         progress: show a bar.
-        folder: where the rows of layers lie in files during a pass; None: in memory (see ``FlowModel.inference``).
+        folder: where the rows of layers lie in files during a pass; None: in memory (see
+            ``FlowModel.inference``).
 
-    Where the graph lies on several processes, passes are collective: each process computes the nodes that it owns, and
-    ``folder`` is None. ``x`` may be a column of the graph, or rows of all nodes.
+    Where the graph lies on several processes, passes are collective: each process computes the
+    nodes that it owns, and ``folder`` is None. ``x`` may be a column of the graph, or rows of all
+    nodes.
 
-    Memory: the rows of two layers, what a convolution needs for ``chunk_size`` nodes, and the new history beside the
-    old one (in its folder, if it has one). With ``folder``, and a history that has a folder too, only what a
-    convolution needs.
+    Memory: the rows of two layers, what a convolution needs for ``chunk_size`` nodes, and the new
+    history beside the old one (in its folder, if it has one). With ``folder``, and a history that
+    has a folder too, only what a convolution needs.
 
     >>> import torch
     >>> from nodeflow import Graph, nn, transform
@@ -67,9 +74,14 @@ class Updater:
         folder: FileLike | None = None,
     ) -> None:
         if not callable(getattr(model, "layers", None)):
-            raise TypeError(f"model must be a nodeflow.nn.FlowModel, or have its layers(), got {describe(model)}")
+            raise TypeError(
+                "model must be a nodeflow.nn.FlowModel, or have its layers(), got "
+                f"{describe(model)}"
+            )
         check_type(history, "history", History, "a History")
-        self.model, self.history, self.x = model, history, x
+        self.model = model
+        self.history = history
+        self.x = x
         self.every = None if every is None else as_count(every, "every", 1)
         self.chunk_size = None if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         self.progress = as_flag(progress, "progress")
@@ -96,7 +108,9 @@ class Updater:
         return {"calls": self.calls}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Load the state of the schedule. Raises ValueError for anything that ``state_dict`` did not return."""
+        """Load the state of the schedule. Raises ValueError for anything that ``state_dict`` did
+        not return.
+        """
         if not isinstance(state, Mapping) or set(state) != {"calls"}:
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
         self.calls = as_count(state["calls"], "state['calls']")
@@ -104,38 +118,60 @@ class Updater:
     def run(self) -> None:
         """Run a pass.
 
-        Raises ValueError if the model's rows do not fit the history or are not finite; the history is then unchanged.
+        Raises ValueError if the model's rows do not fit the history or are not finite; the history
+        is then unchanged.
         """
-        history, missing = self.history, set(self.history.widths)
-        options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}  # own models may lack it
+        history = self.history
+        missing = set(self.history.widths)
+        # own models may lack it
+        options: dict[str, Any] = {} if self.folder is None else {"folder": self.folder}
         options |= {"chunk_size": self.chunk_size, "progress": self.progress}
-        # the rows outlive the call: they must be neither inference tensors nor part of the caller's autograd graph
-        with torch.inference_mode(False), torch.no_grad(), history.renewal() as new, ExitStack() as stack:
+        # the rows outlive the call: they must be neither inference tensors nor part of the caller's
+        # autograd graph
+        with (
+            torch.inference_mode(False),
+            torch.no_grad(),
+            history.renewal() as new,
+            ExitStack() as stack,
+        ):
             passing = iter(self.model.layers(history.propagation, self.x, **options))
             if isinstance(passing, Generator):
-                stack.callback(passing.close)  # closing restores the model's training mode now, not when collected
-            for i, h in enumerate(islice(passing, max(history.widths) + 1)):  # layers above have no history
+                # closing restores the model's training mode now, not when collected
+                stack.callback(passing.close)
+            # layers above have no history
+            for i, h in enumerate(islice(passing, max(history.widths) + 1)):
                 if i in missing:
                     self._take(i, h, new)
                     missing.remove(i)
             if missing:
-                raise ValueError(f"the model has no layers {sorted(missing)}, which the history has")
+                raise ValueError(
+                    f"the model has no layers {sorted(missing)}, which the history has"
+                )
 
     def _take(self, i: int, h: Tensor, new: dict[str, Tensor]) -> None:
-        """Copy the rows of a layer into a new history, and sum them up where the history stores sums."""
-        history, target = self.history, new[f"h_{i}"]
+        """Copy the rows of a layer into a new history, and sum them up where the history stores
+        sums.
+        """
+        history = self.history
+        target = new[f"h_{i}"]
         if h.shape != target.shape:
             raise ValueError(
-                f"layer {i} of the history is {tuple(target.shape)}, but the model's rows are {tuple(h.shape)}"
+                f"layer {i} of the history is {tuple(target.shape)}, but the model's rows are "
+                f"{tuple(h.shape)}"
             )
         # all at once where the layers lie in memory
-        ranges = history.propagation.ranges(None if self.folder is None else self.chunk_size or _CHUNK)
+        ranges = history.propagation.ranges(
+            None if self.folder is None else self.chunk_size or _CHUNK
+        )
         for start, stop in ranges:
             whole = isinstance(h, Tensor) and stop - start == len(target)
-            target[start:stop].copy_(h if whole else take_rows(h, torch.arange(start, stop, device="cpu")))
+            target[start:stop].copy_(
+                h if whole else take_rows(h, torch.arange(start, stop, device="cpu"))
+            )
         if first_not_finite(target) is not None:
             raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
-        # sums of the stored rows, rounded to their type, since sums must match the rows that they are used with
+        # sums of the stored rows, rounded to their type, since sums must match the rows that they
+        # are used with
         for start, stop in ranges if history.stored else ():
             nodes = None if stop - start == len(target) else torch.arange(start, stop, device="cpu")
             new[f"agg_h_{i}"][start:stop] = history.propagation(target, nodes)

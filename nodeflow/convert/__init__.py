@@ -1,4 +1,6 @@
-"""Graphs and NodeFlows from and to other libraries, each imported only by the functions that need it."""
+"""Graphs and NodeFlows from and to other libraries, each imported only by the functions that need
+it.
+"""
 
 from nodeflow.convert._attributes import from_igraph, from_networkx, to_igraph, to_networkx
 from nodeflow.convert._dgl import from_dgl, from_dgl_blocks, to_dgl, to_dgl_blocks

@@ -1,4 +1,6 @@
-"""Graphs from and to networkx and igraph, whose nodes and edges have attributes; and NodeFlows as networkx graphs."""
+"""Graphs from and to networkx and igraph, whose nodes and edges have attributes; and NodeFlows as
+networkx graphs.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +33,31 @@ _Part: TypeAlias = tuple[list[Any], dict[str, list[Any]]]
 
 @checked
 def from_networkx(
-    graph: networkx.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = (), keys_are_ids: bool = False
+    graph: networkx.Graph,
+    *,
+    node_columns: Attributes = (),
+    edge_columns: Attributes = (),
+    keys_are_ids: bool = False,
 ) -> tuple[Graph, list[Any]]:
     """Return the graph of a networkx graph, and the networkx node of every id.
 
-    Ids follow networkx's order of nodes and edges. An undirected edge becomes two edges, one each way, next to each
-    other (a self-loop becomes one).
+    Ids follow networkx's order of nodes and edges. An undirected edge becomes two edges, one each
+    way, next to each other (a self-loop becomes one).
 
     Args:
         graph: any networkx graph; multigraphs keep their repeated edges.
-        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A list of names, a
-            dict from names to types, ``{"x": torch.float64}``, or ``nodeflow.ALL``. Without a type, Python's floats
-            become float32, or float64 where one is above 2**24, as times are, or is not whole and above 2**14; whole
-            numbers become int64 and bools bool. A type must have all numbers; only floats are rounded.
-        keys_are_ids: whether the keys of a directed multigraph are the ids of its edges, as ``to_networkx`` writes
-            them. networkx lists edges source by source, so their order is not that of the ids.
+        node_columns, edge_columns: attributes, numbers or lists of numbers, that become columns. A
+            list of names, a dict from names to types, ``{"x": torch.float64}``, or
+            ``nodeflow.ALL``. Without a type, Python's floats become float32, or float64 where one
+            is above 2**24, as times are, or is not whole and above 2**14; whole numbers become
+            int64 and bools bool. A type must have all numbers; only floats are rounded.
+        keys_are_ids: whether the keys of a directed multigraph are the ids of its edges, as
+            ``to_networkx`` writes them. networkx lists edges source by source, so their order is
+            not that of the ids.
 
-    Raises KeyError for an attribute that a node (or edge) does not have, TypeError for values that are no numbers,
-    ValueError for numbers that the type does not have, for integers beside decimals that floats would round, and for
-    ``keys_are_ids`` without keys that are 0..num_edges-1.
+    Raises KeyError for an attribute that a node (or edge) does not have, TypeError for values that
+    are no numbers, ValueError for numbers that the type does not have, for integers beside decimals
+    that floats would round, and for ``keys_are_ids`` without keys that are 0..num_edges-1.
 
     >>> import networkx
     >>> from_networkx(networkx.path_graph(["a", "b"]))
@@ -60,35 +68,46 @@ def from_networkx(
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
     pairs = [(u, v) for u, v in graph.edges()]
-    src, dst, edge = _as_directed([(number[u], number[v]) for u, v in pairs], directed=graph.is_directed())
+    src, dst, edge = _as_directed(
+        [(number[u], number[v]) for u, v in pairs], directed=graph.is_directed()
+    )
     edge_ids = _keys(graph) if keys_are_ids else None
     if edge_ids is not None:
         edge = np.argsort(edge_ids)  # row e of a column belongs to edge id e
     ndata = _of_networkx(node_columns, "node", [graph.nodes[node] for node in nodes], nodes)
     edata = _of_networkx(edge_columns, "edge", [own for _, _, own in graph.edges(data=True)], pairs)
     edata = {name: column[edge] for name, column in edata.items()}
-    return Graph.from_edges(src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata), nodes
+    return Graph.from_edges(
+        src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata
+    ), nodes
 
 
 @checked
 def to_networkx(
-    graph: Graph | NodeFlow, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
+    graph: Graph | NodeFlow,
+    *,
+    node_columns: Sequence[str] | _All = (),
+    edge_columns: Sequence[str] | _All = (),
 ) -> networkx.MultiDiGraph:
     """Return a networkx MultiDiGraph of a graph or of a NodeFlow.
 
-    Of a ``Graph``: nodes 0..num_nodes-1, and edges in the order of their ids, with the edge id as key.
+    Of a ``Graph``: nodes 0..num_nodes-1, and edges in the order of their ids, with the edge id as
+    key.
 
-    Of a ``NodeFlow``: a node ``(layer, local id)`` for every node of a layer, with the attributes ``layer`` and, where
-    there are any, ``parent_nid`` and ``context``. An edge for every edge of a flow, with its local id as key and the
-    attributes ``parent_eid`` (where there are any; -1 for an edge without) and ``weight``, the estimator weight.
+    Of a ``NodeFlow``: a node ``(layer, local id)`` for every node of a layer, with the attributes
+    ``layer`` and, where there are any, ``parent_nid`` and ``context``. An edge for every edge of a
+    flow, with its local id as key and the attributes ``parent_eid`` (where there are any; -1 for an
+    edge without) and ``weight``, the estimator weight.
 
     Args:
         graph: a ``Graph``, or a ``NodeFlow`` such as a batch.
-        node_columns, edge_columns: names of columns that become attributes; ``nodeflow.ALL`` for all. One number per
-            row becomes a number, several become a list, as ``from_networkx`` reads them. Of a NodeFlow each layer or
-            flow gives those columns that it has, and an edge column named ``weight`` replaces the estimator weight.
+        node_columns, edge_columns: names of columns that become attributes; ``nodeflow.ALL`` for
+            all. One number per row becomes a number, several become a list, as ``from_networkx``
+            reads them. Of a NodeFlow each layer or flow gives those columns that it has, and an
+            edge column named ``weight`` replaces the estimator weight.
 
-    Raises KeyError for an unknown column, TypeError for an object of another class, ImportError without networkx.
+    Raises KeyError for an unknown column, TypeError for an object of another class, ImportError
+    without networkx.
 
     >>> from nodeflow import FullSampler
     >>> graph = Graph.from_edges([0, 1], [1, 2], edata={"time": np.array([5, 6])})
@@ -101,25 +120,33 @@ def to_networkx(
     check_one_type(graph if isinstance(graph, Graph) else graph.parent, "to_networkx")
     if isinstance(graph, Graph):
         ends = [end.tolist() for end in graph.edges()]
-        nodes: list[_Part] = [([range(graph.num_nodes)], _lists_of(graph.ndata, node_columns, "node"))]
+        nodes: list[_Part] = [
+            ([range(graph.num_nodes)], _lists_of(graph.ndata, node_columns, "node"))
+        ]
         edges: list[_Part] = [(ends, _lists_of(graph.edata, edge_columns, "edge"))]
     else:
         nodes, edges = _parts(graph, node_columns, edge_columns)
     for (keys,), attributes in nodes:
         result.add_nodes_from(zip(keys, _by_row(attributes, len(keys)), strict=True))
     for (src, dst), attributes in edges:
-        result.add_edges_from(zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True))
+        result.add_edges_from(
+            zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True)
+        )
     return result
 
 
 def _keys(graph: networkx.Graph) -> list[int]:
     if not (graph.is_directed() and graph.is_multigraph()):
         raise ValueError(
-            f"keys_are_ids=True needs a MultiDiGraph, whose edges have keys, got {type(graph).__name__}; leave it out"
+            "keys_are_ids=True needs a MultiDiGraph, whose edges have keys, got "
+            f"{type(graph).__name__}; leave it out"
         )
     keys = [key for _, _, key in graph.edges(keys=True)]
     if (wrong := next((key for key in keys if type(key) is not int), None)) is not None:
-        raise ValueError(f"keys_are_ids=True needs keys that are the numbers 0..num_edges-1, got {describe(wrong)}")
+        raise ValueError(
+            "keys_are_ids=True needs keys that are the numbers 0..num_edges-1, got "
+            f"{describe(wrong)}"
+        )
     return keys
 
 
@@ -142,12 +169,16 @@ def _parts(
     for ((i, j), flow), own in zip(flows.items(), of_flows, strict=True):
         attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
         attributes |= {"weight": flow.weight.tolist(), **own}
-        ends = [[(k, row) for row in end.tolist()] for k, end in zip((i, j), flow.edges(), strict=True)]
+        ends = [
+            [(k, row) for row in end.tolist()] for k, end in zip((i, j), flow.edges(), strict=True)
+        ]
         edges.append((ends, attributes))
     return nodes, edges
 
 
-def _lists(frames: Sequence[Frame], names: Sequence[str] | _All, where: str, what: str) -> list[dict[str, list[Any]]]:
+def _lists(
+    frames: Sequence[Frame], names: Sequence[str] | _All, where: str, what: str
+) -> list[dict[str, list[Any]]]:
     """Return those of the columns that each frame has; KeyError for one that none has."""
     names = chosen(names, {name: None for frame in frames for name in frame}, f"{what}_columns")
     for name in names:
@@ -160,28 +191,38 @@ def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, 
     return ({name: values[row] for name, values in attributes.items()} for row in range(count))
 
 
-def _of_networkx(names: Attributes, what: str, attributes: list[dict[str, Any]], keys: list[Any]) -> dict[str, Tensor]:
+def _of_networkx(
+    names: Attributes, what: str, attributes: list[dict[str, Any]], keys: list[Any]
+) -> dict[str, Tensor]:
     def values_of(name: str) -> list[Any]:
-        if (lacking := next((key for key, own in zip(keys, attributes, strict=True) if name not in own), None)) is None:
+        if (
+            lacking := next(
+                (key for key, own in zip(keys, attributes, strict=True) if name not in own), None
+            )
+        ) is None:
             return [own[name] for own in attributes]
-        raise KeyError(f"every {what} must have the attribute {name!r}, but {what} {lacking!r} has none")
+        raise KeyError(
+            f"every {what} must have the attribute {name!r}, but {what} {lacking!r} has none"
+        )
 
     every = {name: None for own in attributes for name in own}
     return _as_columns(names, what, values_of, keys, every)
 
 
-def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = ()) -> Graph:
+def from_igraph(
+    graph: igraph.Graph, *, node_columns: Attributes = (), edge_columns: Attributes = ()
+) -> Graph:
     """Return the graph of an igraph graph: vertex ids are node ids, and edge ids stay.
 
-    An undirected edge becomes two edges, as in ``from_networkx``. Names of vertices are text, which columns do not
-    hold: ``NodeNames(graph.vs["name"])`` translates them to ids and back.
+    An undirected edge becomes two edges, as in ``from_networkx``. Names of vertices are text, which
+    columns do not hold: ``NodeNames(graph.vs["name"])`` translates them to ids and back.
 
     Args:
         graph: directed or undirected; repeated edges and self-loops stay.
         node_columns, edge_columns: attributes that become columns, as for ``from_networkx``.
 
-    Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other objects,
-    ValueError for numbers as ``from_networkx`` does.
+    Raises KeyError for an unknown attribute, TypeError for values that are no numbers and for other
+    objects, ValueError for numbers as ``from_networkx`` does.
 
     >>> import igraph
     >>> from_igraph(igraph.Graph(3, [(0, 1), (1, 2)]))
@@ -191,13 +232,18 @@ def from_igraph(graph: igraph.Graph, *, node_columns: Attributes = (), edge_colu
         raise TypeError(f"graph must be an igraph.Graph, got {describe(graph)}")
     src, dst, edge = _as_directed(graph.get_edgelist(), directed=graph.is_directed())
     ndata = _of_igraph(graph.vs, node_columns, "node")
-    edata = {name: column[edge] for name, column in _of_igraph(graph.es, edge_columns, "edge").items()}
+    edata = {
+        name: column[edge] for name, column in _of_igraph(graph.es, edge_columns, "edge").items()
+    }
     return Graph.from_edges(src, dst, num_nodes=graph.vcount(), ndata=ndata, edata=edata)
 
 
 @checked
 def to_igraph(
-    graph: Graph, *, node_columns: Sequence[str] | _All = (), edge_columns: Sequence[str] | _All = ()
+    graph: Graph,
+    *,
+    node_columns: Sequence[str] | _All = (),
+    edge_columns: Sequence[str] | _All = (),
 ) -> igraph.Graph:
     """Return a directed igraph graph with the same ids of nodes and edges.
 
@@ -224,7 +270,10 @@ def to_igraph(
 def _of_igraph(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]:
     def values_of(name: str) -> Sequence[Any]:
         if name not in (held := sequence.attributes()):
-            raise KeyError(f"no {what} attribute {name!r}; the graph has {', '.join(map(repr, held)) or 'none'}")
+            raise KeyError(
+                f"no {what} attribute {name!r}; the graph has "
+                f"{', '.join(map(repr, held)) or 'none'}"
+            )
         return cast("list[Any]", sequence[name])
 
     return _as_columns(names, what, values_of, range(len(sequence)), sequence.attributes())
@@ -237,16 +286,28 @@ def _as_columns(
     keys: Iterable[Any],
     every: Iterable[str],
 ) -> dict[str, Tensor]:
-    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in errors."""
-    types = names if isinstance(names, Mapping) else dict.fromkeys(chosen(names, every, f"{what}_columns"))
-    return {name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()}
+    """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in
+    errors.
+    """
+    types = (
+        names
+        if isinstance(names, Mapping)
+        else dict.fromkeys(chosen(names, every, f"{what}_columns"))
+    )
+    return {
+        name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()
+    }
 
 
-def _column(name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None) -> Tensor:
+def _column(
+    name: str, values: Sequence[Any], keys: Iterable[Any], what: str, dtype: torch.dtype | None
+) -> Tensor:
     title = f"the {what} attribute {name!r}"
     try:
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
-            return as_type(_stacked([as_column(value, title).cpu() for value in values], title), dtype, title)
+            return as_type(
+                _stacked([as_column(value, title).cpu() for value in values], title), dtype, title
+            )
         return column_of_numbers(values, title, dtype)
     except (TypeError, ValueError, RuntimeError):
         words = f"{title} must hold numbers, or lists of numbers of one length"
@@ -272,13 +333,22 @@ def _is_like(value: Any, first: Any) -> bool:
 
 
 def _lists_of(frame: Frame, names: Sequence[str] | _All, what: str) -> dict[str, list[Any]]:
-    """Return columns of nodes or edges (``what``) as lists with a number, or a list of numbers, per row."""
-    columns = {name: whole_column(frame[name]).detach() for name in chosen(names, frame, f"{what}_columns")}
-    return {name: (c if c.layout == torch.strided else c.to_dense()).tolist() for name, c in columns.items()}
+    """Return columns of nodes or edges (``what``) as lists with a number, or a list of numbers, per
+    row.
+    """
+    columns = {
+        name: whole_column(frame[name]).detach() for name in chosen(names, frame, f"{what}_columns")
+    }
+    return {
+        name: (c if c.layout == torch.strided else c.to_dense()).tolist()
+        for name, c in columns.items()
+    }
 
 
 def _as_directed(ends: Sequence[tuple[int, int]], *, directed: bool) -> tuple[Ints, Ints, Ints]:
-    """Return edges as directed ones: ``(src, dst, position in ends)``, the two of an undirected edge side by side."""
+    """Return edges as directed ones: ``(src, dst, position in ends)``, the two of an undirected
+    edge side by side.
+    """
     src, dst = np.array(ends, np.int64).reshape(-1, 2).T
     copies = np.where(directed | (src == dst), 1, 2)
     edge = np.repeat(np.arange(len(src)), copies)

@@ -26,28 +26,37 @@ def library(name: str, title: str, how: str = "") -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise ImportError(f"{title} is needed; {how or f'install it with: pip install {name}'}") from None
+        raise ImportError(
+            f"{title} is needed; {how or f'install it with: pip install {name}'}"
+        ) from None
 
 
 def as_array(column: Tensor, name: str) -> Array:
-    """Return a column as an array; raises TypeError for types of numbers that numpy does not have."""
+    """Return a column as an array; raises TypeError for types of numbers that numpy does not
+    have.
+    """
     try:
         return column.cpu().numpy()
     except TypeError:
         raise TypeError(
-            f"numpy has no numbers of type {column.dtype}, which {name!r} has; convert it first, with .float()"
+            f"numpy has no numbers of type {column.dtype}, which {name!r} has; convert it first, "
+            "with .float()"
         ) from None
 
 
 def chosen(names: Iterable[str] | _All, every: Iterable[str], argument: str) -> list[str]:
     """Return a list of names, ``every`` for ALL; raises TypeError for a single string."""
     if isinstance(names, str):
-        raise TypeError(f"{argument} must be a list of names, got the string {names!r}; write [{names!r}]")
+        raise TypeError(
+            f"{argument} must be a list of names, got the string {names!r}; write [{names!r}]"
+        )
     return list(every if isinstance(names, _All) else names)
 
 
 def merged(frames: Iterable[tuple[Mapping[str, Tensor], str]]) -> dict[str, Tensor]:
-    """Return every column once, from the first frame that has it; ValueError where a later one has other rows."""
+    """Return every column once, from the first frame that has it; ValueError where a later one has
+    other rows.
+    """
     columns: dict[str, Tensor] = {}
     for frame, words in frames:
         for name, column in frame.items():
@@ -63,40 +72,63 @@ def _same(one: Tensor, other: Tensor) -> bool:
     if one.layout == torch.sparse_csr:
         parts = ("crow_indices", "col_indices", "values")
         return all(_same(getattr(one, part)(), getattr(other, part)()) for part in parts)
-    return bool(((one == other) | ((one != one) & (other != other))).all())  # NaN is the same as NaN
+    # NaN is the same as NaN
+    return bool(((one == other) | ((one != one) & (other != other))).all())
 
 
-def columns_of_type(whole: Frame, own: Frame, cut: Callable[[Tensor], Tensor], of: object) -> Columns:
-    """Return the columns of a type: its own, and its rows of those of all types, which ``cut`` takes."""
+def columns_of_type(
+    whole: Frame, own: Frame, cut: Callable[[Tensor], Tensor], of: object
+) -> Columns:
+    """Return the columns of a type: its own, and its rows of those of all types, which ``cut``
+    takes.
+    """
     columns = {name: whole_column(column) for name, column in own.items()}
     if whole is own:
         return columns
     if both := sorted(set(whole) & set(own)):
-        raise ValueError(f"column {both[0]!r} is one of {of!r} and one of all types; delete one, or rename it")
+        raise ValueError(
+            f"column {both[0]!r} is one of {of!r} and one of all types; delete one, or rename it"
+        )
     return {name: cut(whole_column(column)) for name, column in whole.items()} | columns
 
 
-def of_types(graph: Graph) -> tuple[dict[str, tuple[int, Columns]], dict[Relation, tuple[Tensor, Tensor, Columns]]]:
-    """Return the size and columns of each node type, and the ends, in ids of their types, and columns of relations."""
-    nodes, edges, ends = {}, {}, graph.edges()
+def of_types(
+    graph: Graph,
+) -> tuple[dict[str, tuple[int, Columns]], dict[Relation, tuple[Tensor, Tensor, Columns]]]:
+    """Return the size and columns of each node type, and the ends, in ids of their types, and
+    columns of relations.
+    """
+    nodes = {}
+    edges = {}
+    ends = graph.edges()
     for name, part in graph.nodes.items():
         cut = partial(slice_rows, start=part.ids.start, stop=part.ids.stop)
         nodes[name] = len(part), columns_of_type(graph.ndata, part.data, cut, name)
     for relation, of in graph.relations.items():
         cut = partial(slice_rows, start=of.ids.start, stop=of.ids.stop)
-        src, dst = (cut(e) - graph.nodes[t].ids.start for e, t in zip(ends, relation[::2], strict=True))
+        src, dst = (
+            cut(e) - graph.nodes[t].ids.start for e, t in zip(ends, relation[::2], strict=True)
+        )
         edges[relation] = src, dst, columns_of_type(graph.edata, of.data, cut, relation)
     return nodes, edges
 
 
 def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return ``indptr``, the sources by destination, and the order that sorts edges; None where they are sorted."""
+    """Return ``indptr``, the sources by destination, and the order that sorts edges; None where
+    they are sorted.
+    """
     order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
     counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), src if order is None else src[order], order
+    return (
+        torch.cat([counts.new_zeros(1), counts.cumsum(0)]),
+        src if order is None else src[order],
+        order,
+    )
 
 
 def check_one_type(graph: Graph | None, converter: str) -> None:
-    """Raise TypeError for a graph of several node types or relations, which a converter would lose."""
+    """Raise TypeError for a graph of several node types or relations, which a converter would
+    lose.
+    """
     if graph is not None:
         graph.schema.check_one_type(converter)

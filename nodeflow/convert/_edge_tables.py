@@ -38,27 +38,31 @@ def from_edge_table(
 ) -> tuple[Graph, NodeNames]:
     """Return the graph of a table with a row per edge, and the names of its nodes.
 
-    Tables are a pandas or polars ``DataFrame``, an Arrow ``Table``, a dict of columns, or any object that exports an
-    Arrow stream (``__arrow_c_stream__``; reading that needs pyarrow). Edge ids follow the rows. Ends are strings, or
-    numbers such as the ids of a database. Without ``nodes``, ids follow the order in which names first occur.
+    Tables are a pandas or polars ``DataFrame``, an Arrow ``Table``, a dict of columns, or any
+    object that exports an Arrow stream (``__arrow_c_stream__``; reading that needs pyarrow). Edge
+    ids follow the rows. Ends are strings, or numbers such as the ids of a database. Without
+    ``nodes``, ids follow the order in which names first occur.
 
     Args:
         edges: a row per edge.
-        src, dst: the columns with the names of the ends; where the table has no ``"src"`` and ``"dst"``, other usual
-            titles are found: source and target, from and to, head and tail, subject and object, and so on. Bytes are
-            read as UTF-8, floats that are whole as integers, as data frames write them beside a gap, and dates and
-            times of all units as ``datetime`` of UTC.
-        columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They hold numbers, or
-            lists of numbers of one length.
-        nodes: a table with a row per node, in the order of the ids; nodes without edges are there too. None: the nodes
-            are the ends of the edges.
+        src, dst: the columns with the names of the ends; where the table has no ``"src"`` and
+            ``"dst"``, other usual titles are found: source and target, from and to, head and tail,
+            subject and object, and so on. Bytes are read as UTF-8, floats that are whole as
+            integers, as data frames write them beside a gap, and dates and times of all units as
+            ``datetime`` of UTC.
+        columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They
+            hold numbers, or lists of numbers of one length.
+        nodes: a table with a row per node, in the order of the ids; nodes without edges are there
+            too. None: the nodes are the ends of the edges.
         name: the column of ``nodes`` with the names.
-        node_columns: the columns of ``nodes`` that become columns of the graph; ``nodeflow.ALL`` for all others.
+        node_columns: the columns of ``nodes`` that become columns of the graph; ``nodeflow.ALL``
+            for all others.
 
-    Raises KeyError for a column that is not there and for an end that ``nodes`` does not name, TypeError for columns
-    that hold no numbers and for an object that is no table, ValueError for missing entries, for a name that ``nodes``
-    has twice, for names of which some are strings or bools and some are not, for floats too large to tell integers
-    apart, for times finer than microseconds, and for lists of different lengths.
+    Raises KeyError for a column that is not there and for an end that ``nodes`` does not name,
+    TypeError for columns that hold no numbers and for an object that is no table, ValueError for
+    missing entries, for a name that ``nodes`` has twice, for names of which some are strings or
+    bools and some are not, for floats too large to tell integers apart, for times finer than
+    microseconds, and for lists of different lengths.
 
     >>> import pandas
     >>> edges = pandas.DataFrame({"src": ["ann", "cid"], "dst": ["bob", "ann"], "weight": [0.5, 2.0]})
@@ -91,24 +95,28 @@ def to_edge_table(
 ) -> dict[str, Column]:
     """Return the edges as columns of a table with a row per edge, in the order of the ids.
 
-    The dict is what the constructors of tables take: ``pandas.DataFrame(table)``, ``polars.DataFrame(table)``,
-    ``pyarrow.table(table)``. ``from_edge_table`` reads it too, and ``to_node_table`` has the nodes.
+    The dict is what the constructors of tables take: ``pandas.DataFrame(table)``,
+    ``polars.DataFrame(table)``, ``pyarrow.table(table)``. ``from_edge_table`` reads it too, and
+    ``to_node_table`` has the nodes.
 
     Args:
         graph: the graph.
         names: the name of every node id; None writes ids.
         src, dst: names of the columns of the ends.
-        columns: the edge columns that are written; ``nodeflow.ALL`` for all. A column with several numbers per edge is
-            a list with an array per row.
+        columns: the edge columns that are written; ``nodeflow.ALL`` for all. A column with several
+            numbers per edge is a list with an array per row.
 
-    Raises KeyError for an unknown column; ValueError for a column named like an end, names of another number than the
-    nodes, and columns of more than two dimensions; TypeError for sparse columns and types unknown to numpy (bfloat16).
+    Raises KeyError for an unknown column; ValueError for a column named like an end, names of
+    another number than the nodes, and columns of more than two dimensions; TypeError for sparse
+    columns and types unknown to numpy (bfloat16).
 
     >>> to_edge_table(Graph.from_edges([0, 1], [1, 1]), names=["ann", "bob"])
     {'src': ['ann', 'bob'], 'dst': ['bob', 'bob']}
     """
     graph.schema.check_one_type("to_edge_table")
-    ends = {name: _named(end, names, graph) for name, end in zip((src, dst), graph.edges(), strict=True)}
+    ends = {
+        name: _named(end, names, graph) for name, end in zip((src, dst), graph.edges(), strict=True)
+    }
     if len(ends) < 2:
         raise ValueError(f"src and dst must be two names, got {src!r} twice")
     return ends | _columns(graph.edata, columns, set(ends))
@@ -124,7 +132,8 @@ def to_node_table(
 ) -> dict[str, Column]:
     """Return the nodes as columns of a table with a row per node, in the order of the ids.
 
-    Arguments, the result and errors are those of ``to_edge_table``; ``name`` is the column of the names, or of the ids.
+    Arguments, the result and errors are those of ``to_edge_table``; ``name`` is the column of the
+    names, or of the ids.
 
     >>> to_node_table(Graph.from_edges([0], [1]), names=["ann", "bob"])
     {'name': ['ann', 'bob']}
@@ -139,7 +148,11 @@ class _Table:
 
     def __init__(self, table: Any, argument: str) -> None:
         self.argument = argument
-        if not isinstance(table, Mapping) and not hasattr(table, "columns") and hasattr(table, "__arrow_c_stream__"):
+        if (
+            not isinstance(table, Mapping)
+            and not hasattr(table, "columns")
+            and hasattr(table, "__arrow_c_stream__")
+        ):
             table = library("pyarrow", "pyarrow, which reads an Arrow stream,").table(table)
         self.table = table
         columns = getattr(table, "column_names", None)  # Arrow, whose ``columns`` are no names
@@ -147,7 +160,8 @@ class _Table:
             columns = list(table) if isinstance(table, Mapping) else getattr(table, "columns", None)
         if columns is None or not hasattr(table, "__getitem__"):
             raise TypeError(
-                f"{argument} must be a table (pandas, polars, Arrow, or a dict of columns), got {describe(table)}"
+                f"{argument} must be a table (pandas, polars, Arrow, or a dict of columns), got "
+                f"{describe(table)}"
             )
         self.columns = list(columns)
         if twice := [name for at, name in enumerate(self.columns) if name in self.columns[:at]]:
@@ -170,7 +184,9 @@ class _Table:
         dates = as_dates(values, self._title(title))
         return as_names(values, self._title(title)) if dates is None else dates.tolist()
 
-    def numbers(self, names: Sequence[str] | _All, argument: str, left_out: set[str]) -> dict[str, Tensor]:
+    def numbers(
+        self, names: Sequence[str] | _All, argument: str, left_out: set[str]
+    ) -> dict[str, Tensor]:
         """Return columns of numbers."""
         for name in self.columns if isinstance(names, _All) else []:
             check_type(name, "a column name", str, "a str")
@@ -178,7 +194,9 @@ class _Table:
         return {name: self._rows(name) for name in chosen(names, every, argument)}
 
     def array(self, name: str) -> Array:
-        """Return a column as an array; raises ValueError for missing entries where the library marks them."""
+        """Return a column as an array; raises ValueError for missing entries where the library
+        marks them.
+        """
         column = self._column(name)
         if hasattr(column, "to_numpy"):
             return array_of(column, self._title(name), ValueError)
@@ -199,7 +217,8 @@ class _Table:
         if name not in self.columns:
             hint = "; src= and dst= name the ends of edges" * (name in ENDS)
             raise KeyError(
-                f"{self.argument} has no column {name!r}; it has {', '.join(map(repr, self.columns)) or 'none'}{hint}"
+                f"{self.argument} has no column {name!r}; it has "
+                f"{', '.join(map(repr, self.columns)) or 'none'}{hint}"
             )
         return self.table[name]
 
@@ -218,7 +237,8 @@ def _check_one_kind(*columns: list[Any]) -> None:
         if of_kind and len(of_kind) < len(names):
             other = next(name for name in names if not isinstance(name, kind))
             raise ValueError(
-                f"names must all be {words}, or none, but {of_kind[0]!r} is one, and {other!r} is not; convert a column"
+                f"names must all be {words}, or none, but {of_kind[0]!r} is one, and {other!r} is "
+                "not; convert a column"
             )
 
 
@@ -233,15 +253,20 @@ def _columns(frame: Frame, names: Sequence[str] | _All, taken: set[str]) -> dict
     columns: dict[str, Column] = {}
     for name in chosen(names, frame, "columns"):
         if name in taken:
-            raise ValueError(f"a column is named {name!r}, as is the column of the names; give that one another name")
+            raise ValueError(
+                f"a column is named {name!r}, as is the column of the names; give that one another "
+                "name"
+            )
         column = whole_column(frame[name]).detach().cpu()
         if column.layout != torch.strided:
             raise TypeError(
-                f"a table cannot hold the sparse column {name!r}; leave it out with columns=, or make it dense"
+                f"a table cannot hold the sparse column {name!r}; leave it out with columns=, or "
+                "make it dense"
             )
         if column.ndim > 2:
             raise ValueError(
-                f"a table holds one list of numbers per row, but column {name!r} has shape {list(column.shape)}"
+                f"a table holds one list of numbers per row, but column {name!r} has shape "
+                f"{list(column.shape)}"
             )
         array = as_array(column, name)
         columns[name] = array if array.ndim == 1 else list(array)

@@ -27,25 +27,31 @@ if TYPE_CHECKING:
 
 
 def from_pyg(
-    data: Data | HeteroData, *, node_columns: Sequence[str] | None = None, edge_columns: Sequence[str] | None = None
+    data: Data | HeteroData,
+    *,
+    node_columns: Sequence[str] | None = None,
+    edge_columns: Sequence[str] | None = None,
 ) -> Graph:
-    """Return the graph of a PyTorch Geometric ``Data`` object, or the graph with types of a ``HeteroData`` object.
+    """Return the graph of a PyTorch Geometric ``Data`` object, or the graph with types of a
+    ``HeteroData`` object.
 
-    Edge ids follow ``edge_index``. Tensors, arrays and lists of numbers with a row per node or per edge become columns
-    under their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes are left out: words, further lists of
-    node ids (``edge_label_index``), and those of a whole ``HeteroData``. Lists of floats become float32, or float64
-    where one is above 2**24, as times are, or is not whole and above 2**14. The batch of a loader becomes a NodeFlow by
+    Edge ids follow ``edge_index``. Tensors, arrays and lists of numbers with a row per node or per
+    edge become columns under their own names (``x``, ``y``, ``edge_attr``, ...). Other attributes
+    are left out: words, further lists of node ids (``edge_label_index``), and those of a whole
+    ``HeteroData``. Lists of floats become float32, or float64 where one is above 2**24, as times
+    are, or is not whole and above 2**14. The batch of a loader becomes a NodeFlow by
     ``from_pyg_batch``.
 
     Args:
         data: the object.
-        node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None takes those
-            that ``Data`` holds to be such: it counts rows, and where there are as many nodes as edges, the word "edge"
-            in the name tells an edge column. Of ``HeteroData`` each type gives those that it has.
+        node_columns, edge_columns: names of the attributes that become columns of nodes or of
+            edges. None takes those that ``Data`` holds to be such: it counts rows, and where there
+            are as many nodes as edges, the word "edge" in the name tells an edge column. Of
+            ``HeteroData`` each type gives those that it has.
 
-    Raises ValueError for an object without ``edge_index`` or a type without ``num_nodes``, and for a named attribute
-    that is no numbers or has another number of rows; TypeError for another class, KeyError for a name that is not
-    there.
+    Raises ValueError for an object without ``edge_index`` or a type without ``num_nodes``, and for
+    a named attribute that is no numbers or has another number of rows; TypeError for another class,
+    KeyError for a name that is not there.
 
     >>> import torch_geometric.data
     >>> from_pyg(torch_geometric.data.Data(x=torch.ones(3, 8), edge_index=torch.tensor([[0, 1], [1, 2]])))
@@ -55,22 +61,33 @@ def from_pyg(
         return _from_hetero(data, node_columns, edge_columns)
     src, dst = _edge_index(data)
     num_nodes = int(data.num_nodes)
-    ndata, edata = Frame(num_nodes), Frame(len(src))
+    ndata = Frame(num_nodes)
+    edata = Frame(len(src))
     _split_columns(data, [ndata], [edata], (node_columns, edge_columns), {"edge_index"})
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
 
-def _from_hetero(data: Any, node_columns: Sequence[str] | None, edge_columns: Sequence[str] | None) -> Graph:
-    kinds = ("node_columns", node_columns, data.node_stores), ("edge_columns", edge_columns, data.edge_stores)
+def _from_hetero(
+    data: Any, node_columns: Sequence[str] | None, edge_columns: Sequence[str] | None
+) -> Graph:
+    kinds = (
+        ("node_columns", node_columns, data.node_stores),
+        ("edge_columns", edge_columns, data.edge_stores),
+    )
     for argument, names, stores in kinds:
         for name in chosen(names or (), (), argument):
             if not any(name in store for store in stores):
                 raise KeyError(f"{argument}: data has no attribute {name!r} of any type")
-    nodes, edges = {}, {}
+    nodes = {}
+    edges = {}
     for of_type, store in data.node_items():
-        sizes = {rows for value in _columns_in(store).values() if (rows := _rows_of(value)) is not None}
+        sizes = {
+            rows for value in _columns_in(store).values() if (rows := _rows_of(value)) is not None
+        }
         if not store.can_infer_num_nodes and len(sizes) != 1:
-            raise ValueError(f"data[{of_type!r}] must say how many nodes there are; set its num_nodes")
+            raise ValueError(
+                f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
+            )
         size = int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop()
         nodes[of_type] = _columns_of(data, store, node_columns, size) or size
     for relation, store in data.edge_items():
@@ -87,7 +104,9 @@ def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: in
         names = [name for name in held if data.__cat_dim__(name, store[name], store) == 0]
     for name in names:
         if name in columns and _rows_of(columns[name]) != num_rows:
-            raise ValueError(f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}")
+            raise ValueError(
+                f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}"
+            )
     return Frame(num_rows, {name: columns[name] for name in names if name in columns})
 
 
@@ -101,26 +120,32 @@ def from_pyg_batch(
     edge_columns: Sequence[str] | None = None,
     weight: str | None = "edge_weight",
 ) -> NodeFlow:
-    """Return the NodeFlow of a batch of PyTorch Geometric: of ``NeighborLoader``, or made by ``to_pyg``.
+    """Return the NodeFlow of a batch of PyTorch Geometric: of ``NeighborLoader``, or made by
+    ``to_pyg``.
 
-    The NodeFlow has a layer more than the batch has hops. Layers and flows are prefixes of one structure: a node has
-    the same in-edges in every layer of the model. Tensors become columns of the first layer or flow with as many rows;
-    other attributes are left out. Unsorted edges are sorted by destination, with their columns.
+    The NodeFlow has a layer more than the batch has hops. Layers and flows are prefixes of one
+    structure: a node has the same in-edges in every layer of the model. Tensors become columns of
+    the first layer or flow with as many rows; other attributes are left out. Unsorted edges are
+    sorted by destination, with their columns.
 
     Args:
-        data: the batch, with ``edge_index`` and ``num_sampled_nodes``; ``n_id`` and ``e_id`` become parent ids.
+        data: the batch, with ``edge_index`` and ``num_sampled_nodes``; ``n_id`` and ``e_id`` become
+            parent ids.
         parent: the graph that ``n_id`` and ``e_id`` belong to.
-        num_flows: number of hops, for batches without ``num_sampled_nodes`` (``NeighborLoader`` without ``pyg-lib``);
-            the hops are then found again from ``batch_size`` and the edges. None reads ``num_sampled_nodes``.
-        node_columns, edge_columns: names of the attributes that become columns of nodes or of edges. None tells by the
-            number of rows; where a layer and a flow have as many, the word "edge" in the name tells a column of edges.
-            With names of a kind, no other attribute becomes a column of it.
-        weight: name of the attribute with estimator weights, if it is there; None: the weights are 1. Loaders of
-            PyTorch Geometric keep the graph's own numbers in ``edge_weight``: pass None, and they become a column.
+        num_flows: number of hops, for batches without ``num_sampled_nodes`` (``NeighborLoader``
+            without ``pyg-lib``); the hops are then found again from ``batch_size`` and the edges.
+            None reads ``num_sampled_nodes``.
+        node_columns, edge_columns: names of the attributes that become columns of nodes or of
+            edges. None tells by the number of rows; where a layer and a flow have as many, the word
+            "edge" in the name tells a column of edges. With names of a kind, no other attribute
+            becomes a column of it.
+        weight: name of the attribute with estimator weights, if it is there; None: the weights are
+            1. Loaders of PyTorch Geometric keep the graph's own numbers in ``edge_weight``: pass
+            None, and they become a column.
 
-    Raises TypeError for another class, ValueError for a batch without these attributes and for counts that do not fit
-    its edges, KeyError for a named attribute that is not there; IndexError for a parent id that ``parent`` does not
-    have.
+    Raises TypeError for another class, ValueError for a batch without these attributes and for
+    counts that do not fit its edges, KeyError for a named attribute that is not there; IndexError
+    for a parent id that ``parent`` does not have.
 
     >>> from nodeflow import FullSampler
     >>> from nodeflow.convert import to_pyg
@@ -128,14 +153,20 @@ def from_pyg_batch(
     >>> from_pyg_batch(to_pyg(FullSampler(graph, 2)([3])), parent=graph)
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)
     """
-    ends, num_nodes = _edge_index(data), int(data.num_nodes)
+    ends = _edge_index(data)
+    num_nodes = int(data.num_nodes)
     indptr, src, order = by_destination(ends[0], ends[1], num_nodes)
-    sizes = _layer_sizes(data, num_nodes) if num_flows is None else _found_sizes(data, src, indptr, num_flows)
+    sizes = (
+        _layer_sizes(data, num_nodes)
+        if num_flows is None
+        else _found_sizes(data, src, indptr, num_flows)
+    )
     edges = [int(indptr[size]) for size in sizes[1:]]
     _check_counts(data, sizes, edges, src)
     n_id, context = (_known(data, name, num_nodes) for name in ("n_id", "batch"))
     e_id, scale = (_known(data, name, len(src), order) for name in ("e_id", weight))
-    ldata, fdata = [Frame(size) for size in sizes], [Frame(count) for count in edges]
+    ldata = [Frame(size) for size in sizes]
+    fdata = [Frame(count) for count in edges]
     parts = PARTS - {"edge_weight"} | {str(weight)}
     _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
     if order is not None:
@@ -150,10 +181,19 @@ def from_pyg_batch(
     flows = []
     for i, (count, frame) in enumerate(zip(edges, fdata, strict=True)):
         structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
-        eid, scales = (None if column is None else Lazy.of(column[:count]) for column in (e_id, scale))
+        eid, scales = (
+            None if column is None else Lazy.of(column[:count]) for column in (e_id, scale)
+        )
         flows.append(
             Flow._trusted(
-                structure, layers[i], layers[i + 1], (i, i + 1), parent_eid=eid, weight=scales, data=frame, prefix=True
+                structure,
+                layers[i],
+                layers[i + 1],
+                (i, i + 1),
+                parent_eid=eid,
+                weight=scales,
+                data=frame,
+                prefix=True,
             )
         )
     seeds = {name: getattr(data, name, None) for name in ("seed_index", "seed_ids")}
@@ -166,12 +206,15 @@ def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
     counts = getattr(data, "num_sampled_nodes", None)
     if counts is None:
         raise ValueError(
-            "data has no num_sampled_nodes, so it is no batch of a loader with counts per hop; pass num_flows= for a "
-            "batch of NeighborLoader without pyg-lib, and a whole graph to from_pyg"
+            "data has no num_sampled_nodes, so it is no batch of a loader with counts per hop; "
+            "pass num_flows= for a batch of NeighborLoader without pyg-lib, and a whole graph to "
+            "from_pyg"
         )
     sizes = list(accumulate(as_count(int(count), "num_sampled_nodes") for count in counts))
     if not sizes or sizes[-1] != num_nodes:
-        raise ValueError(f"num_sampled_nodes must add up to the {num_nodes} nodes of data, got {list(counts)}")
+        raise ValueError(
+            f"num_sampled_nodes must add up to the {num_nodes} nodes of data, got {list(counts)}"
+        )
     return sizes[::-1]
 
 
@@ -183,8 +226,8 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
         sizes.append(max(sizes[-1], int(reached.max()) + 1 if len(reached) else 0))
     if sizes[-1] != int(data.num_nodes):
         raise ValueError(
-            f"data has {int(data.num_nodes)} nodes, but {num_flows} hops from its {sizes[0]} seeds reach {sizes[-1]}; "
-            "num_flows must be the number of hops that were sampled"
+            f"data has {int(data.num_nodes)} nodes, but {num_flows} hops from its {sizes[0]} seeds "
+            f"reach {sizes[-1]}; num_flows must be the number of hops that were sampled"
         )
     return sizes[::-1]
 
@@ -193,17 +236,22 @@ def _check_counts(data: Any, sizes: Sequence[int], edges: Sequence[int], src: Te
     counts = getattr(data, "num_sampled_edges", None)
     if counts is not None and list(accumulate(int(count) for count in counts)) != list(edges)[::-1]:
         raise ValueError(
-            f"num_sampled_edges {list(counts)} does not fit the edges: the destinations of the hops, in the order of "
-            f"num_sampled_nodes, have {per_hop(edges)} edges"
+            f"num_sampled_edges {list(counts)} does not fit the edges: the destinations of the "
+            f"hops, in the order of num_sampled_nodes, have {per_hop(edges)} edges"
         )
     if (edges[0] if edges else 0) != len(src):
         raise ValueError(
-            f"edges must end at nodes of the hops before the last, but {len(src) - (edges or [0])[0]} do not"
+            "edges must end at nodes of the hops before the last, but "
+            f"{len(src) - (edges or [0])[0]} do not"
         )
 
 
-def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = None) -> Tensor | None:
-    """Return an attribute, ids as int64, with its rows in an order, or None where it is not there."""
+def _known(
+    data: Any, name: str | None, num_rows: int, order: Tensor | None = None
+) -> Tensor | None:
+    """Return an attribute, ids as int64, with its rows in an order, or None where it is not
+    there.
+    """
     value: Tensor | None = None if name is None else getattr(data, name, None)
     if value is None:
         return None
@@ -216,13 +264,19 @@ def _known(data: Any, name: str | None, num_rows: int, order: Tensor | None = No
 def _edge_index(data: Any, what: str = "data") -> Tensor:
     """Return the ends of the edges, int64 ``[2, E]``; raises the errors of ``from_pyg``."""
     if hasattr(data, "node_types"):
-        raise TypeError("a batch must have one type of nodes, got HeteroData; from_pyg takes a whole graph of several")
+        raise TypeError(
+            "a batch must have one type of nodes, got HeteroData; from_pyg takes a whole graph of "
+            "several"
+        )
     if not hasattr(data, "is_edge_attr"):
-        raise TypeError(f"data must be a torch_geometric.data.Data or HeteroData, got {describe(data)}")
+        raise TypeError(
+            f"data must be a torch_geometric.data.Data or HeteroData, got {describe(data)}"
+        )
     if getattr(data, "edge_index", None) is None:
         raise ValueError(f"{what} must have an edge_index, got {describe(data)}")
     index: Tensor = data.edge_index
-    # an EdgeIndex is a subclass whose operations depend on its sort order: its plain tensor is enough
+    # an EdgeIndex is a subclass whose operations depend on its sort order: its plain tensor is
+    # enough
     return index.as_tensor() if hasattr(index, "as_tensor") else index
 
 
@@ -235,34 +289,51 @@ def _columns_in(store: Any) -> dict[str, Any]:
                 array = np.asarray(value)
             except ValueError:  # rows of several lengths
                 continue
-            columns[name] = as_floats(of_objects(value, name)) if array.dtype == np.float64 else array
+            columns[name] = (
+                as_floats(of_objects(value, name)) if array.dtype == np.float64 else array
+            )
     return columns
 
 
 def _rows_of(value: object) -> int | None:
     """Return the number of rows of a tensor or an array of numbers; None for anything else."""
-    numbers = isinstance(value, Tensor) or (isinstance(value, np.ndarray) and value.dtype.kind in "biufc")
+    numbers = isinstance(value, Tensor) or (
+        isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
+    )
     shape = getattr(value, "shape", ()) if numbers else ()
     return shape[0] if shape else None
 
 
 def _split_columns(
-    data: Any, layers: Sequence[Frame], flows: Sequence[Frame], named: Sequence[Sequence[str] | None], parts: Set[str]
+    data: Any,
+    layers: Sequence[Frame],
+    flows: Sequence[Frame],
+    named: Sequence[Sequence[str] | None],
+    parts: Set[str],
 ) -> None:
-    """Put attributes as columns into the first layer or flow that has as many rows; see ``from_pyg_batch``.
+    """Put attributes as columns into the first layer or flow that has as many rows; see
+    ``from_pyg_batch``.
 
-    ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit, but ``parts``.
+    ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit,
+    but ``parts``.
     """
     kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
     columns = _columns_in(data)
     for argument, names, frames in kinds:
         for name in chosen(names or (), (), argument):
             if name not in columns:
-                raise KeyError(f"{argument}: data has no attribute {name!r}; it has {', '.join(columns)}")
-            frame = next((frame for frame in frames if frame.num_rows == _rows_of(columns[name])), None)
+                raise KeyError(
+                    f"{argument}: data has no attribute {name!r}; it has {', '.join(columns)}"
+                )
+            frame = next(
+                (frame for frame in frames if frame.num_rows == _rows_of(columns[name])), None
+            )
             if frame is None:
                 sizes = " or ".join(str(frame.num_rows) for frame in frames)
-                raise ValueError(f"{argument}: {name!r} must be numbers with {sizes} rows, got {describe(data[name])}")
+                raise ValueError(
+                    f"{argument}: {name!r} must be numbers with {sizes} rows, got "
+                    f"{describe(data[name])}"
+                )
             frame[name] = columns[name]
     taken = {*parts, *(named[0] or ()), *(named[1] or ())}
     for name in [name for name in columns if name not in taken]:

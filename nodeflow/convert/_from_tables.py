@@ -1,4 +1,6 @@
-"""Graphs from the tables of a database: a node per row, an edge per foreign key, columns as rows of numbers."""
+"""Graphs from the tables of a database: a node per row, an edge per foreign key, columns as rows of
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -45,46 +47,55 @@ def from_tables(
     reverse: bool = True,
     encodings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[Graph, TableColumns]:
-    """Return the graph of the tables of a database, and by table the names of the columns of its ``"x"``.
+    """Return the graph of the tables of a database, and by table the names of the columns of its
+    ``"x"``.
 
-    Every table is a node type with a node per row, every foreign key a relation such as ("results", "driverId",
-    "drivers"), with an edge from each row whose key is not missing. Each type has a column ``"x"``, float32 ``[rows,
-    width]``. Where the table has a time, ``"time"`` has seconds since 1970: int64 if the times of all tables are whole
-    seconds, else float64 for all, which tells microseconds apart; the smallest int64, or NaN, where missing. Where it
-    has a primary key, ``"primary_key"`` keeps it, int64 or bytes of words, and ``SeedTable`` finds nodes by it.
-    In ``"x"`` numbers become a column, minus the mean and divided by the deviation (0 where all are equal); dates, days
-    in the same way, with sine and cosine of the place in the year and in the week; strings, bools and categories of
-    pandas, a 0/1 column per value; strings of more than ``categories`` values, what ``text`` returns. A missing value,
-    or one that is not among the values, is 0. A column with missing values has one more 0/1 column, which marks them. A
-    table without columns has one of ones.
+    Every table is a node type with a node per row, every foreign key a relation such as ("results",
+    "driverId", "drivers"), with an edge from each row whose key is not missing. Each type has a
+    column ``"x"``, float32 ``[rows, width]``. Where the table has a time, ``"time"`` has seconds
+    since 1970: int64 if the times of all tables are whole seconds, else float64 for all, which
+    tells microseconds apart; the smallest int64, or NaN, where missing. Where it has a primary key,
+    ``"primary_key"`` keeps it, int64 or bytes of words, and ``SeedTable`` finds nodes by it. In
+    ``"x"`` numbers become a column, minus the mean and divided by the deviation (0 where all are
+    equal); dates, days in the same way, with sine and cosine of the place in the year and in the
+    week; strings, bools and categories of pandas, a 0/1 column per value; strings of more than
+    ``categories`` values, what ``text`` returns. A missing value, or one that is not among the
+    values, is 0. A column with missing values has one more 0/1 column, which marks them. A table
+    without columns has one of ones.
 
     Args:
         tables: pandas data frames by name, whose index is not read.
-        keys: the column with the primary key, of tables that others refer to, or that have seeds: whole numbers of any
-            type, strings, dates or bytes.
+        keys: the column with the primary key, of tables that others refer to, or that have seeds:
+            whole numbers of any type, strings, dates or bytes.
         links: per table its foreign keys: the column, and the table that it refers to.
-        times: the column that says when a row became known: dates, also as strings in ISO 8601, of UTC where they have
-            no time zone, or seconds since 1970. ``pandas.to_datetime`` makes dates of milliseconds, of numbers such as
-            20240131, 202401311530 or 2024, and of strings such as 31/01/2024.
-        cut: a time, such as a date. Means, deviations, values and marks of missing ones are those of rows up to it, and
-            of tables without times. None: of all rows.
+        times: the column that says when a row became known: dates, also as strings in ISO 8601, of
+            UTC where they have no time zone, or seconds since 1970. ``pandas.to_datetime`` makes
+            dates of milliseconds, of numbers such as 20240131, 202401311530 or 2024, and of strings
+            such as 31/01/2024.
+        cut: a time, such as a date. Means, deviations, values and marks of missing ones are those
+            of rows up to it, and of tables without times. None: of all rows.
         drop: per table columns that are not encoded, besides keys and times.
         categories: the largest number of values that get a column each.
-        text: a function from k strings to an array ``[k, width]``, called with the distinct strings of a column.
-        dangling: "error" refuses foreign keys without a row that they refer to, "drop" makes no edges of them.
+        text: a function from k strings to an array ``[k, width]``, called with the distinct strings
+            of a column.
+        dangling: "error" refuses foreign keys without a row that they refer to, "drop" makes no
+            edges of them.
         reverse: add the relations back, such as ("drivers", "rev_driverId", "results").
-        encodings: ``names.encodings`` of an earlier call, whose means, deviations and values are then taken, so that a
-            later state of the tables becomes rows that a model of the earlier one can read: the same columns, and equal
-            values equal numbers. They are values of JSON, and do not hold ``text``, which is given again.
+        encodings: ``names.encodings`` of an earlier call, whose means, deviations and values are
+            then taken, so that a later state of the tables becomes rows that a model of the earlier
+            one can read: the same columns, and equal values equal numbers. They are values of JSON,
+            and do not hold ``text``, which is given again.
 
     The names are a dict whose attribute ``encodings`` says how each column was encoded. As
-    ``Dataset(..., feature_names=names)`` they go into folders and checkpoints, and a model finds its columns by them.
+    ``Dataset(..., feature_names=names)`` they go into folders and checkpoints, and a model finds
+    its columns by them.
 
-    Raises KeyError for tables and columns that are not there, TypeError for columns of other objects, such as lists,
-    ImportError without pandas, ValueError for tables and columns that ``encodings`` lack, or that only they have,
-    ``cut`` beside them, primary keys that repeat or are missing, foreign keys without a row, keys as floats from 2**53
-    on (2**24 as float32), a cut without times, times that are none, that are in another unit, as float32 from 2**24 on,
-    or dates finer than microseconds, infinite numbers, categories such as 1 beside "1", and too many values.
+    Raises KeyError for tables and columns that are not there, TypeError for columns of other
+    objects, such as lists, ImportError without pandas, ValueError for tables and columns that
+    ``encodings`` lack, or that only they have, ``cut`` beside them, primary keys that repeat or are
+    missing, foreign keys without a row, keys as floats from 2**53 on (2**24 as float32), a cut
+    without times, times that are none, that are in another unit, as float32 from 2**24 on, or dates
+    finer than microseconds, infinite numbers, categories such as 1 beside "1", and too many values.
 
     >>> import pandas
     >>> drivers = pandas.DataFrame({"id": [4, 7, 9], "country": ["FI", "FI", "GB"], "height": [None, 1.80, 1.74]})
@@ -101,25 +112,39 @@ def from_tables(
     >>> later.nodes["drivers"].data["x"][:, 2]
     tensor([0., 3., 1.])
     """
-    keys, links, times, drop = keys or {}, links or {}, times or {}, drop or {}
+    keys = keys or {}
+    links = links or {}
+    times = times or {}
+    drop = drop or {}
     check_one_of(dangling, "dangling", ("error", "drop"))
     _check_names(tables, {"keys": keys, "links": links, "times": times, "drop": drop})
     categories = as_count(categories, "categories")
     if encodings is not None:
-        check_type(encodings, "encodings", Mapping, "the encodings of names that from_tables returned")
+        check_type(
+            encodings, "encodings", Mapping, "the encodings of names that from_tables returned"
+        )
         _check_encoded(tables, encodings, "table")
         if cut is not None:
-            raise ValueError("cut chooses the rows of means and values, which encodings have: leave one of the two out")
+            raise ValueError(
+                "cut chooses the rows of means and values, which encodings have: leave one of the "
+                "two out"
+            )
     columns = {table: (tables[table][name], _where(table, name)) for table, name in times.items()}
     clock, last = as_clock(columns, cut)
     if cut is not None and not times:
-        raise ValueError("cut needs times=, the columns that say when rows became known; without, no row is later")
-    index = {table: _primary_keys(tables[table][key], _where(table, key)) for table, key in keys.items()}
+        raise ValueError(
+            "cut needs times=, the columns that say when rows became known; without, no row is "
+            "later"
+        )
+    index = {
+        table: _primary_keys(tables[table][key], _where(table, key)) for table, key in keys.items()
+    }
     nodes: dict[str, Any] = {}
     names: dict[str, list[str]] = {}
     made: dict[str, dict[str, Any]] = {}
     for table, frame in tables.items():
-        key, time = keys.get(table), times.get(table)
+        key = keys.get(table)
+        time = times.get(table)
         seconds = clock.get(table)
         fitted = np.ones(len(frame), bool) if last is None or seconds is None else ~(seconds > last)
         left_out = {key, time, *links.get(table, ()), *drop.get(table, ())}
@@ -133,15 +158,24 @@ def from_tables(
             ways = dict(encodings[table])
             _check_encoded(wanted, ways, f"column of table {table!r}")
         made[table] = ways
-        encoded = [_encoded(wanted[name], way, name, _where(table, name), text) for name, way in ways.items()]
+        encoded = [
+            _encoded(wanted[name], way, name, _where(table, name), text)
+            for name, way in ways.items()
+        ]
         own = [name for new, _ in encoded for name in new]
         names[table] = own or ["one"]
-        x = np.hstack([np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)])
-        nodes[table] = {"x": from_numpy(x)} | ({} if seconds is None else {"time": from_numpy(seconds)})
+        x = np.hstack(
+            [np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)]
+        )
+        nodes[table] = {"x": from_numpy(x)} | (
+            {} if seconds is None else {"time": from_numpy(seconds)}
+        )
         if key is not None:
             nodes[table][PRIMARY_KEY] = column_of_keys(index[table])
     edges = {
-        (table, column, other): _ends(tables[table][column], index[other], _where(table, column), other, dangling)
+        (table, column, other): _ends(
+            tables[table][column], index[other], _where(table, column), other, dangling
+        )
         for table, of_table in links.items()
         for column, other in of_table.items()
     }
@@ -149,18 +183,26 @@ def from_tables(
 
 
 class TableColumns(dict[str, list[str]]):
-    """By table the names of the columns of ``"x"``; ``encodings`` says how they were made, see ``from_tables``."""
+    """By table the names of the columns of ``"x"``; ``encodings`` says how they were made, see
+    ``from_tables``.
+    """
 
-    def __init__(self, names: Mapping[str, list[str]], encodings: dict[str, dict[str, Any]]) -> None:
+    def __init__(
+        self, names: Mapping[str, list[str]], encodings: dict[str, dict[str, Any]]
+    ) -> None:
         super().__init__(names)
         self.encodings = encodings
 
 
 def _check_encoded(given: Collection[str], encoded: Collection[str], what: str) -> None:
-    """Raise ValueError for a table or column that has no encoding, or for an encoding that has none."""
+    """Raise ValueError for a table or column that has no encoding, or for an encoding that has
+    none.
+    """
     for name in sorted({*given} ^ {*encoded}):
         lacking = "encodings lack" if name in given else "encodings have, but the tables lack,"
-        raise ValueError(f"{lacking} the {what} {name!r}; they are of the tables from which they were made")
+        raise ValueError(
+            f"{lacking} the {what} {name!r}; they are of the tables from which they were made"
+        )
 
 
 def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
@@ -171,7 +213,9 @@ def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
         check_type(frame, f"tables[{table!r}]", _pandas().DataFrame, "a data frame of pandas")
         titles = frame.columns.map(str)  # names of encoded columns are words
         if not titles.is_unique:
-            raise ValueError(f"table {table!r} has two columns named {titles[titles.duplicated()][0]!r}")
+            raise ValueError(
+                f"table {table!r} has two columns named {titles[titles.duplicated()][0]!r}"
+            )
     for argument, value in named.items():
         for table, columns in value.items():
             where = f"{argument}[{table!r}]"
@@ -182,7 +226,11 @@ def _check_names(tables: Any, named: Mapping[str, Any]) -> None:
                 check_type(name, where, Hashable, "the name of one column; join several first")
                 _check_in(name, tables[table].columns, f"{argument}: table {table!r} has no column")
                 if argument == "links":
-                    _check_in(columns[name], named["keys"], f"{_where(table, name)} refers to a table without a key,")
+                    _check_in(
+                        columns[name],
+                        named["keys"],
+                        f"{_where(table, name)} refers to a table without a key,",
+                    )
 
 
 def _check_in(name: object, names: Collection[object], words: str) -> None:
@@ -191,12 +239,18 @@ def _check_in(name: object, names: Collection[object], words: str) -> None:
 
 
 def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> dict[str, Any]:
-    """Return how a column is encoded, by what its ``fitted`` rows have in common, as values of JSON."""
-    inferred, present = _pandas().api.types.infer_dtype(column, skipna=True), column.notna().to_numpy(bool)
+    """Return how a column is encoded, by what its ``fitted`` rows have in common, as values of
+    JSON.
+    """
+    inferred = _pandas().api.types.infer_dtype(column, skipna=True)
+    present = column.notna().to_numpy(bool)
     if inferred not in _KINDS:
         example = describe(column[present].iloc[0])
-        raise TypeError(f"{where} holds {inferred} values such as {example}; convert it, or name it in drop=")
-    seen, kind = column[present & fitted], _KINDS[inferred]
+        raise TypeError(
+            f"{where} holds {inferred} values such as {example}; convert it, or name it in drop="
+        )
+    seen = column[present & fitted]
+    kind = _KINDS[inferred]
     way: dict[str, Any] = {"kind": kind, "missing": not present[fitted].all()}
     if kind == "category":
         distinct = plain(seen).unique()
@@ -204,8 +258,8 @@ def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> d
             return {**way, "values": sorted({str(value) for value in distinct})}
         if text is None or not isinstance(distinct[0], str):
             raise ValueError(
-                f"{where} has {len(distinct)} different values, more than categories={most}; name it in drop=, "
-                "raise categories=, or give text=, which makes numbers of strings"
+                f"{where} has {len(distinct)} different values, more than categories={most}; name "
+                "it in drop=, raise categories=, or give text=, which makes numbers of strings"
             )
         return {**way, "kind": "text"}
     numbers = _as_numbers(seen, where, kind)
@@ -217,19 +271,27 @@ def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> d
         return {**way, **ends, "mean": float(rows.mean()), "deviation": float(rows.std())}
 
 
-def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: Any) -> tuple[list[str], Array]:
+def _encoded(
+    column: Any, way: Mapping[str, Any], name: str, where: str, text: Any
+) -> tuple[list[str], Array]:
     """Return names and rows of what a column becomes."""
-    inferred, present = _pandas().api.types.infer_dtype(column, skipna=True), column.notna().to_numpy(bool)
-    kind, values = way["kind"], column[present]
+    inferred = _pandas().api.types.infer_dtype(column, skipna=True)
+    present = column.notna().to_numpy(bool)
+    kind = way["kind"]
+    values = column[present]
     if len(values) and _KINDS.get(inferred) != ("category" if kind == "text" else kind):
-        raise TypeError(f"{where} holds {inferred} values such as {describe(values.iloc[0])}, its encoding is a {kind}")
+        raise TypeError(
+            f"{where} holds {inferred} values such as {describe(values.iloc[0])}, its encoding is "
+            f"a {kind}"
+        )
     if kind == "category":
         names = [f"{name}={value}" for value in way["values"]]
         words = plain(values).map(str)
         different = words[~plain(values).duplicated()]
         if not different.is_unique:
             raise ValueError(
-                f"{where} has two categories that are written {different[different.duplicated()].iloc[0]!r}; rename one"
+                f"{where} has two categories that are written "
+                f"{different[different.duplicated()].iloc[0]!r}; rename one"
             )
         codes = _pandas().Index(way["values"], dtype=object).get_indexer(words)
         rows = codes[:, None] == np.arange(len(names))
@@ -239,7 +301,9 @@ def _encoded(column: Any, way: Mapping[str, Any], name: str, where: str, text: A
     else:
         names, rows = _numbers(_as_numbers(values, where, kind), way, name)
     if not np.isfinite(rows).all():
-        raise ValueError(f"{where} must hold finite numbers of the size of float32; replace others first")
+        raise ValueError(
+            f"{where} must hold finite numbers of the size of float32; replace others first"
+        )
     out = np.zeros((len(column), len(names)), np.float32)
     out[present] = rows
     if not way["missing"]:
@@ -258,21 +322,33 @@ def _numbers(numbers: Array, way: Mapping[str, Any], name: str) -> tuple[list[st
     with np.errstate(all="ignore"):  # the caller refuses infinite numbers
         rows = 0 * numbers
         if "low" in way:
-            rows = ((numbers - way["low"]) / (way["high"] - way["low"]) - way["mean"]) / way["deviation"]
+            rows = ((numbers - way["low"]) / (way["high"] - way["low"]) - way["mean"]) / way[
+                "deviation"
+            ]
         columns = {name: rows}
         for cycle, days in _CYCLES.items() if way["kind"] == "date" else ():
             angle = numbers * (2 * np.pi / days)
-            columns |= {f"{name} sine of {cycle}": np.sin(angle), f"{name} cosine of {cycle}": np.cos(angle)}
-        return list(columns), np.column_stack([column.astype(np.float32) for column in columns.values()])
+            columns |= {
+                f"{name} sine of {cycle}": np.sin(angle),
+                f"{name} cosine of {cycle}": np.cos(angle),
+            }
+        return list(columns), np.column_stack(
+            [column.astype(np.float32) for column in columns.values()]
+        )
 
 
 def _text_rows(values: Any, where: str, text: Any) -> Array:
     if text is None:
-        raise ValueError(f"{where} was encoded by text=, a function that encodings do not hold: give it again")
+        raise ValueError(
+            f"{where} was encoded by text=, a function that encodings do not hold: give it again"
+        )
     codes, strings = values.factorize()
     rows = np.asarray(text(list(strings)), np.float32)
     if rows.ndim != 2 or len(rows) != len(strings):
-        raise ValueError(f"text must return [{len(strings)}, width] for strings of {where}, got {list(rows.shape)}")
+        raise ValueError(
+            f"text must return [{len(strings)}, width] for strings of {where}, got "
+            f"{list(rows.shape)}"
+        )
     return cast("Array", rows[codes])
 
 
@@ -284,7 +360,9 @@ def _primary_keys(column: Any, where: str) -> Array:
     if repeated := first_repeated(keys):
         row, count = repeated
         example = column.iloc[[row]].tolist()[0]
-        raise ValueError(f"{where} is a primary key, but {count} rows have {example!r}, such as row {row}")
+        raise ValueError(
+            f"{where} is a primary key, but {count} rows have {example!r}, such as row {row}"
+        )
     return keys
 
 
@@ -296,8 +374,9 @@ def _ends(column: Any, index: Array, where: str, other: str, dangling: str) -> t
         example = column.iloc[rows[[first]]].tolist()[0]
         kind = "int64" if index.dtype.kind == "i" else f"such as {index[0]}"
         raise ValueError(
-            f"{where} has {(to < 0).sum()} foreign keys that no row of table {other!r} has, the first {example!r} "
-            f"({column.dtype}, keys are {kind}); dangling='drop' leaves them out (the first is in row {rows[first]})"
+            f"{where} has {(to < 0).sum()} foreign keys that no row of table {other!r} has, the "
+            f"first {example!r} ({column.dtype}, keys are {kind}); dangling='drop' leaves them out "
+            f"(the first is in row {rows[first]})"
         )
     return rows[to >= 0], to[to >= 0]
 

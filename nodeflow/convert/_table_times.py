@@ -1,4 +1,6 @@
-"""Times of the rows of tables: columns of dates or of seconds, as seconds since 1970 on one clock."""
+"""Times of the rows of tables: columns of dates or of seconds, as seconds since 1970 on one
+clock.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,15 @@ _CALENDAR = (
     ("months", "%Y%m", 10**6, 10**4),
     ("years", "%Y", 10**8, 101 * 10**4),
 )
-"""Numbers that are dates, and what makes a minute such as 202103011530 of them: times a factor, plus a number."""
+"""Numbers that are dates, and what makes a minute such as 202103011530 of them: times a factor,
+plus a number.
+"""
 
 
 class _Times(NamedTuple):
-    """The times of those rows of a column that have one: int64 if all are whole seconds, else float64."""
+    """The times of those rows of a column that have one: int64 if all are whole seconds, else
+    float64.
+    """
 
     where: str
     seconds: Array
@@ -41,10 +47,11 @@ class _Times(NamedTuple):
 
 
 def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str, Array], Any]:
-    """Return the times of columns, each given with its name in errors, and that of the cut, None without one.
+    """Return the times of columns, each given with its name in errors, and that of the cut, None
+    without one.
 
-    All are int64 if all are whole seconds, else all are float64, which tell microseconds apart. Missing ones are the
-    smallest int64, or NaN.
+    All are int64 if all are whole seconds, else all are float64, which tell microseconds apart.
+    Missing ones are the smallest int64, or NaN.
     """
     known = {table: _known(column, where) for table, (column, where) in columns.items()}
     of_cut = [] if cut is None else [_known(library("pandas", "pandas").Series([cut]), "cut")]
@@ -84,7 +91,9 @@ def _kind(column: Any) -> str:
 
 
 def to_dates(values: Any, where: str) -> Array:
-    """Return dates, of UTC where they have no time zone, as datetime64; raises ValueError for what is none."""
+    """Return dates, of UTC where they have no time zone, as datetime64; raises ValueError for what
+    is none.
+    """
     pandas = library("pandas", "pandas")
     words = f"{where} must hold dates or seconds, convert it with pandas.to_datetime"
     if _kind(values) not in _DATES:
@@ -99,26 +108,40 @@ def to_dates(values: Any, where: str) -> Array:
 
 
 def _numbers(values: Any, rows: Array, where: str) -> Floats:
-    """Return numbers that can be seconds; all such numbers have a float64 of their own if they are whole."""
+    """Return numbers that can be seconds; all such numbers have a float64 of their own if they are
+    whole.
+    """
     plain = values.to_numpy()
     if plain.dtype == object and any(isinstance(value, np.float16 | np.float32) for value in plain):
         plain = plain.astype(np.float32)
     seconds: Floats = library("pandas", "pandas").to_numeric(values).to_numpy(np.float64)
     words = f"{where} must hold dates or seconds since 1970"
     if (at := first_true(~(np.abs(seconds) < _YEAR_10000))) is not None:
-        hint = "pandas.to_datetime(column, unit='ms'), or 'us' or 'ns', or format='%Y%m%d%H%M%S', converts others"
-        raise ValueError(f"{words} before the year 10000, but row {rows[at]} has {plain[at]}; {hint}")
+        hint = (
+            "pandas.to_datetime(column, unit='ms'), or 'us' or 'ns', or format='%Y%m%d%H%M%S', "
+            "converts others"
+        )
+        raise ValueError(
+            f"{words} before the year 10000, but row {rows[at]} has {plain[at]}; {hint}"
+        )
     digits = digits_of(plain.dtype)
     if (at := first_true(np.abs(seconds) >= 2**digits)) is not None:
         raise ValueError(
-            f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded numbers from "
-            f"2**{digits} on; read it as float64 or int64"
+            f"{words}, but row {rows[at]} has {plain[at]} as {plain.dtype}, which has rounded "
+            f"numbers from 2**{digits} on; read it as float64 or int64"
         )
     for unit, form, factor, first in _CALENDAR:
         minutes = seconds * factor + first
         month, day, hour, minute = (minutes // 100**place % 100 for place in (3, 2, 1, 0))
         year = minutes // 10**8
-        is_date = (year >= 1900) & (year <= 2100) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        is_date = (
+            (year >= 1900)
+            & (year <= 2100)
+            & (month >= 1)
+            & (month <= 12)
+            & (day >= 1)
+            & (day <= 31)
+        )
         is_date &= (hour < 24) & (minute < 60) & (seconds % 1 == 0)
         # others may stand for no date, such as 0 and 99991231
         if len(seconds) and 2 * np.count_nonzero(is_date) >= len(seconds):
@@ -131,13 +154,21 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
 
 
 def _check_numbers_beside_dates(columns: list[_Times]) -> None:
-    """Raise ValueError for numbers that fall into one day of 1970, beside dates of other years: what is their unit?"""
+    """Raise ValueError for numbers that fall into one day of 1970, beside dates of other years:
+    what is their unit?
+    """
     dates = [times.seconds for times in columns if not times.as_numbers]
     if not any(((seconds < 0) | (seconds >= _YEAR)).any() for seconds in dates):
         return
     for where, numbers, _, as_numbers in columns:
-        if as_numbers and len(numbers) and numbers.min() >= 0 and numbers.max() < min(_YEAR, numbers.min() + _DAY):
+        if (
+            as_numbers
+            and len(numbers)
+            and numbers.min() >= 0
+            and numbers.max() < min(_YEAR, numbers.min() + _DAY)
+        ):
             raise ValueError(
-                f"{where} must hold dates or seconds since 1970, but all its numbers, such as {numbers[0]}, fall into "
-                "one day of 1970, and other times are dates; convert it with pandas.to_datetime(column, unit='D'), say"
+                f"{where} must hold dates or seconds since 1970, but all its numbers, such as "
+                f"{numbers[0]}, fall into one day of 1970, and other times are dates; convert it "
+                "with pandas.to_datetime(column, unit='D'), say"
             )

@@ -1,4 +1,6 @@
-"""Graphs, NodeFlows and loaders as those of PyTorch Geometric: a batch is one graph, with counts per hop."""
+"""Graphs, NodeFlows and loaders as those of PyTorch Geometric: a batch is one graph, with counts
+per hop.
+"""
 
 from __future__ import annotations
 
@@ -27,44 +29,51 @@ _Store: TypeAlias = tuple[dict[str, Any], Mapping[str, Tensor]]
 def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     """Return a PyTorch Geometric ``Data`` object of a graph, or of a NodeFlow such as a batch.
 
-    Where there are types it is a ``HeteroData``, with all that follows per type and relation, in ids within the types.
+    Where there are types it is a ``HeteroData``, with all that follows per type and relation, in
+    ids within the types.
 
-    For a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own names.
+    For a ``Graph``: ``edge_index`` in edge id order, ``num_nodes`` and all columns under their own
+    names.
 
-    For a ``NodeFlow``: one graph of all layers, as PyTorch Geometric's ``NeighborLoader`` yields. Each node has one
-    row, seeds first, then nodes by the hop that reaches them; edges are in the order of the hops too.
+    For a ``NodeFlow``: one graph of all layers, as PyTorch Geometric's ``NeighborLoader`` yields.
+    Each node has one row, seeds first, then nodes by the hop that reaches them; edges are in the
+    order of the hops too.
 
     =======================  =======================================================================================
-    ``edge_index``           the edges of all flows, each once, int64 ``[2, E]``
-    ``n_id``, ``e_id``       parent ids of nodes and edges (-1 for an edge without a parent), where there are any
-    ``batch_size``           number of seeds, which are the first rows
-    ``num_sampled_nodes``    number of nodes per hop, a list; the first are the seeds. For ``trim_to_layer``; left out
+    ``edge_index`` the edges of all flows, each once, int64 ``[2, E]`` ``n_id``, ``e_id`` parent ids
+    of nodes and edges (-1 for an edge without a parent), where there are any ``batch_size`` number
+    of seeds, which are the first rows ``num_sampled_nodes`` number of nodes per hop, a list; the
+    first are the seeds. For ``trim_to_layer``; left out
                              where nodes drew anew in every flow
-    ``num_sampled_edges``    number of edges per hop, a list; left out there too
-    ``edge_weight``          estimator weights ``[E]``, or the mean over the draws of a node that drew in several flows
-    ``seed_index``           row of every seed asked for; differs from 0, 1, 2, ... where seeds repeat
-    ``seed_ids``             seeds that are no nodes: ids of edges, parts, subgraphs; only for such samplers
-    ``seed_data``            a dict of the columns of ``batch.seed_data``, where there are any
-    ``input_id``             its column "index", where there is one
-    ``batch``                ``layer.context``, where there are contexts: the number of a node's own subgraph
+    ``num_sampled_edges`` number of edges per hop, a list; left out there too ``edge_weight``
+    estimator weights ``[E]``, or the mean over the draws of a node that drew in several flows
+    ``seed_index`` row of every seed asked for; differs from 0, 1, 2, ... where seeds repeat
+    ``seed_ids`` seeds that are no nodes: ids of edges, parts, subgraphs; only for such samplers
+    ``seed_data`` a dict of the columns of ``batch.seed_data``, where there are any ``input_id`` its
+    column "index", where there is one ``batch`` ``layer.context``, where there are contexts: the
+    number of a node's own subgraph
     =======================  =======================================================================================
 
-    In ``HeteroData`` columns of all types become columns of each, ``seed_index`` has rows within types, and attributes
-    of seeds belong to the type of the seeds; or to the whole object, where seeds are no single nodes.
+    In ``HeteroData`` columns of all types become columns of each, ``seed_index`` has rows within
+    types, and attributes of seeds belong to the type of the seeds; or to the whole object, where
+    seeds are no single nodes.
 
-    Columns of the first layer and flow have a row per node or edge. A column of the last layer alone, such as labels
-    that are copied for the seeds, has ``batch_size`` rows, so that ``batch.y[:batch.batch_size]`` is right for both.
+    Columns of the first layer and flow have a row per node or edge. A column of the last layer
+    alone, such as labels that are copied for the seeds, has ``batch_size`` rows, so that
+    ``batch.y[:batch.batch_size]`` is right for both.
 
-    In such a graph a node has the same in-edges in every layer of the model. ``FullSampler``, the samplers of subgraphs
-    and those of neighbours with ``reuse=True`` draw so. Where nodes draw anew in every flow, a node gets all edges that
-    it drew in any of them, with the mean of their estimator weights (0 where a flow did not draw the edge): weighted
-    sums stay unbiased. A model may also run flow by flow, ``conv((h, flow.take_dst(h)), torch.stack(flow.edges()))``.
+    In such a graph a node has the same in-edges in every layer of the model. ``FullSampler``, the
+    samplers of subgraphs and those of neighbours with ``reuse=True`` draw so. Where nodes draw anew
+    in every flow, a node gets all edges that it drew in any of them, with the mean of their
+    estimator weights (0 where a flow did not draw the edge): weighted sums stay unbiased. A model
+    may also run flow by flow, ``conv((h, flow.take_dst(h)), torch.stack(flow.edges()))``.
 
-    Raises ValueError for NodeFlows made with ``include_dst=False``, for flows that skip layers, for a column that only
-    some flows have where nodes drew anew, and for names of columns that ``Data`` cannot hold: the same name for nodes
-    and edges, or one from the table above. With types it also does so for edges that are none of the graph or run
-    against their direction, and for a column that a type and all nodes have. Raises ImportError without PyTorch
-    Geometric; its message has the command that installs it.
+    Raises ValueError for NodeFlows made with ``include_dst=False``, for flows that skip layers, for
+    a column that only some flows have where nodes drew anew, and for names of columns that ``Data``
+    cannot hold: the same name for nodes and edges, or one from the table above. With types it also
+    does so for edges that are none of the graph or run against their direction, and for a column
+    that a type and all nodes have. Raises ImportError without PyTorch Geometric; its message has
+    the command that installs it.
 
     >>> from nodeflow import NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 8)})
@@ -80,7 +89,10 @@ def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     _data_module()  # before columns are read
     of_nodes, of_edges = of_types(graph)
     nodes = {name: ({"num_nodes": size}, columns) for name, (size, columns) in of_nodes.items()}
-    edges = {r: ({"edge_index": torch.stack([src, dst])}, columns) for r, (src, dst, columns) in of_edges.items()}
+    edges = {
+        r: ({"edge_index": torch.stack([src, dst])}, columns)
+        for r, (src, dst, columns) in of_edges.items()
+    }
     return _joined(nodes, edges, {}, frozenset())
 
 
@@ -101,14 +113,17 @@ class _PygLoader:
 
 
 def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
-    """Return the batches of a loader as batches of PyTorch Geometric, for models written for ``NeighborLoader``.
+    """Return the batches of a loader as batches of PyTorch Geometric, for models written for
+    ``NeighborLoader``.
 
-    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute ``loader`` is the
-    loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what a batch holds. Fanouts are in flow
-    order, the seeds' last; ``num_neighbors`` of PyTorch Geometric has the seeds' first.
+    Every iteration is an epoch, as of ``loader``; ``len`` is the number of batches. The attribute
+    ``loader`` is the loader itself, with its ``set_epoch`` and ``state_dict``. ``to_pyg`` says what
+    a batch holds. Fanouts are in flow order, the seeds' last; ``num_neighbors`` of PyTorch
+    Geometric has the seeds' first.
 
     Args:
-        loader: a ``NodeFlowLoader``, a ``storage.Lookahead``, or anything that iterates over NodeFlows.
+        loader: a ``NodeFlowLoader``, a ``storage.Lookahead``, or anything that iterates over
+            NodeFlows.
 
     Raises TypeError for an object that cannot be iterated; when iterated, what ``to_pyg`` raises.
 
@@ -126,17 +141,27 @@ def pyg_loader(loader: Iterable[NodeFlow]) -> _PygLoader:
 
 
 def _data_module() -> Any:
-    return library("torch_geometric.data", "PyTorch Geometric", "install it with: pip install torch-geometric")
+    return library(
+        "torch_geometric.data", "PyTorch Geometric", "install it with: pip install torch-geometric"
+    )
 
 
 def _joined(
-    nodes: Mapping[str, _Store], edges: Mapping[Relation, _Store], seeds: Mapping[str, Any], taken: Set[str]
+    nodes: Mapping[str, _Store],
+    edges: Mapping[Relation, _Store],
+    seeds: Mapping[str, Any],
+    taken: Set[str],
 ) -> Data | HeteroData:
-    """Return the object with all types, and ``seeds``: ``Data`` for the types of a graph that has none."""
+    """Return the object with all types, and ``seeds``: ``Data`` for the types of a graph that has
+    none.
+    """
     if {*nodes, *edges} == PLAIN:
-        (of_nodes, ndata), (of_edges, edata) = *nodes.values(), *edges.values()
+        ((of_nodes, ndata),) = nodes.values()
+        ((of_edges, edata),) = edges.values()
         if both := sorted(set(ndata) & set(edata)):
-            raise ValueError(f"a node and an edge column share a name, which Data cannot hold: {both}")
+            raise ValueError(
+                f"a node and an edge column share a name, which Data cannot hold: {both}"
+            )
         data = _data_module().Data()
         _fill(data, {**of_edges, **of_nodes, **seeds}, {**ndata, **edata}, taken)
     else:
@@ -149,9 +174,14 @@ def _joined(
 
 
 def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken: Set[str]) -> None:
-    """Set parts, and columns under their own names; raises ValueError for names that ``data`` cannot hold."""
+    """Set parts, and columns under their own names; raises ValueError for names that ``data``
+    cannot hold.
+    """
     if both := sorted((taken | set(parts)) & set(columns)):
-        raise ValueError(f"Data keeps the names {both} for itself; give the columns of these names other ones first")
+        raise ValueError(
+            f"Data keeps the names {both} for itself; give the columns of these names other ones "
+            "first"
+        )
     for name, column in columns.items():
         try:
             setattr(data, name, column)
@@ -159,7 +189,9 @@ def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken
         except (AttributeError, KeyError):
             held = False
         if not held:
-            raise ValueError(f"Data cannot hold a column named {name!r}; give it another name first")
+            raise ValueError(
+                f"Data cannot hold a column named {name!r}; give it another name first"
+            )
     for name, value in parts.items():
         if value is not None:
             setattr(data, name, value)
@@ -168,35 +200,55 @@ def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken
 def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     _data_module()  # before anything is computed
     _check_layers(batch)
-    schema = batch.front.schema if all(x.has_schema for x in batch.layers) else Schema.of_one_type(0, 0)
+    schema = (
+        batch.front.schema if all(x.has_schema for x in batch.layers) else Schema.of_one_type(0, 0)
+    )
     typed = {*schema.nodes, *schema.relations} != PLAIN
     edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
     nested = all(of.nested for of in edges.values())
     nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
-    index, ids, data = batch.seed_index, batch.seed_ids if batch.has_seed_ids else None, dict(batch.seed_data)
+    index = batch.seed_index
+    ids = batch.seed_ids if batch.has_seed_ids else None
+    data = dict(batch.seed_data)
     seeds = _seed_parts(index, data, ids)
     if typed:
         for i, flow in enumerate(batch.flows):
             if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
-                raise ValueError(f"HeteroData cannot hold edges that are none of the graph, which flow {i} has")
+                raise ValueError(
+                    f"HeteroData cannot hold edges that are none of the graph, which flow {i} has"
+                )
         place = torch.zeros_like(batch.front.parent_nid)
         for name in schema.nodes:
             rows = batch.front.of(name).rows
             place[rows] = torch.arange(len(rows), device=rows.device)
-        edges = {relation: _within_types(batch, relation, of, place) for relation, of in edges.items()}
+        edges = {
+            relation: _within_types(batch, relation, of, place) for relation, of in edges.items()
+        }
         seeds = _seed_parts(place[index], data, ids) if index.ndim > 1 or ids is not None else {}
         for name, (parts, _) in nodes.items() if not seeds else ():
             own = _among(batch.seed_ids, schema.nodes[name])
-            parts |= _seed_parts(place[index[own]], {key: take_rows(column, own) for key, column in data.items()})
+            parts |= _seed_parts(
+                place[index[own]], {key: take_rows(column, own) for key, column in data.items()}
+            )
     stores = {}
     for relation, of in edges.items():
         parts = {"edge_index": torch.stack(of.ends), "edge_weight": of.weight, "e_id": of.eid}
-        stores[relation] = {**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None}, of.columns
+        stores[relation] = (
+            {**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None},
+            of.columns,
+        )
     return _joined(nodes, stores, seeds, PARTS)
 
 
-def _seed_parts(index: Tensor, data: dict[str, Tensor], ids: Tensor | None = None) -> dict[str, Any]:
-    return {"seed_index": index, "seed_ids": ids, "seed_data": data or None, "input_id": data.get("index")}
+def _seed_parts(
+    index: Tensor, data: dict[str, Tensor], ids: Tensor | None = None
+) -> dict[str, Any]:
+    return {
+        "seed_index": index,
+        "seed_ids": ids,
+        "seed_data": data or None,
+        "input_id": data.get("index"),
+    }
 
 
 def _among(ids: Tensor, wanted: range) -> Tensor:
@@ -205,19 +257,27 @@ def _among(ids: Tensor, wanted: range) -> Tensor:
 
 
 def _within_types(batch: NodeFlow, relation: Relation, of: _Edges, place: Tensor) -> _Edges:
-    """Return edges of a relation by rows and ids within their types; ``place`` is the row of every node of layer 0."""
-    schema, nodes = batch.front.schema, batch.front.parent_nid
+    """Return edges of a relation by rows and ids within their types; ``place`` is the row of every
+    node of layer 0.
+    """
+    schema = batch.front.schema
+    nodes = batch.front.parent_nid
     for end, name in zip(of.ends, relation[::2], strict=True):
         if len(_among(nodes[end], schema.nodes[name])) < len(end):
-            raise ValueError(f"HeteroData cannot hold edges of {relation} from end to start; draw with direction='in'")
+            raise ValueError(
+                f"HeteroData cannot hold edges of {relation} from end to start; draw with "
+                "direction='in'"
+            )
     eid = None if of.eid is None else of.eid - schema.relations[relation].start
     return of._replace(ends=(place[of.ends[0]], place[of.ends[1]]), eid=eid)
 
 
 class _Edges(NamedTuple):
-    """The edges of all flows, each once, grouped by destination; ends are rows of layer 0, ``eid`` parent ids.
+    """The edges of all flows, each once, grouped by destination; ends are rows of layer 0, ``eid``
+    parent ids.
 
-    ``nested`` says whether a node has the same edges in all flows, ``sizes`` the numbers of edges of the flows.
+    ``nested`` says whether a node has the same edges in all flows, ``sizes`` the numbers of edges
+    of the flows.
     """
 
     ends: tuple[Tensor, Tensor]
@@ -234,7 +294,16 @@ def per_hop(sizes: Sequence[int]) -> list[int]:
 
 
 PARTS = frozenset(
-    ("num_nodes", "batch_size", "num_sampled_nodes", "num_sampled_edges", "edge_index", "edge_weight", "e_id", "n_id")
+    (
+        "num_nodes",
+        "batch_size",
+        "num_sampled_nodes",
+        "num_sampled_edges",
+        "edge_index",
+        "edge_weight",
+        "e_id",
+        "n_id",
+    )
     + ("batch", "seed_index", "seed_ids", "seed_data", "input_id")
 )
 """Attributes of a batch that are no columns."""
@@ -242,39 +311,58 @@ PARTS = frozenset(
 
 def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
     """Return the nodes of a type, in the order of layer 0; None: of a graph without types."""
-    layers, front = batch.layers, batch.front
+    layers = batch.layers
+    front = batch.front
     if name is None:
-        sizes, frames = list(batch.layer_sizes), [dict(layer.data) for layer in layers]
-        ids, context = front.parent_nid if front.has_parent else None, front.context
+        sizes = list(batch.layer_sizes)
+        frames = [dict(layer.data) for layer in layers]
+        ids = front.parent_nid if front.has_parent else None
+        context = front.context
     else:
         parts = [(layer, layer.of(name)) for layer in layers]
-        sizes, ids = [len(part) for _, part in parts], parts[0][1].parent_nid
+        sizes = [len(part) for _, part in parts]
+        ids = parts[0][1].parent_nid
         context = None if front.context is None else front.context[parts[0][1].rows]
-        frames = [columns_of_type(x.data, part.data, partial(take_rows, ids=part.rows), name) for x, part in parts]
+        frames = [
+            columns_of_type(x.data, part.data, partial(take_rows, ids=part.rows), name)
+            for x, part in parts
+        ]
     hops = per_hop(sizes) if nested else None  # where nodes drew anew, hops are no prefixes
-    held = {"num_nodes": sizes[0], "batch_size": sizes[-1], "num_sampled_nodes": hops, "n_id": ids, "batch": context}
+    held = {
+        "num_nodes": sizes[0],
+        "batch_size": sizes[-1],
+        "num_sampled_nodes": hops,
+        "n_id": ids,
+        "batch": context,
+    }
     return held, _merged(frames, "layer")
 
 
 def _check_layers(batch: NodeFlow) -> None:
     """Raise ValueError unless every layer is the first part of the layer before it."""
     if len(batch.flows.pairs()) > batch.num_flows:
-        raise ValueError(f"one graph cannot hold flows that skip layers, got the flows {batch.flows.pairs()}")
+        raise ValueError(
+            f"one graph cannot hold flows that skip layers, got the flows {batch.flows.pairs()}"
+        )
     for i, flow in enumerate(batch.flows):
         if not torch.equal(flow.dst_in_src, torch.arange(flow.num_dst, device=batch.device)):
             raise ValueError(
-                f"layer {i} must begin with the nodes of layer {i + 1}, in their order: sample with include_dst=True"
+                f"layer {i} must begin with the nodes of layer {i + 1}, in their order: sample "
+                "with include_dst=True"
             )
 
 
 def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
     """Return the edges of a relation; None: of a graph without types."""
     flows = list(batch.flows)
-    frames = [dict(flow.data) if relation is None else _edge_columns(flow, relation) for flow in flows]
+    frames = [
+        dict(flow.data) if relation is None else _edge_columns(flow, relation) for flow in flows
+    ]
     if any("edge_weight" in frame for frame in frames):
         raise ValueError(
-            "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch Geometric; give it "
-            "another name. A sampler with weight='edge_weight' needs no such column: its estimator weights hold it"
+            "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch "
+            "Geometric; give it another name. A sampler with weight='edge_weight' needs no such "
+            "column: its estimator weights hold it"
         )
     flows = flows if relation is None else [flow.of(relation) for flow in flows]
     sizes = [flow.num_edges for flow in flows]
@@ -282,8 +370,16 @@ def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
         empty = torch.zeros(0, dtype=torch.int64, device=batch.device)
         return _Edges((empty, empty), True, sizes, None, None, {})
     if all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
-        outer, columns = flows[0], _merged(frames, "flow")
-        return _Edges(outer.edges(), True, sizes, outer.weight, outer.parent_eid if outer.has_parent else None, columns)
+        outer = flows[0]
+        columns = _merged(frames, "flow")
+        return _Edges(
+            outer.edges(),
+            True,
+            sizes,
+            outer.weight,
+            outer.parent_eid if outer.has_parent else None,
+            columns,
+        )
     return _union(batch, flows, frames)
 
 
@@ -311,21 +407,26 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[dict[str, Tensor]]) 
     for i, frame in enumerate(frames):
         if missing := names - set(frame):
             raise ValueError(
-                f"flow {i} has no column {min(missing)!r}, which another flow has: nodes drew anew in every flow, so "
-                "the graph of all edges needs it from each"
+                f"flow {i} has no column {min(missing)!r}, which another flow has: nodes drew anew "
+                "in every flow, so the graph of all edges needs it from each"
             )
     rows = torch.arange(len(index), device=batch.device)
     first = torch.full_like(distinct[0], len(index)).scatter_reduce_(0, index, rows, "amin")
     columns = {name: torch.cat([frame[name] for frame in frames])[first] for name in sorted(names)}
     ids = distinct[2] if parents else None
-    return _Edges((distinct[1], distinct[0]), False, [flow.num_edges for flow in flows], mean, ids, columns)
+    return _Edges(
+        (distinct[1], distinct[0]), False, [flow.num_edges for flow in flows], mean, ids, columns
+    )
 
 
 def _is_prefix(flow: Flow, outer: Flow) -> bool:
-    nodes, edges = flow.num_dst, flow.num_edges
+    nodes = flow.num_dst
+    edges = flow.num_edges
     if outer.num_dst < nodes or outer.num_edges < edges or flow.has_parent != outer.has_parent:
         return False
-    same = torch.equal(flow.indptr, outer.indptr[: nodes + 1]) and torch.equal(flow.indices, outer.indices[:edges])
+    same = torch.equal(flow.indptr, outer.indptr[: nodes + 1]) and torch.equal(
+        flow.indices, outer.indices[:edges]
+    )
     if same and flow.has_parent:
         same = torch.equal(flow.parent_eid, outer.parent_eid[:edges])
     return same and torch.equal(flow.weight, outer.weight[:edges])
@@ -335,8 +436,8 @@ def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> dict[str, Tens
     return merged(
         (
             frame,
-            f"{what} {i} differs from that of an earlier {what}, and Data holds one row per node or edge; delete "
-            "one, or rename it",
+            f"{what} {i} differs from that of an earlier {what}, and Data holds one row per node "
+            "or edge; delete one, or rename it",
         )
         for i, frame in enumerate(frames)
     )

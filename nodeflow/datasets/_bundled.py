@@ -16,17 +16,22 @@ from nodeflow.graph import Graph
 
 
 def debian() -> Dataset:
-    """Load the packages of Debian 12.15 (main, amd64) and their dependencies; the task is to tell a package's section.
+    """Load the packages of Debian 12.15 (main, amd64) and their dependencies; the task is to tell a
+    package's section.
 
     63,666 packages, 300,546 edges, 2,000 features (4.35 non-zeros a row), 58 classes; no download.
 
-    - ``edata["kind"]``, int8: 0 Depends, 1 Pre-Depends, 2 Recommends, 3 Suggests; an edge leads from a package to the
-      package it names. Two packages may be joined by edges of several kinds; there are no self-loops.
-    - ``ndata["feat"]``, sparse CSR float32: TF-IDF of the words of the short description, ``tf * ln(N / df)`` with rows
-      of Euclidean norm 1 (Salton & Buckley 1988); a description without any of the words is a row of zeros.
-    - ``ndata["label"]``, int64: the section, named in ``class_names``. Sizes are very unequal (15 to 6,711).
+    - ``edata["kind"]``, int8: 0 Depends, 1 Pre-Depends, 2 Recommends, 3 Suggests; an edge leads
+      from a package to the package it names. Two packages may be joined by edges of several kinds;
+      there are no self-loops.
+    - ``ndata["feat"]``, sparse CSR float32: TF-IDF of the words of the short description,
+      ``tf * ln(N / df)`` with rows of Euclidean norm 1 (Salton & Buckley 1988); a description
+      without any of the words is a row of zeros.
+    - ``ndata["label"]``, int64: the section, named in ``class_names``. Sizes are very unequal (15
+      to 6,711).
     - The split is fixed and random: one half, one quarter, one quarter.
-    - ``node_names`` are the packages, in alphabetical order; ``feature_names`` the words, commonest first.
+    - ``node_names`` are the packages, in alphabetical order; ``feature_names`` the words, commonest
+      first.
 
     ``scripts/make_debian.py`` in the source repository makes the file and defines every rule.
 
@@ -37,7 +42,8 @@ def debian() -> Dataset:
     source = resources.files("nodeflow.datasets").joinpath("debian.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
-    classes, words = _unpack(arrays["classes"]), _unpack(arrays["words"])
+    classes = _unpack(arrays["classes"])
+    words = _unpack(arrays["words"])
     src, kind = _sources_and_kinds(arrays["edge_count"])
     graph = Graph.from_edges(
         src,
@@ -49,7 +55,9 @@ def debian() -> Dataset:
         },
         edata={"kind": torch.from_numpy(kind)},
     )
-    train, val, test = (torch.from_numpy(np.flatnonzero(arrays["split"] == part)) for part in range(3))
+    train, val, test = (
+        torch.from_numpy(np.flatnonzero(arrays["split"] == part)) for part in range(3)
+    )
     return Dataset(
         name="debian",
         graph=graph,
@@ -58,7 +66,8 @@ def debian() -> Dataset:
         test=test,
         num_classes=len(classes),
         class_names=classes,
-        description="packages of Debian 12.15 (main, amd64) and what they depend on; label = section",
+        description="packages of Debian 12.15 (main, amd64) and what they depend on; label = "
+        "section",
         node_names=_unpack(arrays["names"]),
         feature_names=words,
         category_names={"kind": ("Depends", "Pre-Depends", "Recommends", "Suggests")},
@@ -70,9 +79,12 @@ def _unpack(packed: Array) -> tuple[str, ...]:
 
 
 def _sources_and_kinds(count: Array) -> tuple[Ints, NDArray[np.int8]]:
-    """Return source and kind of each edge, int64 and int8 ``[num_edges]``; ``count`` is ``[kinds, num_nodes]``."""
+    """Return source and kind of each edge, int64 and int8 ``[num_edges]``; ``count`` is
+    ``[kinds, num_nodes]``.
+    """
     kinds, num_nodes = count.shape
-    per_node = count.T.astype(np.int64)  # edges are stored node by node, and kind by kind within one node
+    # edges are stored node by node, and kind by kind within one node
+    per_node = count.T.astype(np.int64)
     src = np.repeat(np.arange(num_nodes), per_node.sum(1))
     kind = np.repeat(np.tile(np.arange(kinds, dtype=np.int8), num_nodes), per_node.ravel())
     return src, kind

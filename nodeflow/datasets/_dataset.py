@@ -19,7 +19,14 @@ from nodeflow._disk.streams import pieces_of, stream_array
 from nodeflow._disk.texts import write_texts
 from nodeflow._rows.base import type_words
 from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, slice_rows
-from nodeflow.datasets._labels import LABELS, check_disjoint, has_label, label_column, labelled_split, split_rows
+from nodeflow.datasets._labels import (
+    LABELS,
+    check_disjoint,
+    has_label,
+    label_column,
+    labelled_split,
+    split_rows,
+)
 from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
 from nodeflow.transform import is_symmetric
 
@@ -38,27 +45,32 @@ class Dataset:
 
     Args:
         name: short name.
-        graph: the graph. By custom ``ndata["feat"]`` holds the features, ``[num_nodes, num_features]``, dense or sparse
-            CSR, and ``ndata["label"]`` the labels: int64 ``[num_nodes]`` with -1 where a node has none, or float32
-            ``[num_nodes, num_classes]`` of zeros and ones where a node has several, or float32 ``[num_nodes]`` of
-            numbers to predict, NaN where a node has none. A set may lack either. In a knowledge graph
-            ``edata["relation"]`` holds the relation of each edge, and ``edata["split"]`` its part: 0 train, 1 val,
-            2 test. Features of a node type are ``graph.nodes[name].data["feat"]``, or ``"x"``.
-        train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64 tensors. Where all are
-            empty, ``of_type`` takes them from masks among the columns.
-        num_classes: width of a classifier's output: the largest label + 1, or the number of label columns; 0 without
-            labels and where labels are numbers to predict. Some classes may have no nodes.
+        graph: the graph. By custom ``ndata["feat"]`` holds the features,
+            ``[num_nodes, num_features]``, dense or sparse CSR, and ``ndata["label"]`` the labels:
+            int64 ``[num_nodes]`` with -1 where a node has none, or float32
+            ``[num_nodes, num_classes]`` of zeros and ones where a node has several, or float32
+            ``[num_nodes]`` of numbers to predict, NaN where a node has none. A set may lack either.
+            In a knowledge graph ``edata["relation"]`` holds the relation of each edge, and
+            ``edata["split"]`` its part: 0 train, 1 val, 2 test. Features of a node type are
+            ``graph.nodes[name].data["feat"]``, or ``"x"``.
+        train, val, test: parent ids of the nodes of each part (any may be empty); kept as int64
+            tensors. Where all are empty, ``of_type`` takes them from masks among the columns.
+        num_classes: width of a classifier's output: the largest label + 1, or the number of label
+            columns; 0 without labels and where labels are numbers to predict. Some classes may have
+            no nodes.
         class_names: name of each class, in order of the label, or None.
         description: the content of the set and its origin.
         node_names: name of each node, or None.
-        feature_names: name of each feature column, or None; in a graph of several node types by type, such as the names
-            that ``convert.from_tables`` returns. A trained model finds its columns by them.
-        category_names: for edge columns that hold numbers of categories, the name of each number, by column.
+        feature_names: name of each feature column, or None; in a graph of several node types by
+            type, such as the names that ``convert.from_tables`` returns. A trained model finds its
+            columns by them.
+        category_names: for edge columns that hold numbers of categories, the name of each number,
+            by column.
         unread_files: names of the data files in the folder that were not read.
         target: the node type that labels and split are of, or "" for all nodes; see ``of_type``.
 
-    Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for a wrong number of
-    names, KeyError for names of an edge column that is not there.
+    Raises TypeError or IndexError for parts of the split that are not ids of nodes, ValueError for
+    a wrong number of names, KeyError for names of an edge column that is not there.
 
     >>> import nodeflow
     >>> graph = nodeflow.Graph.from_edges([0, 1], [1, 2], ndata={"label": torch.tensor([0, 1, 1])})
@@ -98,7 +110,9 @@ class Dataset:
             x = features_of(self.graph).get(name)
             if len(columns) != (size := 0 if x is None else x.shape[-1]):
                 of = f" for {name!r}" if self.graph.schema.has_several else ""
-                raise ValueError(f"feature_names must be None or hold {size} names{of}, got {len(columns)}")
+                raise ValueError(
+                    f"feature_names must be None or hold {size} names{of}, got {len(columns)}"
+                )
         for name, size in (("class_names", self.num_classes), ("node_names", self.graph.num_nodes)):
             names = getattr(self, name)
             if names is not None and len(names) != size:
@@ -108,11 +122,15 @@ class Dataset:
                 raise KeyError(f"category_names has {column!r}, which is no edge column")
             size = int(self.graph.edata[column].max()) + 1 if self.graph.num_edges else 0
             if len(names) < size:
-                raise ValueError(f"category_names[{column!r}] must hold at least {size} names, got {len(names)}")
+                raise ValueError(
+                    f"category_names[{column!r}] must hold at least {size} names, got {len(names)}"
+                )
 
     @property
     def splits(self) -> dict[str, Tensor]:
-        """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of nodes."""
+        """The three parts by name: ``{"train": ..., "val": ..., "test": ...}``, int64 ids of
+        nodes.
+        """
         return {"train": self.train, "val": self.val, "test": self.test}
 
     def names_of_features(self) -> dict[str, tuple[str, ...]]:
@@ -133,22 +151,25 @@ class Dataset:
     def of_type(self, target: str = "") -> Dataset:
         """Return the data set with labels and split of one node type, those in columns of its own.
 
-        In ``graph.nodes[target].data`` the labels are ``label`` or ``y``, of any type of numbers: integers and bools
-        are classes; floats are numbers to predict, but whole ones from 0 on beside NaN are classes, which a table with
-        gaps has as floats; ``[k, 1]`` is one label, ``[k, n]`` are several. They become ``ndata["label"]``, with none
-        for nodes of other types, in a graph that shares the rest. Class codes that leave most numbers out, such as
-        90210, get the numbers 0, 1, ... in their order, and the codes become ``class_names``.
+        In ``graph.nodes[target].data`` the labels are ``label`` or ``y``, of any type of numbers:
+        integers and bools are classes; floats are numbers to predict, but whole ones from 0 on
+        beside NaN are classes, which a table with gaps has as floats; ``[k, 1]`` is one label,
+        ``[k, n]`` are several. They become ``ndata["label"]``, with none for nodes of other types,
+        in a graph that shares the rest. Class codes that leave most numbers out, such as 90210, get
+        the numbers 0, 1, ... in their order, and the codes become ``class_names``.
 
-        The split is that of this set. Where that is empty, columns say it: masks, ``train_mask``, ``val_mask`` (or
-        ``valid_mask``, ``validation_mask``) and ``test_mask``, or ``train``, ``val`` and ``test``, bool or 0 and 1,
-        ``[k]``; or ``split``, 0 train, 1 val, 2 test, -1 none. Without these it is drawn as by ``read_folder``.
+        The split is that of this set. Where that is empty, columns say it: masks, ``train_mask``,
+        ``val_mask`` (or ``valid_mask``, ``validation_mask``) and ``test_mask``, or ``train``,
+        ``val`` and ``test``, bool or 0 and 1, ``[k]``; or ``split``, 0 train, 1 val, 2 test, -1
+        none. Without these it is drawn as by ``read_folder``.
 
         Args:
-            target: the node type; "" takes the only one with labels, and for a set that has ``ndata["label"]`` its
-                own target.
+            target: the node type; "" takes the only one with labels, and for a set that has
+                ``ndata["label"]`` its own target.
 
-        Raises TypeError for no string, KeyError for a type that is not there, ValueError for labels of several types
-        without a ``target``, and for columns that are no labels or masks, say the same twice or contradict each other.
+        Raises TypeError for no string, KeyError for a type that is not there, ValueError for labels
+        of several types without a ``target``, and for columns that are no labels or masks, say the
+        same twice or contradict each other.
 
         >>> import nodeflow
         >>> papers = {"y": torch.tensor([0, 1, 1]), "train": torch.tensor([True, True, False])}
@@ -165,7 +186,10 @@ class Dataset:
         labelled = [name for name, column in columns.items() if column]
         if not is_of_all and not target:
             if len(labelled) > 1:
-                raise ValueError(f"nodes of several types have labels, {', '.join(labelled)}: name one as the target")
+                raise ValueError(
+                    f"nodes of several types have labels, {', '.join(labelled)}: name one as the "
+                    "target"
+                )
             if not labelled:
                 return self
         target = self.target if is_of_all else graph.schema.node_type(target or labelled[0])
@@ -215,7 +239,8 @@ class Dataset:
 
     @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
-        """Write the data set into a graph folder, which ``read_folder`` and ``nodeflow train`` read.
+        """Write the data set into a graph folder, which ``read_folder`` and ``nodeflow train``
+        read.
 
         ``Graph.open`` opens it without the rest. Raises what ``Graph.save`` raises.
 
@@ -228,22 +253,32 @@ class Dataset:
         """
         with new_folder(Path(folder), overwrite=overwrite) as draft:
             contents = write_graph(self.graph, draft)
-            contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in self.splits.items()}
+            contents.arrays |= {
+                part: stream_array(draft, part, ids) for part, ids in self.splits.items()
+            }
             if self.node_names is not None:
                 contents.arrays |= write_texts(draft, NAMES, self.node_names)
-            facts = {name: getattr(self, name) for name in _FACTS} | {"category_names": dict(self.category_names)}
+            facts = {name: getattr(self, name) for name in _FACTS} | {
+                "category_names": dict(self.category_names)
+            }
             if isinstance(self.feature_names, Mapping):
                 facts["feature_names"] = self.names_of_features()
             contents.facts[FACTS] = facts
             contents.write(draft)
 
     def info(self) -> str:
-        """Return a summary of the set, one line per subject: sizes, degrees, features, classes, split.
+        """Return a summary of the set, one line per subject: sizes, degrees, features, classes,
+        split.
 
-        Edge columns of categories and the split of the edges get a line of their own where there are any, and so do
-        node types and relations where there are several. It sorts the edges, to count those that repeat.
+        Edge columns of categories and the split of the edges get a line of their own where there
+        are any, and so do node types and relations where there are several. It sorts the edges, to
+        count those that repeat.
         """
-        rows = {**_graph_rows(self.graph), **self._category_rows(), "features": _feature_row(self.graph)}
+        rows = {
+            **_graph_rows(self.graph),
+            **self._category_rows(),
+            "features": _feature_row(self.graph),
+        }
         labels = self.graph.ndata.get("label")
         if labels is not None and labels.ndim == 1 and labels.is_floating_point():
             rows["targets"] = _target_row(labels)
@@ -257,11 +292,12 @@ class Dataset:
         return "\n".join([*lines, *_schema_table(self.graph)])
 
     def __repr__(self) -> str:
-        graph, features = self.graph, " + ".join(str(x.shape[-1]) for x in features_of(self.graph).values()) or "0"
+        graph = self.graph
+        features = " + ".join(str(x.shape[-1]) for x in features_of(self.graph).values()) or "0"
         sizes = "/".join(str(len(ids)) for ids in self.splits.values())
         return (
-            f"Dataset({self.name}: {graph.num_nodes} nodes, {graph.num_edges} edges, {features} features, "
-            f"{self.num_classes} classes, train/val/test {sizes})"
+            f"Dataset({self.name}: {graph.num_nodes} nodes, {graph.num_edges} edges, {features} "
+            f"features, {self.num_classes} classes, train/val/test {sizes})"
         )
 
     def _category_rows(self) -> dict[str, str]:
@@ -274,7 +310,9 @@ class Dataset:
                 continue
             names = self.category_names.get(column)
             size = 0 if names is None else len(names)
-            rows["relations" if column == "relation" else column] = _count_row(values, size, column, names, "edges")
+            rows["relations" if column == "relation" else column] = _count_row(
+                values, size, column, names, "edges"
+            )
         if (part := self.graph.edata.get("split")) is not None:
             sizes = (f"{name} {int((part == at).sum()):,}" for at, name in enumerate(self.splits))
             rows["edge split"] = ", ".join(sizes)
@@ -283,7 +321,9 @@ class Dataset:
         return rows
 
     def _leaks(self, part: Tensor) -> str:
-        """Say how many held-out edges are training edges too, and how many nodes only held-out edges have."""
+        """Say how many held-out edges are training edges too, and how many nodes only held-out
+        edges have.
+        """
         src, dst = self.graph.edges()
         relation = torch.as_tensor(self.graph.edata.get("relation", torch.zeros_like(src)))
         _, pairs = torch.unique(src * self.graph.num_nodes + dst, return_inverse=True)
@@ -291,7 +331,9 @@ class Dataset:
         triples = pairs * len(kinds) + kind
         is_training = part == 0
         repeats = int(torch.isin(triples[~is_training], triples[is_training]).sum())
-        trained, others = (torch.cat([src[rows], dst[rows]]).unique() for rows in (is_training, ~is_training))
+        trained, others = (
+            torch.cat([src[rows], dst[rows]]).unique() for rows in (is_training, ~is_training)
+        )
         unseen = int((~torch.isin(others, trained)).sum())
         words = [f"{repeats:,} are edges of train too"] * (repeats > 0)
         return ", ".join([*words, *[f"{unseen:,} nodes have no edge of train"] * (unseen > 0)])
@@ -304,9 +346,9 @@ class Dataset:
         numbers = labels[labelled] if labels.ndim == 1 else (labels > 0).nonzero()[:, 1]
         several = ", several per node" if labels.ndim == 2 else ""
         bare = int((~labelled).sum())
-        return _count_row(numbers, self.num_classes, "class", self.class_names, "nodes", several) + (
-            f"; {bare:,} nodes without label" if bare else ""
-        )
+        return _count_row(
+            numbers, self.num_classes, "class", self.class_names, "nodes", several
+        ) + (f"; {bare:,} nodes without label" if bare else "")
 
 
 def _first_of(frame: Frame, names: Sequence[str]) -> str:
@@ -324,9 +366,14 @@ def _for_all(label: Tensor, first: int, num_nodes: int) -> Tensor:
     return rows
 
 
-def _count_row(numbers: Tensor, least: int, what: str, names: tuple[str, ...] | None, of: str, note: str = "") -> str:
-    """Return a text: how many categories there are, at least ``least``, the largest and the smallest."""
-    present, counts = torch.unique(numbers, return_counts=True)  # a number may be as large as any integer
+def _count_row(
+    numbers: Tensor, least: int, what: str, names: tuple[str, ...] | None, of: str, note: str = ""
+) -> str:
+    """Return a text: how many categories there are, at least ``least``, the largest and the
+    smallest.
+    """
+    # a number may be as large as any integer
+    present, counts = torch.unique(numbers, return_counts=True)
     total = max(least, int(present[-1]) + 1 if len(present) else 0)
     words = [f"{total:,}{note}"]
     if len(present):
@@ -343,21 +390,30 @@ def _target_row(labels: Tensor) -> str:
     targets = labels[has_label(labels)]
     if not len(targets):
         return "numbers, but no node has one"
-    low, mean, high = float(targets.min()), float(targets.double().mean()), float(targets.max())
+    low = float(targets.min())
+    mean = float(targets.double().mean())
+    high = float(targets.max())
     bare = f"; {len(labels) - len(targets):,} nodes without" if len(targets) < len(labels) else ""
     return f"numbers, min {low:.4g}, mean {mean:.4g}, max {high:.4g}{bare}"
 
 
 def _schema_table(graph: Graph) -> list[str]:
-    """Return the lines of a table of node types and one of relations; none where there is one of each."""
+    """Return the lines of a table of node types and one of relations; none where there is one of
+    each.
+    """
     if not graph.schema.has_several:
         return []
     rows = [("node type", "nodes", "columns")]
     rows += [(name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()]
     rows += [("relation", "edges", "columns")]
-    rows += [(" ".join(name), f"{len(part):,}", ", ".join(part.data)) for name, part in graph.relations.items()]
+    rows += [
+        (" ".join(name), f"{len(part):,}", ", ".join(part.data))
+        for name, part in graph.relations.items()
+    ]
     first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
-    return [f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows]
+    return [
+        f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows
+    ]
 
 
 def _graph_rows(graph: Graph) -> dict[str, str]:
@@ -365,12 +421,14 @@ def _graph_rows(graph: Graph) -> dict[str, str]:
     loops = int((src == dst).sum())
     pairs = np.sort((src * max(graph.num_nodes, 1) + dst).numpy())
     repeats = int((pairs[1:] == pairs[:-1]).sum())
-    in_degrees, out_degrees = graph.in_degrees(), graph.out_degrees()
+    in_degrees = graph.in_degrees()
+    out_degrees = graph.out_degrees()
     isolated = int(((in_degrees == 0) & (out_degrees == 0)).sum())
     columns = ", ".join(graph.edata)
     return {
         "nodes": f"{graph.num_nodes:,} ({isolated:,} isolated)",
-        "edges": f"{graph.num_edges:,} ({loops:,} self-loops, {repeats:,} repeat an earlier one's ends)"
+        "edges": f"{graph.num_edges:,} ({loops:,} self-loops, {repeats:,} repeat an earlier one's "
+        "ends)"
         + (", symmetric" if is_symmetric(graph) else "")
         + (f", with columns {columns}" if columns else ""),
         "in-degree": _spread(in_degrees),
@@ -381,25 +439,36 @@ def _graph_rows(graph: Graph) -> dict[str, str]:
 def _spread(degrees: Tensor) -> str:
     if len(degrees) == 0:
         return "no nodes"
-    return f"min {int(degrees.min()):,}, mean {float(degrees.double().mean()):.2f}, max {int(degrees.max()):,}"
+    return (
+        f"min {int(degrees.min()):,}, mean {float(degrees.double().mean()):.2f}, max "
+        f"{int(degrees.max()):,}"
+    )
 
 
 def features_of(graph: Graph) -> dict[str, Tensor | Rows]:
     """Return the features of each node type that has some."""
-    return {name: graph.nodes[name].data[column] for name, column in columns_of_features(graph).items()}
+    return {
+        name: graph.nodes[name].data[column] for name, column in columns_of_features(graph).items()
+    }
 
 
 def columns_of_features(graph: Graph) -> dict[str, str]:
     """Return the column with the features of each node type that has some, "feat" or else "x"."""
-    columns = {name: next((c for c in FEATURES if c in part.data), "") for name, part in graph.nodes.items()}
+    columns = {
+        name: next((c for c in FEATURES if c in part.data), "")
+        for name, part in graph.nodes.items()
+    }
     return {name: column for name, column in columns.items() if column}
 
 
 def _feature_row(graph: Graph) -> str:
     features = graph.ndata.get("feat")
     if features is None:
-        return " + ".join(" x ".join(map(str, x.shape)) for x in features_of(graph).values()) or "none"
-    shape, layout = " x ".join(f"{size:,}" for size in features.shape), "sparse" if is_sparse(features) else "dense"
+        return (
+            " + ".join(" x ".join(map(str, x.shape)) for x in features_of(graph).values()) or "none"
+        )
+    shape = " x ".join(f"{size:,}" for size in features.shape)
+    layout = "sparse" if is_sparse(features) else "dense"
     filled = 0
     for ends in pieces_of(features):  # which may be in a file
         rows = fetch_rows(features, torch.arange(*ends))

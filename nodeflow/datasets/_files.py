@@ -17,7 +17,9 @@ from nodeflow._text.table import reading
 
 
 def existing_folder(path: FileLike, layout: str) -> Path:
-    """Return ``path`` as a Path; raises FileNotFoundError or NotADirectoryError, with ``layout`` as what to do."""
+    """Return ``path`` as a Path; raises FileNotFoundError or NotADirectoryError, with ``layout`` as
+    what to do.
+    """
     folder = Path(path)
     if not folder.exists():
         raise FileNotFoundError(f"there is no folder {folder}; expected {layout}")
@@ -46,15 +48,23 @@ def load_arrays(path: Path) -> dict[str, Array]:
             arrays = {name: stored[name] for name in stored.files}
     for name, array in arrays.items():
         if array.dtype.itemsize > 8 and array.dtype.kind == "f":
-            raise ValueError(f"{path}, array {name!r}, holds {array.dtype}, which torch does not have; use float64")
+            raise ValueError(
+                f"{path}, array {name!r}, holds {array.dtype}, which torch does not have; use "
+                "float64"
+            )
     return {name: _numbers(array, f"{path}, array {name!r},") for name, array in arrays.items()}
 
 
 def load_sparse(path: Path) -> Any:
-    """Return the matrix of a ``.npz`` file written by ``scipy.sparse.save_npz``, its indices checked."""
+    """Return the matrix of a ``.npz`` file written by ``scipy.sparse.save_npz``, its indices
+    checked.
+    """
     import scipy.sparse
 
-    with reading(path, "a sparse matrix as scipy.sparse.save_npz writes it"), path.open("rb") as file:
+    with (
+        reading(path, "a sparse matrix as scipy.sparse.save_npz writes it"),
+        path.open("rb") as file,
+    ):
         _check_members(file)
         matrix: Any = scipy.sparse.load_npz(file)
         if matrix.ndim != 2:
@@ -67,16 +77,27 @@ def load_sparse(path: Path) -> Any:
 
 
 def check_room(size: int, what: str) -> None:
-    """Raise ValueError where ``what`` of a data set takes more bytes than the memory of this machine."""
+    """Raise ValueError where ``what`` of a data set takes more bytes than the memory of this
+    machine.
+    """
     check_memory(size, what, "nodeflow build makes a graph folder, whose columns stay in its files")
 
 
 def _check_size(file: IO[bytes], size: int) -> None:
-    """Raise ValueError unless a ``.npy`` file of ``size`` bytes holds what its header says; nothing is allocated."""
+    """Raise ValueError unless a ``.npy`` file of ``size`` bytes holds what its header says; nothing
+    is allocated.
+    """
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"it has version {version} of the .npy format, which is for arrays with names of columns")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        raise ValueError(
+            f"it has version {version} of the .npy format, which is for arrays with names of "
+            "columns"
+        )
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
     shape, _, dtype = read(file)
     expected = file.tell() + math.prod(shape) * dtype.itemsize
     words = f"an array {dtype} {list(shape)}"
@@ -87,14 +108,18 @@ def _check_size(file: IO[bytes], size: int) -> None:
 
 
 def _check_members(file: IO[bytes]) -> None:
-    """Raise ValueError unless each array of an ``.npz`` file is as large as it says, and all fit into memory."""
+    """Raise ValueError unless each array of an ``.npz`` file is as large as it says, and all fit
+    into memory.
+    """
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no archive of arrays")
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             with archive.open(member) as array:
                 _check_size(array, member.file_size)
-        check_room(sum(member.file_size for member in archive.infolist()), "all its arrays together")
+        check_room(
+            sum(member.file_size for member in archive.infolist()), "all its arrays together"
+        )
     file.seek(0)
 
 
@@ -103,13 +128,16 @@ def integers(array: Array, where: str, what: str) -> Ints:
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         hint = "; ids of a mask are numpy.flatnonzero(mask)" if array.dtype.kind == "b" else ""
         raise ValueError(
-            f"{where} must hold {what}: integers in one dimension, got {array.dtype} of shape {array.shape}{hint}"
+            f"{where} must hold {what}: integers in one dimension, got {array.dtype} of shape "
+            f"{array.shape}{hint}"
         )
     return array.astype(np.int64)
 
 
 def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") -> Ints:
-    """Return ``array`` as int64 ids; raises ValueError with the first that is not in ``[0, size)``."""
+    """Return ``array`` as int64 ids; raises ValueError with the first that is not in
+    ``[0, size)``.
+    """
     words = f"{what} from 0 to {size - 1}"
     ids = integers(array, where, words)
     if (at := first_true((ids < 0) | (ids >= size))) is not None:
@@ -118,7 +146,9 @@ def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") 
 
 
 def ids_of_integers(numbers: Array, id_of: Mapping[Any, int], where: str, listed_in: str) -> Ints:
-    """Return the ids of nodes whose names are integers, such as from 1 on; ValueError for an integer without a node."""
+    """Return the ids of nodes whose names are integers, such as from 1 on; ValueError for an
+    integer without a node.
+    """
     stated = numbers.ravel().tolist()
     unlisted = next((number for number in stated if number not in id_of), None)
     if unlisted is not None:
@@ -131,8 +161,11 @@ def _numbers(array: Array, where: str) -> Array:
         raise ValueError(f"{where} must hold integers, floats or bools, got dtype {array.dtype}")
     if array.dtype.kind == "u" and array.size and int(array.max()) > LARGEST:
         raise ValueError(f"{where} holds {array.max()}, beyond the largest 64-bit signed integer")
-    # torch computes little with unsigned integers wider than a byte, and nothing with another machine's byte order
+    # torch computes little with unsigned integers wider than a byte, and nothing with another
+    # machine's byte order
     dtype = (
-        np.dtype(np.int64) if array.dtype.kind == "u" and array.dtype.itemsize > 1 else array.dtype.newbyteorder("=")
+        np.dtype(np.int64)
+        if array.dtype.kind == "u" and array.dtype.itemsize > 1
+        else array.dtype.newbyteorder("=")
     )
     return array.astype(dtype, copy=False)

@@ -34,23 +34,45 @@ from nodeflow.datasets._files import (
     load_arrays,
     load_sparse,
 )
-from nodeflow.datasets._labels import PART_WORDS, label_column, labelled_split, split_of, split_rows, split_titles
-from nodeflow.datasets._tables import Edges, Nodes, number_edges, read_edges, read_nodes, read_triples
+from nodeflow.datasets._labels import (
+    PART_WORDS,
+    label_column,
+    labelled_split,
+    split_of,
+    split_rows,
+    split_titles,
+)
+from nodeflow.datasets._tables import (
+    Edges,
+    Nodes,
+    number_edges,
+    read_edges,
+    read_nodes,
+    read_triples,
+)
 from nodeflow.graph import NAMES, SPLIT, Graph, read_manifest
 
 _LAYOUT = (
-    "a folder with adjacency.npz or .mtx, edges.npz, edges.csv or the triples train.tsv, valid.tsv and test.tsv and, "
-    "as far as there are any, nodes.csv, features.npz, labels.npy or labels.npz, train.npy, val.npy and test.npy; or a "
-    "graph folder, as nodeflow build and Graph.save write it"
+    "a folder with adjacency.npz or .mtx, edges.npz, edges.csv or the triples train.tsv, valid.tsv "
+    "and test.tsv and, as far as there are any, nodes.csv, features.npz, labels.npy or labels.npz, "
+    "train.npy, val.npy and test.npy; or a graph folder, as nodeflow build and Graph.save write it"
 )
 
 
 def _texts(*stems: str, endings: tuple[str, ...] = (".csv", ".tsv")) -> list[str]:
-    return [f"{stem}{ending}{packed}" for stem in stems for ending in endings for packed in ("", ".gz")]
+    return [
+        f"{stem}{ending}{packed}" for stem in stems for ending in endings for packed in ("", ".gz")
+    ]
 
 
-_STEMS = {"train": ("train", "train2id"), "val": ("valid", "val", "valid2id"), "test": ("test", "test2id")}
-_TRIPLES = {part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()}
+_STEMS = {
+    "train": ("train", "train2id"),
+    "val": ("valid", "val", "valid2id"),
+    "test": ("test", "test2id"),
+}
+_TRIPLES = {
+    part: _texts(*stems, endings=(".tsv", ".txt", ".csv")) for part, stems in _STEMS.items()
+}
 _ARRAYS = {"feat": ("features", "feat"), "label": ("labels", "label")}
 _EDGES = [
     *("adjacency.npz", "adjacency.mtx", "adjacency.mtx.gz", "edges.npz"),
@@ -60,93 +82,113 @@ _EDGES = [
 _DATA = re.compile(r"(.+)\.(?:npy|npz|csv|tsv|txt|json|parquet|pt|pkl|mat)(?:\.gz)?")
 _ID_FILES = ("{}", "{}idx", "{}ids", "idx{}", "{}nodes", "{}indices", "{}index")
 _IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in _ID_FILES}
-"""Names of files with the ids of the nodes of a part, as ``plain`` writes them: train, train_idx, idx_train."""
+"""Names of files with the ids of the nodes of a part, as ``plain`` writes them: train, train_idx,
+idx_train.
+"""
 
 
 @checked
 def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     """Read a data set from a folder of plain files: text, or arrays of numpy.
 
-    Text is UTF-8: ``.csv`` with commas, where ``"`` may quote, or ``.tsv`` with tabs, where it is a letter; either may
-    be packed (``.csv.gz``). The first row has the titles of the columns; a column whose title begins with ``_`` is left
-    out, and so are columns without any entry, rows without entries, blanks around an entry, and comments before the
-    first row (lines that begin with # or % and a blank; one that names the ends of edges has the titles).
+    Text is UTF-8: ``.csv`` with commas, where ``"`` may quote, or ``.tsv`` with tabs, where it is a
+    letter; either may be packed (``.csv.gz``). The first row has the titles of the columns; a
+    column whose title begins with ``_`` is left out, and so are columns without any entry, rows
+    without entries, blanks around an entry, and comments before the first row (lines that begin
+    with # or % and a blank; one that names the ends of edges has the titles).
 
-    A word is its own name: a column is of integers only if every word is what ``str(int(word))`` gives, so ``007``,
-    ``+7`` and ``7`` are three names. ``2`` beside ``2.0`` in a column of nodes of numbers alone is refused.
+    A word is its own name: a column is of integers only if every word is what ``str(int(word))``
+    gives, so ``007``, ``+7`` and ``7`` are three names. ``2`` beside ``2.0`` in a column of nodes
+    of numbers alone is refused.
 
     The edges, one of:
 
-    - ``edges.csv`` (or ``.tsv``): ids or names of nodes in the columns ``src`` and ``dst``, or ``source`` and
-      ``target``, ``from`` and ``to``, ``head`` and ``tail``, or other usual titles, wherever they stand, else in the
-      only two columns, or the first two of more that differ in a number or letter at the end.
-      Every other column becomes an edge column: int64 or float64 from numbers, bool from True and
-      False, seconds since 1970 from dates in ISO 8601 (int64, or float64 where one is not whole; UTC where no zone is
-      written), int64 from other words, which are numbered in the order in which they first occur and kept in
-      ``category_names``. A column ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2; columns
-      ``set``, ``subset``, ``fold`` and ``partition`` of these words are read as ``split``, and refused with others.
-    - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last two optional: triples
-      head, relation, tail of a knowledge graph, without titles; a first row of these three words, or of subject,
-      predicate and object, in any order, is a row of titles, and one whose words are in no other row is refused. A
-      first row with the number of triples alone, as in OpenKE's ``train2id.txt``, says that they are head, tail,
-      relation. They become one graph with the edge columns ``relation`` and ``split``.
-    - ``adjacency.mtx`` (or ``.mtx.gz``): a square sparse matrix in Matrix Market format, as in ``read_edge_list``.
-    - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i -> j. Edge ids follow
-      the order in which the entries are stored (row by row in a CSR matrix). If any value is not 1 the values become
-      the edge column ``weight``, float32, or float64 where one is above 2**24.
-    - ``edges.npz``: arrays ``src`` and ``dst``, integers ``[num_edges]``, from ``numpy.savez``; every other array has
-      one row per edge and becomes an edge column under its name (``time``, ``relation``, ...); ``split`` holds 0 train,
-      1 val and 2 test. Single numbers ``num_nodes`` and ``num_relations`` may be among them. Without ``num_nodes``,
-      the files of nodes give the number of nodes, else the largest id + 1.
+    - ``edges.csv`` (or ``.tsv``): ids or names of nodes in the columns ``src`` and ``dst``, or
+      ``source`` and ``target``, ``from`` and ``to``, ``head`` and ``tail``, or other usual titles,
+      wherever they stand, else in the only two columns, or the first two of more that differ in a
+      number or letter at the end. Every other column becomes an edge column: int64 or float64 from
+      numbers, bool from True and False, seconds since 1970 from dates in ISO 8601 (int64, or
+      float64 where one is not whole; UTC where no zone is written), int64 from other words, which
+      are numbered in the order in which they first occur and kept in ``category_names``. A column
+      ``split`` of train, val and test (or 0, 1, 2) becomes int8 numbers 0, 1, 2; columns ``set``,
+      ``subset``, ``fold`` and ``partition`` of these words are read as ``split``, and refused with
+      others.
+    - ``train.tsv``, ``valid.tsv`` (or ``val``) and ``test.tsv`` (or ``.txt``, ``.csv``), the last
+      two optional: triples head, relation, tail of a knowledge graph, without titles; a first row
+      of these three words, or of subject, predicate and object, in any order, is a row of titles,
+      and one whose words are in no other row is refused. A first row with the number of triples
+      alone, as in OpenKE's ``train2id.txt``, says that they are head, tail, relation. They become
+      one graph with the edge columns ``relation`` and ``split``.
+    - ``adjacency.mtx`` (or ``.mtx.gz``): a square sparse matrix in Matrix Market format, as in
+      ``read_edge_list``.
+    - ``adjacency.npz``: a square matrix from ``scipy.sparse.save_npz``; entry (i, j) is an edge i
+      -> j. Edge ids follow the order in which the entries are stored (row by row in a CSR matrix).
+      If any value is not 1 the values become the edge column ``weight``, float32, or float64 where
+      one is above 2**24.
+    - ``edges.npz``: arrays ``src`` and ``dst``, integers ``[num_edges]``, from ``numpy.savez``;
+      every other array has one row per edge and becomes an edge column under its name (``time``,
+      ``relation``, ...); ``split`` holds 0 train, 1 val and 2 test. Single numbers ``num_nodes``
+      and ``num_relations`` may be among them. Without ``num_nodes``, the files of nodes give the
+      number of nodes, else the largest id + 1.
 
     The nodes, all optional:
 
-    - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column, whose title is ``id``, ``name``
-      or alike where it is the only one, or others are numbers. A column ``split`` (or ``subset`` and so on, as above)
-      holds train, val or test (or 0, 1, 2), or is empty; or masks, ``train_mask`` and so on, hold true and false. A
-      column ``label`` holds class names or class numbers, or several of them with ``;`` between, or numbers to predict,
-      at least one of which is not whole; empty or nan is no label. A column of dates becomes a node column of its own,
-      in seconds as above. Every other column is a feature, one column of ``feat``, float32; whole numbers above
-      2**24 that float32 would round are refused, here and in arrays and labels, and others that would become equal.
-    - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or ``features.npy``,
-      a dense array: node column ``feat``, float32 unless stored as float64.
-    - ``labels.npy``, integers ``[num_nodes]``, -1 = no label (1 and -1 alone are refused): node column ``label``,
-      int64, as in the file (numbers are not shifted to begin at 0, so ``num_classes`` is the largest + 1); or floats,
-      numbers to predict, NaN = none: float32, and ``num_classes`` is 0; or a matrix of zeros and ones.
-      ``Dataset.of_type`` says what else labels may be, and when class codes get other numbers. Or ``labels.npz``, a
-      sparse ``[num_nodes, num_classes]`` matrix of zeros and ones for several labels per node: ``label`` is a dense
-      float32 matrix.
-    - ``train.npy``, ``val.npy``, ``test.npy`` (also ``train_idx.npy``, ``idx_train.npy``, ``valid.npy``): ids of nodes,
-      those of ``nodes.csv`` where that has integers. Or ``train_mask.npy`` and so on: masks of nodes; or ``split.npy``,
-      0 train, 1 val, 2 test, -1 none. A split in another form, such as ``split.npz`` or ``train_ids.txt``, is refused.
+    - ``nodes.csv`` (or ``.tsv``): every node once, its id or name in the first column, whose title
+      is ``id``, ``name`` or alike where it is the only one, or others are numbers. A column
+      ``split`` (or ``subset`` and so on, as above) holds train, val or test (or 0, 1, 2), or is
+      empty; or masks, ``train_mask`` and so on, hold true and false. A column ``label`` holds class
+      names or class numbers, or several of them with ``;`` between, or numbers to predict, at least
+      one of which is not whole; empty or nan is no label. A column of dates becomes a node column
+      of its own, in seconds as above. Every other column is a feature, one column of ``feat``,
+      float32; whole numbers above 2**24 that float32 would round are refused, here and in arrays
+      and labels, and others that would become equal.
+    - ``features.npz``, a sparse matrix ``[num_nodes, num_features]`` that stays sparse, or
+      ``features.npy``, a dense array: node column ``feat``, float32 unless stored as float64.
+    - ``labels.npy``, integers ``[num_nodes]``, -1 = no label (1 and -1 alone are refused): node
+      column ``label``, int64, as in the file (numbers are not shifted to begin at 0, so
+      ``num_classes`` is the largest + 1); or floats, numbers to predict, NaN = none: float32, and
+      ``num_classes`` is 0; or a matrix of zeros and ones. ``Dataset.of_type`` says what else labels
+      may be, and when class codes get other numbers. Or ``labels.npz``, a sparse
+      ``[num_nodes, num_classes]`` matrix of zeros and ones for several labels per node: ``label``
+      is a dense float32 matrix.
+    - ``train.npy``, ``val.npy``, ``test.npy`` (also ``train_idx.npy``, ``idx_train.npy``,
+      ``valid.npy``): ids of nodes, those of ``nodes.csv`` where that has integers. Or
+      ``train_mask.npy`` and so on: masks of nodes; or ``split.npy``, 0 train, 1 val, 2 test, -1
+      none. A split in another form, such as ``split.npz`` or ``train_ids.txt``, is refused.
 
-    ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and ``labels.npy``. Other
-    files of data are not read: ``unread_files`` names them, and so do ``info`` and the error of missing labels.
+    ``feat.npy`` and ``label.npy``, the names of the columns, are read like ``features.npy`` and
+    ``labels.npy``. Other files of data are not read: ``unread_files`` names them, and so do
+    ``info`` and the error of missing labels.
 
-    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it: its arrays map the
-    files. The labels are the node column ``label``, or ``y``, and without a stored split columns say it, both as in
-    ``Dataset.of_type``, which is not called for ``labels=False``.
+    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it:
+    its arrays map the files. The labels are the node column ``label``, or ``y``, and without a
+    stored split columns say it, both as in ``Dataset.of_type``, which is not called for
+    ``labels=False``.
 
-    Beside ``nodes.csv`` the rows of arrays (features, labels, and those of the matrix ``adjacency``) are the rows of
-    that table, in the order in which they stand there; numbers in arrays (``train.npy``, ``edges.npz``) are its ids.
+    Beside ``nodes.csv`` the rows of arrays (features, labels, and those of the matrix
+    ``adjacency``) are the rows of that table, in the order in which they stand there; numbers in
+    arrays (``train.npy``, ``edges.npz``) are its ids.
 
-    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the order in which they
-    first occur (``src`` before ``dst``), and ``node_names`` keeps them.
-    Integers stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files have rows for them
-    without a ``nodes.csv``; otherwise, such as the ids of a database, they are names too.
+    The ids, where the edges are text: names are numbered in the order of ``nodes.csv``, else in the
+    order in which they first occur (``src`` before ``dst``), and ``node_names`` keeps them.
+    Integers stay as they stand if all from 0 to the largest occur, or if ``.npy`` or ``.npz`` files
+    have rows for them without a ``nodes.csv``; otherwise, such as the ids of a database, they are
+    names too.
 
-    The split of the nodes: the column ``split`` or masks of ``nodes.csv``, or those of the three files that exist (the
-    other parts are empty, and the other labelled nodes in none). Without either, the labelled nodes, in a matrix those
-    with any label, are split by ``numpy.random.default_rng(0)``, always the same way: one half, one quarter, one
-    quarter.
+    The split of the nodes: the column ``split`` or masks of ``nodes.csv``, or those of the three
+    files that exist (the other parts are empty, and the other labelled nodes in none). Without
+    either, the labelled nodes, in a matrix those with any label, are split by
+    ``numpy.random.default_rng(0)``, always the same way: one half, one quarter, one quarter.
 
     Args:
         path: the folder.
-        labels: False reads a graph that comes without labels: ``num_classes`` is 0 and the three parts are empty.
+        labels: False reads a graph that comes without labels: ``num_classes`` is 0 and the three
+            parts are empty.
 
-    Raises FileNotFoundError where the folder, its edges or its labels are missing, and ValueError, with the name of the
-    file and, in text, the line and the entry, for one that is damaged, holds pickled objects, has the wrong number of
-    rows or ids that are no nodes, for a node that is in two parts of the split and for a training node without label.
+    Raises FileNotFoundError where the folder, its edges or its labels are missing, and ValueError,
+    with the name of the file and, in text, the line and the entry, for one that is damaged, holds
+    pickled objects, has the wrong number of rows or ids that are no nodes, for a node that is in
+    two parts of the split and for a training node without label.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "tiny"
@@ -161,7 +203,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     if edge_file is None and is_file(folder / MANIFEST):
         return _read_graph_folder(folder, labels=labels)
     if edge_file is None:
-        hint = "it looks like one of OGB: read_ogb(folder).save(other) writes one that commands read; "
+        hint = (
+            "it looks like one of OGB: read_ogb(folder).save(other) writes one that commands read; "
+        )
         raise FileNotFoundError(
             f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; "
             f"{hint * (folder / 'raw').is_dir()}expected {_LAYOUT}"
@@ -173,10 +217,14 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     num_classes = 0
     class_names = None
     if nodes is not None:
-        sources = {name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None}
+        sources = {
+            name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None
+        }
         ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
         if twice := {*nodes.times} & {*_ARRAYS}:
-            raise ValueError(f"{nodes.path}: column {min(twice)!r} holds dates; give it a title such as time")
+            raise ValueError(
+                f"{nodes.path}: column {min(twice)!r} holds dates; give it a title such as time"
+            )
         ndata |= {name: torch.from_numpy(column) for name, column in nodes.times.items()}
         sources |= dict.fromkeys(nodes.times, nodes.path)
         num_classes = nodes.num_classes
@@ -185,7 +233,9 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         if (file := _one_of(folder, *_arrays(*stems))) is None:
             continue
         if name in sources:
-            raise ValueError(f"{folder} must hold {stems[0]} in {sources[name].name} or in {file.name}, got both")
+            raise ValueError(
+                f"{folder} must hold {stems[0]} in {sources[name].name} or in {file.name}, got both"
+            )
         sources[name] = file
         if name == "label":
             ndata[name], num_classes = _labels(file)
@@ -195,27 +245,40 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
             check_num_rows(ndata[name].shape, str(file), nodes.numbering.num_nodes, "node")
             ndata[name] = fetch_rows(ndata[name], torch.from_numpy(nodes.rows))
     if labels and "label" not in ndata:
-        where = "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
+        where = (
+            "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
+        )
         hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
-        raise FileNotFoundError(f"{folder} has no {where}; labels=False reads a graph without labels{hint}")
+        raise FileNotFoundError(
+            f"{folder} has no {where}; labels=False reads a graph without labels{hint}"
+        )
     rows_of = next((file.name for file in [*sources.values(), *_split_files(folder)]), "")
-    num_rows = next((len(column) for column in ndata.values()), None if nodes is None else nodes.numbering.num_nodes)
+    num_rows = next(
+        (len(column) for column in ndata.values()),
+        None if nodes is None else nodes.numbering.num_nodes,
+    )
     edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
     for name, column in ndata.items():
         check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
     if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
-        raise ValueError(f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}")
+        raise ValueError(
+            f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}"
+        )
     parts, where = _split(folder, edges.num_nodes, nodes)
     if "label" in ndata:
-        ndata["label"], count, codes = label_column(ndata["label"], str(sources["label"]), parts, num_classes)
+        ndata["label"], count, codes = label_column(
+            ndata["label"], str(sources["label"]), parts, num_classes
+        )
         num_classes = num_classes or count
         class_names = codes or class_names
     names = None if nodes is None else nodes.numbering.names
     train, val, test = labelled_split(parts, where, ndata.get("label"), edges.num_nodes, names)
     return Dataset(
         name=folder.resolve().name,
-        graph=Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns),
+        graph=Graph.from_edges(
+            edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns
+        ),
         train=train,
         val=val,
         test=test,
@@ -233,14 +296,27 @@ def _arrays(*stems: str) -> list[str]:
 
 
 def _unread(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files that look like data, but have no name that this reader knows."""
+    """Return the names of the files that look like data, but have no name that this reader
+    knows.
+    """
     names = {
         *_EDGES,
         *(file.name for file in _split_files(folder)),
-        *chain(_TRIPLES["val"], _TRIPLES["test"], _texts("nodes"), *(_arrays(*stems) for stems in _ARRAYS.values())),
+        *chain(
+            _TRIPLES["val"],
+            _TRIPLES["test"],
+            _texts("nodes"),
+            *(_arrays(*stems) for stems in _ARRAYS.values()),
+        ),
     }
     files = (file.name for file in folder.iterdir() if file.name not in names)
-    return tuple(sorted(name for name in files if name.removesuffix(".gz").endswith((".npy", ".npz", ".csv", ".tsv"))))
+    return tuple(
+        sorted(
+            name
+            for name in files
+            if name.removesuffix(".gz").endswith((".npy", ".npz", ".csv", ".tsv"))
+        )
+    )
 
 
 def _one_of(folder: Path, *names: str) -> Path | None:
@@ -248,20 +324,27 @@ def _one_of(folder: Path, *names: str) -> Path | None:
     existing = [folder / name for name in names if is_file(folder / name)]
     if len(existing) > 1:
         first, second = (file.name for file in existing[:2])
-        raise ValueError(f"{folder} must hold one of {first} and {second}, got both; remove the one not meant")
+        raise ValueError(
+            f"{folder} must hold one of {first} and {second}, got both; remove the one not meant"
+        )
     return existing[0] if existing else None
 
 
 def _labels(path: Path) -> tuple[Tensor, int]:
     if path.suffix == ".npz":
         stored = load_sparse(path)
-        check_room(4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels")
+        check_room(
+            4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels"
+        )
         stored = stored.tocsr()
         stored.sum_duplicates()
         entries = stored.tocoo()
         if (at := first_true((entries.data != 0) & (entries.data != 1))) is not None:
-            node, number = entries.row[at], entries.col[at]
-            raise ValueError(f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[at]}")
+            node = entries.row[at]
+            number = entries.col[at]
+            raise ValueError(
+                f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[at]}"
+            )
         return torch.from_numpy(stored.astype(np.float32).toarray()), int(stored.shape[1])
     return torch.from_numpy(load_array(path)), 0
 
@@ -273,7 +356,9 @@ def _dense(path: Path) -> Tensor:
     return torch.from_numpy(array if array.dtype == np.float64 else as_float32(array, str(path)))
 
 
-def _edges(folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+def _edges(
+    folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None
+) -> Edges:
     """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
     if file.name.startswith("adjacency"):
         edges = _from_matrix(file)
@@ -285,7 +370,9 @@ def _edges(folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows
     if file.name == "edges.npz":
         return _from_arrays(file, num_rows, nodes)
     if file.name in _TRIPLES["train"]:
-        tables = read_triples([file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))])
+        tables = read_triples(
+            [file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))]
+        )
     else:
         tables = [read_edges(file, nodes)]
     return number_edges(tables, nodes, rows_of, num_rows)
@@ -300,11 +387,15 @@ def _from_matrix(path: Path) -> Edges:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
     columns = {} if (entries.data == 1).all() else {"weight": as_floats(entries.data)}
-    return Edges(int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns)
+    return Edges(
+        int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns
+    )
 
 
 def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
-    """Return what an array has for nodes as ids: a table of nodes may have integers of its own, such as from 1 on."""
+    """Return what an array has for nodes as ids: a table of nodes may have integers of its own,
+    such as from 1 on.
+    """
     if nodes is None or nodes.numbering.names is None:
         return numbers
     id_of = nodes.numbering.ids
@@ -316,17 +407,26 @@ def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
 def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:
     columns = load_arrays(path)
     if not {"src", "dst"} <= set(columns):
-        raise ValueError(f"{path} must hold the arrays src and dst, got {', '.join(columns) or 'no arrays'}")
+        raise ValueError(
+            f"{path} must hold the arrays src and dst, got {', '.join(columns) or 'no arrays'}"
+        )
     sizes = {"num_nodes": num_nodes, "num_relations": None}
     for name in sizes:
         if (stated := columns.pop(name, None)) is not None:
             if stated.size != 1 or stated.dtype.kind not in "iu":
-                raise ValueError(f"{path}, array {name!r}, must be one integer, got {stated.dtype} {stated.shape}")
+                raise ValueError(
+                    f"{path}, array {name!r}, must be one integer, got {stated.dtype} "
+                    f"{stated.shape}"
+                )
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
     upper = LARGEST if num_nodes is None else num_nodes
     src, dst = (
-        ids_below(upper, _as_ids(columns.pop(name), f"{path}, array {name!r},", nodes), f"{path}, array {name!r},")
+        ids_below(
+            upper,
+            _as_ids(columns.pop(name), f"{path}, array {name!r},", nodes),
+            f"{path}, array {name!r},",
+        )
         for name in ("src", "dst")
     )
     for name, column in {"dst": dst, **columns}.items():
@@ -340,7 +440,9 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edge
 
 
 def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints] | None, str]:
-    """Return the split that columns of nodes, or files of masks or ids, say, None without any, and where it is."""
+    """Return the split that columns of nodes, or files of masks or ids, say, None without any, and
+    where it is.
+    """
     frame = {} if nodes is None else dict(nodes.split)
     where = str(folder if nodes is None or not frame else nodes.path)
     files = _split_files(folder)
@@ -352,7 +454,10 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
             frame[file.stem] = frame[file.stem][torch.from_numpy(nodes.rows)]
     others = [file for file in files if file not in masks]
     if frame and others:
-        raise ValueError(f"{where} has a split in columns, so {others[0]} must not be there, or they be taken out")
+        raise ValueError(
+            f"{where} has a split in columns, so {others[0]} must not be there, or they be taken "
+            "out"
+        )
     if frame or not files:
         return split_rows([(frame, 0)], range(num_nodes), where, "node"), where
     by_part: dict[str, Path] = {}
@@ -360,7 +465,8 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
         twin = by_part.setdefault(_IDS[plain(file.stem)], file)
         if twin != file:
             raise ValueError(
-                f"{folder} must hold one of {twin.name} and {file.name}, got both; remove the one not meant"
+                f"{folder} must hold one of {twin.name} and {file.name}, got both; remove the one "
+                "not meant"
             )
     stored = {part: _as_ids(load_array(file), str(file), nodes) for part, file in by_part.items()}
     arrays = {str(by_part.get(part, part)): stored.get(part, np.zeros(0)) for part in SPLIT}
@@ -368,28 +474,36 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
 
 
 def _split_files(folder: Path) -> list[Path]:
-    """Return the files that say a split, by their names; raises ValueError for one in a form that is not read."""
+    """Return the files that say a split, by their names; raises ValueError for one in a form that
+    is not read.
+    """
     triples = set() if _one_of(folder, *_TRIPLES["train"]) is None else {*chain(*_TRIPLES.values())}
     files = (file for file in sorted(folder.iterdir()) if file.name not in triples)
     stems = {file: match[1] for file in files if (match := _DATA.fullmatch(file.name))}
     columns = split_titles(stems.values())
     named = [file for file, stem in stems.items() if plain(stem) in _IDS or stem in columns]
     read = [file for file in named if file.suffix == ".npy" and is_file(file)]
-    like_split = [file for file, stem in stems.items() if file in named or plain(stem).startswith("split")]
+    like_split = [
+        file for file, stem in stems.items() if file in named or plain(stem).startswith("split")
+    ]
     if strange := [file for file in like_split if file not in read]:
         raise ValueError(
-            f"{strange[0]} reads like a split, in a form that is not read: save ids of nodes as train.npy, val.npy and "
-            "test.npy, masks as train_mask.npy and so on, or numbers as split.npy; or rename or move the file"
+            f"{strange[0]} reads like a split, in a form that is not read: save ids of nodes as "
+            "train.npy, val.npy and test.npy, masks as train_mask.npy and so on, or numbers as "
+            "split.npy; or rename or move the file"
         )
     return read
 
 
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
-    manifest, graph = read_manifest(folder), Graph.open(folder)
+    manifest = read_manifest(folder)
+    graph = Graph.open(folder)
     facts = manifest.facts.get(FACTS, {})
     if not isinstance(facts, dict):
         raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
-    stored = {part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays}
+    stored = {
+        part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays
+    }
     arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, [])) for part in SPLIT}
     train, val, test = map(torch.from_numpy, split_of(arrays, graph.num_nodes))
     with blaming(
@@ -401,7 +515,8 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     ):
         words = {name: facts.get(name) for name in ("class_names", "feature_names")}
         names: dict[str, Any] = {
-            name: own if own is None or isinstance(own, dict) else tuple(own) for name, own in words.items()
+            name: own if own is None or isinstance(own, dict) else tuple(own)
+            for name, own in words.items()
         }
         dataset = Dataset(
             name=facts.get("name", folder.resolve().name),
@@ -412,11 +527,15 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             num_classes=facts.get("num_classes", 0),
             description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
-            category_names={name: tuple(words) for name, words in facts.get("category_names", {}).items()},
+            category_names={
+                name: tuple(words) for name, words in facts.get("category_names", {}).items()
+            },
             target=facts.get("target", ""),
             **names,
         )
     dataset = dataset.of_type() if labels else dataset
     if labels and "label" not in dataset.graph.ndata:
-        raise FileNotFoundError(f"{folder} has no node column 'label'; labels=False reads a graph without labels")
+        raise FileNotFoundError(
+            f"{folder} has no node column 'label'; labels=False reads a graph without labels"
+        )
     return dataset

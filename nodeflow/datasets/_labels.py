@@ -29,27 +29,38 @@ PART_WORDS = {
 """The words that people have for the parts of a split."""
 _FORMS = ("{}mask", "{}masks", "mask{}", "is{}", "in{}", "{}idx", "{}set")
 MASKS = {form.format(word): part for word, part in PART_WORDS.items() for form in _FORMS}
-"""Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train, train_idx."""
+"""Titles of masks of a part, as ``plain`` writes them: train_mask, trainMask, is_train,
+train_idx.
+"""
 _SPLITS = {"split": "split", **{part: part for part in PARTS}, **MASKS}
-"""Titles of columns that say a split, as ``plain`` writes them: one of the numbers of its parts, and masks of parts."""
+"""Titles of columns that say a split, as ``plain`` writes them: one of the numbers of its parts,
+and masks of parts.
+"""
 SUBSETS = ("split", "splits", "set", "subset", "fold", "folds", "partition")
 """Titles of columns of a table, perhaps with a number, that say a split by words for its parts."""
 
 _CODES = 100  # below it a number of classes costs nothing, so classes keep their numbers
-_GAPS = 10  # of more numbers than this for every class that occurs, nearly all would be outputs of nothing
+# of more numbers than this for every class that occurs, nearly all would be outputs of nothing
+_GAPS = 10
 _EXACT = 2.0**53  # from here on floats have no fractions, and say nothing of classes
 
 Labels: TypeAlias = "tuple[Tensor, int, tuple[str, ...] | None]"
-"""A column of labels in the types of ``Dataset``, the number of classes, and codes that became their names, or None."""
+"""A column of labels in the types of ``Dataset``, the number of classes, and codes that became
+their names, or None.
+"""
 
 
 def split_titles(titles: Iterable[str]) -> dict[str, str]:
-    """Return the titles of the columns that say a split, and for each "split", or the part that it is a mask of.
+    """Return the titles of the columns that say a split, and for each "split", or the part that it
+    is a mask of.
 
     Masks may have a number, train_mask_0: those of one of several splits.
     """
     words = {title: plain(title) for title in titles}
-    found = {title: _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789")) for title, word in words.items()}
+    found = {
+        title: _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789"))
+        for title, word in words.items()
+    }
     parts = {title: part for title, part in found.items() if part is not None}
     flags = [title for title in parts if words[title].startswith("is")]
     # alone it is a usual title of a flag that has nothing to do with a split
@@ -58,23 +69,38 @@ def split_titles(titles: Iterable[str]) -> dict[str, str]:
     return parts
 
 
-def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None = None, num_classes: int = 0) -> Labels:
-    """Return labels as ``Dataset`` has them; ValueError, which begins with ``where``, for what are none.
+def label_column(
+    raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None = None, num_classes: int = 0
+) -> Labels:
+    """Return labels as ``Dataset`` has them; ValueError, which begins with ``where``, for what are
+    none.
 
-    - Integers and bools are classes, -1 is none. Class codes that leave most numbers out (one in ten occurs, of a
-      hundred or more) get the numbers 0, 1, ... in their order, and the codes become the names.
-    - Floats are numbers to predict, NaN is none. But whole ones from 0 on beside NaN are classes, which a table with
-      gaps has as floats: the labels of the ``split`` decide, if there is one, and of others those that fit remain.
+    - Integers and bools are classes, -1 is none. Class codes that leave most numbers out (one in
+      ten occurs, of a hundred or more) get the numbers 0, 1, ... in their order, and the codes
+      become the names.
+    - Floats are numbers to predict, NaN is none. But whole ones from 0 on beside NaN are classes,
+      which a table with gaps has as floats: the labels of the ``split`` decide, if there is one,
+      and of others those that fit remain.
     - One row per node is several labels, or several numbers; a row of one is one label.
 
     ``num_classes``: how many classes are stated, whose numbers stay as they are.
     """
-    if raw.layout != torch.strided or raw.ndim not in (1, 2) or raw.is_complex() or raw.is_quantized:
-        raise ValueError(f"{where} must have one number, or one row, per node, got {describe(raw)} ({raw.layout})")
+    if (
+        raw.layout != torch.strided
+        or raw.ndim not in (1, 2)
+        or raw.is_complex()
+        or raw.is_quantized
+    ):
+        raise ValueError(
+            f"{where} must have one number, or one row, per node, got {describe(raw)} "
+            f"({raw.layout})"
+        )
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
     if raw.dtype == torch.uint8 and {254, 255} & {*raw.unique().tolist()} == {255}:
-        raise ValueError(f"{where} holds 255 as an unsigned byte, which -1 becomes there: write labels as int64")
+        raise ValueError(
+            f"{where} holds 255 as an unsigned byte, which -1 becomes there: write labels as int64"
+        )
     if not (raw.is_floating_point() or num_classes) and raw.long().unique().tolist() == [-1, 1]:
         raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     if raw.ndim == 1 and raw.is_floating_point():
@@ -85,7 +111,11 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
         if len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all()):
             raw = torch.where(is_class, raw, -1).long()
     if raw.ndim == 2 or raw.is_floating_point():
-        numbers = raw if raw.dtype == torch.float32 else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        numbers = (
+            raw
+            if raw.dtype == torch.float32
+            else torch.from_numpy(as_float32(raw.double().numpy(), where))
+        )
         # integers have no NaN for a label that is not known
         if not raw.is_floating_point() and is_binary(numbers.abs()):
             numbers = numbers.masked_fill(numbers < 0, torch.nan)
@@ -93,7 +123,9 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
     label = raw.long()
     classes = label.numpy()
     if (at := first_true(classes < -1)) is not None:
-        raise ValueError(f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}")
+        raise ValueError(
+            f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}"
+        )
     top = int(classes.max(initial=-1))
     codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
     if num_classes or are_dense(len(codes), top):
@@ -103,7 +135,9 @@ def label_column(raw: Tensor, where: str, split: Sequence[Ints | Tensor] | None 
 
 
 def are_dense(count: int, top: int) -> bool:
-    """Return whether ``count`` different classes, the largest of them ``top``, keep their numbers."""
+    """Return whether ``count`` different classes, the largest of them ``top``, keep their
+    numbers.
+    """
     return top < max(_CODES, _GAPS * count)
 
 
@@ -127,7 +161,8 @@ def labelled_split(
     num_nodes: int,
     names: Sequence[str] | None = None,
 ) -> list[Tensor]:
-    """Return a split of nodes; None splits those with a label at random, always the same way: 1/2, 1/4, 1/4.
+    """Return a split of nodes; None splits those with a label at random, always the same way: 1/2,
+    1/4, 1/4.
 
     Raises ValueError, which names the file or folder ``where``, for a training node without label.
     """
@@ -135,7 +170,8 @@ def labelled_split(
     if parts is None:
         nodes = np.flatnonzero(labelled)
         order = np.random.default_rng(0).permutation(len(nodes))
-        half, quarter = len(nodes) // 2, len(nodes) // 4
+        half = len(nodes) // 2
+        quarter = len(nodes) // 4
         parts = [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
     elif label is not None and label.ndim == 1 and len(bare := parts[0][~labelled[parts[0]]]):
         node = bare[0] if names is None else repr(names[bare[0]])
@@ -146,38 +182,50 @@ def labelled_split(
 def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
     """Return the parts of a split, given by the names of their files, as int64 node ids.
 
-    Raises ValueError for what is no node, and for a node that is twice in one part, or in two parts.
+    Raises ValueError for what is no node, and for a node that is twice in one part, or in two
+    parts.
     """
     parts = {name: ids_below(num_nodes, array, name) for name, array in arrays.items()}
     for name, ids in parts.items():
         values, counts = np.unique(ids, return_counts=True)
         if (counts > 1).any():
-            raise ValueError(f"{name} holds node {values[counts.argmax()]} {counts.max()} times; keep it once")
+            raise ValueError(
+                f"{name} holds node {values[counts.argmax()]} {counts.max()} times; keep it once"
+            )
     check_disjoint(parts, "node")
     return list(parts.values())
 
 
 def check_disjoint(parts: Mapping[str, Ints], of: str, where: str = "") -> None:
-    """Raise ValueError, which begins with ``where``, for a node or an edge (``of``) that is in two parts of a split."""
+    """Raise ValueError, which begins with ``where``, for a node or an edge (``of``) that is in two
+    parts of a split.
+    """
     for (one, ids), (other, others) in combinations(parts.items(), 2):
         shared = np.intersect1d(ids, others)
         if len(shared):
-            raise ValueError(f"{where}{one} and {other} must not share {of}s, but {of} {shared[0]} is in both")
+            raise ValueError(
+                f"{where}{one} and {other} must not share {of}s, but {of} {shared[0]} is in both"
+            )
 
 
 def split_rows(
     frames: Iterable[tuple[Mapping[str, Tensor | Rows], int]], within: range, where: str, of: str
 ) -> list[Ints] | None:
-    """Return the ids of nodes or edges (``of``) in each part, by the first frame whose columns say it, or None.
+    """Return the ids of nodes or edges (``of``) in each part, by the first frame whose columns say
+    it, or None.
 
-    A frame has a row per id from the number beside it on, ``within`` among these, and masks, or a column ``split`` of
-    0, 1, 2 and -1 for none. Raises ValueError, which begins with ``where``, for columns that say no split, or two.
+    A frame has a row per id from the number beside it on, ``within`` among these, and masks, or a
+    column ``split`` of 0, 1, 2 and -1 for none. Raises ValueError, which begins with ``where``, for
+    columns that say no split, or two.
     """
     for frame, start in frames:
         titles = split_titles(name for name in frame if not is_collective(frame[name]))
         parts = [*titles.values()]
         if len(parts) > len({*parts}) or ("split" in parts and len(parts) > 1):
-            raise ValueError(f"{where} has the columns {', '.join(titles)}, which say its split twice; keep one way")
+            raise ValueError(
+                f"{where} has the columns {', '.join(titles)}, which say its split twice; keep one "
+                "way"
+            )
         if titles:
             members = dict.fromkeys(PARTS, np.zeros(0, np.int64))
             for name, part in titles.items():
@@ -187,24 +235,34 @@ def split_rows(
     return None
 
 
-def _members(name: str, part: str, column: Tensor | Rows, where: str, of: str, start: int) -> dict[str, Ints]:
-    """Return the ids of nodes or edges in each part that a column says, all or a mask of one ``part``."""
+def _members(
+    name: str, part: str, column: Tensor | Rows, where: str, of: str, start: int
+) -> dict[str, Ints]:
+    """Return the ids of nodes or edges in each part that a column says, all or a mask of one
+    ``part``.
+    """
     words = f"{where}: {of} column {name!r}"
     values = as_array(whole_column(column), words)
     if values.size != len(values):
         raise ValueError(
-            f"{words} must have one entry per {of}, got shape {values.shape}; of several splits keep one, such as "
-            "column[:, 0]"
+            f"{words} must have one entry per {of}, got shape {values.shape}; of several splits "
+            "keep one, such as column[:, 0]"
         )
     values = values.reshape(-1)
     is_mask = part != "split"
-    rule = f"be a mask, bool [{of}s]" if is_mask else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
+    rule = (
+        f"be a mask, bool [{of}s]"
+        if is_mask
+        else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
+    )
     # a split of bools would be of two parts, whose names nobody said
-    known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (is_mask or values.dtype != np.bool_)
+    known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (
+        is_mask or values.dtype != np.bool_
+    )
     if (at := first_true(~known)) is not None:
         raise ValueError(
-            f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[at]} for {of} {at + start}; "
-            "rename it if it is none"
+            f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[at]} for "
+            f"{of} {at + start}; rename it if it is none"
         )
     numbers = {part: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
     return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

@@ -20,39 +20,48 @@ from nodeflow.datasets._labels import Labels, label_column, split_of
 from nodeflow.graph import Graph
 
 _LAYOUT = (
-    "an unpacked node-property data set of OGB: raw/edge.csv.gz, raw/node-label.csv.gz, raw/num-node-list.csv.gz, "
-    "split/<scheme>/train.csv.gz, ..."
+    "an unpacked node-property data set of OGB: raw/edge.csv.gz, raw/node-label.csv.gz, "
+    "raw/num-node-list.csv.gz, split/<scheme>/train.csv.gz, ..."
 )
 
 
 @checked
-def read_ogb(path: FileLike, *, scheme: str | None = None, add_inverse_edge: bool = False) -> Dataset:
-    """Read a node-property data set of the Open Graph Benchmark from its unpacked folder of text files.
+def read_ogb(
+    path: FileLike, *, scheme: str | None = None, add_inverse_edge: bool = False
+) -> Dataset:
+    """Read a node-property data set of the Open Graph Benchmark from its unpacked folder of text
+    files.
 
     Args:
-        path: the folder that holds ``raw`` and ``split``. Each file below may also be there unpacked, without ``.gz``.
-        scheme: which folder under ``split`` to take (``"time"``, ``"sales_ranking"``, ...); None: the only one.
-        add_inverse_edge: add the inverse of every edge, with the same columns; edge ``e`` has its inverse at id
-            ``num_edges_in_file + e``. The files hold each edge of an undirected set once, so such sets
-            (products, proteins) want True.
+        path: the folder that holds ``raw`` and ``split``. Each file below may also be there
+            unpacked, without ``.gz``.
+        scheme: which folder under ``split`` to take (``"time"``, ``"sales_ranking"``, ...); None:
+            the only one.
+        add_inverse_edge: add the inverse of every edge, with the same columns; edge ``e`` has its
+            inverse at id ``num_edges_in_file + e``. The files hold each edge of an undirected set
+            once, so such sets (products, proteins) want True.
 
     The files, rows in the order of the nodes (edges) and without header:
 
-    - ``raw/edge.csv.gz``: source, destination. ``raw/edge-feat.csv.gz``, optional: edge column ``feat``, float32, or
-      float64 where a number is above 2**24.
-    - ``raw/node-feat.csv.gz``, optional: node column ``feat``, float32 ``[num_nodes, num_features]``.
-    - ``raw/node-label.csv.gz``: node column ``label``; int64 ``[num_nodes]``, -1 where it says nan, from one column;
-      float32 ``[num_nodes, num_classes]`` as written from several.
-    - ``raw/num-node-list.csv.gz`` and, optional, ``raw/num-edge-list.csv.gz``: the sizes, one number each.
-    - ``raw/node_*.csv.gz`` (``node_year``, ``node_species``), optional, integers: node columns under the name of the
-      file, int64 ``[num_nodes]`` (a matrix from several columns).
+    - ``raw/edge.csv.gz``: source, destination. ``raw/edge-feat.csv.gz``, optional: edge column
+      ``feat``, float32, or float64 where a number is above 2**24.
+    - ``raw/node-feat.csv.gz``, optional: node column ``feat``, float32
+      ``[num_nodes, num_features]``.
+    - ``raw/node-label.csv.gz``: node column ``label``; int64 ``[num_nodes]``, -1 where it says nan,
+      from one column; float32 ``[num_nodes, num_classes]`` as written from several.
+    - ``raw/num-node-list.csv.gz`` and, optional, ``raw/num-edge-list.csv.gz``: the sizes, one
+      number each.
+    - ``raw/node_*.csv.gz`` (``node_year``, ``node_species``), optional, integers: node columns
+      under the name of the file, int64 ``[num_nodes]`` (a matrix from several columns).
     - ``split/<scheme>/train.csv.gz``, ``valid.csv.gz``, ``test.csv.gz``: ids of nodes.
 
-    Sets kept in binary form (papers100M) or with several types of nodes (mag) have other files and are not read.
-    Source of the format: Hu et al., Open Graph Benchmark: Datasets for machine learning on graphs, NeurIPS 2020.
+    Sets kept in binary form (papers100M) or with several types of nodes (mag) have other files and
+    are not read. Source of the format: Hu et al., Open Graph Benchmark: Datasets for machine
+    learning on graphs, NeurIPS 2020.
 
-    Raises FileNotFoundError for a missing folder or file, and ValueError, with the name of the file and the line or
-    entry, for one that is damaged, has the wrong number of rows, or names nodes that do not exist.
+    Raises FileNotFoundError for a missing folder or file, and ValueError, with the name of the file
+    and the line or entry, for one that is damaged, has the wrong number of rows, or names nodes
+    that do not exist.
 
     >>> import pathlib, tempfile
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "tiny"
@@ -102,31 +111,45 @@ def _size(raw: Path, stem: str) -> int:
     values = table.numbers(np.int64, "integers")
     if values.size != 1 or values.min() < 0:
         got = values.ravel()[:5].tolist()
-        raise ValueError(f"{table.path} must hold one number, the size of the one graph, got {values.size}: {got}")
+        raise ValueError(
+            f"{table.path} must hold one number, the size of the one graph, got {values.size}: "
+            f"{got}"
+        )
     return int(values.item())
 
 
-def _edges(raw: Path, num_nodes: int, add_inverse_edge: bool) -> tuple[Ints, Ints, dict[str, Array]]:
+def _edges(
+    raw: Path, num_nodes: int, add_inverse_edge: bool
+) -> tuple[Ints, Ints, dict[str, Array]]:
     table = _table(raw, "edge")
     edges = table.numbers(np.int64, "ids of nodes")
     if len(edges) == 0:
         edges = edges.reshape(0, 2)
     if edges.shape[1] != 2:
-        raise ValueError(f"{table.path} must have two columns, source and destination, got {edges.shape[1]}")
+        raise ValueError(
+            f"{table.path} must have two columns, source and destination, got {edges.shape[1]}"
+        )
     if (at := first_true(np.any((edges < 0) | (edges >= num_nodes), axis=1))) is not None:
         raise ValueError(
-            f"{table.path}, line {at + 1}: expected ids of nodes, from 0 to {num_nodes - 1}, got {edges[at].tolist()}"
+            f"{table.path}, line {at + 1}: expected ids of nodes, from 0 to {num_nodes - 1}, got "
+            f"{edges[at].tolist()}"
         )
     if _find(raw, "num-edge-list") is not None and _size(raw, "num-edge-list") != len(edges):
         raise ValueError(
-            f"{table.path} must have {_size(raw, 'num-edge-list')} rows, as num-edge-list says, got {len(edges)}"
+            f"{table.path} must have {_size(raw, 'num-edge-list')} rows, as num-edge-list says, "
+            f"got {len(edges)}"
         )
     columns: dict[str, Array] = {}
     if _find(raw, "edge-feat") is not None:
-        columns["feat"] = as_floats(_rows(_table(raw, "edge-feat"), np.float64, "numbers", len(edges), "edge"))
-    src, dst = np.ascontiguousarray(edges[:, 0]), np.ascontiguousarray(edges[:, 1])
+        columns["feat"] = as_floats(
+            _rows(_table(raw, "edge-feat"), np.float64, "numbers", len(edges), "edge")
+        )
+    src = np.ascontiguousarray(edges[:, 0])
+    dst = np.ascontiguousarray(edges[:, 1])
     if add_inverse_edge:
-        src, dst = np.concatenate([src, dst]), np.concatenate([dst, src])
+        forward = src
+        src = np.concatenate([forward, dst])
+        dst = np.concatenate([dst, forward])
         columns = {name: np.concatenate([column, column]) for name, column in columns.items()}
     return src, dst, columns
 
@@ -138,18 +161,34 @@ def _labels(raw: Path, num_nodes: int) -> Labels:
     if values.shape[1] != 1:
         return label_column(torch.from_numpy(as_float32(values, where)), where)
     label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
-    if (at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))) is not None:
-        raise ValueError(f"{table.path} must hold labels from 0, or nan for none, but node {at} has {values[at, 0]}")
+    if (
+        at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))
+    ) is not None:
+        raise ValueError(
+            f"{table.path} must hold labels from 0, or nan for none, but node {at} has "
+            f"{values[at, 0]}"
+        )
     return label_column(torch.from_numpy(label.astype(np.int64)), where)
 
 
 def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:
-    schemes = sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
+    schemes = (
+        sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
+        if folder.is_dir()
+        else []
+    )
     if not schemes:
         raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")
     if scheme is None and len(schemes) > 1:
-        raise ValueError(f"scheme must say which split under {folder} to take, one of {schemes}, got None")
+        raise ValueError(
+            f"scheme must say which split under {folder} to take, one of {schemes}, got None"
+        )
     if scheme is not None and scheme not in schemes:
-        raise ValueError(f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}")
+        raise ValueError(
+            f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}"
+        )
     tables = [_table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")]
-    return split_of({str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables}, num_nodes)
+    return split_of(
+        {str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables},
+        num_nodes,
+    )

@@ -2,16 +2,17 @@
 
 Where to change something:
 
-- ``partitions._writing`` cuts a graph into the parts that processes hold; ``partitions._graph_parts`` is the
-  folder that it writes, its parts, and their sizes.
-- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held`` is what a process
-  holds of it, and its columns; ``_near`` what samplers read, with a halo of edges of other processes.
+- ``partitions._writing`` cuts a graph into the parts that processes hold;
+  ``partitions._graph_parts`` is the folder that it writes, its parts, and their sizes.
+- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held``
+  is what a process holds of it, and its columns; ``_near`` what samplers read, with a halo of edges
+  of other processes.
 - ``nodeflow._peers``: exchanges between processes, which all end or all fail.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, the questions of link batches in
-``nodeflow.sampling._link``. Sums over all edges and full passes of models are in ``nodeflow.propagation``
-(``Propagation``, ``ExchangePlan``). Commits that all processes make or none does, of learned rows and of histories, are
-in ``nodeflow._store``.
+``nodeflow.sampling._link``. Sums over all edges and full passes of models are in
+``nodeflow.propagation`` (``Propagation``, ``ExchangePlan``). Commits that all processes make or
+none does, of learned rows and of histories, are in ``nodeflow._store``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """

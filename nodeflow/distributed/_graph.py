@@ -32,21 +32,24 @@ from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_sch
 from nodeflow.partitions import GraphPart, GraphParts, sums
 
 HALO = 1.0
-"""Edges of other processes' nodes that a process keeps by default, at most, for each edge of its own."""
+"""Edges of other processes' nodes that a process keeps by default, at most, for each edge of its
+own.
+"""
 
 
 class DistributedGraph(Graph):
     """A graph of which every process of a group holds a part. ``open`` opens it.
 
-    It is used like the whole graph: ``num_nodes``, ids and columns are those of the whole, and a sampler that is bound
-    to it gives the NodeFlows that it gives on the whole graph in one process, bit for bit. Only, some calls are
-    *collective*: every process must make them, in the same order, with arguments of its own. These are binding a
-    sampler, drawing, fetching rows of columns (so ``copy_from_parent`` and batches of a loader), ``in_degrees``,
-    ``out_degrees``, ``find_edges``, ``edge_ids`` and ``has_edges`` (the last two not on a graph that was partitioned
-    into a grid). Arguments may differ between processes, and be empty.
+    It is used like the whole graph: ``num_nodes``, ids and columns are those of the whole, and a
+    sampler that is bound to it gives the NodeFlows that it gives on the whole graph in one process,
+    bit for bit. Only, some calls are *collective*: every process must make them, in the same order,
+    with arguments of its own. These are binding a sampler, drawing, fetching rows of columns (so
+    ``copy_from_parent`` and batches of a loader), ``in_degrees``, ``out_degrees``, ``find_edges``,
+    ``edge_ids`` and ``has_edges`` (the last two not on a graph that was partitioned into a grid).
+    Arguments may differ between processes, and be empty.
 
-    ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose ``peers.counters`` count
-    what was sent.
+    ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose
+    ``peers.counters`` count what was sent.
     """
 
     __slots__ = ("_near", "_own", "held", "parts", "peers")
@@ -65,19 +68,28 @@ class DistributedGraph(Graph):
         frames: tuple[Frame, Frame, Types] | None = None,
     ) -> None:
         nodes, edges, types = frames_of(parts, part, peers) if frames is None else frames
-        self._set(parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4()))
+        self._set(
+            parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4())
+        )
         own = HeldPart(parts, part, peers, edges, self.relations, halo)
         self._set(held=own, _own=own, _near=None)
         types.link(nodes, edges)
         process.graphs[self.uid] = self
         if halo and parts.edges in ("in", "out"):
-            bare, most_edges = self._with_held(own), int(min(halo * own.num_edges, self.num_edges))
+            bare = self._with_held(own)
+            most_edges = int(min(halo * own.num_edges, self.num_edges))
             self._set(_near=Lazy(lambda: bare._with_held(near(bare, own, most_edges))))  # noqa: SLF001
 
     def _with_held(self, held: Held) -> DistributedGraph:
         """This graph, read by other means; it is not found by its ``uid``."""
         other = object.__new__(type(self))
-        other._set(parts=self.parts, peers=self.peers, ndata=self.ndata, edata=self.edata, _types=self._types)
+        other._set(
+            parts=self.parts,
+            peers=self.peers,
+            ndata=self.ndata,
+            edata=self.edata,
+            _types=self._types,
+        )
         other._set(uid=self.uid, held=held, _own=self._own, _near=None)
         return other
 
@@ -88,23 +100,37 @@ class DistributedGraph(Graph):
 
     @classmethod
     @checked
-    def open(cls, folder: FileLike, *, halo: float = HALO, timeout: float = 300.0, verify: bool | None = None) -> Graph:
-        """Open the part of a graph that belongs to this process, of a folder from ``partition_graph``; collective.
+    def open(
+        cls,
+        folder: FileLike,
+        *,
+        halo: float = HALO,
+        timeout: float = 300.0,
+        verify: bool | None = None,
+    ) -> Graph:
+        """Open the part of a graph that belongs to this process, of a folder from
+        ``partition_graph``; collective.
 
-        Rank r of the default process group holds part r. Exchanges use a gloo group of their own, so the default group
-        may be of any backend. A process alone opens a folder of one part, as an ordinary ``Graph``.
+        Rank r of the default process group holds part r. Exchanges use a gloo group of their own,
+        so the default group may be of any backend. A process alone opens a folder of one part, as
+        an ordinary ``Graph``.
 
         Args:
-            folder: the folder. On a machine that does not share it, a copy of its own files and of its part's folder.
-            halo: how many edges of nodes of other processes this one keeps in memory, at most, for each edge of its
-                own. Draws need not ask for them. They are fetched when the first sampler is made, those first that own
-                edges lead to most often; edges of own nodes are then in memory too. 0: none, and edges stay mapped.
-            timeout: seconds after which an exchange that has not ended is an error, on all processes that wait for it.
-            verify: which files of this process are compared with their checksums, as for ``Graph.open``.
+            folder: the folder. On a machine that does not share it, a copy of its own files and of
+                its part's folder.
+            halo: how many edges of nodes of other processes this one keeps in memory, at most, for
+                each edge of its own. Draws need not ask for them. They are fetched when the first
+                sampler is made, those first that own edges lead to most often; edges of own nodes
+                are then in memory too. 0: none, and edges stay mapped.
+            timeout: seconds after which an exchange that has not ended is an error, on all
+                processes that wait for it.
+            verify: which files of this process are compared with their checksums, as for
+                ``Graph.open``.
 
-        Raises RuntimeError for several parts without a process group, ValueError for another number of processes than
-        parts, for folders, versions, timeouts or halos that differ between processes, for a halo below 0, and for files
-        that are missing or damaged; PeerError where another process raises one of these.
+        Raises RuntimeError for several parts without a process group, ValueError for another number
+        of processes than parts, for folders, versions, timeouts or halos that differ between
+        processes, for a halo below 0, and for files that are missing or damaged; PeerError where
+        another process raises one of these.
 
         >>> import tempfile
         >>> from nodeflow import NeighborSampler, distributed
@@ -122,7 +148,9 @@ class DistributedGraph(Graph):
 
     @property
     def near(self) -> DistributedGraph:
-        """The graph as samplers read it: with the halo, which is fetched when this is first asked for; collective."""
+        """The graph as samplers read it: with the halo, which is fetched when this is first asked
+        for; collective.
+        """
         return self if self._near is None else self._near.get()
 
     @property
@@ -136,20 +164,30 @@ class DistributedGraph(Graph):
         return int(self.parts.num_edges)
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
-        """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
+        """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``;
+        collective.
+        """
         part = self._own.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
-        """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``; collective."""
+        """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``;
+        collective.
+        """
         nodes, counts = np.unique(self._own.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
-        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``; collective."""
+        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``;
+        collective.
+        """
         with self.peers.together("edges by id"):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-            src, dst = DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self._own.part)).fetch(ids).T
+            src, dst = (
+                DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self._own.part))
+                .fetch(ids)
+                .T
+            )
         return src.contiguous(), dst.contiguous()
 
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
@@ -157,39 +195,48 @@ class DistributedGraph(Graph):
             return super()._between(u, v)
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
-        peers, lie = self.peers, self.parts.edges
+        peers = self.peers
+        lie = self.parts.edges
         if lie not in ("in", "out"):
             raise ValueError(
-                f"edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this has edges={lie!r}, "
-                "so any process may hold an edge between two nodes"
+                "edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this "
+                f"has edges={lie!r}, so any process may hold an edge between two nodes"
             )
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
         answers = [list(self._own.edges_between(*arrays)) if arrays else [] for arrays in questions]
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
-        counts, ids = (np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)]) for i in range(2))
+        counts, ids = (
+            np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)])
+            for i in range(2)
+        )
         indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
         return Between(u, v, indptr, ids[at])
 
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees: the owner of each node adds up the counts of its edges from all processes."""
-        peers, parts = self.peers, self.parts
+        peers = self.peers
+        parts = self.parts
         with peers.together(name):
-            wanted = np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
+            wanted = (
+                np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
+            )
             sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
             degrees = np.zeros(len(self._own.part.masters), np.int64)
             for arrays in peers.exchange(f"numbers of edges for {name}", sent):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
             held = torch.from_numpy(degrees)
-            return peers.fetch(name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))])
+            return peers.fetch(
+                name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))]
+            )
 
     def __repr__(self) -> str:
         whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
         return (
-            f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, {len(self._own.part.masters)} "
-            f"nodes and {self._own.num_edges} edges here)"
+            f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, "
+            f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here)"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
@@ -200,8 +247,9 @@ class DistributedGraph(Graph):
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
-            "this needs all edges of the graph, and this process holds a part of them (graph.held); "
-            "distributed graphs answer in_degrees, out_degrees, find_edges, edge_ids, has_edges, and samplers"
+            "this needs all edges of the graph, and this process holds a part of them "
+            "(graph.held); distributed graphs answer in_degrees, out_degrees, find_edges, "
+            "edge_ids, has_edges, and samplers"
         )
 
     csc = csr = in_edges = out_edges = edges = save = _refuse
@@ -209,23 +257,33 @@ class DistributedGraph(Graph):
 
 
 def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Frame, Frame, Types]:
-    """Return the frames of all nodes and all edges, and those of types, of the columns in the folder."""
+    """Return the frames of all nodes and all edges, and those of types, of the columns in the
+    folder.
+    """
     ranges: dict[str, list[tuple[str | Relation, range]]] = {
         "nodes": list(parts.schema.nodes.items()),
         "edges": list(parts.schema.relations.items()),
     }
 
-    def frame(kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], of: str = "", *ids: Any) -> Frame:
+    def frame(
+        kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], of: str = "", *ids: Any
+    ) -> Frame:
         def held_by_all(name: str, held: Tensor | Rows) -> Tensor | Rows:
-            return with_stored(held, lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids))
+            return with_stored(
+                held, lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids)
+            )
 
-        return GraphFrame(num_rows, {name: held_by_all(name, held) for name, held in columns.items()})
+        return GraphFrame(
+            num_rows, {name: held_by_all(name, held) for name, held in columns.items()}
+        )
 
     def of_type(kind: str, number: int, num_rows: int) -> Frame:
-        (name, ids), columns = ranges[kind][number], part.frames[columns_of(kind, number)]
+        name, ids = ranges[kind][number]
+        columns = part.frames[columns_of(kind, number)]
         return frame(kind[:-1], num_rows, columns, f" of {name}", ids, part.ids_here(kind, ids))
 
-    nodes, edges = frame("node", parts.num_nodes, part.ndata), frame("edge", parts.num_edges, part.edata)
+    nodes = frame("node", parts.num_nodes, part.ndata)
+    edges = frame("edge", parts.num_edges, part.edata)
     return nodes, edges, Types.of(parts.schema, nodes, edges, of_type)
 
 
@@ -234,31 +292,39 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     parts = GraphParts.open(folder, verify=verify)
     if parts.num_parts != 1:
         raise RuntimeError(
-            f"{folder} has {parts.num_parts} parts, one for each of {parts.num_parts} processes, and this process is "
-            "alone: start the program with torchrun, and call torch.distributed.init_process_group('gloo') first"
+            f"{folder} has {parts.num_parts} parts, one for each of {parts.num_parts} processes, "
+            "and this process is alone: start the program with torchrun, and call "
+            "torch.distributed.init_process_group('gloo') first"
         )
-    part, indptr = parts.part(0), np.zeros(parts.num_nodes + 1, np.int64)
+    part = parts.part(0)
+    indptr = np.zeros(parts.num_nodes + 1, np.int64)
     indptr[part.rows + 1] = np.diff(part.indptr)
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
-    plain = Graph(np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata)
+    plain = Graph(
+        np.cumsum(indptr), part.src, edge_ids=part.edge_ids, ndata=part.ndata, edata=edata
+    )
     return with_schema(
-        plain, parts.schema, lambda kind, i, num_rows: GraphFrame(num_rows, part.frames[columns_of(kind, i)])
+        plain,
+        parts.schema,
+        lambda kind, i, num_rows: GraphFrame(num_rows, part.frames[columns_of(kind, i)]),
     )
 
 
 def open_part(
     folder: FileLike, timeout: float, halo: float, *, verify: bool | None
 ) -> tuple[GraphParts, GraphPart, PeerGroup]:
-    """Return a folder of parts, the part of this process, and the processes; see ``DistributedGraph.open``."""
+    """Return a folder of parts, the part of this process, and the processes; see
+    ``DistributedGraph.open``.
+    """
     seconds = as_number(timeout, "timeout", above=0)
     peers = new_group(str(next(process.openings)), seconds)
     with peers.together(f"opening {folder}"):
         parts = GraphParts.open(folder, verify=verify)
         if parts.num_parts != peers.size:
             raise ValueError(
-                f"{folder} has {parts.num_parts} parts, but there are {peers.size} processes; start "
-                f"{parts.num_parts} of them, or partition the graph again"
+                f"{folder} has {parts.num_parts} parts, but there are {peers.size} processes; "
+                f"start {parts.num_parts} of them, or partition the graph again"
             )
         part = parts.part(peers.rank)
         facts = {"version of nodeflow": __version__, "identity of the cut": parts.identity}

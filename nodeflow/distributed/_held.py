@@ -1,4 +1,6 @@
-"""The part of a graph that a process holds, as samplers read it, and columns whose rows several processes hold."""
+"""The part of a graph that a process holds, as samplers read it, and columns whose rows several
+processes hold.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class PartIds(WholeIds):
 
 
 class HeldPart(Held):
-    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes that it owns."""
+    """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes
+    that it owns.
+    """
 
     def __init__(
         self,
@@ -58,9 +62,14 @@ class HeldPart(Held):
         halo: float,
     ) -> None:
         self.halo = halo
-        self.parts, self.part, self._peers, self._relations = parts, part, peers, relations
-        self.num_masters, self.num_edges = len(part.masters), len(part.src)
-        self.edata, self.whole = HeldColumns(columns, part.edge_ids), PartIds(parts, part)
+        self.parts = parts
+        self.part = part
+        self._peers = peers
+        self._relations = relations
+        self.num_masters = len(part.masters)
+        self.num_edges = len(part.src)
+        self.edata = HeldColumns(columns, part.edge_ids)
+        self.whole = PartIds(parts, part)
         self._out = OutEdges()
 
     @property
@@ -70,7 +79,11 @@ class HeldPart(Held):
     @property
     def relations(self) -> Mapping[Relation, OfType]:
         return {
-            name: OfType(name, of.ids, GraphFrame(len(of), {n: HeldRows.of(column) for n, column in of.data.items()}))
+            name: OfType(
+                name,
+                of.ids,
+                GraphFrame(len(of), {n: HeldRows.of(column) for n, column in of.data.items()}),
+            )
             for name, of in self._relations.items()
         }
 
@@ -95,24 +108,39 @@ class HeldPart(Held):
         return place
 
     def of_all_nodes(self, column: Tensor | Rows) -> Tensor:
-        return fetch_rows(column, torch.from_numpy(np.concatenate([self.part.masters, self.mirrors])))
+        return fetch_rows(
+            column, torch.from_numpy(np.concatenate([self.part.masters, self.mirrors]))
+        )
 
     def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
-        part, size = self.part, self.num_masters + len(self.mirrors)
+        part = self.part
+        size = self.num_masters + len(self.mirrors)
         dst = self.places(np.repeat(part.rows, np.diff(part.indptr)))
         src = self.places(part.src.astype(np.int64))
-        row, near, order = dst, src, np.argsort(dst, kind="stable")
+        row = dst
+        near = src
+        order = np.argsort(dst, kind="stable")
         if direction == "out":  # by edge id inside each source, as in the whole graph
-            row, near, order = src, dst, np.lexsort((part.edge_ids, src))
-        return np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]), narrowed(near[order], size), order
+            row = src
+            near = dst
+            order = np.lexsort((part.edge_ids, src))
+        return (
+            np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]),
+            narrowed(near[order], size),
+            order,
+        )
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        """See ``Held``; raises ValueError for a graph whose in-edges do not lie with their destinations."""
+        """See ``Held``; raises ValueError for a graph whose in-edges do not lie with their
+        destinations.
+        """
         self.check("in")
         return self.part.indptr, self.part.src, None
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
-        """See ``Held``; raises ValueError for a graph whose out-edges do not lie with their sources."""
+        """See ``Held``; raises ValueError for a graph whose out-edges do not lie with their
+        sources.
+        """
         self.check("out")
         return self._out.get(self._transposed)
 
@@ -120,12 +148,15 @@ class HeldPart(Held):
         part = self.part
         dst = np.repeat(part.rows, np.diff(part.indptr))
         row = self.parts.places(part.src.astype(np.int64))
-        order = np.lexsort((part.edge_ids, row))  # by edge id inside each source, as those of the whole graph are
+        # by edge id inside each source, as those of the whole graph are
+        order = np.lexsort((part.edge_ids, row))
         indptr, _ = kernels.csr.sort_by_destination(row, len(part.masters))
         return indptr, dst[order].astype(part.src.dtype), order.astype(part.edge_ids.dtype)
 
     def edges_between(self, u: Ints, v: Ints) -> tuple[Ints, Ints]:
-        """Return the number of edges held here from each ``u[i]`` to ``v[i]``, and their parent ids."""
+        """Return the number of edges held here from each ``u[i]`` to ``v[i]``, and their parent
+        ids.
+        """
         inward = self.parts.edges == "in"
         arrays: tuple[Ints, Array, Any] = self.csc() if inward else self.csr()
         indptr, other, ids = arrays
@@ -147,13 +178,16 @@ class HeldPart(Held):
         lie = self.parts.edges
         if lie != direction:
             raise ValueError(
-                f"direction={direction!r} needs a graph that was partitioned with edges={direction!r}; this one has "
-                f"edges={lie!r}, so the {direction}-edges of a node do not lie together"
+                f"direction={direction!r} needs a graph that was partitioned with "
+                f"edges={direction!r}; this one has edges={lie!r}, so the {direction}-edges of a "
+                "node do not lie together"
             )
 
 
 class HeldEnds(RowsBase):
-    """Source and destination of the edges of a part, looked up in its rows: ``Rows`` ``[num_edges, 2]``."""
+    """Source and destination of the edges of a part, looked up in its rows: ``Rows``
+    ``[num_edges, 2]``.
+    """
 
     dtype = torch.int64
 
@@ -170,7 +204,8 @@ class HeldColumns(Mapping[str, Any]):
     """The rows that the edges of a part have in edge columns of the whole graph."""
 
     def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
-        self._columns, self._edge_ids = columns, edge_ids
+        self._columns = columns
+        self._edge_ids = edge_ids
 
     def __getitem__(self, name: str) -> Tensor | Rows:
         return with_stored(self._columns[name], self._held)
@@ -190,11 +225,12 @@ class HeldColumns(Mapping[str, Any]):
 class DistributedRows(RowsBase):
     """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
 
-    ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which may be none. An id
-    that is asked for repeatedly travels once. ``kind`` says what rows belong to, "node" or "edge"; ``parts`` where a
-    row lies among those of its owner. ``held`` are the rows that this process holds, ``[k, ...]``, in the order of its
-    part. A column of one type or relation has its ``ids``, and ``held_ids``, those of them that this process holds,
-    ascending: its rows are asked for by local ids.
+    ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which
+    may be none. An id that is asked for repeatedly travels once. ``kind`` says what rows belong to,
+    "node" or "edge"; ``parts`` where a row lies among those of its owner. ``held`` are the rows
+    that this process holds, ``[k, ...]``, in the order of its part. A column of one type or
+    relation has its ``ids``, and ``held_ids``, those of them that this process holds, ascending:
+    its rows are asked for by local ids.
     """
 
     collective = True
@@ -209,16 +245,25 @@ class DistributedRows(RowsBase):
         ids: range | None = None,
         held_ids: Array | None = None,
     ) -> None:
-        self._peers, self._kind, self._what, self.held = peers, kind, f"{kind} column {name}", held
+        self._peers = peers
+        self._kind = kind
+        self._what = f"{kind} column {name}"
+        self.held = held
         self._owners = partial(peers.owners, kind=kind)
         self._places: Callable[[Ints], Ints] = partial(parts.places, kind=kind)
-        self.ids = range(parts.num_nodes if kind == "node" else parts.num_edges) if ids is None else ids
+        self.ids = (
+            range(parts.num_nodes if kind == "node" else parts.num_edges) if ids is None else ids
+        )
         if held_ids is not None:
             self._places = partial(_rows_among, held_ids)
-        self.shape, self.dtype, self.layout = (len(self.ids), *held.shape[1:]), held.dtype, layout_of(held)
+        self.shape = (len(self.ids), *held.shape[1:])
+        self.dtype = held.dtype
+        self.layout = layout_of(held)
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``; collective."""
+        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``;
+        collective.
+        """
         with self._peers.together(self._what):
             return super().fetch(ids, out)
 
@@ -226,7 +271,9 @@ class DistributedRows(RowsBase):
         """Return the rows ``ids``, those of this process where they lie; collective."""
         distinct, index = distinct_in_place(ids)
         with self._peers.together(self._what):
-            pieces = self._peers.pieces(self._what, distinct + self.ids.start, self._owners, self._located)
+            pieces = self._peers.pieces(
+                self._what, distinct + self.ids.start, self._owners, self._located
+            )
         if index is None:
             return pieces
         return [Piece(self._put(pieces, len(distinct)), index, np.arange(len(ids)))]
@@ -247,7 +294,11 @@ class DistributedRows(RowsBase):
 
     def _located(self, ids: Ints) -> tuple[Tensor, Ints | None]:
         places = self._places(ids)
-        if isinstance(self.held, Tensor) and self.held.layout == torch.strided and self.held.is_contiguous():
+        if (
+            isinstance(self.held, Tensor)
+            and self.held.layout == torch.strided
+            and self.held.is_contiguous()
+        ):
             return self.held, places
         return fetch_rows(self.held, torch.from_numpy(places)), None
 
@@ -261,15 +312,22 @@ def _rows_among(held_ids: Array, ids: Ints) -> Ints:
 
 
 class HeldRows(RowsBase):
-    """The rows of a distributed column that this process holds, by their ids in the column; no others are asked for."""
+    """The rows of a distributed column that this process holds, by their ids in the column; no
+    others are asked for.
+    """
 
     def __init__(self, rows: DistributedRows) -> None:
-        self._rows, self.shape, self.dtype, self.layout = rows, rows.shape, rows.dtype, rows.layout
+        self._rows = rows
+        self.shape = rows.shape
+        self.dtype = rows.dtype
+        self.layout = rows.layout
 
     @classmethod
     def of(cls, column: Tensor | Rows) -> Tensor | Rows:
         """Return the rows of a column that are here; another column as it is."""
-        return with_stored(column, lambda rows: cls(rows) if isinstance(rows, DistributedRows) else rows)
+        return with_stored(
+            column, lambda rows: cls(rows) if isinstance(rows, DistributedRows) else rows
+        )
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return self._rows.rows_here(ids + self._rows.ids.start)

@@ -1,4 +1,6 @@
-"""The halo of a part: edges of nodes of other processes, kept here so that draws need not ask for them."""
+"""The halo of a part: edges of nodes of other processes, kept here so that draws need not ask for
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _PIECE = 2**22  # edges that are put in place at a time
 
 
 class NearIds(WholeIds):
-    """The ids of the rows and edges of ``HeldNear``; ``row`` is the row of every node of the graph, -1 without one."""
+    """The ids of the rows and edges of ``HeldNear``; ``row`` is the row of every node of the graph,
+    -1 without one.
+    """
 
     __slots__ = ("edge_ids", "row")
     row: Array
@@ -46,27 +50,43 @@ class NearIds(WholeIds):
 
 
 def _refuse(*_: object) -> NoReturn:
-    raise TypeError("a halo has edges of other processes, which sums over all edges must not count twice")
+    raise TypeError(
+        "a halo has edges of other processes, which sums over all edges must not count twice"
+    )
 
 
 class HeldNear(Held):
-    """The edges that a process draws from without asking: those of its own nodes and of its halo, in memory.
+    """The edges that a process draws from without asking: those of its own nodes and of its halo,
+    in memory.
 
-    Rows are those of ``masters``, here all nodes whose edges are at hand. Columns of all edges are fetched when they
-    are first read, and then kept, those of relations whenever they are read; both are collective. Sums over all edges
-    read ``own``, the part.
+    Rows are those of ``masters``, here all nodes whose edges are at hand. Columns of all edges are
+    fetched when they are first read, and then kept, those of relations whenever they are read; both
+    are collective. Sums over all edges read ``own``, the part.
     """
 
     whole: NearIds
 
-    def __init__(self, graph: Graph, own: HeldPart, nodes: Ints, indptr: Ints, indices: Array, edge_ids: Array) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        own: HeldPart,
+        nodes: Ints,
+        indptr: Ints,
+        indices: Array,
+        edge_ids: Array,
+    ) -> None:
         row = np.full(graph.num_nodes, -1, np.int32 if graph.num_nodes < 2**31 else np.int64)
         row[nodes] = np.arange(len(nodes))
-        self.own, self._peers, self._nodes, self._edges = own, graph.peers, nodes, (indptr, indices, None)
-        self.num_masters, self.num_edges = len(nodes), len(indices)
+        self.own = own
+        self._peers = graph.peers
+        self._nodes = nodes
+        self._edges = (indptr, indices, None)
+        self.num_masters = len(nodes)
+        self.num_edges = len(indices)
         self.whole = NearIds(row, edge_ids)
         self._order = Lazy(lambda: np.argsort(edge_ids, kind="stable"))
-        self.edata, self._relations = _Fetched(graph.edata, edge_ids), graph.relations
+        self.edata = _Fetched(graph.edata, edge_ids)
+        self._relations = graph.relations
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -92,7 +112,8 @@ class HeldNear(Held):
         return self._edges
 
     def edges_here(self, eid: Ints) -> Ints:
-        ids, order = self.whole.edge_ids, self._order.get()
+        ids = self.whole.edge_ids
+        order = self._order.get()
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
         inside = first < len(ids)
         positions = order[first[inside]]
@@ -108,11 +129,14 @@ class HeldNear(Held):
 
 
 class _Fetched(HeldColumns):
-    """The rows that some edges have in the edge columns of a graph; the first look-up of a column is collective."""
+    """The rows that some edges have in the edge columns of a graph; the first look-up of a column
+    is collective.
+    """
 
     def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
         super().__init__(columns, edge_ids)
-        self._fetched = dict[str, tuple[Tensor | Rows, Tensor | Rows]]()  # a column, and its rows here
+        # a column, and its rows here
+        self._fetched = dict[str, tuple[Tensor | Rows, Tensor | Rows]]()
 
     def __getitem__(self, name: str) -> Tensor | Rows:
         column = self._columns[name]
@@ -127,12 +151,14 @@ class _Fetched(HeldColumns):
 
 
 def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
-    """Return what draws find here, with at most ``most_edges`` edges of nodes of other processes; collective.
+    """Return what draws find here, with at most ``most_edges`` edges of nodes of other processes;
+    collective.
 
-    Of the nodes to which the edges of own nodes lead, those come first that they lead to most often for their number of
-    edges.
+    Of the nodes to which the edges of own nodes lead, those come first that they lead to most often
+    for their number of edges.
     """
-    direction, masters = own.parts.edges, own.masters.numpy()
+    direction = own.parts.edges
+    masters = own.masters.numpy()
     with graph.peers.together("the halo of a graph"):
         reader = Reader(edges_along(graph, direction), None, np.float32, None)
         uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
@@ -140,25 +166,34 @@ def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
         ends = ends[graph.peers.owners(ends) != graph.peers.rank]
         degrees = (graph.in_degrees(ends) if direction == "in" else graph.out_degrees(ends)).numpy()
         order = np.lexsort((ends, -uses[ends] / np.maximum(degrees, 1)))
-        halo = np.sort(ends[order[: np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")]])
+        halo = np.sort(
+            ends[order[: np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")]]
+        )
         brought = edges_of(graph, reader, halo)
     return HeldNear(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
 
 
-def _merged(graph: Graph, own: Edges, masters: Ints, halo: Ints, brought: Arrays) -> tuple[Ints, Ints, Array, Array]:
+def _merged(
+    graph: Graph, own: Edges, masters: Ints, halo: Ints, brought: Arrays
+) -> tuple[Ints, Ints, Array, Array]:
     """Return the nodes at hand, ascending, and their edges: ``indptr``, other ends and ids."""
-    nodes, (begin, ends, eid) = np.sort(np.concatenate([masters, halo])), brought
+    nodes = np.sort(np.concatenate([masters, halo]))
+    begin, ends, eid = brought
     mine = graph.peers.owners(nodes) == graph.peers.rank
     degrees = np.empty(len(nodes), np.int64)
-    degrees[mine], degrees[~mine] = np.diff(own.indptr), np.diff(begin)
+    degrees[mine] = np.diff(own.indptr)
+    degrees[~mine] = np.diff(begin)
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
     indices, edge_ids = (
-        np.empty(indptr[-1], np.int32 if count < 2**31 else np.int64) for count in (graph.num_nodes, graph.num_edges)
+        np.empty(indptr[-1], np.int32 if count < 2**31 else np.int64)
+        for count in (graph.num_nodes, graph.num_edges)
     )
 
     def put(rows: Ints, begin: Ints, ends: Array, ids_of: Callable[[Ints], Array]) -> None:
         # piece by piece, so that lists of positions stay small beside the edges
-        cuts = np.unique(np.append(np.searchsorted(begin, np.arange(0, begin[-1], _PIECE)), len(rows)))
+        cuts = np.unique(
+            np.append(np.searchsorted(begin, np.arange(0, begin[-1], _PIECE)), len(rows))
+        )
         for first, last in pairwise(cuts):
             _, to = kernels.csr.csr_rows(indptr, rows[first:last])
             indices[to] = ends[begin[first] : begin[last]]

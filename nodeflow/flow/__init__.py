@@ -1,18 +1,21 @@
 """The NodeFlow, its layers and flows, and message passing on them.
 
-The module is large because one object has many capabilities; each has a file, and the classes only take its functions.
+The module is large because one object has many capabilities; each has a file, and the classes only
+take its functions.
 
 Where to change something:
 
-- ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a file of its own, and
-  the class takes these functions as methods: ``_parent`` (ids and columns of the parent graph), ``_compute`` (message
-  passing), ``_as_graph`` (also the union), ``_append``, ``_validate``, ``_matrices``, ``_pictures``.
-- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``. ``_narrow``: of a relation.
+- ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a
+  file of its own, and the class takes these functions as methods: ``_parent`` (ids and columns of
+  the parent graph), ``_compute`` (message passing), ``_as_graph`` (also the union), ``_append``,
+  ``_validate``, ``_matrices``, ``_pictures``.
+- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``. ``_narrow``: of
+  a relation.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
 - ``_layer`` also has moves to a device. ``_pickle``: a NodeFlow as arrays and back.
 
-Promises that a change must keep: no public call changes a structure; a call that fails changes no frame; layers share
-tensors where they can, and keep sharing them after moves and pickling.
+Promises that a change must keep: no public call changes a structure; a call that fails changes no
+frame; layers share tensors where they can, and keep sharing them after moves and pickling.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """

@@ -21,18 +21,24 @@ if TYPE_CHECKING:
 def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     """Return a NodeFlow that continues after the last layer of this one with ``other``.
 
-    The last layer of this one and the first of ``other`` must hold the same parent nodes, in any order; the joint
-    layer keeps this one's order. Its frame has the columns of both, this one's where both have a column. Structure
-    and columns are shared with both.
+    The last layer of this one and the first of ``other`` must hold the same parent nodes, in any
+    order; the joint layer keeps this one's order. Its frame has the columns of both, this one's
+    where both have a column. Structure and columns are shared with both.
 
-    Raises ValueError when the layers do not hold the same nodes or the two belong to different parent graphs, and
-    IndexError when only one has a parent graph and an id of the other is not in it.
+    Raises ValueError when the layers do not hold the same nodes or the two belong to different
+    parent graphs, and IndexError when only one has a parent graph and an id of the other is not in
+    it.
     """
     if not isinstance(other, type(first)):
         raise TypeError(f"append takes a NodeFlow, got {describe(other)}")
-    if first.parent is not None and other.parent is not None and first.parent.uid != other.parent.uid:
+    if (
+        first.parent is not None
+        and other.parent is not None
+        and first.parent.uid != other.parent.uid
+    ):
         raise ValueError(
-            f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of another, {other.parent}"
+            f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of "
+            f"another, {other.parent}"
         )
     try:
         rows = _match(first.back, other.front)
@@ -41,7 +47,9 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
         with suppress(ValueError):
             if first.front.has_parent:
                 _match(other.back, first.front)
-                hint = "; the other's last layer is this one's first: call other.append(this) instead"
+                hint = (
+                    "; the other's last layer is this one's first: call other.append(this) instead"
+                )
         raise ValueError(f"{error}{hint}") from None
     graph = other.parent if first.parent is None else first.parent
     for part in (first, other):
@@ -56,11 +64,15 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     layers += [layer.with_frame() for layer in other.layers[1:]]
     shift = first.num_flows
     row_of = (
-        None if rows is None else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
+        None
+        if rows is None
+        else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
     )
     flows = [flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()]
     for (i, j), flow in other.flows.items():
-        a, b, turned = i + shift, j + shift, None
+        a = i + shift
+        b = j + shift
+        turned = None
         if i == 0 and row_of is not None:  # sources are numbered as the joint layer numbers them
             s = flow.structure
             turned = Structure._trusted(s.indptr, row_of[s.indices], s.num_src)
@@ -80,15 +92,23 @@ def _match(back: Layer, front: Layer) -> Tensor | None:
     """Return the row of ``front`` for every row of ``back``; None when the order is the same."""
     if back.num_nodes != front.num_nodes or back.has_parent != front.has_parent:
         raise ValueError(
-            f"append needs the same nodes in {back}, the last of this NodeFlow, and the other's first, {front}"
+            f"append needs the same nodes in {back}, the last of this NodeFlow, and the other's "
+            f"first, {front}"
         )
     if (back.context is None) != (front.context is None):
-        raise ValueError("append needs the same nodes in both layers, but only one of them has contexts")
+        raise ValueError(
+            "append needs the same nodes in both layers, but only one of them has contexts"
+        )
     same = not back.has_parent or torch.equal(back.parent_nid, front.parent_nid)
-    if same and (back.context is None or front.context is None or torch.equal(back.context, front.context)):
+    if same and (
+        back.context is None or front.context is None or torch.equal(back.context, front.context)
+    ):
         return None
     rows = rows_between(front, back)
     if bool((rows < 0).any()):
         node = int(back.parent_nid[(rows < 0).nonzero()[0, 0]])
-        raise ValueError(f"append needs the same nodes in both layers, but parent node {node} is only in the first")
+        raise ValueError(
+            f"append needs the same nodes in both layers, but parent node {node} is only in the "
+            "first"
+        )
     return rows

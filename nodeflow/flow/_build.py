@@ -51,7 +51,8 @@ def flow_from_edges(
     Args:
         src, dst: local ids ``[E]`` of the sources and destinations.
         num_src, num_dst: numbers of nodes of the two layers.
-        parent_eid: parent ids ``[E]`` of the edges, -1 for an edge that has none; None for no parent edges.
+        parent_eid: parent ids ``[E]`` of the edges, -1 for an edge that has none; None for no
+            parent edges.
         weight: estimator weights ``[E]``; None means 1.
         data: edge columns with a row per edge, in the order of ``src`` and ``dst``.
 
@@ -61,8 +62,10 @@ def flow_from_edges(
     >>> flow.edges()
     (tensor([2, 0, 1]), tensor([0, 1, 1]))
     """
-    num_src, num_dst = as_count(num_src, "num_src"), as_count(num_dst, "num_dst")
-    sources, ends = as_ids(src, "src", num_src, "source"), as_ids(dst, "dst", num_dst, "destination")
+    num_src = as_count(num_src, "num_src")
+    num_dst = as_count(num_dst, "num_dst")
+    sources = as_ids(src, "src", num_src, "source")
+    ends = as_ids(dst, "dst", num_dst, "destination")
     check_pairs(sources, ends, "src and dst", "edge")
     check_memory(16 * num_dst, f"num_dst of {num_dst}", "ids of a layer count from 0 without gaps")
     indptr, order = map(torch.from_numpy, kernels.csr.sort_by_destination(ends, num_dst))
@@ -79,10 +82,12 @@ def flow_from_csr(
     weight: Tensor | None = None,
     data: ColumnsLike | None = None,
 ) -> Flow:
-    """Make a flow from a CSR structure over destinations: ``indptr`` ``[num_dst + 1]`` and sources ``indices`` ``[E]``.
+    """Make a flow from a CSR structure over destinations: ``indptr`` ``[num_dst + 1]`` and sources
+    ``indices`` ``[E]``.
 
-    The arguments that follow are those of ``flow_from_edges``. The structure is copied. Raises ValueError for an
-    ``indptr`` that decreases, does not start at 0 or does not end at the number of edges.
+    The arguments that follow are those of ``flow_from_edges``. The structure is copied. Raises
+    ValueError for an ``indptr`` that decreases, does not start at 0 or does not end at the number
+    of edges.
 
     >>> flow = flow_from_csr([0, 2, 3], [0, 1, 2], num_src=3)
     >>> flow.edges()
@@ -90,7 +95,8 @@ def flow_from_csr(
     """
     num_src = as_count(num_src, "num_src")
     sources = as_ids(indices, "indices", num_src, "source").copy()
-    ends = as_ids(indptr, "indptr", LARGEST, "edge", lower=-LARGEST).copy()  # the checks below name its values
+    # the checks below name its values
+    ends = as_ids(indptr, "indptr", LARGEST, "edge", lower=-LARGEST).copy()
     check_indptr(ends, len(sources))
     structure = Structure._trusted(torch.from_numpy(ends), torch.from_numpy(sources), num_src)
     return _flow(structure, None, parent_eid, weight, data)
@@ -103,7 +109,9 @@ def _flow(
     weight: Tensor | None,
     data: ColumnsLike | None,
 ) -> Flow:
-    """Return a flow of given edges; ``order`` sorts the rows of the other arguments to the order of the edges."""
+    """Return a flow of given edges; ``order`` sorts the rows of the other arguments to the order of
+    the edges.
+    """
     size = structure.num_edges
     columns = Frame(size, data)
     eid: Tensor | None = None
@@ -114,12 +122,18 @@ def _flow(
     if weight is not None:
         weight = Frame(size, {"weight": weight})["weight"]
         if weight.shape != (size,) or weight.layout != torch.strided:
-            raise ValueError(f"weight must have shape ({size},), one number per edge, got {tuple(weight.shape)}")
+            raise ValueError(
+                f"weight must have shape ({size},), one number per edge, got {tuple(weight.shape)}"
+            )
         weight = weight.to(torch.float32, copy=True)
         weight = weight if order is None else weight[order]
     if order is not None:
-        columns = Frame(structure.num_edges, {name: take_rows(column, order) for name, column in columns.items()})
-    src, dst = Layer._trusted(structure.num_src), Layer._trusted(structure.num_dst)
+        columns = Frame(
+            structure.num_edges,
+            {name: take_rows(column, order) for name, column in columns.items()},
+        )
+    src = Layer._trusted(structure.num_src)
+    dst = Layer._trusted(structure.num_dst)
     edge, scale = (None if value is None else Lazy.of(value) for value in (eid, weight))
     return Flow._trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
 
@@ -134,16 +148,16 @@ def create_node_flow(
     """Make a NodeFlow from flows, with or without a parent graph.
 
     Args:
-        flows: the flows between consecutive layers, in order; or a dict from pairs ``(i, j)`` to flows, in which every
-            consecutive pair and any pairs that skip layers occur.
-        layers: for every layer its parent ids, or None for nodes without parent ids (pooled nodes). None: no layer has
-            parent ids. A single layer without flows is legal.
+        flows: the flows between consecutive layers, in order; or a dict from pairs ``(i, j)`` to
+            flows, in which every consecutive pair and any pairs that skip layers occur.
+        layers: for every layer its parent ids, or None for nodes without parent ids (pooled nodes).
+            None: no layer has parent ids. A single layer without flows is legal.
         parent: the parent graph.
 
     The NodeFlow takes the columns of the flows' frames, and shares their memory.
 
-    Raises ValueError for sizes that do not fit together, a parent id twice in one layer, or a missing consecutive flow;
-    IndexError for a parent id out of range.
+    Raises ValueError for sizes that do not fit together, a parent id twice in one layer, or a
+    missing consecutive flow; IndexError for a parent id out of range.
 
     >>> low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     >>> high = flow_from_edges([0], [0], num_src=1, num_dst=1)
@@ -152,27 +166,38 @@ def create_node_flow(
     NodeFlow(2 -> 1 -> 1 nodes, 2 + 1 edges, 0->2: 1 edges)
     """
     if not isinstance(flows, Mapping | list | tuple):
-        raise TypeError(f"flows must be a list of flows or a dict, got {describe(flows)}; put one flow in a list")
-    named = dict(flows) if isinstance(flows, Mapping) else {(i, i + 1): flow for i, flow in enumerate(flows)}
+        raise TypeError(
+            f"flows must be a list of flows or a dict, got {describe(flows)}; put one flow in a "
+            "list"
+        )
+    named = (
+        dict(flows)
+        if isinstance(flows, Mapping)
+        else {(i, i + 1): flow for i, flow in enumerate(flows)}
+    )
     for pair, flow in named.items():
         check_type(flow, f"flows[{pair}]", Flow, "a Flow (see flow_from_edges)")
         whole = isinstance(pair, tuple) and len(pair) == 2 and all(type(i) is int for i in pair)
         if not whole or not 0 <= pair[0] < pair[1]:
-            raise ValueError(f"a flow goes from a layer i to a later layer j, got the pair {pair!r}")
+            raise ValueError(
+                f"a flow goes from a layer i to a later layer j, got the pair {pair!r}"
+            )
     count = max((j for _, j in named), default=0) + 1 if layers is None else len(layers)
     missing = [(i, i + 1) for i in range(count - 1) if (i, i + 1) not in named]
     beyond = [pair for pair in named if pair[1] >= count]
     if missing or beyond or count == 0:
         raise ValueError(
-            f"{count} layers need the flows {[(i, i + 1) for i in range(count - 1)]} (an empty one is legal); "
-            f"missing {missing}, beyond the last layer {beyond}"
+            f"{count} layers need the flows {[(i, i + 1) for i in range(count - 1)]} (an empty one "
+            f"is legal); missing {missing}, beyond the last layer {beyond}"
         )
     parts = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
     joined = [flow.between(parts[i], parts[j], (i, j)) for (i, j), flow in named.items()]
     return NodeFlow(parts, joined, parent=parent)
 
 
-def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], graph: Graph | None) -> Layer:
+def _layer(
+    i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], graph: Graph | None
+) -> Layer:
     sizes = {flow.num_src for (a, _), flow in flows.items() if a == i}
     sizes |= {flow.num_dst for (_, b), flow in flows.items() if b == i}
     parent_nid: Tensor | None = None
@@ -183,7 +208,9 @@ def _layer(i: int, ids: IdsLike | None, flows: Mapping[tuple[int, int], Flow], g
     if not sizes:
         raise ValueError(f"layer {i} has neither a flow nor parent ids to tell its size")
     if len(sizes) > 1:
-        raise ValueError(f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}")
+        raise ValueError(
+            f"layer {i} has different sizes in its flows and parent ids: {sorted(sizes)}"
+        )
     return Layer._trusted(sizes.pop(), parent_nid)
 
 
@@ -199,19 +226,23 @@ def create_full_node_flow(
 ) -> NodeFlow:
     """Make the NodeFlow of the whole graph for a GNN of ``num_layers`` layers.
 
-    Every layer holds all nodes in the order of their ids, every flow all edges. The structure is stored once, whatever
-    ``num_layers``; each layer and flow has a frame of its own.
+    Every layer holds all nodes in the order of their ids, every flow all edges. The structure is
+    stored once, whatever ``num_layers``; each layer and flow has a frame of its own.
 
     Args:
         graph: the parent graph.
-        num_layers: number of message-passing layers = number of flows; the NodeFlow has one layer of nodes more.
-        add_self_loop: give every node an edge to itself, last among its in-edges, with parent edge id -1.
-        weight: name of an edge column of finite numbers, which become ``flow.weight``. A sampler with the same
-            ``weight`` has estimator weights for sums with these numbers. None: weights of 1.
+        num_layers: number of message-passing layers = number of flows; the NodeFlow has one layer
+            of nodes more.
+        add_self_loop: give every node an edge to itself, last among its in-edges, with parent edge
+            id -1.
+        weight: name of an edge column of finite numbers, which become ``flow.weight``. A sampler
+            with the same ``weight`` has estimator weights for sums with these numbers. None:
+            weights of 1.
 
-    Raises ValueError for a negative ``num_layers`` or a column that is not finite, and KeyError for an unknown column.
-    Raises ValueError for ``weight`` together with ``add_self_loop``, because the column has no number for the new
-    self-loops: add them to the graph first, by ``transform.add_self_loops``.
+    Raises ValueError for a negative ``num_layers`` or a column that is not finite, and KeyError for
+    an unknown column. Raises ValueError for ``weight`` together with ``add_self_loop``, because the
+    column has no number for the new self-loops: add them to the graph first, by
+    ``transform.add_self_loops``.
 
     >>> from nodeflow import Graph
     >>> create_full_node_flow(Graph.from_edges([0, 1], [1, 0]), 3)
@@ -220,8 +251,8 @@ def create_full_node_flow(
     count = as_count(num_layers, "num_layers")
     if weight is not None and add_self_loop:
         raise ValueError(
-            f"weight={weight!r} has no numbers for self-loops made here; add them to the graph with "
-            "transform.add_self_loops, and to the column"
+            f"weight={weight!r} has no numbers for self-loops made here; add them to the graph "
+            "with transform.add_self_loops, and to the column"
         )
     column = None if weight is None else edge_numbers(graph, weight, "weight")
     indptr, indices, edge_ids = graph.csc()
@@ -229,14 +260,19 @@ def create_full_node_flow(
     sources = indices.astype(np.int64)
     if add_self_loop:
         nodes = np.arange(graph.num_nodes)
-        sources, edges = np.insert(sources, indptr[1:], nodes), np.insert(edges, indptr[1:], -1)
+        sources = np.insert(sources, indptr[1:], nodes)
+        edges = np.insert(edges, indptr[1:], -1)
         indptr = indptr + np.arange(graph.num_nodes + 1)
-    structure = Structure._trusted(torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes)
+    structure = Structure._trusted(
+        torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes
+    )
     layer = Layer._trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
     kind = np.float64 if weight is not None and is_float64(graph, weight) else np.float32
     scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(kind)))
     eid = Lazy.of(torch.from_numpy(edges))
-    return shared_node_flow(graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True)
+    return shared_node_flow(
+        graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True
+    )
 
 
 def shared_node_flow(
@@ -247,12 +283,18 @@ def shared_node_flow(
     seed_ids: Tensor | None = None,
     **shared: Unpack[FlowParts],
 ) -> NodeFlow:
-    """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are ``structure``.
+    """Return the NodeFlow whose layers all hold the nodes of ``layer`` and whose flows all are
+    ``structure``.
 
-    The structure is stored once. Each layer and flow has a frame of its own; those of the layers have the columns of
-    ``layer``. ``shared`` are the other parts of all flows. The parts are not checked.
+    The structure is stored once. Each layer and flow has a frame of its own; those of the layers
+    have the columns of ``layer``. ``shared`` are the other parts of all flows. The parts are not
+    checked.
     """
-    layers = [layer, *(layer.with_frame() for _ in range(num_flows))]  # which share the lookup of parent ids too
+    # which share the lookup of parent ids too
+    layers = [layer, *(layer.with_frame() for _ in range(num_flows))]
     shared["prefix"] = True
-    flows = [Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **shared) for i in range(num_flows)]
+    flows = [
+        Flow._trusted(structure, layers[i], layers[i + 1], (i, i + 1), **shared)
+        for i in range(num_flows)
+    ]
     return NodeFlow._trusted(layers, flows, parent=graph, seed_ids=seed_ids)

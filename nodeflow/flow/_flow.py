@@ -29,10 +29,11 @@ _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
 class Flow(Frozen):
     """The edges from one layer to a later one, grouped by destination, with their frame.
 
-    Edge ids are 0..num_edges-1 in the order of ``indices``: the edges of destination ``v`` (a local id) are
-    ``indptr[v]`` to ``indptr[v + 1]``. ``data`` is the frame with a row per edge; ``src_layer`` and ``dst_layer`` are
-    the layers it joins; ``layers`` are their numbers; ``structure`` is what the operations of ``nodeflow.ops`` take.
-    Samplers, ``flow_from_edges`` and ``flow_from_csr`` make flows.
+    Edge ids are 0..num_edges-1 in the order of ``indices``: the edges of destination ``v`` (a local
+    id) are ``indptr[v]`` to ``indptr[v + 1]``. ``data`` is the frame with a row per edge;
+    ``src_layer`` and ``dst_layer`` are the layers it joins; ``layers`` are their numbers;
+    ``structure`` is what the operations of ``nodeflow.ops`` take. Samplers, ``flow_from_edges`` and
+    ``flow_from_csr`` make flows.
 
     Raises TypeError for a part of another type, ValueError for parts that do not fit together.
     """
@@ -84,17 +85,26 @@ class Flow(Frozen):
         check_type(weight, "weight", Tensor | None, "a Tensor")
         check_type(data, "data", Frame | None, "a Frame")
         edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
-        flow = Flow._trusted(structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data)
+        flow = Flow._trusted(
+            structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data
+        )
         check_flow("this flow", flow, None, None)
         self._set(**{name: getattr(flow, name) for name in Flow.__slots__})
 
     @classmethod
     def _trusted(
-        cls, structure: Structure, src: Layer, dst: Layer, layers: tuple[int, int], **parts: Unpack[FlowParts]
+        cls,
+        structure: Structure,
+        src: Layer,
+        dst: Layer,
+        layers: tuple[int, int],
+        **parts: Unpack[FlowParts],
     ) -> Self:
         """Return a flow of parts that are known to fit together."""
         self = cls.__new__(cls)
-        weight, data, rows = parts.get("weight"), parts.get("data"), parts.get("rows")
+        weight = parts.get("weight")
+        data = parts.get("data")
+        rows = parts.get("rows")
         if parts.get("prefix"):
             rows = _PREFIX
         elif rows is None:
@@ -119,15 +129,20 @@ class Flow(Frozen):
 
     def lazy_parts(self) -> FlowParts:
         """Return parent edge ids and weights as ``_trusted`` takes them, made or not yet made."""
-        return {"parent_eid": self._parent_eid, "weight": self._weight, "needs_weight": self._needs_weight}
+        return {
+            "parent_eid": self._parent_eid,
+            "weight": self._weight,
+            "needs_weight": self._needs_weight,
+        }
 
     def of(self, relation: str | Relation) -> Flow:
         """Return the flow of the edges of a relation, between the same layers; it may have none.
 
-        Its frame is one of its own. Columns of the parent's relation, such as ``graph.relations["writes"].data``, come
-        into it with ``copy_from_parent``, or ``edata=`` of a loader. In a graph without types the only relation is
-        "edge", and that is this flow. Raises KeyError for a relation that is not there, ValueError for a name that
-        several have, and for a flow without a parent graph.
+        Its frame is one of its own. Columns of the parent's relation, such as
+        ``graph.relations["writes"].data``, come into it with ``copy_from_parent``, or ``edata=`` of
+        a loader. In a graph without types the only relation is "edge", and that is this flow.
+        Raises KeyError for a relation that is not there, ValueError for a name that several have,
+        and for a flow without a parent graph.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> edges = {("author", "writes", "paper"): ([0, 2], [1, 1]), ("paper", "cites", "paper"): ([0], [1])}
@@ -140,7 +155,8 @@ class Flow(Frozen):
         if len(schema.relations) == 1:
             return self
         if name not in self._relations:
-            number, cut = schema.number(name), self.by_relation
+            number = schema.number(name)
+            cut = self.by_relation
             edges = cut.edges(number)
             frame = self._frames.setdefault(name, self._frame(name, edges))
             self._relations[name] = Lazy(lambda: self._only(edges, cut.indptr(number), frame)).get()
@@ -158,13 +174,19 @@ class Flow(Frozen):
         return Frame(len(edges))
 
     def typed_frames(self) -> dict[Relation, Frame]:
-        """Return the frames that belong to single relations; of relations whose frame was asked for."""
+        """Return the frames that belong to single relations; of relations whose frame was asked
+        for.
+        """
         return self._frames
 
     def _only(self, edges: Tensor, indptr: Tensor, data: Frame) -> Flow:
         """Return the flow of some edges, ascending, with a frame."""
         structure = Structure._trusted(indptr, self.structure.indices[edges], self.num_src)
-        parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges]), "data": data, "rows": self._dst_in_src}
+        parts: FlowParts = {
+            "parent_eid": Lazy(lambda: self.parent_eid[edges]),
+            "data": data,
+            "rows": self._dst_in_src,
+        }
         parts["weight"] = self._weight and Lazy(lambda: self.weight[edges])
         parts["needs_weight"] = False if self._needs_weight is False else None
         return Flow._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
@@ -200,12 +222,15 @@ class Flow(Frozen):
 
     @property
     def has_parent(self) -> bool:
-        """Whether the edges are edges of a parent graph (single edges may still have none, see ``parent_eid``)."""
+        """Whether the edges are edges of a parent graph (single edges may still have none, see
+        ``parent_eid``).
+        """
         return self._parent_eid is not None
 
     @property
     def parent_eid(self) -> Tensor:
-        """Parent id of every edge, int64 ``[num_edges]``, -1 where an edge has none (an added self-loop).
+        """Parent id of every edge, int64 ``[num_edges]``, -1 where an edge has none (an added
+        self-loop).
 
         Raises ValueError for a flow made without parent edges.
         """
@@ -217,10 +242,11 @@ class Flow(Frozen):
     def weight(self) -> Tensor:
         """Estimator weight of every edge, ``[num_edges]``: made when first asked for.
 
-        The sum of weight times value over the edges of a destination is an unbiased estimate of the sum of A times
-        value over all its in-edges in the parent graph (out-edges, for a sampler of ``direction="out"``). A is the edge
-        column that the sampler has as ``weight``, or 1. A sampler whose sums are not unbiased says so. The weights of a
-        full neighbourhood are A, those of flows made by hand are 1 unless given. They are float64 where A is a float64
+        The sum of weight times value over the edges of a destination is an unbiased estimate of the
+        sum of A times value over all its in-edges in the parent graph (out-edges, for a sampler of
+        ``direction="out"``). A is the edge column that the sampler has as ``weight``, or 1. A
+        sampler whose sums are not unbiased says so. The weights of a full neighbourhood are A,
+        those of flows made by hand are 1 unless given. They are float64 where A is a float64
         column, else float32: for rows of another type take ``flow.weight.to(h.dtype)``.
         """
         if self._weight is None:
@@ -231,19 +257,23 @@ class Flow(Frozen):
     def needs_weight(self) -> bool:
         """Whether a plain mean over the edges is biased, so that layers must use ``weight``.
 
-        False where all edges of a destination have the same estimator weight, as from uniform neighbour sampling and
-        in flows made by hand: then the mean over the edges estimates the mean over all edges of the parent graph. True
-        where weights vary within a destination, as they do with ``prob=``, a ``weight`` column and layer-wise samplers.
-        Samplers set it for all their batches. For other flows the first call compares the weights.
+        False where all edges of a destination have the same estimator weight, as from uniform
+        neighbour sampling and in flows made by hand: then the mean over the edges estimates the
+        mean over all edges of the parent graph. True where weights vary within a destination, as
+        they do with ``prob=``, a ``weight`` column and layer-wise samplers. Samplers set it for all
+        their batches. For other flows the first call compares the weights.
 
         >>> from nodeflow import flow_from_edges
         >>> flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, weight=torch.tensor([1.0, 3.0])).needs_weight
         True
         """
         if self._needs_weight is None:
-            weight, begins = self.weight, self.structure.indptr[:-1]
+            weight = self.weight
+            begins = self.structure.indptr[:-1]
             first = weight[begins.clamp(max=max(len(weight) - 1, 0))] if len(weight) else weight
-            self._set(_needs_weight=len(weight) > 0 and not torch.equal(first[self.structure.dst], weight))
+            self._set(
+                _needs_weight=len(weight) > 0 and not torch.equal(first[self.structure.dst], weight)
+            )
         return bool(self._needs_weight)
 
     @property
@@ -258,15 +288,19 @@ class Flow(Frozen):
 
     @property
     def dst_in_src(self) -> Tensor:
-        """Local id of every destination in the source layer, int64 ``[num_dst]``; -1 where it is not there."""
+        """Local id of every destination in the source layer, int64 ``[num_dst]``; -1 where it is
+        not there.
+        """
         rows = self._dst_in_src.get()
         return torch.arange(self.num_dst, device=self.structure.device) if rows is None else rows
 
     def take_dst(self, h: Tensor) -> Tensor:
-        """Return the rows of ``h`` (one per source, ``[num_src, ...]``) that are the destinations themselves.
+        """Return the rows of ``h`` (one per source, ``[num_src, ...]``) that are the destinations
+        themselves.
 
-        The "self" term of a convolution. A prefix view, not a copy, in batches sampled with ``include_dst=True``.
-        Raises ValueError for a wrong row count, and when a destination is not in the source layer.
+        The "self" term of a convolution. A prefix view, not a copy, in batches sampled with
+        ``include_dst=True``. Raises ValueError for a wrong row count, and when a destination is not
+        in the source layer.
         """
         check_num_rows(h.shape, "h", self.num_src, "source")
         rows = self._dst_in_src.get()
@@ -275,13 +309,14 @@ class Flow(Frozen):
         if len(rows) and int(rows.min()) < 0:
             if not (self.src_layer.has_parent and self.dst_layer.has_parent):
                 raise ValueError(
-                    f"the destinations of flow {self.layers} have no rows of their own, since a layer of it has no "
-                    "parent ids (parent_nid): use layers that do not read own rows, such as GraphConv(self_loops=False)"
+                    f"the destinations of flow {self.layers} have no rows of their own, since a "
+                    "layer of it has no parent ids (parent_nid): use layers that do not read own "
+                    "rows, such as GraphConv(self_loops=False)"
                 )
             missing = int((rows < 0).nonzero()[0])
             raise ValueError(
-                f"destination {missing} of flow {self.layers} is not in its source layer, so it has no row of its own "
-                "there; sample with include_dst=True"
+                f"destination {missing} of flow {self.layers} is not in its source layer, so it "
+                "has no row of its own there; sample with include_dst=True"
             )
         return take_rows(h, rows)
 
@@ -294,22 +329,26 @@ class Flow(Frozen):
     ) -> tuple[Tensor, ...]: ...
 
     def aggregate(
-        self, h: Tensor, reduce: str | list[str] | tuple[str, ...] = "sum", *, weight: Tensor | None = None
+        self,
+        h: Tensor,
+        reduce: str | list[str] | tuple[str, ...] = "sum",
+        *,
+        weight: Tensor | None = None,
     ) -> Tensor | tuple[Tensor, ...]:
         """Reduce the rows of the sources of each destination, without materialised messages.
 
         Args:
             h: ``[num_src, ...]``, a row per source.
-            reduce: a reduction of ``nodeflow.fn`` by name, such as "mean" or "max"; "var" (the mean squared deviation
-                from the mean) or "std" (its square root); or a list of these, for a tuple of results in the same order,
-                made while the rows are read once.
-            weight: ``[num_edges]`` or ``[num_edges, ...]`` (broadcast against the rows of ``h``), multiplied to the
-                rows before they are reduced; None for none. ``mean`` divides by the number of edges, not by their
-                weights. Not for "var" and "std".
+            reduce: a reduction of ``nodeflow.fn`` by name, such as "mean" or "max"; "var" (the mean
+                squared deviation from the mean) or "std" (its square root); or a list of these, for
+                a tuple of results in the same order, made while the rows are read once.
+            weight: ``[num_edges]`` or ``[num_edges, ...]`` (broadcast against the rows of ``h``),
+                multiplied to the rows before they are reduced; None for none. ``mean`` divides by
+                the number of edges, not by their weights. Not for "var" and "std".
 
-        Returns ``[num_dst, ...]``, or a tuple of these; 0 for destinations without edges (1 for prod). Differentiable
-        in both; where the variance is 0, the gradient of "std" is 0. Raises ValueError for wrong row counts, an unknown
-        reduction, or "var" and "std" with a weight.
+        Returns ``[num_dst, ...]``, or a tuple of these; 0 for destinations without edges (1 for
+        prod). Differentiable in both; where the variance is 0, the gradient of "std" is 0. Raises
+        ValueError for wrong row counts, an unknown reduction, or "var" and "std" with a weight.
 
         >>> from nodeflow import flow_from_edges
         >>> flow = flow_from_edges([0, 1, 1], [0, 0, 1], num_src=2, num_dst=3)
@@ -319,11 +358,14 @@ class Flow(Frozen):
         """
         return ops.aggregate(self.structure, h, reduce, weight)
 
-    def aggregate_beside_own(self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None) -> Tensor:
-        """Return ``take_dst(h)`` beside ``aggregate(h, reduce, weight=weight)``, with a cheaper gradient for both.
+    def aggregate_beside_own(
+        self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None
+    ) -> Tensor:
+        """Return ``take_dst(h)`` beside ``aggregate(h, reduce, weight=weight)``, with a cheaper
+        gradient for both.
 
-        The result is one matrix, ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``, own rows first. Arguments
-        and errors are those of ``take_dst`` and ``aggregate``.
+        The result is one matrix, ``[num_src, width, ...]`` to ``[num_dst, 2 * width, ...]``, own
+        rows first. Arguments and errors are those of ``take_dst`` and ``aggregate``.
 
         >>> from nodeflow import flow_from_edges, create_node_flow
         >>> flow = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[7, 8, 9], [7]]).flows[0]
@@ -335,22 +377,27 @@ class Flow(Frozen):
         return torch.cat([self.take_dst(h), self.aggregate(h, reduce, weight=weight)], 1)
 
     def share_dst(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``(take_dst(h), h)``, whose gradients are made in one matrix where that is possible.
+        """Return ``(take_dst(h), h)``, whose gradients are made in one matrix where that is
+        possible.
 
-        The gradient of the own rows is added into that of the second result, in place. So only one operation may read
-        the second, and one that makes a new gradient: ``aggregate`` or a matrix product, not ``h + x``. Raises what
-        ``take_dst`` raises.
+        The gradient of the own rows is added into that of the second result, in place. So only one
+        operation may read the second, and one that makes a new gradient: ``aggregate`` or a matrix
+        product, not ``h + x``. Raises what ``take_dst`` raises.
         """
         own = self.take_dst(h)
         shares = self._dst_in_src.get() is None and h.layout == torch.strided
         return rows_beside_own(h, self.num_dst) if shares else (own, h)
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
-        """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination, ``[num_dst, ...]``."""
+        """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination,
+        ``[num_dst, ...]``.
+        """
         return ops.segment_reduce(self.structure, values, reduce)
 
     def softmax(self, scores: Tensor) -> Tensor:
-        """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, same shape."""
+        """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination,
+        same shape.
+        """
         return ops.segment_softmax(self.structure, scores)
 
     def gather_src(self, h: Tensor) -> Tensor:
@@ -374,7 +421,10 @@ class Flow(Frozen):
     def __repr__(self) -> str:
         columns = f": {titles(self.data)}" if self.data else ""
         i, j = self.layers
-        return f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges{columns})"
+        return (
+            f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} "
+            f"edges{columns})"
+        )
 
     def between(
         self,
@@ -385,9 +435,11 @@ class Flow(Frozen):
         structure: Structure | None = None,
         move: Move | None = None,
     ) -> Flow:
-        """Return this flow between other Layer objects, with a frame of its own that shares the columns.
+        """Return this flow between other Layer objects, with a frame of its own that shares the
+        columns.
 
-        ``structure`` is given where the source layer has another order of nodes, ``move`` to go to a device.
+        ``structure`` is given where the source layer has another order of nodes, ``move`` to go to
+        a device.
         """
         kept = structure is None and move is None and src.same_parent_nid(self.src_layer)
         structure = self.structure if structure is None else structure
@@ -396,8 +448,12 @@ class Flow(Frozen):
         if kept and dst.same_parent_nid(self.dst_layer):
             parts["rows"] = self._dst_in_src
         if move is not None:
-            structure, parts["data"] = move(structure), move(parts["data"])
+            structure = move(structure)
+            parts["data"] = move(parts["data"])
             parts["frames"] = {name: move(frame) for name, frame in frames.items()}
-            edge, weight = (cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight))
-            parts["parent_eid"], parts["weight"] = edge, weight
+            edge, weight = (
+                cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight)
+            )
+            parts["parent_eid"] = edge
+            parts["weight"] = weight
         return Flow._trusted(structure, src, dst, layers, **parts)

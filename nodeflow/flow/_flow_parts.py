@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 
 
 class FlowParts(TypedDict, total=False):
-    """The parts of a flow besides its structure and layers, as ``Flow._trusted`` takes them. All are optional.
+    """The parts of a flow besides its structure and layers, as ``Flow._trusted`` takes them. All
+    are optional.
 
     Attributes:
         parent_eid: parent id of every edge.
         weight: estimator weight of every edge.
-        needs_weight: see ``Flow.needs_weight``; None: the weights are compared when it is asked for.
+        needs_weight: see ``Flow.needs_weight``; None: the weights are compared when it is asked
+            for.
         data: the frame.
-        rows: local id of every destination in the source layer, holding None where the destinations are the first
-            nodes in order. Left out: looked up when first needed.
-        prefix: True: the destinations are the first nodes of the source layer, in order; instead of ``rows``.
+        rows: local id of every destination in the source layer, holding None where the destinations
+            are the first nodes in order. Left out: looked up when first needed.
+        prefix: True: the destinations are the first nodes of the source layer, in order; instead of
+            ``rows``.
         frames: frames of the edges of each relation that has one already.
         relations: number of the relation of every edge, int32. Left out: by its parent id.
     """
@@ -46,7 +49,8 @@ class ByRelation(NamedTuple):
     """The edges of a flow grouped by relation, without a table of relations by destinations.
 
     Attributes:
-        order: the edges of the first relation, ascending, then those of the second, and so on, int64.
+        order: the edges of the first relation, ascending, then those of the second, and so on,
+            int64.
         first: where the edges of each relation begin there, int64 ``[relations + 1]``.
         begins: where the edges of each destination begin among all, int64 ``[num_dst + 1]``.
     """
@@ -67,11 +71,16 @@ class ByRelation(NamedTuple):
 
 
 def by_relation(flow: Flow, numbers: Lazy[Tensor] | None) -> ByRelation:
-    """Return the edges of a flow by relation; ``numbers``: the number of each edge's relation, None: by parent id."""
+    """Return the edges of a flow by relation; ``numbers``: the number of each edge's relation,
+    None: by parent id.
+    """
     schema = flow.dst_layer.schema
     if numbers is None:
-        kinds = schema.relations_of(flow.parent_eid.numpy(force=True))  # -1 for an edge without a parent edge
+        # -1 for an edge without a parent edge
+        kinds = schema.relations_of(flow.parent_eid.numpy(force=True))
     else:
         kinds = numbers.get().numpy(force=True)
     order, first = kernels.csr.by_kind(kinds, len(schema.relations))
-    return ByRelation(torch.from_numpy(order).to(flow.indptr.device), first, flow.indptr.numpy(force=True))
+    return ByRelation(
+        torch.from_numpy(order).to(flow.indptr.device), first, flow.indptr.numpy(force=True)
+    )

@@ -25,12 +25,16 @@ class FullFlow(Flow):
     _parents: Mapping[Relation, OfType]
 
     def set_parent(self, leaving: Lazy[Tensor], relations: Mapping[Relation, OfType]) -> None:
-        """Set the numbers of edges that leave each source, int64 ``[num_src]``, and the relations of the graph."""
+        """Set the numbers of edges that leave each source, int64 ``[num_src]``, and the relations
+        of the graph.
+        """
         self._set(_leaving=leaving, _parents=relations)
 
     @property
     def all_out_degrees(self) -> Tensor:
-        """Number of edges that leave each source, also for nodes that are no destinations here, int64 ``[num_src]``."""
+        """Number of edges that leave each source, also for nodes that are no destinations here,
+        int64 ``[num_src]``.
+        """
         return self._leaving.get().to(self.structure.device)
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:
@@ -40,13 +44,16 @@ class FullFlow(Flow):
 
 
 class EdgeColumns(Frame):
-    """A frame that has some rows of the columns of a graph, or of another frame too, gathered when first asked for."""
+    """A frame that has some rows of the columns of a graph, or of another frame too, gathered when
+    first asked for.
+    """
 
     __slots__ = ("_edges", "_parent")
 
     def __init__(self, num_rows: int, parent: Mapping[str, Any], edges: Lazy[Tensor]) -> None:
         super().__init__(num_rows)
-        self._parent, self._edges = parent, edges
+        self._parent = parent
+        self._edges = edges
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._columns and name in self._parent:
@@ -57,7 +64,8 @@ class EdgeColumns(Frame):
     def copy(self) -> Frame:
         """Return a new frame with the same columns, gathered or not."""
         frame = EdgeColumns(self._num_rows, self._parent, self._edges)
-        frame._columns, frame._initializers = dict(self._columns), self._initializers.copy()
+        frame._columns = dict(self._columns)
+        frame._initializers = self._initializers.copy()
         return frame
 
     def __iter__(self) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Layer: the nodes of one layer of a NodeFlow, with their frame; and moves to a device, of each tensor once."""
+"""Layer: the nodes of one layer of a NodeFlow, with their frame; and moves to a device, of each
+tensor once.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,8 @@ Lookup: TypeAlias = Lazy[tuple[Tensor, Tensor]]
 class LayerPart(Frozen):
     """The nodes of one type in a layer: ``layer.of(name)`` gives it.
 
-    ``rows`` are their local ids in the layer, ascending, int64 ``[k]``; ``parent_nid`` their ids within the type; and
-    ``data`` a frame of their own, with a row for each.
+    ``rows`` are their local ids in the layer, ascending, int64 ``[k]``; ``parent_nid`` their ids
+    within the type; and ``data`` a frame of their own, with a row for each.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> batch = NeighborSampler(Graph.typed({"author": 3, "paper": 2}, {}), [1])([4, 0])
@@ -60,12 +62,13 @@ class Layer(Frozen):
 
     Args:
         num_nodes: number of nodes.
-        parent_nid: parent ids, int64 ``[num_nodes]``; None for nodes that are no nodes of a parent graph (pooled
-            clusters, for example), then ``has_parent`` is False.
+        parent_nid: parent ids, int64 ``[num_nodes]``; None for nodes that are no nodes of a parent
+            graph (pooled clusters, for example), then ``has_parent`` is False.
         data: the frame, with a row per node; None for a new one.
-        context: int64 ``[num_nodes]``, or None where every parent node is in the layer at most once. Samplers that see
-            the graph in several ways at once (at the times of different seeds, or in the subgraph of each seed) number
-            these ways. Then a parent node is in the layer at most once per context.
+        context: int64 ``[num_nodes]``, or None where every parent node is in the layer at most
+            once. Samplers that see the graph in several ways at once (at the times of different
+            seeds, or in the subgraph of each seed) number these ways. Then a parent node is in the
+            layer at most once per context.
 
     Raises TypeError for a part of another type, ValueError for parts that do not fit together.
 
@@ -73,7 +76,16 @@ class Layer(Frozen):
     Layer(2 nodes)
     """
 
-    __slots__ = ("_by_type", "_frames", "_lookup", "_parent_nid", "_schema", "context", "data", "num_nodes")
+    __slots__ = (
+        "_by_type",
+        "_frames",
+        "_lookup",
+        "_parent_nid",
+        "_schema",
+        "context",
+        "data",
+        "num_nodes",
+    )
     num_nodes: int
     data: Frame
     context: Tensor | None
@@ -110,20 +122,25 @@ class Layer(Frozen):
         schema: Schema | None = None,
         frames: dict[str, Frame] | None = None,
     ) -> Layer:
-        """Return a layer of parts that are known to fit together; None for ``lookup``: made when first needed.
+        """Return a layer of parts that are known to fit together; None for ``lookup``: made when
+        first needed.
 
         ``frames`` are those of the nodes of each type that has one already.
         """
         self = cls.__new__(cls)
         lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
         frame = Frame(num_nodes) if data is None else data
-        self._set(num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup)
+        self._set(
+            num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup
+        )
         self._set(_schema=None)
         self.join(schema, frames)
         return self
 
     def join(self, schema: Schema | None, frames: dict[str, Frame] | None = None) -> None:
-        """Take the types of nodes from the graph that is the parent; for the maker of a NodeFlow."""
+        """Take the types of nodes from the graph that is the parent; for the maker of a
+        NodeFlow.
+        """
         if schema is None or (schema is not self._schema and schema != self._schema):
             rows = Lazy(lambda: _by_type(self._schema, self._parent_nid))
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
@@ -135,18 +152,25 @@ class Layer(Frozen):
 
     @property
     def schema(self) -> Schema:
-        """The node types and relations of the parent graph; raises ValueError for a layer without one."""
+        """The node types and relations of the parent graph; raises ValueError for a layer without
+        one.
+        """
         if self._schema is None or self._parent_nid is None:
-            raise ValueError("this layer belongs to no graph, so its nodes have no types; attach one: with_parent")
+            raise ValueError(
+                "this layer belongs to no graph, so its nodes have no types; attach one: "
+                "with_parent"
+            )
         return self._schema
 
     def of(self, node_type: str) -> LayerPart:
-        """Return the nodes of a type in this layer, with a frame of their own; it may have none of them.
+        """Return the nodes of a type in this layer, with a frame of their own; it may have none of
+        them.
 
-        Every type of the parent graph is there. Columns of the parent's type, such as ``graph.nodes["paper"].data``,
-        come into this frame with ``copy_from_parent``, or ``ndata=`` of a loader. In a graph without types the only
-        type is "node", and its frame is that of the layer. Raises KeyError for a type that is not there, ValueError
-        for a layer without a parent graph.
+        Every type of the parent graph is there. Columns of the parent's type, such as
+        ``graph.nodes["paper"].data``, come into this frame with ``copy_from_parent``, or ``ndata=``
+        of a loader. In a graph without types the only type is "node", and its frame is that of the
+        layer. Raises KeyError for a type that is not there, ValueError for a layer without a parent
+        graph.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> graph = Graph.typed({"author": 3, "paper": 2}, {("author", "writes", "paper"): ([0, 2], [1, 1])})
@@ -155,16 +179,19 @@ class Layer(Frozen):
         (tensor([1, 2]), tensor([0, 2]))
         """
         schema = self.schema
-        ids, rows = schema.ids(node_type), self._rows(node_type)
+        ids = schema.ids(node_type)
+        rows = self._rows(node_type)
         if node_type not in self._frames:
             self._frames[node_type] = self.data if len(schema.nodes) == 1 else Frame(len(rows))
         return LayerPart(rows, self.parent_nid[rows] - ids.start, self._frames[node_type])
 
     def by_type(self, rows: Tensor) -> dict[str, Tensor]:
-        """Return rows of this layer's nodes, such as a model's outputs, as a dict from node type to its rows.
+        """Return rows of this layer's nodes, such as a model's outputs, as a dict from node type to
+        its rows.
 
-        ``rows`` is ``[num_nodes, ...]``, and so are those of a type, in the order of ``of(name).rows``. Every type of
-        the parent graph is there. Raises ValueError for another number of rows, and for a layer without a parent graph.
+        ``rows`` is ``[num_nodes, ...]``, and so are those of a type, in the order of
+        ``of(name).rows``. Every type of the parent graph is there. Raises ValueError for another
+        number of rows, and for a layer without a parent graph.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> layer = NeighborSampler(Graph.typed({"author": 3, "paper": 2}, {}), [1])([4, 0, 3]).back
@@ -173,7 +200,10 @@ class Layer(Frozen):
         """
         of_types = {name: self._rows(name) for name in self.schema.nodes}
         if len(rows) != self.num_nodes:
-            raise ValueError(f"rows must have one for each of {self.num_nodes} nodes of the layer, got {len(rows)}")
+            raise ValueError(
+                f"rows must have one for each of {self.num_nodes} nodes of the layer, got "
+                f"{len(rows)}"
+            )
         return {name: rows[of_type] for name, of_type in of_types.items()}
 
     @property
@@ -183,24 +213,32 @@ class Layer(Frozen):
 
     @property
     def parent_nid(self) -> Tensor:
-        """Parent id of every node, int64 ``[num_nodes]``; raises ValueError for a layer without parent nodes."""
+        """Parent id of every node, int64 ``[num_nodes]``; raises ValueError for a layer without
+        parent nodes.
+        """
         if self._parent_nid is None:
-            raise ValueError("this layer has no parent nodes: its nodes were made without parent ids")
+            raise ValueError(
+                "this layer has no parent nodes: its nodes were made without parent ids"
+            )
         return self._parent_nid
 
     def rows_of(self, parent_nid: IdsLike) -> Tensor:
-        """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does not hold one.
+        """Return the local ids of the given parent nodes, int64 ``[k]``; -1 where the layer does
+        not hold one.
 
-        Raises ValueError for a layer without parent nodes, or with copies of them in several contexts.
+        Raises ValueError for a layer without parent nodes, or with copies of them in several
+        contexts.
         """
         held = self.parent_nid  # raises the error that says why there are none
         if self.context is not None:
             raise ValueError(
-                "this layer may hold a parent node in several contexts (seeds or times), so a parent id does not tell "
-                "a row; compare layer.parent_nid and layer.context instead"
+                "this layer may hold a parent node in several contexts (seeds or times), so a "
+                "parent id does not tell a row; compare layer.parent_nid and layer.context instead"
             )
         if not isinstance(parent_nid, Tensor) or parent_nid.dtype != torch.int64:
-            parent_nid = torch.from_numpy(as_ids(parent_nid, "parent_nid", LARGEST, lower=-LARGEST)).to(held.device)
+            parent_nid = torch.from_numpy(
+                as_ids(parent_nid, "parent_nid", LARGEST, lower=-LARGEST)
+            ).to(held.device)
         ids, order = self._lookup.get()
         if len(ids) == 0:
             return torch.full_like(parent_nid, -1)
@@ -220,7 +258,9 @@ class Layer(Frozen):
         return f"Layer({self.num_nodes} nodes{sizes(self.type_sizes())}{ids}{contexts}{columns})"
 
     def type_sizes(self) -> dict[str, int]:
-        """Return the number of nodes of each type; of none where there is only one, or no parent graph."""
+        """Return the number of nodes of each type; of none where there is only one, or no parent
+        graph.
+        """
         if not self.has_schema or len(self.schema.nodes) == 1:
             return {}
         return dict(zip(self.schema.nodes, np.diff(self._by_type.get()[1]).tolist(), strict=True))
@@ -232,11 +272,14 @@ class Layer(Frozen):
         return order[first[number] : first[number + 1]]
 
     def typed_frames(self) -> dict[str, Frame]:
-        """Return the frames that belong to single types, by name; of types whose frame was asked for."""
+        """Return the frames that belong to single types, by name; of types whose frame was asked
+        for.
+        """
         return {name: frame for name, frame in self._frames.items() if frame is not self.data}
 
     def with_frame(self, data: Frame | None = None, move: Move = lambda tensor: tensor) -> Layer:
-        """Return a layer of the same nodes with the frame ``data`` (None: a copy of this layer's frame).
+        """Return a layer of the same nodes with the frame ``data`` (None: a copy of this layer's
+        frame).
 
         The ids go through ``move``, to a device.
         """
@@ -246,7 +289,13 @@ class Layer(Frozen):
         lookup = self._lookup if ids is self._parent_nid else None
         own = {name: move(part.copy()) for name, part in self.typed_frames().items()}
         return Layer._trusted(
-            self.num_nodes, ids, frame, context=context, lookup=lookup, schema=self._schema, frames=own
+            self.num_nodes,
+            ids,
+            frame,
+            context=context,
+            lookup=lookup,
+            schema=self._schema,
+            frames=own,
         )
 
     def same_parent_nid(self, other: Layer) -> bool:
@@ -255,29 +304,45 @@ class Layer(Frozen):
 
 
 def rows_between(held: Layer, wanted: Layer) -> Tensor:
-    """Return the local ids in ``held`` of the nodes of ``wanted``, in the same context where there are contexts.
+    """Return the local ids in ``held`` of the nodes of ``wanted``, in the same context where there
+    are contexts.
 
     int64 ``[wanted.num_nodes]``, -1 where ``held`` has no such node.
     """
     if held.context is None or wanted.context is None:
         return held.rows_of(wanted.parent_nid)
-    pairs = [torch.stack([held.context, held.parent_nid], 1), torch.stack([wanted.context, wanted.parent_nid], 1)]
+    pairs = [
+        torch.stack([held.context, held.parent_nid], 1),
+        torch.stack([wanted.context, wanted.parent_nid], 1),
+    ]
     number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
-    return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(number[held.num_nodes :])
+    return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(
+        number[held.num_nodes :]
+    )
 
 
 def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
-    """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they are the first."""
+    """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they
+    are the first.
+    """
     if not (src.has_parent and dst.has_parent):
         return torch.full((dst.num_nodes,), -1, device=device)
-    same = src.num_nodes >= dst.num_nodes and torch.equal(src.parent_nid[: dst.num_nodes], dst.parent_nid)
-    if same and (src.context is None or dst.context is None or torch.equal(src.context[: dst.num_nodes], dst.context)):
+    same = src.num_nodes >= dst.num_nodes and torch.equal(
+        src.parent_nid[: dst.num_nodes], dst.parent_nid
+    )
+    if same and (
+        src.context is None
+        or dst.context is None
+        or torch.equal(src.context[: dst.num_nodes], dst.context)
+    ):
         return None
     return rows_between(src, dst)
 
 
 def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
-    """Return the rows of a layer, type after type, ascending within one, and where those of each type begin."""
+    """Return the rows of a layer, type after type, ascending within one, and where those of each
+    type begin.
+    """
     if schema is None or ids is None:  # asked for by pickle
         return torch.zeros(0, dtype=torch.int64, device="cpu"), np.zeros(1, np.int64)
     types = schema.types_of(ids.cpu().numpy())
@@ -291,17 +356,19 @@ def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def once(change: Move) -> Move:
-    """Return ``change`` with a memory: tensors that layers and flows share are moved once and stay shared.
+    """Return ``change`` with a memory: tensors that layers and flows share are moved once and stay
+    shared.
 
-    The tensors of a batch with ``reuse=True`` are prefixes of one array. They become prefixes of the longest one, that
-    of the inputs, which is moved first.
+    The tensors of a batch with ``reuse=True`` are prefixes of one array. They become prefixes of
+    the longest one, that of the inputs, which is moved first.
     """
     moved: dict[int, tuple[Any, Any]] = {}
     longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
         if id(value) not in moved:
-            moved[id(value)] = (value, moved_now(value))  # holding the value keeps its id from being used again
+            # holding the value keeps its id from being used again
+            moved[id(value)] = (value, moved_now(value))
         return moved[id(value)][1]
 
     def moved_now(value: Any) -> Any:
@@ -309,7 +376,8 @@ def once(change: Move) -> Move:
             return Structure._trusted(move(value.indptr), move(value.indices), value.num_src)
         if not isinstance(value, Tensor):
             return change(value)
-        start = (value.data_ptr(), value.dtype, value.shape[1:])  # empty tensors all lie at address 0
+        # empty tensors all lie at address 0
+        start = (value.data_ptr(), value.dtype, value.shape[1:])
         if start not in longest or len(longest[start][0]) < len(value):
             longest[start] = (value, change(value))
         whole, whole_moved = longest[start]

@@ -23,41 +23,44 @@ from nodeflow.flow._views import FlowView, FrameView, LayerView
 from nodeflow.graph import Frame, Graph
 
 SeedLayout: TypeAlias = "Callable[[NodeFlow], list[Any]]"
-"""Gives the seeds of a batch, which are links, in groups that share negatives; ``LinkSampler`` has one."""
+"""Gives the seeds of a batch, which are links, in groups that share negatives; ``LinkSampler`` has
+one.
+"""
 
 
 @taught
 class NodeFlow(Frozen):
-    """A layered computation graph: layers of nodes, and flows of edges from one layer to a later one.
+    """A layered computation graph: layers of nodes, and flows of edges from one layer to a later
+    one.
 
-    Layer 0 holds the inputs, the last layer (also -1) the seeds; flow ``i`` joins layer ``i`` to layer ``i + 1``.
-    Samplers make NodeFlows, and so do ``create_node_flow`` and ``create_full_node_flow``. The constructor takes layers
-    and the flows between them, and raises ValueError when they do not fit together. The structure never changes;
-    columns of the frames can be set.
+    Layer 0 holds the inputs, the last layer (also -1) the seeds; flow ``i`` joins layer ``i`` to
+    layer ``i + 1``. Samplers make NodeFlows, and so do ``create_node_flow`` and
+    ``create_full_node_flow``. The constructor takes layers and the flows between them, and raises
+    ValueError when they do not fit together. The structure never changes; columns of the frames can
+    be set.
 
     ========================  ==========================================================================
-    ``layers[i]``             layer i (negative indices, slices, ``len`` and iteration work)
-    ``layers(i)``             NodeFlow ids of its nodes (local id + sizes of the layers before)
-    ``flows[i]``              flow from layer i to layer i + 1; also ``flows[i, i + 1]``
-    ``flows[0, 2]``           a flow that skips layer 1, where there is one
-    ``flows(i, j)``           NodeFlow ids of the edges from layer i to layer j
-    ``ldata[i]["h"]``         column "h" of the nodes of layer i; short for ``layers[i].data["h"]``
-    ``fdata[i]["w"]``         column "w" of the edges of flow i; short for ``flows[i].data["w"]``
-    ``inputs["feat"]``        column "feat" of the first layer; short for ``ldata[0]["feat"]``
-    ``outputs["label"]``      column "label" of the last layer; short for ``ldata[-1]["label"]``
-    ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
-    ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
+    ``layers[i]`` layer i (negative indices, slices, ``len`` and iteration work) ``layers(i)``
+    NodeFlow ids of its nodes (local id + sizes of the layers before) ``flows[i]`` flow from layer i
+    to layer i + 1; also ``flows[i, i + 1]`` ``flows[0, 2]`` a flow that skips layer 1, where there
+    is one ``flows(i, j)`` NodeFlow ids of the edges from layer i to layer j ``ldata[i]["h"]``
+    column "h" of the nodes of layer i; short for ``layers[i].data["h"]`` ``fdata[i]["w"]`` column
+    "w" of the edges of flow i; short for ``flows[i].data["w"]`` ``inputs["feat"]`` column "feat" of
+    the first layer; short for ``ldata[0]["feat"]`` ``outputs["label"]`` column "label" of the last
+    layer; short for ``ldata[-1]["label"]`` ``seeds`` parent ids of the last layer, int64
+    ``[layer_sizes[-1]]`` ``seed_index`` row of the last layer for every seed asked for, repeats
+    included, int64 ``[num_seeds]``;
                               ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
-    ``parent``                the parent graph, or None
-    ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
-    ``chunks``                seeds that are links, in groups that share negatives; only for a ``LinkSampler``
-    ``seed_data["y"]``        column "y" of the seeds as they were asked for, ``[num_seeds, ...]``
+    ``parent`` the parent graph, or None ``seed_ids`` the seeds as they were asked for: ids of
+    nodes, of edges, or of parts, ``[num_seeds]`` ``chunks`` seeds that are links, in groups that
+    share negatives; only for a ``LinkSampler`` ``seed_data["y"]`` column "y" of the seeds as they
+    were asked for, ``[num_seeds, ...]``
     ========================  ==========================================================================
 
-    Ids and structure are handed out without a copy: do not write to these tensors (``validate`` notices most harm).
-    A new NodeFlow made from others (a slice, ``append``, ``to``) has frames of its own, whose columns share memory with
-    the originals where they can: setting a column in one is not seen in the other. Registered layer computations stay
-    with the original.
+    Ids and structure are handed out without a copy: do not write to these tensors (``validate``
+    notices most harm). A new NodeFlow made from others (a slice, ``append``, ``to``) has frames of
+    its own, whose columns share memory with the originals where they can: setting a column in one
+    is not seen in the other. Registered layer computations stay with the original.
 
     >>> from nodeflow import Graph, create_full_node_flow
     >>> batch = create_full_node_flow(Graph.from_edges([0, 1, 2], [1, 2, 0]), num_layers=2)
@@ -105,7 +108,9 @@ class NodeFlow(Frozen):
         for name, ids in (("seed_index", seed_index), ("seed_ids", seed_ids)):
             check_type(ids, name, Tensor | None, "an int64 tensor or None")
         check_type(parent, "parent", Graph | None, "a nodeflow.Graph or None")
-        batch = NodeFlow._trusted(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
+        batch = NodeFlow._trusted(
+            layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids
+        )
         batch.validate()
         self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
 
@@ -148,12 +153,16 @@ class NodeFlow(Frozen):
 
     @property
     def fdata(self) -> FrameView:
-        """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is ``flows[i, j].data``."""
+        """Frames of the flows: ``fdata[i]`` is ``flows[i].data``, ``fdata[i, j]`` is
+        ``flows[i, j].data``.
+        """
         return FrameView(self.flows)
 
     @property
     def num_layers(self) -> int:
-        """Number of layers of nodes, L + 1; a model for this batch has ``num_layers=batch.num_flows``."""
+        """Number of layers of nodes, L + 1; a model for this batch has
+        ``num_layers=batch.num_flows``.
+        """
         return len(self.layers)
 
     @property
@@ -212,15 +221,19 @@ class NodeFlow(Frozen):
         Raises AttributeError for a batch of another sampler.
         """
         if self.seed_layout is None:
-            raise AttributeError("this NodeFlow has no chunks: only batches of a LinkSampler have links as seeds")
+            raise AttributeError(
+                "this NodeFlow has no chunks: only batches of a LinkSampler have links as seeds"
+            )
         return self.seed_layout(self)
 
     @property
     def seed_ids(self) -> Tensor:
-        """The seeds as they were given to the sampler, in that order, with repeats, int64 ``[num_seeds]``.
+        """The seeds as they were given to the sampler, in that order, with repeats, int64
+        ``[num_seeds]``.
 
-        Ids of nodes, ``seeds[seed_index]``, unless the sampler has seeds of another kind: edge ids for ``LinkSampler``,
-        numbers of parts or subgraphs. In a shuffled epoch they index a table of your own with a row per seed.
+        Ids of nodes, ``seeds[seed_index]``, unless the sampler has seeds of another kind: edge ids
+        for ``LinkSampler``, numbers of parts or subgraphs. In a shuffled epoch they index a table
+        of your own with a row per seed.
         """
         return self.seeds[self.seed_index] if self._seed_ids is None else self._seed_ids
 
@@ -230,14 +243,22 @@ class NodeFlow(Frozen):
         return self.seed_index.device
 
     def in_degrees(self, layer: int) -> Tensor:
-        """Edges that enter each node of a layer through the flow before it, int64 ``[nodes]``; 0 for layer 0."""
+        """Edges that enter each node of a layer through the flow before it, int64 ``[nodes]``; 0
+        for layer 0.
+        """
         i = as_index(layer, "layer", self.num_layers)
         return self.flows[i - 1].in_degrees if i else self.seed_index.new_zeros(self.layer_sizes[i])
 
     def out_degrees(self, layer: int) -> Tensor:
-        """Edges that leave each node of a layer through the flow after it, int64 ``[nodes]``; 0 for the last layer."""
+        """Edges that leave each node of a layer through the flow after it, int64 ``[nodes]``; 0 for
+        the last layer.
+        """
         i = as_index(layer, "layer", self.num_layers)
-        return self.flows[i].out_degrees if i < self.num_flows else self.seed_index.new_zeros(self.layer_sizes[i])
+        return (
+            self.flows[i].out_degrees
+            if i < self.num_flows
+            else self.seed_index.new_zeros(self.layer_sizes[i])
+        )
 
     # ---- parent graph; these functions, from a file of their own, become methods
 
@@ -261,12 +282,20 @@ class NodeFlow(Frozen):
     # ---- new NodeFlows from this one
 
     def __getitem__(self, layers: slice) -> NodeFlow:
-        """Return the NodeFlow of consecutive layers: ``batch[1:]`` leaves out the first layer and flow."""
+        """Return the NodeFlow of consecutive layers: ``batch[1:]`` leaves out the first layer and
+        flow.
+        """
         if not isinstance(layers, slice):
-            raise TypeError(f"a NodeFlow is sliced by layers, batch[i:j]; for one layer use batch.layers[{layers!r}]")
+            raise TypeError(
+                "a NodeFlow is sliced by layers, batch[i:j]; for one layer use "
+                f"batch.layers[{layers!r}]"
+            )
         start, stop, step = layers.indices(self.num_layers)
         if step != 1 or stop <= start:
-            raise ValueError(f"a slice must take consecutive layers, at least one of {self.num_layers}, got {layers}")
+            raise ValueError(
+                f"a slice must take consecutive layers, at least one of {self.num_layers}, got "
+                f"{layers}"
+            )
         return self._rebuild(range(start, stop))
 
     layer_offsets = _as_graph.layer_offsets
@@ -278,12 +307,18 @@ class NodeFlow(Frozen):
 
     @checked
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
-        """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent stay."""
+        """Return this NodeFlow with structure, ids and columns on ``device``; frames of the parent
+        stay.
+        """
         return self._rebuild(change=lambda x: x.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> NodeFlow:
-        """Return this NodeFlow in page-locked memory, for fast copies to a GPU; ValueError where there is none."""
-        return self._rebuild(change=lambda x: pinned(x) if isinstance(x, Tensor) else x.pin_memory())
+        """Return this NodeFlow in page-locked memory, for fast copies to a GPU; ValueError where
+        there is none.
+        """
+        return self._rebuild(
+            change=lambda x: pinned(x) if isinstance(x, Tensor) else x.pin_memory()
+        )
 
     def with_parent(self, graph: Graph | None) -> NodeFlow:
         """Return this NodeFlow with ``graph`` as its parent; None detaches it.
@@ -295,37 +330,61 @@ class NodeFlow(Frozen):
         return self._rebuild(parent=graph)
 
     def with_seeds(
-        self, *, seed_index: Tensor | None = None, seed_ids: Tensor | None = None, seed_layout: SeedLayout | None = None
+        self,
+        *,
+        seed_index: Tensor | None = None,
+        seed_ids: Tensor | None = None,
+        seed_layout: SeedLayout | None = None,
     ) -> NodeFlow:
-        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them as they are.
+        """Return this NodeFlow with another ``seed_index`` or other ``seed_ids``; None leaves them
+        as they are.
 
-        The new one has no ``seed_data``, which belongs to the seeds, and the ``chunks`` of ``seed_layout``.
+        The new one has no ``seed_data``, which belongs to the seeds, and the ``chunks`` of
+        ``seed_layout``.
 
-        Raises TypeError for what is no int64 tensor, IndexError for an index that is no row of the last layer.
+        Raises TypeError for what is no int64 tensor, IndexError for an index that is no row of the
+        last layer.
         """
         for name, value in (("seed_index", seed_index), ("seed_ids", seed_ids)):
             if value is not None and not (isinstance(value, Tensor) and value.dtype == torch.int64):
                 raise TypeError(f"{name} must be an int64 tensor, got {describe(value)}")
         if seed_index is not None:
-            as_ids(seed_index.flatten(), "seed_index", self.back.num_nodes, "row of the last layer, whose")
+            as_ids(
+                seed_index.flatten(),
+                "seed_index",
+                self.back.num_nodes,
+                "row of the last layer, whose",
+            )
         index = self.seed_index if seed_index is None else seed_index
         ids = self._seed_ids if seed_ids is None else seed_ids
         return self._rebuild(seed_index=index, seed_ids=ids, seed_layout=seed_layout)
 
-    def _rebuild(self, numbers: range | None = None, change: Move | None = None, **of: Any) -> NodeFlow:
-        """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay shared; ``of`` is new."""
+    def _rebuild(
+        self, numbers: range | None = None, change: Move | None = None, **of: Any
+    ) -> NodeFlow:
+        """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay
+        shared; ``of`` is new.
+        """
         start, stop = (numbers.start, numbers.stop) if numbers else (0, self.num_layers)
         move: Move = once(change) if change is not None else lambda x: x
-        layers = [layer.with_frame(move(layer.data.copy()), move) for layer in self.layers[start:stop]]
+        layers = [
+            layer.with_frame(move(layer.data.copy()), move) for layer in self.layers[start:stop]
+        ]
         flows = [
-            flow.between(layers[i - start], layers[j - start], (i - start, j - start), move=change and move)
+            flow.between(
+                layers[i - start], layers[j - start], (i - start, j - start), move=change and move
+            )
             for (i, j), flow in self.flows.items()
             if start <= i and j < stop
         ]
         belongs: dict[str, Any] = {"parent": self.parent, "seed_ids": None, "seed_layout": None}
         whole = stop == self.num_layers
         if whole:
-            belongs |= {"seed_index": self.seed_index, "seed_ids": self._seed_ids, "seed_layout": self.seed_layout}
+            belongs |= {
+                "seed_index": self.seed_index,
+                "seed_ids": self._seed_ids,
+                "seed_layout": self.seed_layout,
+            }
         else:  # another last layer has seeds of its own, none repeated
             belongs["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
         belongs |= of
@@ -347,10 +406,18 @@ class NodeFlow(Frozen):
         return self.num_layers
 
     def __repr__(self) -> str:
-        text = f"{' -> '.join(map(str, self.layer_sizes))} nodes, {' + '.join(map(str, self.flow_sizes)) or 0} edges"
-        skips = "".join(f", {i}->{j}: {flow.num_edges} edges" for (i, j), flow in self.flows.items() if j != i + 1)
+        text = (
+            f"{' -> '.join(map(str, self.layer_sizes))} nodes, "
+            f"{' + '.join(map(str, self.flow_sizes)) or 0} edges"
+        )
+        skips = "".join(
+            f", {i}->{j}: {flow.num_edges} edges"
+            for (i, j), flow in self.flows.items()
+            if j != i + 1
+        )
         return f"NodeFlow({text}{skips})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # the parent graph stays behind: a batch travels between processes, where it finds its graph by identity
+        # the parent graph stays behind: a batch travels between processes, where it finds its graph
+        # by identity
         return unpack, (NodeFlow, *pack(self))

@@ -1,4 +1,6 @@
-"""A NodeFlow as plain arrays and back, for pickling: shared arrays are stored once, unused memory is left out."""
+"""A NodeFlow as plain arrays and back, for pickling: shared arrays are stored once, unused memory
+is left out.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,21 @@ def pack(batch: NodeFlow) -> tuple[Any, ...]:
     flows: list[Any] = []
     for pair, flow in batch.flows.items():
         lazy = flow.lazy_parts()
-        eid, weight = (None if cell is None else cell.get() for cell in (lazy["parent_eid"], lazy["weight"]))
+        eid, weight = (
+            None if cell is None else cell.get() for cell in (lazy["parent_eid"], lazy["weight"])
+        )
         frames = _packed(flow.typed_frames())
-        flows.append((pair, numbers[id(flow.structure)], eid, weight, lazy["needs_weight"], dict(flow.data), frames))
+        flows.append(
+            (
+                pair,
+                numbers[id(flow.structure)],
+                eid,
+                weight,
+                lazy["needs_weight"],
+                dict(flow.data),
+                frames,
+            )
+        )
     layers = [
         (
             x.num_nodes,
@@ -59,10 +73,14 @@ def unpack(
     layout: SeedLayout | None,
     schemas: list[Schema | None],
 ) -> NodeFlow:
-    """Return the NodeFlow of a state. Its parent is the graph of that identity, or None if this process has none."""
+    """Return the NodeFlow of a state. Its parent is the graph of that identity, or None if this
+    process has none.
+    """
     nodes, edges, parts_of_flows, (index, ids, seed_columns) = restored(memory, state)
     layers = [
-        Layer._trusted(n, nid, Frame(n, columns), context=context, schema=schema, frames=_frames(frames))
+        Layer._trusted(
+            n, nid, Frame(n, columns), context=context, schema=schema, frames=_frames(frames)
+        )
         for (n, nid, context, columns, frames), schema in zip(nodes, schemas, strict=True)
     ]
     structures = [Structure._trusted(*parts) for parts in edges]
@@ -70,10 +88,13 @@ def unpack(
     for (i, j), at, *cells, needed, columns, frames in parts_of_flows:
         eid, weight = (None if cell is None else Lazy.of(cell) for cell in cells)
         parts: FlowParts = {"parent_eid": eid, "weight": weight, "needs_weight": needed}
-        parts["data"], parts["frames"] = Frame(structures[at].num_edges, columns), _frames(frames)
+        parts["data"] = Frame(structures[at].num_edges, columns)
+        parts["frames"] = _frames(frames)
         flows.append(Flow._trusted(structures[at], layers[i], layers[j], (i, j), **parts))
     graph = process.graphs.get(uid)
-    batch = cls._trusted(layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout)
+    batch = cls._trusted(
+        layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout
+    )
     batch.seed_data.update(seed_columns)
     return batch
 

@@ -1,4 +1,6 @@
-"""Pictures: a NodeFlow on matplotlib axes, and the tables of NodeFlows, layers and flows in notebooks."""
+"""Pictures: a NodeFlow on matplotlib axes, and the tables of NodeFlows, layers and flows in
+notebooks.
+"""
 
 from __future__ import annotations
 
@@ -36,30 +38,35 @@ def plot(
     width: str | Callable[[Flow], Any] | None = None,
     max_nodes: int = 200,
 ) -> Axes:
-    """Plot this NodeFlow with matplotlib: layers as columns, the seeds marked in orange; returns the axes.
+    """Plot this NodeFlow with matplotlib: layers as columns, the seeds marked in orange; returns
+    the axes.
 
-    A small NodeFlow shows every node and an arrow per edge; a dotted line joins a node to its own row in the next
-    layer. Nodes show their parent ids; nodes without one (pooled) are hollow and show their local id, as ``#0``. One
-    with more than ``max_nodes`` nodes, or ten times as many edges, is summarised: a bar per layer, split by whether
-    its nodes are in the next layer too, and the edges and in-degrees of every flow.
+    A small NodeFlow shows every node and an arrow per edge; a dotted line joins a node to its own
+    row in the next layer. Nodes show their parent ids; nodes without one (pooled) are hollow and
+    show their local id, as ``#0``. One with more than ``max_nodes`` nodes, or ten times as many
+    edges, is summarised: a bar per layer, split by whether its nodes are in the next layer too, and
+    the edges and in-degrees of every flow.
 
     Args:
-        ax: the matplotlib axes to draw on, or a Figure, which gets axes and a size. None: a new ``pyplot`` figure,
-            which a notebook shows.
-        label: the text in the nodes: the name of a column of the layers with one number per node, or a function of a
-            ``Layer`` that returns one number per node. Layers without the column show ids. None: ids.
-        color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds are classes, others
-            lie on a scale. The seeds then have thick rims. None: a colour per node type; where there is only one,
-            inputs and hidden layers are blue, seeds orange.
-        width: the widths of the arrows in proportion to their sizes: the name of a column of the flows, or a function
-            of a ``Flow``. ``width=lambda flow: flow.weight`` shows estimator weights. The legend has the smallest and
-            the largest; flows without the column have thin arrows. None: one width.
+        ax: the matplotlib axes to draw on, or a Figure, which gets axes and a size. None: a new
+            ``pyplot`` figure, which a notebook shows.
+        label: the text in the nodes: the name of a column of the layers with one number per node,
+            or a function of a ``Layer`` that returns one number per node. Layers without the column
+            show ids. None: ids.
+        color: the colours of the nodes, given in the same way. Whole numbers of at most ten kinds
+            are classes, others lie on a scale. The seeds then have thick rims. None: a colour per
+            node type; where there is only one, inputs and hidden layers are blue, seeds orange.
+        width: the widths of the arrows in proportion to their sizes: the name of a column of the
+            flows, or a function of a ``Flow``. ``width=lambda flow: flow.weight`` shows estimator
+            weights. The legend has the smallest and the largest; flows without the column have thin
+            arrows. None: one width.
         max_nodes: the number of nodes up to which every node is drawn.
 
     ``label``, ``color`` and ``width`` are checked and used where every node is drawn only.
 
-    Raises KeyError for a column that no layer or flow has, TypeError or ValueError for anything but a number per node
-    or edge, TypeError for an ``ax`` that is no axes, ImportError without matplotlib.
+    Raises KeyError for a column that no layer or flow has, TypeError or ValueError for anything but
+    a number per node or edge, TypeError for an ``ax`` that is no axes, ImportError without
+    matplotlib.
 
     >>> from matplotlib.figure import Figure
     >>> from nodeflow import Graph, NeighborSampler
@@ -70,21 +77,31 @@ def plot(
     """
     most = as_count(max_nodes, "max_nodes")
     flows = [flow for _, flow in batch.flows.items()]
-    if sum(batch.layer_sizes) > most or sum(flow.num_edges for flow in flows) > _EDGES_PER_NODE * most:
+    if (
+        sum(batch.layer_sizes) > most
+        or sum(flow.num_edges for flow in flows) > _EDGES_PER_NODE * most
+    ):
         axis = axes_for(ax, (1.6 * batch.num_layers + 1, 3.4))
         draw_summary(axis, batch.layer_sizes, [_summary(flow) for flow in batch.flows])
         return axis
     layers = list(batch.layers)
-    sizes, frames = list(batch.layer_sizes), [layer.data for layer in layers]
+    sizes = list(batch.layer_sizes)
+    frames = [layer.data for layer in layers]
     labels, colors = (
-        chosen(choice, argument, layers, frames, sizes) for choice, argument in ((label, "label"), (color, "color"))
+        chosen(choice, argument, layers, frames, sizes)
+        for choice, argument in ((label, "label"), (color, "color"))
     )
     name: str | list[str] = color if isinstance(color, str) else "color"
     if typed := [layer for layer in layers if layer.type_sizes() and color is None]:
         types = typed[0].schema
-        colors = [types.types_of(x.parent_nid.numpy(force=True)).tolist() if x in typed else None for x in layers]
+        colors = [
+            types.types_of(x.parent_nid.numpy(force=True)).tolist() if x in typed else None
+            for x in layers
+        ]
         name = list(types.nodes)
-    widths = chosen(width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows])
+    widths = chosen(
+        width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows]
+    )
     every = [
         number
         for flow, values in zip(flows, widths, strict=True)
@@ -94,8 +111,16 @@ def plot(
         ax,
         names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
         hollow=[not layer.has_parent for layer in layers],
-        edges={pair: (src.tolist(), dst.tolist()) for pair, flow in batch.flows.items() for src, dst in [flow.edges()]},
-        same={i: flow.dst_in_src.tolist() for i, flow in enumerate(batch.flows) if _joins_parents(flow)},
+        edges={
+            pair: (src.tolist(), dst.tolist())
+            for pair, flow in batch.flows.items()
+            for src, dst in [flow.edges()]
+        },
+        same={
+            i: flow.dst_in_src.tolist()
+            for i, flow in enumerate(batch.flows)
+            if _joins_parents(flow)
+        },
         colors=colors if typed or color is not None else None,
         color_name=name,
         widths=None if width is None else every,
@@ -124,32 +149,65 @@ def _summary(flow: Flow) -> tuple[str, int | None]:
 def node_flow_html(batch: NodeFlow) -> str:
     """Return the sizes of layers and flows as a small picture, and the columns of their frames."""
     flows = list(batch.flows.items())
-    skips = "".join(f", {i} → {j}: {flow.num_edges:,} edges" for (i, j), flow in flows if j != i + 1)
-    words = f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} edges{skips}"
+    skips = "".join(
+        f", {i} → {j}: {flow.num_edges:,} edges" for (i, j), flow in flows if j != i + 1
+    )
+    words = (
+        f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} "
+        f"edges{skips}"
+    )
     frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
-    frames += [(f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows]
-    frames += [(f"layer {i} {name}", f) for i, x in enumerate(batch.layers) for name, f in x.typed_frames().items()]
-    frames += [(f"flow {i} {name[1]}", f) for i, x in enumerate(batch.flows) for name, f in x.typed_frames().items()]
+    frames += [
+        (f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows
+    ]
+    frames += [
+        (f"layer {i} {name}", f)
+        for i, x in enumerate(batch.layers)
+        for name, f in x.typed_frames().items()
+    ]
+    frames += [
+        (f"flow {i} {name[1]}", f)
+        for i, x in enumerate(batch.flows)
+        for name, f in x.typed_frames().items()
+    ]
     frames.append(("seeds", batch.seed_data))
     types = _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers])
     relations = _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows])
     return page(
-        "NodeFlow", words, funnel(batch.layer_sizes, batch.flow_sizes), types, relations, column_table(frames, "frame")
+        "NodeFlow",
+        words,
+        funnel(batch.layer_sizes, batch.flow_sizes),
+        types,
+        relations,
+        column_table(frames, "frame"),
     )
 
 
 def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:
     names = dict.fromkeys(name for each in counts for name in each)
     rows = ((name, *(f"{each.get(name, 0):,}" for each in counts)) for name in names)
-    return table((what, *(f"{part} {i}" for i in range(len(counts)))), rows, numbers=range(1, len(counts) + 1))
+    return table(
+        (what, *(f"{part} {i}" for i in range(len(counts)))),
+        rows,
+        numbers=range(1, len(counts) + 1),
+    )
 
 
 def _relation_sizes(flow: Flow) -> dict[str, int]:
-    """Return the number of edges of each relation; of none where there is only one, or no parent graph."""
-    if not flow.has_parent or not flow.dst_layer.has_schema or len(flow.dst_layer.schema.relations) == 1:
+    """Return the number of edges of each relation; of none where there is only one, or no parent
+    graph.
+    """
+    if (
+        not flow.has_parent
+        or not flow.dst_layer.has_schema
+        or len(flow.dst_layer.schema.relations) == 1
+    ):
         return {}
-    relations, eid = flow.dst_layer.schema.relations, flow.parent_eid.numpy(force=True)
-    counts = np.bincount(flow.dst_layer.schema.relations_of(eid[eid >= 0]), minlength=len(relations))
+    relations = flow.dst_layer.schema.relations
+    eid = flow.parent_eid.numpy(force=True)
+    counts = np.bincount(
+        flow.dst_layer.schema.relations_of(eid[eid >= 0]), minlength=len(relations)
+    )
     return dict(zip(map(" ".join, relations), counts.tolist(), strict=True))
 
 
@@ -167,13 +225,16 @@ def layer_html(layer: Layer) -> str:
 
 
 def flow_html(flow: Flow) -> str:
-    """Return the numbers of nodes and edges, also by relation, and the columns; weights stay unmade."""
+    """Return the numbers of nodes and edges, also by relation, and the columns; weights stay
+    unmade.
+    """
     mean = flow.num_edges / max(flow.num_dst, 1)
     return page(
         "Flow",
         (
-            f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, {flow.num_dst:,} "
-            f"destinations, {flow.num_edges:,} edges ({mean:.3g} per destination){in_words(_relation_sizes(flow))}"
+            f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, "
+            f"{flow.num_dst:,} destinations, {flow.num_edges:,} edges ({mean:.3g} per "
+            f"destination){in_words(_relation_sizes(flow))}"
         ),
         column_table([("", flow.data)]),
     )

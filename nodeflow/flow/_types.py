@@ -22,15 +22,21 @@ SomeIds: TypeAlias = "IdsLike | _All"
 """Local ids, or ``ALL``."""
 
 NamesLike: TypeAlias = "_All | Sequence[str] | Mapping[Any, _All | Sequence[str]] | None"
-"""Names of columns for all layers or flows, or by layer or flow; see ``NodeFlow.copy_from_parent``."""
+"""Names of columns for all layers or flows, or by layer or flow; see
+``NodeFlow.copy_from_parent``.
+"""
 
 ColumnsOfEdges: TypeAlias = Callable[[EdgeBatch], Mapping[str, Tensor]]
 ColumnsOfNodes: TypeAlias = Callable[[NodeBatch], Mapping[str, Tensor]]
 """A reduce or an update function."""
 
 # a function or several of them, for one flow; in the plural also one per flow
-MessageLike: TypeAlias = "MessageFunction | ColumnsOfEdges | Sequence[MessageFunction | ColumnsOfEdges]"
-ReduceLike: TypeAlias = "ReduceFunction | ColumnsOfNodes | Sequence[ReduceFunction | ColumnsOfNodes]"
+MessageLike: TypeAlias = (
+    "MessageFunction | ColumnsOfEdges | Sequence[MessageFunction | ColumnsOfEdges]"
+)
+ReduceLike: TypeAlias = (
+    "ReduceFunction | ColumnsOfNodes | Sequence[ReduceFunction | ColumnsOfNodes]"
+)
 MessagesLike: TypeAlias = "MessageLike | Sequence[MessageLike]"
 ReducesLike: TypeAlias = "ReduceLike | Sequence[ReduceLike]"
 Computation: TypeAlias = "tuple[MessageLike | None, ReduceLike | None, ColumnsOfNodes | None]"

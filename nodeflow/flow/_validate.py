@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def validate(batch: NodeFlow) -> None:
-    """Check every invariant of the structure again; raises ValueError that names the first broken one.
+    """Check every invariant of the structure again; raises ValueError that names the first broken
+    one.
 
     ``nodeflow.testing.assert_valid`` is the same check for tests, where it raises AssertionError.
     """
@@ -27,57 +28,94 @@ def validate(batch: NodeFlow) -> None:
 
 
 def _check(batch: NodeFlow) -> None:
-    layers, flows = batch.num_layers, batch.num_flows
+    layers = batch.num_layers
+    flows = batch.num_flows
     _require(
         layers > 0,
-        "it must have at least one layer; samplers make NodeFlows, as in NeighborSampler(graph, [10, 10])(seeds), and "
-        "create_node_flow makes one of flows",
+        "it must have at least one layer; samplers make NodeFlows, as in NeighborSampler(graph, "
+        "[10, 10])(seeds), and create_node_flow makes one of flows",
     )
     _require(flows == layers - 1, f"{layers} layers need {layers - 1} flows, got {flows}")
     for i, layer in enumerate(batch.layers):
         check_layer(f"layer {i}", layer, batch.parent)
-    ends = None if batch.parent is None else Lazy(batch.parent.edges)  # edges of the whole graph, so made once
+    # edges of the whole graph, so made once
+    ends = None if batch.parent is None else Lazy(batch.parent.edges)
     for (i, j), flow in batch.flows.items():
         name = f"flow {i}->{j}"
         _require(i < j, f"{name} must go to a later layer")
-        _require(flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j], f"{name} joins other layers")
+        _require(
+            flow.src_layer is batch.layers[i] and flow.dst_layer is batch.layers[j],
+            f"{name} joins other layers",
+        )
         check_flow(name, flow, batch.parent, ends)
-    index, seeds = batch.seed_index, batch.back.num_nodes
+    index = batch.seed_index
+    seeds = batch.back.num_nodes
     num_seeds = len(batch.seed_ids) if batch.has_seed_ids else len(index)
     _require(batch.seed_data.num_rows == num_seeds, "seed_data must have a row per seed")
-    _require(index.dtype == torch.int64 and _within(index, 0, seeds), "seed_index must hold rows of the last layer")
+    _require(
+        index.dtype == torch.int64 and _within(index, 0, seeds),
+        "seed_index must hold rows of the last layer",
+    )
 
 
 def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
-    """Raise ValueError that names the first broken invariant of a layer of a NodeFlow of ``graph``."""
+    """Raise ValueError that names the first broken invariant of a layer of a NodeFlow of
+    ``graph``.
+    """
     _require(layer.data.num_rows == layer.num_nodes, f"{name}: wrong number of rows in its frame")
     if not layer.has_parent:
         return
     ids = layer.parent_nid
     upper = LARGEST if graph is None else graph.num_nodes
     _require(ids.dtype == torch.int64, f"{name}: parent ids must be int64")
-    _require(len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids")
+    _require(
+        len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids"
+    )
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
     if layer.context is None:
         distinct, counts = torch.unique(ids, return_counts=True)
         if len(distinct) < len(ids):
-            raise ValueError(f"{name} holds parent node {int(distinct[counts > 1][0])} twice, without contexts")
+            raise ValueError(
+                f"{name} holds parent node {int(distinct[counts > 1][0])} twice, without contexts"
+            )
         return
-    _require(layer.context.shape == ids.shape, f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts")
-    pairs, counts = torch.unique(torch.stack([ids, layer.context], dim=1), dim=0, return_counts=True)
+    _require(
+        layer.context.shape == ids.shape,
+        f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts",
+    )
+    pairs, counts = torch.unique(
+        torch.stack([ids, layer.context], dim=1), dim=0, return_counts=True
+    )
     if len(pairs) < len(ids):
-        raise ValueError(f"{name} holds parent node {int(pairs[counts > 1][0, 0])} twice in one context")
+        raise ValueError(
+            f"{name} holds parent node {int(pairs[counts > 1][0, 0])} twice in one context"
+        )
 
 
-def check_flow(name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None) -> None:
-    """Raise ValueError that names the first broken invariant of a flow; ``all_ends`` are those of the graph's edges."""
-    indptr, indices = flow.indptr, flow.indices
-    _require(indptr.dtype == indices.dtype == torch.int64, f"{name}: indptr and indices must be int64")
-    _require(len(indptr) == flow.dst_layer.num_nodes + 1, f"{name}: indptr must have one entry more than destinations")
+def check_flow(
+    name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[Tensor, Tensor]] | None
+) -> None:
+    """Raise ValueError that names the first broken invariant of a flow; ``all_ends`` are those of
+    the graph's edges.
+    """
+    indptr = flow.indptr
+    indices = flow.indices
+    _require(
+        indptr.dtype == indices.dtype == torch.int64, f"{name}: indptr and indices must be int64"
+    )
+    _require(
+        len(indptr) == flow.dst_layer.num_nodes + 1,
+        f"{name}: indptr must have one entry more than destinations",
+    )
     _require(flow.num_src == flow.src_layer.num_nodes, f"{name}: wrong number of sources")
-    _require(int(indptr[0]) == 0 and int(indptr[-1]) == len(indices), f"{name}: indptr must end at {len(indices)}")
+    _require(
+        int(indptr[0]) == 0 and int(indptr[-1]) == len(indices),
+        f"{name}: indptr must end at {len(indices)}",
+    )
     _require(bool((indptr.diff() >= 0).all()), f"{name}: indptr decreases")
-    _require(_within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source")
+    _require(
+        _within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source"
+    )
     _require(flow.data.num_rows == flow.num_edges, f"{name}: wrong number of rows in its frame")
     _require(len(flow.weight) == flow.num_edges, f"{name}: wrong number of estimator weights")
     if not flow.has_parent:
@@ -88,13 +126,20 @@ def check_flow(name: str, flow: Flow, graph: Graph | None, all_ends: Lazy[tuple[
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
     kept = edges >= 0
-    if all_ends is None or not (flow.src_layer.has_parent and flow.dst_layer.has_parent and bool(kept.any())):
+    if all_ends is None or not (
+        flow.src_layer.has_parent and flow.dst_layer.has_parent and bool(kept.any())
+    ):
         return
     from_, to = flow.edges()
-    src, dst = flow.src_layer.parent_nid[from_][kept].cpu(), flow.dst_layer.parent_nid[to][kept].cpu()
+    src = flow.src_layer.parent_nid[from_][kept].cpu()
+    dst = flow.dst_layer.parent_nid[to][kept].cpu()
     ends = tuple(end[edges[kept].cpu()] for end in all_ends.get())
-    same, turned = (ends[0] == src) & (ends[1] == dst), (ends[0] == dst) & (ends[1] == src)  # sampled along out-edges
-    _require(bool((same | turned).all()), f"{name}: an edge and its parent edge join different nodes")
+    # sampled along out-edges
+    same = (ends[0] == src) & (ends[1] == dst)
+    turned = (ends[0] == dst) & (ends[1] == src)
+    _require(
+        bool((same | turned).all()), f"{name}: an edge and its parent edge join different nodes"
+    )
 
 
 def _within(ids: Tensor, lower: int, upper: int) -> bool:

@@ -26,7 +26,9 @@ class LayerView(tuple[Layer, ...]):
     def __getitem__(self, index: slice) -> tuple[Layer, ...]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Layer | tuple[Layer, ...]:
         # not by super(), which takes longer than the rest
-        return tuple.__getitem__(self, index if isinstance(index, slice) else as_index(index, "layer", len(self)))
+        return tuple.__getitem__(
+            self, index if isinstance(index, slice) else as_index(index, "layer", len(self))
+        )
 
     def __call__(self, layer: int) -> Tensor:
         """Return the NodeFlow ids of a layer's nodes, int64."""
@@ -36,7 +38,8 @@ class LayerView(tuple[Layer, ...]):
 
 
 class FlowView(Sequence[Flow]):
-    """The flows of a NodeFlow: iteration and ``len`` go over those between consecutive layers; ``pairs`` lists all.
+    """The flows of a NodeFlow: iteration and ``len`` go over those between consecutive layers;
+    ``pairs`` lists all.
 
     Raises ValueError for two flows that join the same layers.
     """
@@ -68,18 +71,24 @@ class FlowView(Sequence[Flow]):
             raise TypeError(f"flows[i, j] takes two layer numbers, got {len(index)}")
         i, j = (as_index(layer, "layer", self._num_layers) for layer in index)
         if (i, j) not in self._by_pair:
-            raise IndexError(f"there is no flow from layer {i} to layer {j}; there are {self.pairs()}")
+            raise IndexError(
+                f"there is no flow from layer {i} to layer {j}; there are {self.pairs()}"
+            )
         return self._by_pair[i, j]
 
     def __call__(self, i: int, j: int | None = None) -> Tensor:
-        """Return the NodeFlow ids of the edges from layer ``i`` to layer ``j`` (``i + 1`` unless given), int64."""
+        """Return the NodeFlow ids of the edges from layer ``i`` to layer ``j`` (``i + 1`` unless
+        given), int64.
+        """
         flow = self[i] if j is None else self[i, j]
         before = takewhile(lambda other: other is not flow, self._by_pair.values())
         start = sum(other.num_edges for other in before)
         return torch.arange(start, start + flow.num_edges, device="cpu")
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return the pairs of layers that a flow joins: consecutive ones first, in the order of their NodeFlow ids."""
+        """Return the pairs of layers that a flow joins: consecutive ones first, in the order of
+        their NodeFlow ids.
+        """
         return list(self._by_pair)
 
     def items(self) -> ItemsView[tuple[int, int], Flow]:

@@ -27,9 +27,12 @@ from nodeflow.graph._types import Types, columns_of, own_parts
 if TYPE_CHECKING:
     from nodeflow.graph._graph import Graph
 
-KIND, VERSION = "graph", 1
+KIND = "graph"
+VERSION = 1
 _WRONG = (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError, RuntimeError)
-NAMES, SPLIT = "names", ("train", "val", "test")  # further arrays that a graph folder may have
+# further arrays that a graph folder may have
+NAMES = "names"
+SPLIT = ("train", "val", "test")
 
 
 @dataclass
@@ -52,7 +55,9 @@ class Contents:
         described = self.facts.setdefault(kind, [])
         for name, column in columns.items():
             try:
-                self.add_column(kind, name, stream_column(draft / f"{kind}{len(described)}.npy", column))
+                self.add_column(
+                    kind, name, stream_column(draft / f"{kind}{len(described)}.npy", column)
+                )
             except (TypeError, ValueError) as error:
                 raise type(error)(f"column {name!r}: {error}") from None
 
@@ -69,7 +74,9 @@ class Contents:
 
 
 def write_graph(graph: Graph, draft: Path) -> Contents:
-    """Write the arrays and columns of a graph into a draft, and return what the manifest shall say."""
+    """Write the arrays and columns of a graph into a draft, and return what the manifest shall
+    say.
+    """
     contents = Contents()
     for name, array in zip(("indptr", "indices", "edge_ids"), graph.csc(), strict=True):
         if array is not None:
@@ -89,15 +96,28 @@ def read_manifest(folder: FileLike, *, verify: bool | None = None) -> Manifest:
 
 
 def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
-    """Check what compiled loops rely on: where rows of edges begin, and the ids of nodes and edges."""
+    """Check what compiled loops rely on: where rows of edges begin, and the ids of nodes and
+    edges.
+    """
     arrays = manifest.arrays
     if not {"indptr", "indices"} <= set(arrays):
-        raise ValueError(f"{folder} is damaged: its manifest must name the arrays indptr and indices")
-    indptr, indices, edge_ids = arrays["indptr"], arrays["indices"], arrays.get("edge_ids")
+        raise ValueError(
+            f"{folder} is damaged: its manifest must name the arrays indptr and indices"
+        )
+    indptr = arrays["indptr"]
+    indices = arrays["indices"]
+    edge_ids = arrays.get("edge_ids")
     size = math.prod(indices.shape)
     shapes = {array.shape for array in (indices, edge_ids) if array is not None}
-    if indptr.dtype != "int64" or len(indptr.shape) != 1 or not all(indptr.shape) or shapes != {(size,)}:
-        raise ValueError(f"{folder} is damaged: indptr, indices and edge_ids in its manifest do not make a graph")
+    if (
+        indptr.dtype != "int64"
+        or len(indptr.shape) != 1
+        or not all(indptr.shape)
+        or shapes != {(size,)}
+    ):
+        raise ValueError(
+            f"{folder} is damaged: indptr, indices and edge_ids in its manifest do not make a graph"
+        )
     check_ends(folder, indptr, size)
     check_ids(folder, indices, indptr.shape[0] - 1)
     if edge_ids is not None:
@@ -107,54 +127,78 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
                 permutation(map_array(folder, edge_ids), size)
 
 
-def check_reopened(parts: Sequence[Array | FilePart | None], arrays: Sequence[Array | None]) -> None:
-    """Check the arrays of an unpickled graph that were mapped again, ``parts`` as the pickle has them.
+def check_reopened(
+    parts: Sequence[Array | FilePart | None], arrays: Sequence[Array | None]
+) -> None:
+    """Check the arrays of an unpickled graph that were mapped again, ``parts`` as the pickle has
+    them.
 
-    Those of a graph folder are checked as ``Graph.open`` does, so that nothing is read until a file changes; of other
-    files, all numbers are compared with their bounds. Raises ValueError for damaged ones.
+    Those of a graph folder are checked as ``Graph.open`` does, so that nothing is read until a file
+    changes; of other files, all numbers are compared with their bounds. Raises ValueError for
+    damaged ones.
     """
     files = [part.file for part in parts if isinstance(part, FilePart)]
     if not files:
         return
     folder = Path(files[0]).parent
-    if kind_of(folder) == KIND and all(part is None or isinstance(part, FilePart) for part in parts):
+    if kind_of(folder) == KIND and all(
+        part is None or isinstance(part, FilePart) for part in parts
+    ):
         manifest = read_manifest(folder)
         whole = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
-        if list(parts) == [array if array is None else part_of_file(map_array(folder, array)) for array in whole]:
+        if list(parts) == [
+            array if array is None else part_of_file(map_array(folder, array)) for array in whole
+        ]:
             return
     indptr, indices, edge_ids = arrays
     assert indptr is not None
     assert indices is not None
-    with blaming(f"{', '.join(files)}: not the graph that was pickled, or damaged", ValueError, IndexError):
+    with blaming(
+        f"{', '.join(files)}: not the graph that was pickled, or damaged", ValueError, IndexError
+    ):
         check_indptr(indptr, len(indices))
         check_range(indices, "indices", len(indptr) - 1, "node")
         if edge_ids is not None:
             check_range(edge_ids, "edge_ids", len(indices), "edge")
 
 
-def open_graph(folder: Path, manifest: Manifest) -> tuple[tuple[Array, Array, Array | None], Frame, Frame, Types]:
+def open_graph(
+    folder: Path, manifest: Manifest
+) -> tuple[tuple[Array, Array, Array | None], Frame, Frame, Types]:
     """Map the arrays of a graph folder, and the columns of nodes and edges; see ``Graph.open``."""
     arrays = manifest.arrays
     indptr, indices = (map_array(folder, arrays[name]) for name in ("indptr", "indices"))
     ids = map_array(folder, arrays["edge_ids"]) if "edge_ids" in arrays else None
     ndata, edata = (
-        _frame(folder, manifest, kind, rows) for kind, rows in (("ndata", len(indptr) - 1), ("edata", len(indices)))
+        _frame(folder, manifest, kind, rows)
+        for kind, rows in (("ndata", len(indptr) - 1), ("edata", len(indices)))
     )
     return (indptr, indices, ids), ndata, edata, _types(folder, manifest, ndata, edata)
 
 
 def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Types:
-    """Return the types of nodes and edges; a folder that ``build_graph`` wrote has one of each, and no schema."""
+    """Return the types of nodes and edges; a folder that ``build_graph`` wrote has one of each, and
+    no schema.
+    """
     if "schema" not in manifest.facts:
         return Types.of_one(ndata, edata)
     with blaming(
-        f"{folder} is damaged: its manifest has no right schema", AttributeError, KeyError, TypeError, ValueError
+        f"{folder} is damaged: its manifest has no right schema",
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
     ):
         schema = Schema.from_json(manifest.facts["schema"])
     if (schema.num_nodes, schema.num_edges) != (ndata.num_rows, edata.num_rows):
-        raise ValueError(f"{folder} is damaged: its manifest has a schema of another size: {schema}")
+        raise ValueError(
+            f"{folder} is damaged: its manifest has a schema of another size: {schema}"
+        )
     return Types.of(
-        schema, ndata, edata, lambda kind, i, num_rows: _frame(folder, manifest, columns_of(kind, i), num_rows)
+        schema,
+        ndata,
+        edata,
+        lambda kind, i, num_rows: _frame(folder, manifest, columns_of(kind, i), num_rows),
     )
 
 

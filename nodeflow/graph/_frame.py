@@ -1,4 +1,6 @@
-"""Frame: named columns with one row per node of a layer, per edge of a flow, or per node or edge of a graph."""
+"""Frame: named columns with one row per node of a layer, per edge of a flow, or per node or edge of
+a graph.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, check_num_rows, check_type, describe, pinned, short, titles
+from nodeflow._base.checks import (
+    as_count,
+    check_num_rows,
+    check_type,
+    describe,
+    pinned,
+    short,
+    titles,
+)
 from nodeflow._base.dtypes import COLUMN_TYPES
 from nodeflow._base.types import ColumnLike, ColumnsLike
 from nodeflow._display.columns import column_table
@@ -20,27 +30,32 @@ from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._rows.rows import Rows
 
 Initializer = Callable[[tuple[int, ...], torch.dtype, torch.device], Tensor]
-"""Makes values of a shape, a type and on a device, such as ``lambda shape, dtype, device: torch.ones(shape, ...)``."""
+"""Makes values of a shape, a type and on a device, such as
+``lambda shape, dtype, device: torch.ones(shape, ...)``.
+"""
 
 
 class Frame(MutableMapping[str, Tensor]):
     """Named columns, all with the same number of rows.
 
-    A column is a dense tensor ``[num_rows, ...]`` or a sparse CSR tensor ``[num_rows, columns]``. Numpy arrays, columns
-    of pandas, polars and Arrow, data frames and scipy sparse matrices are converted when they are set; arrays share
-    their memory, and unsigned integers become signed ones. The rows of a pandas Series are taken in their order: its
-    index is ignored. Columns can be set, replaced and deleted,
-    but the number of rows is fixed. Setting a column stores the tensor itself, not a copy.
+    A column is a dense tensor ``[num_rows, ...]`` or a sparse CSR tensor ``[num_rows, columns]``.
+    Numpy arrays, columns of pandas, polars and Arrow, data frames and scipy sparse matrices are
+    converted when they are set; arrays share their memory, and unsigned integers become signed
+    ones. The rows of a pandas Series are taken in their order: its index is ignored. Columns can be
+    set, replaced and deleted, but the number of rows is fixed. Setting a column stores the tensor
+    itself, not a copy.
 
     A pickle holds the columns by value and without gradient, except those that map a file read-only
-    (``numpy.load(path, mmap_mode="r")``): of these it holds the file's path, and opens the file again.
+    (``numpy.load(path, mmap_mode="r")``): of these it holds the file's path, and opens the file
+    again.
 
     Args:
         num_rows: number of rows of every column.
         columns: columns by name: a dict, or a pandas data frame.
 
-    Raises ValueError for a wrong number of rows, KeyError for an unknown column, TypeError for a value that cannot be
-    a column (a type that torch computes little with, a missing entry), ValueError for an integer beyond 64 bits.
+    Raises ValueError for a wrong number of rows, KeyError for an unknown column, TypeError for a
+    value that cannot be a column (a type that torch computes little with, a missing entry),
+    ValueError for an integer beyond 64 bits.
 
     >>> frame = Frame(3)
     >>> frame["h"] = torch.ones(3, 2)
@@ -66,7 +81,9 @@ class Frame(MutableMapping[str, Tensor]):
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"no column {short(name)}; the frame has {self._names()}{self._hint(name)}") from None
+            raise KeyError(
+                f"no column {short(name)}; the frame has {self._names()}{self._hint(name)}"
+            ) from None
 
     def __setitem__(self, name: str, column: ColumnLike) -> None:
         self._columns[name] = self._checked(name, column)
@@ -79,7 +96,8 @@ class Frame(MutableMapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
 
-    # == on a mapping would compare tensors, whose == has no single answer: frames are equal when they are the same
+    # == on a mapping would compare tensors, whose == has no single answer: frames are equal when
+    # they are the same
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
@@ -90,21 +108,29 @@ class Frame(MutableMapping[str, Tensor]):
         """Set several columns at once: all of them, or none when one is refused."""
         columns = {} if columns is None else columns
         if not hasattr(columns, "items"):
-            raise TypeError(f"columns must be a dict from names to columns, or a data frame, got {describe(columns)}")
+            raise TypeError(
+                "columns must be a dict from names to columns, or a data frame, got "
+                f"{describe(columns)}"
+            )
         new = {**columns, **more} if more else columns
         checked = {name: self._checked(name, column) for name, column in new.items()}
         self._columns.update(checked)
 
     def copy(self) -> Frame:
-        """Return a new Frame with the same column tensors: setting a column in one is not seen in the other."""
+        """Return a new Frame with the same column tensors: setting a column in one is not seen in
+        the other.
+        """
         return self._with(dict(self._columns))
 
     def snapshot(self) -> dict[str, Tensor]:
-        """Return the columns as they are now, for ``restore``. The tensors are shared, not copied."""
+        """Return the columns as they are now, for ``restore``. The tensors are shared, not
+        copied.
+        """
         return self._columns.copy()
 
     def restore(self, snapshot: dict[str, Tensor]) -> None:
-        """Set the columns back to a ``snapshot`` of this frame: later columns go, deleted ones come back.
+        """Set the columns back to a ``snapshot`` of this frame: later columns go, deleted ones come
+        back.
 
         Raises what setting these columns raises; then the frame is as it was.
         """
@@ -114,14 +140,17 @@ class Frame(MutableMapping[str, Tensor]):
         self._columns.update(columns)
 
     def set_initializer(self, initializer: Initializer | None, name: str | None = None) -> None:
-        """Set what fills the rows of a new column that nobody computes; without an initializer these rows are 0.
+        """Set what fills the rows of a new column that nobody computes; without an initializer
+        these rows are 0.
 
-        Such rows are left where a function is applied to some nodes or edges only and makes a new column, where a
-        user-defined reduce function meets nodes without messages, and where ``copy_to_parent`` makes a column.
+        Such rows are left where a function is applied to some nodes or edges only and makes a new
+        column, where a user-defined reduce function meets nodes without messages, and where
+        ``copy_to_parent`` makes a column.
 
         Args:
-            initializer: called with a shape ``(rows, ...)``, a dtype and a device; returns a tensor of these. None
-                takes an initializer away. Copies of the frame have it too, pickles do not.
+            initializer: called with a shape ``(rows, ...)``, a dtype and a device; returns a tensor
+                of these. None takes an initializer away. Copies of the frame have it too, pickles
+                do not.
             name: the column that it is for; None: all columns without one of their own.
 
         Raises TypeError for what cannot be called.
@@ -143,10 +172,11 @@ class Frame(MutableMapping[str, Tensor]):
         return name in self._initializers or None in self._initializers
 
     def initial(self, name: str, num_rows: int, like: Tensor) -> Tensor:
-        """Return rows that nobody computes of a new column, ``[num_rows, ...]``: those of its initializer, or zeros.
+        """Return rows that nobody computes of a new column, ``[num_rows, ...]``: those of its
+        initializer, or zeros.
 
-        ``like`` has the shape of a row (after its first dimension), the type and the device. Raises ValueError for an
-        initializer that returns something else.
+        ``like`` has the shape of a row (after its first dimension), the type and the device. Raises
+        ValueError for an initializer that returns something else.
         """
         shape = (num_rows, *like.shape[1:])
         initializer = self._initializers.get(name, self._initializers.get(None))
@@ -154,8 +184,12 @@ class Frame(MutableMapping[str, Tensor]):
             return like.new_zeros(shape)
         rows = initializer(shape, like.dtype, like.device)
         if not isinstance(rows, Tensor) or rows.shape != shape or rows.dtype != like.dtype:
-            got = f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else describe(rows)
-            raise ValueError(f"the initializer of column {name!r} must return {like.dtype} {shape}, got {got}")
+            got = (
+                f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else describe(rows)
+            )
+            raise ValueError(
+                f"the initializer of column {name!r} must return {like.dtype} {shape}, got {got}"
+            )
         return rows
 
     @checked
@@ -164,14 +198,17 @@ class Frame(MutableMapping[str, Tensor]):
         return self._each(lambda column: column.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> Frame:
-        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they are).
+        """Return a Frame with every dense column in page-locked memory (sparse columns stay as they
+        are).
 
         Raises ValueError where there is no GPU.
         """
         return self._each(pinned)
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{titles([name])} {summary(column)}" for name, column in self._columns.items())
+        words = ", ".join(
+            f"{titles([name])} {summary(column)}" for name, column in self._columns.items()
+        )
         return f"Frame({self._num_rows} rows: {words or 'no columns'})"
 
     def _repr_html_(self) -> str:
@@ -181,11 +218,18 @@ class Frame(MutableMapping[str, Tensor]):
         # a column that is a view of a large tensor leaves the rest of it behind
         pool = Pool()
         columns = pool.add(self._columns)
-        return _restore, (GraphFrame if isinstance(self, GraphFrame) else Frame, self._num_rows, columns, pool.memory())
+        return _restore, (
+            GraphFrame if isinstance(self, GraphFrame) else Frame,
+            self._num_rows,
+            columns,
+            pool.memory(),
+        )
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Frame:
         """A frame of changed tensors; rows that are fetched by id stay as they are."""
-        return self._with({n: change(c) if isinstance(c, Tensor) else c for n, c in self._columns.items()})
+        return self._with(
+            {n: change(c) if isinstance(c, Tensor) else c for n, c in self._columns.items()}
+        )
 
     def _with(self, columns: dict[str, Tensor]) -> Frame:
         frame = Frame(self._num_rows)
@@ -195,20 +239,25 @@ class Frame(MutableMapping[str, Tensor]):
 
     def _hint(self, name: str) -> str:
         return (
-            " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a loader; those of a "
-            "type are in layer.of(type).data)"
+            " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a "
+            "loader; those of a type are in layer.of(type).data)"
         )
 
     def _names(self) -> str:
         return ", ".join(map(short, self._columns)) or "no columns"
 
     def _fits(self, column: Tensor) -> bool:
-        if column.layout is not torch.strided or column.dtype not in COLUMN_TYPES or column.is_nested:
+        if (
+            column.layout is not torch.strided
+            or column.dtype not in COLUMN_TYPES
+            or column.is_nested
+        ):
             return False
         return column.ndim > 0 and column.size(0) == self._num_rows
 
     def _checked(self, name: str, column: ColumnLike) -> Tensor:
-        if type(column) is Tensor and type(name) is str and self._fits(column):  # the usual case, quickly
+        # the usual case, quickly
+        if type(column) is Tensor and type(name) is str and self._fits(column):
             return column
         check_type(name, "a column name", str, "a str")
         column = self._converted(name, column)
@@ -227,7 +276,9 @@ class GraphFrame(Frame):
 
     __slots__ = ("parts",)
     parts: tuple[str, Mapping[Any, Frame]]
-    """What a graph calls its types, "nodes" or "relations", and those of their frames that are not this one."""
+    """What a graph calls its types, "nodes" or "relations", and those of their frames that are not
+    this one.
+    """
 
     def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
         self.parts = "", {}
@@ -235,7 +286,11 @@ class GraphFrame(Frame):
 
     def _hint(self, name: str) -> str:
         kind, frames = self.parts
-        own = [f"graph.{kind}[{part!r}].data[{name!r}]" for part, frame in frames.items() if name in frame]
+        own = [
+            f"graph.{kind}[{part!r}].data[{name!r}]"
+            for part, frame in frames.items()
+            if name in frame
+        ]
         return f"; it belongs to single types: {', '.join(own)}" if own else ""
 
     def _fits(self, column: Tensor) -> bool:
@@ -246,9 +301,12 @@ class GraphFrame(Frame):
             raise TypeError(f"column {short(name)} is on the meta device, which has no numbers")
         if not isinstance(column, Tensor) and isinstance(column, Rows):
             check_numbers(column.dtype, f"column {short(name)}")
-            return cast(Tensor, column)  # most code reads tensors only, and keeps their type; ``_rows`` takes both
+            # most code reads tensors only, and keeps their type; ``_rows`` takes both
+            return cast(Tensor, column)
         return super()._converted(name, column)
 
 
-def _restore(kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]) -> Frame:
+def _restore(
+    kind: type[Frame], num_rows: int, columns: dict[str, Any], memory: list[Piece]
+) -> Frame:
     return kind(num_rows, restored(memory, columns))

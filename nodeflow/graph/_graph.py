@@ -16,7 +16,17 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, check_indptr, check_pairs, check_range, lasting, titles
+from nodeflow._base.checks import (
+    ALL,
+    Ints,
+    _All,
+    as_ids,
+    check_indptr,
+    check_pairs,
+    check_range,
+    lasting,
+    titles,
+)
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.habits import taught
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
@@ -56,28 +66,34 @@ Arrays: TypeAlias = Sequence[Stored | None]
 class Graph(OneProcess, Lookups):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 
-    The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a position ``indices``
-    holds the source and ``stored_edge_ids`` the edge's id. ``indptr`` is int64 ``[num_nodes + 1]``, the other two are
-    int32 or int64 ``[num_edges]``; all are read-only arrays. ``uid`` is the identity of the graph, kept by copies in
-    other processes: batches find their graph by it.
+    The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a
+    position ``indices`` holds the source and ``stored_edge_ids`` the edge's id. ``indptr`` is int64
+    ``[num_nodes + 1]``, the other two are int32 or int64 ``[num_edges]``; all are read-only arrays.
+    ``uid`` is the identity of the graph, kept by copies in other processes: batches find their
+    graph by it.
 
     Args:
         indptr: int64 ``[num_nodes + 1]``, non-decreasing, from 0 to the number of edges.
         indices: integers ``[num_edges]``, the source node of each in-edge.
-        edge_ids: integers ``[num_edges]``, a permutation of 0..num_edges-1; None means the position is the id.
-        ndata, edata: columns of the node and edge frames; row ``e`` of an edge column belongs to edge id ``e``.
-        copy: None (default) stores ids as int32 when they fit, which copies int64 ``indices`` and ``edge_ids``; what
-            needs no conversion (an int64 ``indptr``, int32 ids) and memory-mapped arrays are shared. False shares
-            all int32 and int64 arrays given (an int32 ``indptr`` is converted); True always copies.
+        edge_ids: integers ``[num_edges]``, a permutation of 0..num_edges-1; None means the position
+            is the id.
+        ndata, edata: columns of the node and edge frames; row ``e`` of an edge column belongs to
+            edge id ``e``.
+        copy: None (default) stores ids as int32 when they fit, which copies int64 ``indices`` and
+            ``edge_ids``; what needs no conversion (an int64 ``indptr``, int32 ids) and
+            memory-mapped arrays are shared. False shares all int32 and int64 arrays given (an int32
+            ``indptr`` is converted); True always copies.
 
-    Arrays that are shared are never written to; do not write to them either while the graph lives. The arrays are
-    checked once, here: memory-mapped arrays are read in full for that, though they are not kept in memory. A pickled
-    graph names the files of memory-mapped arrays, and of columns that map a file read-only, instead of holding them.
-    Such a pickle opens the files again without another check: do not change them in between.
+    Arrays that are shared are never written to; do not write to them either while the graph lives.
+    The arrays are checked once, here: memory-mapped arrays are read in full for that, though they
+    are not kept in memory. A pickled graph names the files of memory-mapped arrays, and of columns
+    that map a file read-only, instead of holding them. Such a pickle opens the files again without
+    another check: do not change them in between.
 
-    Raises TypeError for ids that are not integers and for a graph or matrix of another library (``nodeflow.convert``
-    takes these), ValueError for an ``indptr`` that decreases, does not start at 0 or does not end at the number of
-    edges and for ``edge_ids`` that are not a permutation, IndexError for a source that is not a node.
+    Raises TypeError for ids that are not integers and for a graph or matrix of another library
+    (``nodeflow.convert`` takes these), ValueError for an ``indptr`` that decreases, does not start
+    at 0 or does not end at the number of edges and for ``edge_ids`` that are not a permutation,
+    IndexError for a source that is not a node.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])
     >>> graph
@@ -107,28 +123,52 @@ class Graph(OneProcess, Lookups):
         edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
-        check_arrays(indptr, indices, "Graph", "indptr and indices of the in-edges, two one-dimensional arrays")
-        indptr, indices = integers(indptr, "indptr"), integers(indices, "indices")
+        check_arrays(
+            indptr,
+            indices,
+            "Graph",
+            "indptr and indices of the in-edges, two one-dimensional arrays",
+        )
+        indptr = integers(indptr, "indptr")
+        indices = integers(indices, "indices")
         check_indptr(indptr, len(indices))
         num_nodes = len(indptr) - 1
         check_range(indices, "indices", num_nodes, "node")
-        ids = None if edge_ids is None else stored(permutation(edge_ids, len(indices)), copy, len(indices))
+        ids = (
+            None
+            if edge_ids is None
+            else stored(permutation(edge_ids, len(indices)), copy, len(indices))
+        )
         arrays = stored_indptr(indptr, copy), stored(indices, copy, num_nodes), ids
-        self._start(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(indices), edata), str(uuid.uuid4()))
+        self._start(
+            arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(indices), edata), str(uuid.uuid4())
+        )
 
     @classmethod
-    def _trusted(cls, arrays: Arrays, ndata: Frame, edata: Frame, types: Types | None = None) -> Graph:
-        """Build a graph of arrays and frames that are known to be right; None for ``types``: all are of one."""
+    def _trusted(
+        cls, arrays: Arrays, ndata: Frame, edata: Frame, types: Types | None = None
+    ) -> Graph:
+        """Build a graph of arrays and frames that are known to be right; None for ``types``: all
+        are of one.
+        """
         graph = cls.__new__(cls)
         graph.__setstate__((arrays, ndata, edata, str(uuid.uuid4()), types))
         return graph
 
-    def _start(self, arrays: Arrays, ndata: Frame, edata: Frame, uid: str, types: Types | None = None) -> None:
+    def _start(
+        self, arrays: Arrays, ndata: Frame, edata: Frame, uid: str, types: Types | None = None
+    ) -> None:
         indptr, indices, edge_ids = arrays
-        self._set(indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid)
+        self._set(
+            indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid
+        )
         self._set(_out=OutEdges(), _types=types or Types.of_one(ndata, edata))
         self._types.link(ndata, edata)
-        self._set(_positions=Lazy(lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)))
+        self._set(
+            _positions=Lazy(
+                lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)
+            )
+        )
         process.graphs[uid] = self
 
     @classmethod
@@ -145,26 +185,35 @@ class Graph(OneProcess, Lookups):
         """Build a graph from its edges ``src[e] -> dst[e]``; edge ``e`` of the list gets id ``e``.
 
         Args:
-            src, dst: integers ``[num_edges]``; for an ``edge_index`` of shape ``[2, num_edges]`` write
-                ``Graph.from_edges(*edge_index)``.
+            src, dst: integers ``[num_edges]``; for an ``edge_index`` of shape ``[2, num_edges]``
+                write ``Graph.from_edges(*edge_index)``.
             num_nodes: number of nodes; None takes the largest id plus one.
-            edge_ids: the id of every edge of the list, a permutation of 0..num_edges-1. The graph depends on the ids
-                only, not on the order in which the edges are listed.
-            ndata, edata: columns of the node and edge frames; row ``e`` of an edge column belongs to edge id ``e``.
+            edge_ids: the id of every edge of the list, a permutation of 0..num_edges-1. The graph
+                depends on the ids only, not on the order in which the edges are listed.
+            ndata, edata: columns of the node and edge frames; row ``e`` of an edge column belongs
+                to edge id ``e``.
 
         Raises the errors of ``Graph``, and ValueError when ``src`` and ``dst`` differ in length.
 
         >>> Graph.from_edges([0, 1], [1, 2], edge_ids=[1, 0]).edges()
         (tensor([1, 0]), tensor([2, 1]))
         """
-        check_arrays(src, dst, "Graph.from_edges", "src and dst, the ends of the edges in two one-dimensional arrays")
+        check_arrays(
+            src,
+            dst,
+            "Graph.from_edges",
+            "src and dst, the ends of the edges in two one-dimensional arrays",
+        )
         # read here, since each check below would read from it
-        src, dst = lasting(src), lasting(dst)
+        src = lasting(src)
+        dst = lasting(dst)
         if holds_text(src) or holds_text(dst):
             raise TypeError(
-                "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) numbers named nodes"
+                "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) "
+                "numbers named nodes"
             )
-        src, dst = integers(src, "src"), integers(dst, "dst")
+        src = integers(src, "src")
+        dst = integers(dst, "dst")
         check_pairs(src, dst, "src and dst", "edge")
         num_nodes = size_of(num_nodes, src, dst)
         check_range(src, "src", num_nodes, "node")
@@ -189,14 +238,16 @@ class Graph(OneProcess, Lookups):
         """Build a graph from edges between named nodes; return it with the names of its ids.
 
         Args:
-            src, dst: names of the ends of every edge ``[num_edges]``: strings, or other hashable keys such as the
-                large ids of a database. Lists, arrays and pandas columns are taken.
-            names: all names in the order of the ids, which may hold nodes without edges. None numbers nodes in the
-                order in which they first occur: ``src[0]``, ``dst[0]``, ``src[1]``, ...
+            src, dst: names of the ends of every edge ``[num_edges]``: strings, or other hashable
+                keys such as the large ids of a database. Lists, arrays and pandas columns are
+                taken.
+            names: all names in the order of the ids, which may hold nodes without edges. None
+                numbers nodes in the order in which they first occur: ``src[0]``, ``dst[0]``,
+                ``src[1]``, ...
             ndata, edata: columns of the node and edge frames.
 
-        Raises KeyError for a name that is not in ``names``, ValueError for a missing name (None, NaN) and when ``src``
-        and ``dst`` differ in length.
+        Raises KeyError for a name that is not in ``names``, ValueError for a missing name (None,
+        NaN) and when ``src`` and ``dst`` differ in length.
 
         >>> graph, names = Graph.from_named_edges(["ann", "cid"], ["bob", "ann"])
         >>> graph.in_edges(names.ids(["ann"])), names.at([0, 1, 2])
@@ -204,7 +255,9 @@ class Graph(OneProcess, Lookups):
         """
         ends = listed(src, "src"), listed(dst, "dst")
         check_pairs(*ends, "src and dst", "edge")
-        named = NodeNames(dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names)
+        named = NodeNames(
+            dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names
+        )
         ids = (named.ids(end) for end in ends)
         return cls.from_edges(*ids, num_nodes=len(named), ndata=ndata, edata=edata), named
 
@@ -213,20 +266,22 @@ class Graph(OneProcess, Lookups):
     def typed(cls, nodes: TypedNodes, edges: TypedEdges, *, reverse: bool = False) -> Graph:
         """Build a graph of nodes of several types and edges of several relations.
 
-        All nodes have ids in one space, type after type, and so have all edges; ``graph.schema`` has the ranges. A
-        column of a type may have another width than one of the same name of another type. ``graph.ndata`` and
-        ``graph.edata`` are for columns of all nodes and of all edges, and are empty at first.
+        All nodes have ids in one space, type after type, and so have all edges; ``graph.schema``
+        has the ranges. A column of a type may have another width than one of the same name of
+        another type. ``graph.ndata`` and ``graph.edata`` are for columns of all nodes and of all
+        edges, and are empty at first.
 
         Args:
             nodes: per type, by name, the number of its nodes, or their columns.
-            edges: per relation, by (type of the sources, name, type of the destinations), its edges: ``(src, dst)``,
-                integers ``[num_edges]`` that are ids within their types, ``(src, dst, columns)``, or an array
-                ``[2, num_edges]``.
-            reverse: add for each relation ("a", "name", "b") the relation ("b", "rev_name", "a"), with the same edges
-                the other way and the same columns.
+            edges: per relation, by (type of the sources, name, type of the destinations), its
+                edges: ``(src, dst)``, integers ``[num_edges]`` that are ids within their types,
+                ``(src, dst, columns)``, or an array ``[2, num_edges]``.
+            reverse: add for each relation ("a", "name", "b") the relation ("b", "rev_name", "a"),
+                with the same edges the other way and the same columns.
 
-        Raises TypeError and ValueError for arguments that are something else, KeyError for a relation between types
-        that are not in ``nodes``, IndexError for an id that is no node of its type.
+        Raises TypeError and ValueError for arguments that are something else, KeyError for a
+        relation between types that are not in ``nodes``, IndexError for an id that is no node of
+        its type.
 
         >>> graph = Graph.typed(
         ...     {"author": 3, "paper": {"year": torch.tensor([1999, 2004])}},
@@ -239,7 +294,9 @@ class Graph(OneProcess, Lookups):
         (tensor([0, 1]), tensor([3, 3]), tensor([0, 1]))
         """
         parts = typed_parts(nodes, edges, reverse)
-        size, ndata, edata = parts.schema.num_nodes, parts.only("nodes"), parts.only("edges")
+        size = parts.schema.num_nodes
+        ndata = parts.only("nodes")
+        edata = parts.only("edges")
         plain = cls.from_edges(parts.src, parts.dst, num_nodes=size, ndata=ndata, edata=edata)
         return with_schema(plain, parts.schema, parts.frame)
 
@@ -247,16 +304,16 @@ class Graph(OneProcess, Lookups):
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
         """Write the graph with all its columns into a folder, for ``Graph.open``.
 
-        The folder appears whole or not at all. Columns are written in pieces of bounded memory, also ``Rows`` that are
-        fetched by id, and are dense or sparse again when they are opened.
+        The folder appears whole or not at all. Columns are written in pieces of bounded memory,
+        also ``Rows`` that are fetched by id, and are dense or sparse again when they are opened.
 
         Args:
             folder: made when missing, and its parents too.
-            overwrite: replace a folder that is there; also the one that this graph was opened from, which goes on with
-                the files that it has mapped.
+            overwrite: replace a folder that is there; also the one that this graph was opened from,
+                which goes on with the files that it has mapped.
 
-        Raises FileExistsError for a folder that exists, BlockingIOError where another process is writing it, OSError
-        where the disk cannot hold it.
+        Raises FileExistsError for a folder that exists, BlockingIOError where another process is
+        writing it, OSError where the disk cannot hold it.
 
         >>> import tempfile
         >>> place = tempfile.mkdtemp() + "/papers"
@@ -270,22 +327,27 @@ class Graph(OneProcess, Lookups):
     @classmethod
     @checked
     def open(cls, folder: FileLike, *, verify: bool | None = None) -> Graph:
-        """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the files, read-only.
+        """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the
+        files, read-only.
 
-        Files that have changed since they were last checked are read once, and compared with their checksums; indices
-        are compared with their bounds, also by a pickle that another process loads: it names the files, and keeps the
-        identity (``uid``). The file ``.checked`` in the folder remembers what was checked, where it can be written.
+        Files that have changed since they were last checked are read once, and compared with their
+        checksums; indices are compared with their bounds, also by a pickle that another process
+        loads: it names the files, and keeps the identity (``uid``). The file ``.checked`` in the
+        folder remembers what was checked, where it can be written.
 
         Args:
             folder: the folder.
-            verify: None checks files that have changed. True reads all files, and also checks that the edge ids are a
-                permutation. False trusts the files, and compares indices with their bounds only, once.
+            verify: None checks files that have changed. True reads all files, and also checks that
+                the edge ids are a permutation. False trusts the files, and compares indices with
+                their bounds only, once.
 
-        Raises FileNotFoundError for a folder without a graph, ValueError for files that are missing, damaged, or of
-        another kind or version.
+        Raises FileNotFoundError for a folder without a graph, ValueError for files that are
+        missing, damaged, or of another kind or version.
         """
         arrays, ndata, edata, types = open_graph(Path(folder), read_manifest(folder, verify=verify))
-        return cls._trusted([array if array is None else read_only(array) for array in arrays], ndata, edata, types)
+        return cls._trusted(
+            [array if array is None else read_only(array) for array in arrays], ndata, edata, types
+        )
 
     @property
     def num_nodes(self) -> int:
@@ -309,7 +371,9 @@ class Graph(OneProcess, Lookups):
 
     @property
     def relations(self) -> ByName[Relation]:
-        """The edges of each relation, by triple, or by a name that only one relation has. See ``OfType``."""
+        """The edges of each relation, by triple, or by a name that only one relation has. See
+        ``OfType``.
+        """
         return self._types.of_relations()
 
     @property
@@ -318,11 +382,15 @@ class Graph(OneProcess, Lookups):
         return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
-        """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""
+        """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the
+        position.
+        """
         return self.indptr, self.indices, self._edge_ids
 
     def csr(self) -> tuple[Ints, Stored, Stored]:
-        """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id; made on first use."""
+        """Return ``(indptr, destinations, edge ids)`` of the out-edges, by source and id; made on
+        first use.
+        """
         return self._out.get(lambda: transposed(*self.csc()))
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
@@ -334,20 +402,27 @@ class Graph(OneProcess, Lookups):
         if self._out.arrays:
             return degrees(self._out.arrays[0], v, self.num_nodes)
         counts = np.bincount(self.indices, minlength=self.num_nodes).astype(np.int64)
-        return torch.from_numpy(counts if isinstance(v, _All) else counts[as_ids(v, "v", self.num_nodes)])
+        return torch.from_numpy(
+            counts if isinstance(v, _All) else counts[as_ids(v, "v", self.num_nodes)]
+        )
 
     def in_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all in-edges of the nodes ``v``, node by node."""
+        """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all in-edges of the nodes ``v``,
+        node by node.
+        """
         return edges_of(as_ids(v, "v", self.num_nodes), *self.csc())
 
     def out_edges(self, v: IdsLike) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all out-edges of the nodes ``v``, node by node."""
+        """Return ``(src, dst, edge ids)``, int64 ``[k]`` each, of all out-edges of the nodes ``v``,
+        node by node.
+        """
         dst, src, edges = edges_of(as_ids(v, "v", self.num_nodes), *self.csr())
         return src, dst, edges
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[num_edges]`` each, in the order of the edge ids."""
-        src, dst = np.empty(self.num_edges, np.int64), np.empty(self.num_edges, np.int64)
+        src = np.empty(self.num_edges, np.int64)
+        dst = np.empty(self.num_edges, np.int64)
         at = slice(None) if self._edge_ids is None else self._edge_ids
         src[at] = self.indices
         dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
@@ -366,22 +441,40 @@ class Graph(OneProcess, Lookups):
     def __repr__(self) -> str:
         of_nodes, of_edges = self._types.sizes()
         words = [f"{self.num_nodes} nodes{of_nodes}", f"{self.num_edges} edges{of_edges}"]
-        words += [f"{kind}: {titles(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
+        words += [
+            f"{kind}: {titles(f)}"
+            for kind, f in (("ndata", self.ndata), ("edata", self.edata))
+            if f
+        ]
         return f"Graph({', '.join(words)})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
-        """Return a graph of its own with copied columns; the structure, which never changes, is shared."""
-        return Graph._trusted(self.csc(), *copy.deepcopy((self.ndata, self.edata, self._types), memo))
+        """Return a graph of its own with copied columns; the structure, which never changes, is
+        shared.
+        """
+        return Graph._trusted(
+            self.csc(), *copy.deepcopy((self.ndata, self.edata, self._types), memo)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = tuple(array if array is None else part_of_file(array) or array for array in self.csc())
+        parts = tuple(
+            array if array is None else part_of_file(array) or array for array in self.csc()
+        )
         return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self.uid, self._types)  # type: ignore[attr-defined]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         arrays, ndata, edata, uid, types = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
-        check_reopened(arrays if living_one is None else (), opened)  # a process checks the files of a graph once
-        self._start([None if array is None else read_only(array) for array in opened], ndata, edata, uid, types)
-        if living_one is not None:  # in the process where the graph still lives, batches go on finding that very object
+        # a process checks the files of a graph once
+        check_reopened(arrays if living_one is None else (), opened)
+        self._start(
+            [None if array is None else read_only(array) for array in opened],
+            ndata,
+            edata,
+            uid,
+            types,
+        )
+        # in the process where the graph still lives, batches go on finding that very object
+        if living_one is not None:
             process.graphs[uid] = living_one

@@ -19,7 +19,9 @@ _CONVERTERS = {
 
 
 def check_arrays(first: object, second: object, call: str, expected: str) -> None:
-    """Raise TypeError for one argument, or a graph of another library, where two arrays are ``expected``."""
+    """Raise TypeError for one argument, or a graph of another library, where two arrays are
+    ``expected``.
+    """
     if (hint := _foreign(first)) is not None:
         raise TypeError(f"{call} takes {expected}, got {type(first).__name__}; {hint}")
     if second is None:
@@ -28,19 +30,28 @@ def check_arrays(first: object, second: object, call: str, expected: str) -> Non
 
 def holds_text(value: object) -> bool:
     """Return whether a list or array begins with a string, so that it may hold names."""
-    if isinstance(value, Tensor) or not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
+    if (
+        isinstance(value, Tensor)
+        or not isinstance(value, Iterable)
+        or isinstance(value, (str, bytes))
+    ):
         return False
     return isinstance(next(iter(value), None), str)
 
 
 def size_of(num_nodes: int | None, src: Ints, dst: Ints) -> int:
-    """Return the number of nodes of a list of edges, the largest id + 1 for None; raises ValueError beyond memory."""
+    """Return the number of nodes of a list of edges, the largest id + 1 for None; raises ValueError
+    beyond memory.
+    """
     what = "num_nodes"
     if num_nodes is None:
-        num_nodes, what = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1, "num_nodes, the largest id + 1,"
+        num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+        what = "num_nodes, the largest id + 1,"
     size = as_count(num_nodes, "num_nodes")
     check_memory(
-        16 * size, f"{what} of {size}", "ids count from 0 without large gaps: Graph.from_named_edges numbers others"
+        16 * size,
+        f"{what} of {size}",
+        "ids count from 0 without large gaps: Graph.from_named_edges numbers others",
     )
     return size
 
@@ -52,7 +63,10 @@ def _foreign(value: object) -> str | None:
     if type(value).__name__ in ("DataFrame", "Table"):
         return "for a table of edges use nodeflow.convert.from_edge_table(...)"
     if isinstance(value, Tensor) and value.layout != strided:
-        return "for a sparse adjacency use Graph.from_edges(*adjacency.to_sparse_coo().coalesce().indices())"
+        return (
+            "for a sparse adjacency use "
+            "Graph.from_edges(*adjacency.to_sparse_coo().coalesce().indices())"
+        )
     return None
 
 

@@ -36,12 +36,16 @@ class Lookups(Frozen):
 
     @abstractmethod
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
-        """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the position."""
+        """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the
+        position.
+        """
 
     def has_edges(self, u: IdsLike, v: IdsLike) -> Tensor:
-        """Return whether there is an edge ``u[i] -> v[i]``, bool ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
+        """Return whether there is an edge ``u[i] -> v[i]``, bool ``[k]``, for nodes ``u`` and
+        ``v``, ``[k]`` each.
 
-        Raises ValueError when ``u`` and ``v`` differ in length, IndexError for an id that is no node.
+        Raises ValueError when ``u`` and ``v`` differ in length, IndexError for an id that is no
+        node.
 
         >>> from nodeflow import Graph
         >>> Graph.from_edges([0, 0], [1, 2]).has_edges([0, 1], [1, 0])
@@ -52,20 +56,25 @@ class Lookups(Frozen):
     @overload
     def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
     @overload
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]) -> tuple[Tensor, Tensor, Tensor]: ...
+    def edge_ids(
+        self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]
+    ) -> tuple[Tensor, Tensor, Tensor]: ...
     @checked
-    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: bool = False) -> Tensor | tuple[Tensor, Tensor, Tensor]:
-        """Return the id of the edge ``u[i] -> v[i]``, int64 ``[k]``, for nodes ``u`` and ``v``, ``[k]`` each.
+    def edge_ids(
+        self, u: IdsLike, v: IdsLike, *, return_uv: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """Return the id of the edge ``u[i] -> v[i]``, int64 ``[k]``, for nodes ``u`` and ``v``,
+        ``[k]`` each.
 
         Where several edges join the pair, this is the lowest of their ids.
 
         Args:
             u, v: the nodes.
-            return_uv: return ``(src, dst, edge ids)`` of all edges of every pair instead, pair by pair with ascending
-                ids; a pair without edges then adds nothing.
+            return_uv: return ``(src, dst, edge ids)`` of all edges of every pair instead, pair by
+                pair with ascending ids; a pair without edges then adds nothing.
 
-        Raises ValueError when there is no edge for a pair (unless ``return_uv``) or when ``u`` and ``v`` differ in
-        length, IndexError for an id that is no node.
+        Raises ValueError when there is no edge for a pair (unless ``return_uv``) or when ``u`` and
+        ``v`` differ in length, IndexError for an id that is no node.
 
         >>> from nodeflow import Graph
         >>> graph = Graph.from_edges([0, 0, 1], [1, 1, 0])
@@ -80,8 +89,8 @@ class Lookups(Frozen):
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.
 
-        The first call makes an array with the position of every edge id, unless edge ids are positions already. Raises
-        IndexError for an id that is no edge.
+        The first call makes an array with the position of every edge id, unless edge ids are
+        positions already. Raises IndexError for an id that is no edge.
 
         >>> from nodeflow import Graph
         >>> Graph.from_edges([0, 2], [1, 0]).find_edges([1])
@@ -94,7 +103,8 @@ class Lookups(Frozen):
         return torch.from_numpy(self.indices[at].astype(np.int64)), torch.from_numpy(dst)
 
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
-        src, dst = as_ids(u, "u", self.num_nodes), as_ids(v, "v", self.num_nodes)
+        src = as_ids(u, "u", self.num_nodes)
+        dst = as_ids(v, "v", self.num_nodes)
         check_pairs(src, dst, "u and v", "pair of nodes")
         return self._edges_between(src, dst)
 

@@ -15,7 +15,8 @@ from nodeflow._base.types import IdsLike
 class NodeNames(Sequence[Hashable]):
     """The name of every node id, and the id of every name.
 
-    A sequence of names in the order of the ids. Made by ``Graph.from_named_edges``; pickles keep it with the graph.
+    A sequence of names in the order of the ids. Made by ``Graph.from_named_edges``; pickles keep it
+    with the graph.
 
     Args:
         names: hashable keys, each once: strings, integers, tuples.
@@ -34,11 +35,17 @@ class NodeNames(Sequence[Hashable]):
         self._ids = {name: i for i, name in enumerate(self._names)}
         if len(self._ids) < len(self._names):
             twice = next(name for i, name in enumerate(self._names) if self._ids[name] != i)
-            raise ValueError(f"names must hold every name once, but {short(twice)} occurs more than once")
+            raise ValueError(
+                f"names must hold every name once, but {short(twice)} occurs more than once"
+            )
 
     def ids(self, names: Iterable[Hashable]) -> Tensor:
-        """Return the id of every name, int64 ``[len(names)]``; raises KeyError for a name that no node has."""
-        return torch.tensor([self.index(name) for name in listed(names, "names")], dtype=torch.int64, device="cpu")
+        """Return the id of every name, int64 ``[len(names)]``; raises KeyError for a name that no
+        node has.
+        """
+        return torch.tensor(
+            [self.index(name) for name in listed(names, "names")], dtype=torch.int64, device="cpu"
+        )
 
     def at(self, ids: IdsLike) -> list[Any]:
         """Return the names of ids; raises IndexError for an id that is no node."""
@@ -49,10 +56,14 @@ class NodeNames(Sequence[Hashable]):
         try:
             return self._ids[value]
         except (KeyError, TypeError):
-            raise KeyError(f"no node has the name {short(value)}; there are {len(self)} names") from None
+            raise KeyError(
+                f"no node has the name {short(value)}; there are {len(self)} names"
+            ) from None
 
     def __getitem__(self, at: int | slice) -> Any:
-        return self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]
+        return (
+            self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]
+        )
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, Hashable) and name in self._ids
@@ -69,7 +80,9 @@ class NodeNames(Sequence[Hashable]):
 
 
 def listed(names: object, argument: str) -> list[Hashable]:
-    """Return names as a list of plain Python objects; raises TypeError or ValueError for what cannot be one."""
+    """Return names as a list of plain Python objects; raises TypeError or ValueError for what
+    cannot be one.
+    """
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f"{argument} must be a list of names, got {describe(names)}")
     if isinstance(names, (set, frozenset)):
@@ -80,5 +93,7 @@ def listed(names: object, argument: str) -> list[Hashable]:
         if name is None or type(name).__name__ == "NAType" or name != name:
             raise ValueError(f"{argument}[{at}] is {name!r}: a name is missing")
         if not isinstance(name, Hashable):
-            raise TypeError(f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}")
+            raise TypeError(
+                f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}"
+            )
     return keys

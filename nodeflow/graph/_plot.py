@@ -37,21 +37,24 @@ def plot(
 ) -> Axes:
     """Plot this graph, or some of its nodes, with matplotlib; returns the axes.
 
-    A small graph shows every node with its id and an arrow per edge, joined nodes close to each other. One with more
-    than ``max_nodes`` nodes, or ten times as many edges, is summarised by its distributions of in- and out-degrees.
+    A small graph shows every node with its id and an arrow per edge, joined nodes close to each
+    other. One with more than ``max_nodes`` nodes, or ten times as many edges, is summarised by its
+    distributions of in- and out-degrees.
 
     Args:
         ax, max_nodes: as for ``NodeFlow.plot``.
         nodes: ids of the nodes to draw, with the edges among them; repeats count once. None: all.
         seeds: ids of nodes that are marked by a rim.
-        label, color, width: as for ``NodeFlow.plot``: columns of the graph by name, of one number per node or edge, or
-            functions of ids (int64) that return a number for each. None: ids, a colour per node type, one width.
+        label, color, width: as for ``NodeFlow.plot``: columns of the graph by name, of one number
+            per node or edge, or functions of ids (int64) that return a number for each. None: ids,
+            a colour per node type, one width.
 
-    Of columns that are fetched (files, caches), the rows of the drawn nodes and edges are fetched, and only these.
+    Of columns that are fetched (files, caches), the rows of the drawn nodes and edges are fetched,
+    and only these.
 
-    Raises IndexError for an id out of range, KeyError for an unknown column, TypeError or ValueError for anything but
-    a number per node or edge, TypeError for an ``ax`` that is no axes or a graph that lies on several processes,
-    ImportError without matplotlib.
+    Raises IndexError for an id out of range, KeyError for an unknown column, TypeError or
+    ValueError for anything but a number per node or edge, TypeError for an ``ax`` that is no axes
+    or a graph that lies on several processes, ImportError without matplotlib.
 
     >>> from matplotlib.figure import Figure
     >>> from nodeflow import Graph
@@ -61,10 +64,11 @@ def plot(
     """
     if graph.peers.size > 1:
         raise TypeError(
-            "a graph that lies on several processes is not plotted, since none of them has all edges; plot a batch, or "
-            "the sizes of the parts with nodeflow.plot.plot_parts"
+            "a graph that lies on several processes is not plotted, since none of them has all "
+            "edges; plot a batch, or the sizes of the parts with nodeflow.plot.plot_parts"
         )
-    most, size = as_count(max_nodes, "max_nodes"), graph.num_nodes
+    most = as_count(max_nodes, "max_nodes")
+    size = graph.num_nodes
     marked = set(as_ids(seeds, "seeds", size).tolist())
     drawn = None if nodes is None else torch.from_numpy(as_ids(nodes, "nodes", size)).unique()
     count = size if drawn is None else len(drawn)
@@ -72,21 +76,33 @@ def plot(
         drawn = torch.arange(size) if drawn is None else drawn
         src, dst, eid = graph.in_edges(drawn)
         inside = torch.isin(src, drawn)
-        src, dst, eid = src[inside], dst[inside], eid[inside]
+        src = src[inside]
+        dst = dst[inside]
+        eid = eid[inside]
         if len(eid) <= _EDGES_PER_NODE * most:
 
             def of(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
-                return chosen(choice, argument, [ids], [frame], [len(ids)], lambda column: take_rows(column, ids))[0]
+                return chosen(
+                    choice,
+                    argument,
+                    [ids],
+                    [frame],
+                    [len(ids)],
+                    lambda column: take_rows(column, ids),
+                )[0]
 
             ids = drawn.tolist()
             names = names_of(list(map(str, ids)), of(label, "label", drawn, graph.ndata))
             sources, targets = (torch.searchsorted(drawn, end).tolist() for end in (src, dst))
-            colors, widths = of(color, "color", drawn, graph.ndata), of(width, "width", eid, graph.edata)
+            colors = of(color, "color", drawn, graph.ndata)
+            widths = of(width, "width", eid, graph.edata)
             words: list[Any] = [
-                choice if isinstance(choice, str) else name for choice, name in ((color, "color"), (width, "width"))
+                choice if isinstance(choice, str) else name
+                for choice, name in ((color, "color"), (width, "width"))
             ]
             if color is None and len(types := graph.schema.nodes) > 1:
-                colors, words[0] = graph.schema.types_of(drawn.numpy()).tolist(), list(types)
+                colors = graph.schema.types_of(drawn.numpy()).tolist()
+                words[0] = list(types)
             side = 1.5 + 0.9 * len(ids) ** 0.5
             axis = axes_for(ax, (side, side))
             rims = {i for i, v in enumerate(ids) if v in marked}

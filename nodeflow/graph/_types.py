@@ -1,4 +1,6 @@
-"""The nodes of each type and the edges of each relation of a graph: their ids, and columns of their own."""
+"""The nodes of each type and the edges of each relation of a graph: their ids, and columns of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,18 @@ Name = TypeVar("Name", str, Relation)
 TypedNodes: TypeAlias = "Mapping[str, int | ColumnsLike]"
 """Per node type the number of its nodes, or their columns."""
 TypedEdges: TypeAlias = "Mapping[Relation, Any]"
-"""Per relation the ends of its edges, ``(src, dst)`` or ``(src, dst, columns)``, in ids of their types."""
+"""Per relation the ends of its edges, ``(src, dst)`` or ``(src, dst, columns)``, in ids of their
+types.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OfType(Frozen):
-    """The nodes of one type, or the edges of one relation: their ids in the graph, and their own columns.
+    """The nodes of one type, or the edges of one relation: their ids in the graph, and their own
+    columns.
 
-    ``ids`` is their range of ids in the graph, ``data`` a frame with a row for each. Local ids count from 0 within the
-    type. ``graph.nodes[name]`` and ``graph.relations[name]`` give them.
+    ``ids`` is their range of ids in the graph, ``data`` a frame with a row for each. Local ids
+    count from 0 within the type. ``graph.nodes[name]`` and ``graph.relations[name]`` give them.
 
     >>> from nodeflow import Graph
     >>> graph = Graph.typed({"author": 3, "paper": {"year": torch.tensor([1999, 2004])}}, {})
@@ -58,7 +63,8 @@ class OfType(Frozen):
     data: Frame
 
     def to_graph(self, local: IdsLike | MaskLike, *, name: str = "local") -> Tensor:
-        """Return the ids in the graph of local ids, or of a bool mask of the type, int64 ``[k]``; errors use ``name``.
+        """Return the ids in the graph of local ids, or of a bool mask of the type, int64 ``[k]``;
+        errors use ``name``.
 
         Raises IndexError for an id out of range, ValueError for a mask of another length.
         """
@@ -66,7 +72,9 @@ class OfType(Frozen):
         return torch.from_numpy(as_ids(unmasked(local, *of_type), *of_type) + self.ids.start)
 
     def to_local(self, ids: IdsLike) -> Tensor:
-        """Return the local ids of ids in the graph, int64 ``[k]``. Raises IndexError for one of another type."""
+        """Return the local ids of ids in the graph, int64 ``[k]``. Raises IndexError for one of
+        another type.
+        """
         of_graph = as_ids(ids, "ids", self.ids.stop, self._what, lower=self.ids.start)
         return torch.from_numpy(of_graph - self.ids.start)
 
@@ -84,7 +92,9 @@ class OfType(Frozen):
 
 
 class ByName(Mapping[Name, OfType], Generic[Name]):
-    """Parts of a graph by the name of their type; an unknown name raises KeyError with those that there are."""
+    """Parts of a graph by the name of their type; an unknown name raises KeyError with those that
+    there are.
+    """
 
     def __init__(
         self,
@@ -129,10 +139,14 @@ class Types(NamedTuple):
         return cls(Schema.of_one_type(ndata.num_rows, edata.num_rows), (ndata,), (edata,))
 
     @classmethod
-    def of(cls, schema: Schema, ndata: Frame, edata: Frame, frame_of: Callable[[str, int, int], Frame]) -> Types:
-        """Return the types of a schema, with the frames that ``frame_of(kind, number, rows)`` makes.
+    def of(
+        cls, schema: Schema, ndata: Frame, edata: Frame, frame_of: Callable[[str, int, int], Frame]
+    ) -> Types:
+        """Return the types of a schema, with the frames that ``frame_of(kind, number, rows)``
+        makes.
 
-        ``kind`` is "nodes" or "edges". Where there is only one type, or relation, its frame is that of the graph.
+        ``kind`` is "nodes" or "edges". Where there is only one type, or relation, its frame is that
+        of the graph.
         """
 
         def frames(kind: str, ranges: Collection[range], whole: Frame) -> tuple[Frame, ...]:
@@ -144,25 +158,40 @@ class Types(NamedTuple):
         return cls(schema, nodes, frames("edges", schema.relations.values(), edata))
 
     def sizes(self) -> tuple[str, str]:
-        """Return the sizes of node types, and of relations, in words; "" where there is only one."""
+        """Return the sizes of node types, and of relations, in words; "" where there is only
+        one.
+        """
         nodes = {name: len(ids) for name, ids in self.schema.nodes.items()}
-        return sizes(nodes), sizes({" ".join(name): len(ids) for name, ids in self.schema.relations.items()})
+        return sizes(nodes), sizes(
+            {" ".join(name): len(ids) for name, ids in self.schema.relations.items()}
+        )
 
     def frames(self, ndata: Frame, edata: Frame) -> list[tuple[str, Frame]]:
-        """Return the frames of all nodes and all edges, then those of single types and relations, with their names."""
+        """Return the frames of all nodes and all edges, then those of single types and relations,
+        with their names.
+        """
         names = [*self.schema.nodes, *map(" ".join, self.schema.relations)]
         own = zip(names, (*self.nodes, *self.relations), strict=True)
-        return [("nodes", ndata), ("edges", edata), *((n, f) for n, f in own if f is not ndata and f is not edata)]
+        return [
+            ("nodes", ndata),
+            ("edges", edata),
+            *((n, f) for n, f in own if f is not ndata and f is not edata),
+        ]
 
     def link(self, ndata: Frame, edata: Frame) -> None:
-        """Let the frames of all nodes and of all edges say, where they miss a column, which type has it."""
+        """Let the frames of all nodes and of all edges say, where they miss a column, which type
+        has it.
+        """
         sides = (
             (ndata, "nodes", self.schema.nodes, self.nodes),
             (edata, "relations", self.schema.relations, self.relations),
         )
         for whole, kind, names, frames in sides:
             if isinstance(whole, GraphFrame):
-                whole.parts = kind, {n: f for n, f in zip(names, frames, strict=True) if f is not whole}
+                whole.parts = (
+                    kind,
+                    {n: f for n, f in zip(names, frames, strict=True) if f is not whole},
+                )
 
     def of_nodes(self) -> ByName[str]:
         schema = self.schema
@@ -174,26 +203,38 @@ class Types(NamedTuple):
 
 
 def columns_of(kind: str, number: int) -> str:
-    """Return what a graph folder calls the columns of a type of nodes, or of a relation of edges."""
+    """Return what a graph folder calls the columns of a type of nodes, or of a relation of
+    edges.
+    """
     return f"{kind}{number}_"
 
 
 def own_parts(graph: Graph) -> dict[str, OfType]:
-    """Return the types and relations that have frames of their own, by what a graph folder calls their columns."""
+    """Return the types and relations that have frames of their own, by what a graph folder calls
+    their columns.
+    """
     parts = {columns_of("nodes", i): part for i, part in enumerate(graph.nodes.values())}
     parts |= {columns_of("edges", i): part for i, part in enumerate(graph.relations.values())}
-    return {name: part for name, part in parts.items() if part.data is not graph.ndata and part.data is not graph.edata}
+    return {
+        name: part
+        for name, part in parts.items()
+        if part.data is not graph.ndata and part.data is not graph.edata
+    }
 
 
 def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph:
-    """Return ``graph``, which has these nodes and edges (ascending) of another, with the types of that and their rows.
+    """Return ``graph``, which has these nodes and edges (ascending) of another, with the types of
+    that and their rows.
 
     Raises ValueError for nodes of a type that do not follow each other in the order of the types.
     """
-    schema, types = whole.schema, whole.schema.types_of(nodes)
+    schema = whole.schema
+    types = whole.schema.types_of(nodes)
     if (np.diff(types) < 0).any():
         names = ", ".join(map(repr, schema.nodes))
-        raise ValueError(f"nodes must come type after type, {names}, since a type is a range of ids")
+        raise ValueError(
+            f"nodes must come type after type, {names}, since a type is a range of ids"
+        )
     own = schema.counted(types, schema.relations_of(edges))
     parts: dict[str, tuple[list[OfType], list[range], Ints]] = {
         "nodes": (list(whole.nodes.values()), list(own.nodes.values()), nodes),
@@ -201,54 +242,85 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
     }
 
     def frame(kind: str, number: int, num_rows: int) -> Frame:
-        of_type, ids = parts[kind][0][number], parts[kind][1][number]
+        of_type = parts[kind][0][number]
+        ids = parts[kind][1][number]
         rows = parts[kind][2][ids.start : ids.stop] - of_type.ids.start
         if np.array_equal(rows, np.arange(len(of_type))):  # no new rows: columns are shared
             return GraphFrame(num_rows, of_type.data)
         taken = torch.from_numpy(rows)
-        return GraphFrame(num_rows, {name: take_rows(of_type.data[name], taken) for name in of_type.data})
+        return GraphFrame(
+            num_rows, {name: take_rows(of_type.data[name], taken) for name in of_type.data}
+        )
 
     return with_schema(graph, own, frame)
 
 
 def with_schema(graph: Graph, schema: Schema, frame: Callable[[str, int, int], Frame]) -> Graph:
-    """Return a graph of the same edges and columns, with types; ``frame`` is as for ``Types.of``."""
-    return graph._trusted(graph.csc(), graph.ndata, graph.edata, Types.of(schema, graph.ndata, graph.edata, frame))
+    """Return a graph of the same edges and columns, with types; ``frame`` is as for
+    ``Types.of``.
+    """
+    return graph._trusted(
+        graph.csc(), graph.ndata, graph.edata, Types.of(schema, graph.ndata, graph.edata, frame)
+    )
 
 
 def with_reverses(graph: Graph, *, keep: bool) -> Graph:
-    """Return a graph with the reverse of each relation: in its place, or with ``keep`` of those that have none yet.
+    """Return a graph with the reverse of each relation: in its place, or with ``keep`` of those
+    that have none yet.
 
     A reverse has the name of its relation with ``rev_`` before it, and the columns of its edges.
     """
-    (src, dst), edges, back = graph.edges(), {}, {}
+    src, dst = graph.edges()
+    edges = {}
+    back = {}
     of_types = graph.nodes
     rows = [torch.arange(graph.num_edges if keep else 0)]
-    for (relation, part), pair in zip(graph.relations.items(), graph.schema.reversals(), strict=True):
+    for (relation, part), pair in zip(
+        graph.relations.items(), graph.schema.reversals(), strict=True
+    ):
         ids = slice(part.ids.start, part.ids.stop)
-        ends = [of_types[end].to_local(nodes[ids]) for end, nodes in ((relation[0], src), (relation[2], dst))]
+        ends = [
+            of_types[end].to_local(nodes[ids])
+            for end, nodes in ((relation[0], src), (relation[2], dst))
+        ]
         if keep:
             edges[relation] = (*ends, part.data)
         if not keep or pair < 0:
             back[relation[2], REVERSE + relation[1], relation[0]] = (*reversed(ends), part.data)
             rows.append(torch.arange(ids.start, ids.stop))
-    both = type(graph).typed({name: len(part) for name, part in graph.nodes.items()}, {**edges, **back})
+    both = type(graph).typed(
+        {name: len(part) for name, part in graph.nodes.items()}, {**edges, **back}
+    )
     for name, part in of_types.items():
         both.nodes[name].data.update(part.data)
     of_edges = torch.cat(rows)
-    return with_frames(both, graph.ndata, {name: take_rows(column, of_edges) for name, column in graph.edata.items()})
+    return with_frames(
+        both,
+        graph.ndata,
+        {name: take_rows(column, of_edges) for name, column in graph.edata.items()},
+    )
 
 
 def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
-    """Return a graph of the same edges, types and columns of types, with other columns of all nodes and edges."""
+    """Return a graph of the same edges, types and columns of types, with other columns of all nodes
+    and edges.
+    """
     own = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}
-    nodes, edges = GraphFrame(graph.num_nodes, ndata), GraphFrame(graph.num_edges, edata)
-    types = Types.of(graph.schema, nodes, edges, lambda kind, i, num_rows: GraphFrame(num_rows, own[kind][i].data))
+    nodes = GraphFrame(graph.num_nodes, ndata)
+    edges = GraphFrame(graph.num_edges, edata)
+    types = Types.of(
+        graph.schema,
+        nodes,
+        edges,
+        lambda kind, i, num_rows: GraphFrame(num_rows, own[kind][i].data),
+    )
     return type(graph)._trusted(graph.held.structure, nodes, edges, types)
 
 
 class TypedParts(NamedTuple):
-    """What a graph is made of: its schema, the columns of each type, and the ends of its edges in ids of the graph."""
+    """What a graph is made of: its schema, the columns of each type, and the ends of its edges in
+    ids of the graph.
+    """
 
     schema: Schema
     columns: dict[str, list[ColumnsLike | None]]
@@ -267,7 +339,12 @@ class TypedParts(NamedTuple):
 def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedParts:
     """Check the arguments of ``Graph.typed``, which says what they are and what is raised."""
     check_type(nodes, "nodes", Mapping, "a dict from names of types to sizes or columns")
-    check_type(edges, "edges", Mapping, "a dict from triples (source type, name, destination type) to edges")
+    check_type(
+        edges,
+        "edges",
+        Mapping,
+        "a dict from triples (source type, name, destination type) to edges",
+    )
     sizes = {name: _size(value, f"nodes[{name!r}]") for name, value in nodes.items()}
     ends = {relation: _ends(value, f"edges[{relation}]") for relation, value in edges.items()}
     if as_flag(reverse, "reverse"):
@@ -280,7 +357,8 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
     for relation, (src, dst, _) in ends.items():
         for of, which, node_type in ((src, "src", relation[0]), (dst, "dst", relation[2])):
             check_range(of, f"{which} of edges[{relation}]", sizes[node_type], f"{node_type} node")
-    all_src, all_dst = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    all_src = [np.zeros(0, np.int64)]
+    all_dst = [np.zeros(0, np.int64)]
     for (a, _, b), (src, dst, _) in ends.items():
         all_src.append(src + schema.ids(a).start)
         all_dst.append(dst + schema.ids(b).start)
@@ -297,11 +375,20 @@ def _size(value: object, name: str) -> int:
         return as_count(value, name)
     for key, column in value.items():
         if not hasattr(column, "shape") and not hasattr(column, "__len__"):
-            raise TypeError(f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column")
-    by_shape = {key: isinstance(x, Rows) or type(x).__module__.startswith("scipy.sparse") for key, x in value.items()}
-    sizes = {key: column.shape[0] if by_shape[key] else len(column) for key, column in value.items()}
+            raise TypeError(
+                f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column"
+            )
+    by_shape = {
+        key: isinstance(x, Rows) or type(x).__module__.startswith("scipy.sparse")
+        for key, x in value.items()
+    }
+    sizes = {
+        key: column.shape[0] if by_shape[key] else len(column) for key, column in value.items()
+    }
     if not sizes:
-        raise ValueError(f"{name} has no columns, so it does not say how many nodes there are; give their number")
+        raise ValueError(
+            f"{name} has no columns, so it does not say how many nodes there are; give their number"
+        )
     if len(set(sizes.values())) > 1:
         raise ValueError(f"the columns of {name} must have one number of rows, got {sizes}")
     return next(iter(sizes.values()))
@@ -313,6 +400,13 @@ def _ends(value: Any, name: str) -> tuple[Ints, Ints, ColumnsLike | None]:
         value = tuple(value)
     if not isinstance(value, tuple | list) or len(value) not in (2, 3):
         raise TypeError(f"{name} must be (src, dst) or (src, dst, columns), got {describe(value)}")
-    src, dst = (integers(end, f"{which} of {name}") for which, end in zip(("src", "dst"), value, strict=False))
+    src, dst = (
+        integers(end, f"{which} of {name}")
+        for which, end in zip(("src", "dst"), value, strict=False)
+    )
     check_pairs(src, dst, f"src and dst of {name}", "edge")
-    return src.astype(np.int64, copy=False), dst.astype(np.int64, copy=False), value[2] if len(value) == 3 else None
+    return (
+        src.astype(np.int64, copy=False),
+        dst.astype(np.int64, copy=False),
+        value[2] if len(value) == 3 else None,
+    )

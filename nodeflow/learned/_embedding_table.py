@@ -1,4 +1,6 @@
-"""EmbeddingTable: rows learned for nodes, in memory, in files or on several processes; a step changes some of them."""
+"""EmbeddingTable: rows learned for nodes, in memory, in files or on several processes; a step
+changes some of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, as_number, check_one_of, check_type, describe
+from nodeflow._base.checks import (
+    Ints,
+    as_count,
+    as_ids,
+    as_int,
+    as_number,
+    check_one_of,
+    check_type,
+    describe,
+)
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._peers.held import HeldGraph, WholeIds
@@ -34,46 +45,53 @@ _TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 class EmbeddingTable(RowsBase):
     """Rows learned for nodes, and the state of their optimiser beside them.
 
-    ``pull`` gives the rows of some nodes, which require a gradient; after ``backward``, ``step`` changes these rows,
-    and no others. A step is a commit: all of it or nothing.
+    ``pull`` gives the rows of some nodes, which require a gradient; after ``backward``, ``step``
+    changes these rows, and no others. A step is a commit: all of it or nothing.
 
     Args:
-        nodes: the number of rows, or a graph with a row per node. If the graph lies on several processes, each holds
-            the rows of the nodes that it owns, and the state of their optimiser.
+        nodes: the number of rows, or a graph with a row per node. If the graph lies on several
+            processes, each holds the rows of the nodes that it owns, and the state of their
+            optimiser.
         width: width of the rows.
-        gradients: of several processes: "sum" adds their gradients, "mean" divides the sum by their number. A loss of
-            which ``DistributedDataParallel`` takes the mean gradient needs "mean".
+        gradients: of several processes: "sum" adds their gradients, "mean" divides the sum by their
+            number. A loss of which ``DistributedDataParallel`` takes the mean gradient needs
+            "mean".
         optimizer: "adagrad", "sgd" or "adam".
         lr: learning rate. The attribute ``lr`` may be set between steps.
-        betas, eps, weight_decay, initial_accumulator_value: as in ``torch.optim``, with its defaults.
-        init: "normal" with standard deviation ``scale``, "uniform" from ``-scale`` to ``scale``, or "zeros". The
-            initial row of a node is a pure function of ``seed`` and its id. It is made when first read, so making a
-            large table takes no time.
+        betas, eps, weight_decay, initial_accumulator_value: as in ``torch.optim``, with its
+            defaults.
+        init: "normal" with standard deviation ``scale``, "uniform" from ``-scale`` to ``scale``, or
+            "zeros". The initial row of a node is a pure function of ``seed`` and its id. It is made
+            when first read, so making a large table takes no time.
         scale: None: 1 / sqrt(width).
         seed: of the initial rows.
-        dtype: type of the rows: torch.float32, float64, bfloat16 or float16. State and steps are float32 at least.
-        folder: keep everything in files there, which may be larger than memory. An existing folder of a table with the
-            same shape, type, optimizer, init, scale and seed is reopened at its last complete commit, even if the
-            process was killed. One process at a time may use it; ``close`` releases it. After a power cut, rows are
-            those of a complete commit only if ``flush`` was called after it. Several processes have a folder each;
-            after one was killed, all are reopened together, at the same complete commit.
+        dtype: type of the rows: torch.float32, float64, bfloat16 or float16. State and steps are
+            float32 at least.
+        folder: keep everything in files there, which may be larger than memory. An existing folder
+            of a table with the same shape, type, optimizer, init, scale and seed is reopened at its
+            last complete commit, even if the process was killed. One process at a time may use it;
+            ``close`` releases it. After a power cut, rows are those of a complete commit only if
+            ``flush`` was called after it. Several processes have a folder each; after one was
+            killed, all are reopened together, at the same complete commit.
 
-    On several processes making a table, ``fetch``, ``pull``, ``step`` and ``write`` are *collective*: every process
-    calls them, in the same order, each with ids of its own, which may be none. Rows are those of one table in one
-    process whose batch is all of the processes' batches, up to rounding: owners add gradients in the order of ranks.
+    On several processes making a table, ``fetch``, ``pull``, ``step`` and ``write`` are
+    *collective*: every process calls them, in the same order, each with ids of its own, which may
+    be none. Rows are those of one table in one process whose batch is all of the processes'
+    batches, up to rounding: owners add gradients in the order of ranks.
 
-    A step leaves all other rows and their states unchanged. For SGD and Adagrad without weight decay
-    this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a step only. Adam is
-    ``torch.optim.SparseAdam``: the moments of a row change in its own steps, and the bias correction counts the steps
-    of the table.
+    A step leaves all other rows and their states unchanged. For SGD and Adagrad without weight
+    decay this is what ``torch.optim`` does with a dense table. Weight decay acts on the rows of a
+    step only. Adam is ``torch.optim.SparseAdam``: the moments of a row change in its own steps, and
+    the bias correction counts the steps of the table.
 
-    A table follows the protocol of columns: ``graph.ndata["emb"] = table``. Rows that batches copy in this way have no
-    gradient, and their values date from the draw of the batch; ``pull(batch.layers[0].parent_nid)`` gives the current
-    rows, with a gradient.
+    A table follows the protocol of columns: ``graph.ndata["emb"] = table``. Rows that batches copy
+    in this way have no gradient, and their values date from the draw of the batch;
+    ``pull(batch.layers[0].parent_nid)`` gives the current rows, with a gradient.
 
-    Raises TypeError and ValueError for wrong arguments, and for arguments that differ between processes; PeerError
-    if another process raises. For ``folder`` raises ValueError if it holds something else or is damaged,
-    BlockingIOError if another process uses it, OSError if the disk cannot hold the table.
+    Raises TypeError and ValueError for wrong arguments, and for arguments that differ between
+    processes; PeerError if another process raises. For ``folder`` raises ValueError if it holds
+    something else or is damaged, BlockingIOError if another process uses it, OSError if the disk
+    cannot hold the table.
 
     >>> table = EmbeddingTable(5, 2, optimizer="sgd", lr=0.5, init="zeros")
     >>> rows = table.pull([3, 0, 3])
@@ -108,16 +126,29 @@ class EmbeddingTable(RowsBase):
         self._whole = WholeIds(0) if graph is None else graph.held.whole
         own = as_count(nodes, "nodes") if graph is None else graph.held.num_masters
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
-        options = {"optimizer": adam, "width": width, "gradients": gradients, "init": init, "scale": scale}
+        options = {
+            "optimizer": adam,
+            "width": width,
+            "gradients": gradients,
+            "init": init,
+            "scale": scale,
+        }
         options |= {"seed": seed, "dtype": dtype, "a folder": folder is not None}
         self.collective = self.peers.size > 1
         with self.peers.together("making a table"):
-            self.peers.agree("arguments of EmbeddingTable", {name: repr(value) for name, value in options.items()})
+            self.peers.agree(
+                "arguments of EmbeddingTable",
+                {name: repr(value) for name, value in options.items()},
+            )
             self.shape = (own if graph is None else graph.num_nodes, as_count(width, "width", 1))
             if dtype not in _TYPES:
-                raise ValueError(f"dtype must be torch.float32, float64, bfloat16 or float16, got {describe(dtype)}")
+                raise ValueError(
+                    "dtype must be torch.float32, float64, bfloat16 or float16, got "
+                    f"{describe(dtype)}"
+                )
             check_one_of(gradients, "gradients", ("sum", "mean"))
-            self.dtype, self.gradients = dtype, gradients
+            self.dtype = dtype
+            self.gradients = gradients
             self._optimizer = RowOptimizer(*adam)
             check_one_of(init, "init", INITS)
             number = 1 / math.sqrt(width) if scale is None else as_number(scale, "scale", least=0)
@@ -128,9 +159,12 @@ class EmbeddingTable(RowsBase):
             self._part = {}
             if graph is not None and self.collective:
                 hashed = hash_ids(graph.held.masters.numpy())
-                self._part = {"nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"}
+                self._part = {
+                    "nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
+                }
             self._store = self._make(own, None if folder is None else Path(folder))
-        # held while rows are read or committed, so that a reader in another thread sees complete commits only
+        # held while rows are read or committed, so that a reader in another thread sees complete
+        # commits only
         self._lock = threading.Lock()
         self._pulls = Pulls()
 
@@ -144,11 +178,22 @@ class EmbeddingTable(RowsBase):
         if folder is None:
             size = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
             check_memory(size, f"a table of {num_rows} rows", "pass folder= to keep it in files")
-            arrays = {name: torch.zeros(shape, dtype=kind) for name, (shape, kind) in shapes.items()}
+            arrays = {
+                name: torch.zeros(shape, dtype=kind) for name, (shape, kind) in shapes.items()
+            }
             return MemoryStore(arrays, self.peers, _WHAT)
         words = {"nodes": "of the nodes of another part"}
         facts = {**self._settings, **self._part}
-        return FileStore(folder, "embedding table", _LAYOUT, shapes, facts, words, peers=self.peers, counter="version")
+        return FileStore(
+            folder,
+            "embedding table",
+            _LAYOUT,
+            shapes,
+            facts,
+            words,
+            peers=self.peers,
+            counter="version",
+        )
 
     @property
     def lr(self) -> float:
@@ -167,15 +212,19 @@ class EmbeddingTable(RowsBase):
     # ---- reading
 
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids`` as they are now, ``[len(ids), width]``, without gradient; see ``RowsBase.fetch``."""
+        """Return the rows ``ids`` as they are now, ``[len(ids), width]``, without gradient; see
+        ``RowsBase.fetch``.
+        """
         with self.peers.together("learned rows"):
             return super().fetch(ids, out)
 
     def pull(self, ids: IdsLike, device: torch.device | str | None = None) -> Tensor:
-        """Return the rows ``ids`` as a leaf that requires a gradient, ``[len(ids), width]``, for the next ``step``.
+        """Return the rows ``ids`` as a leaf that requires a gradient, ``[len(ids), width]``, for
+        the next ``step``.
 
-        Ids may repeat: each row is read once, and its gradients are added up. There may be several pulls per step.
-        With gradients turned off (``torch.no_grad``) the rows require none, and no step waits for them.
+        Ids may repeat: each row is read once, and its gradients are added up. There may be several
+        pulls per step. With gradients turned off (``torch.no_grad``) the rows require none, and no
+        step waits for them.
         """
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
@@ -186,8 +235,11 @@ class EmbeddingTable(RowsBase):
         return self.peers.fetch("learned rows", ids, self.peers.owners, self._held)
 
     def _held(self, ids: Ints) -> Tensor:
-        """Return local rows by parent id; rows that were never written have their initial values."""
-        which, arrays = torch.from_numpy(self._whole.rows_of(ids)), self._store.arrays
+        """Return local rows by parent id; rows that were never written have their initial
+        values.
+        """
+        which = torch.from_numpy(self._whole.rows_of(ids))
+        arrays = self._store.arrays
         with self._lock, torch.no_grad():
             rows = fetch_rows(arrays["rows"], which)
             written = arrays["written"].index_select(0, which)
@@ -204,24 +256,33 @@ class EmbeddingTable(RowsBase):
     # ---- writing
 
     def step(self, *rows: Tensor) -> None:
-        """Change the rows that were pulled by their gradients, in one commit, and increase ``version``.
+        """Change the rows that were pulled by their gradients, in one commit, and increase
+        ``version``.
 
         Args:
-            rows: results of ``pull``; none: all pulled since the last step. Those without a gradient are left out.
+            rows: results of ``pull``; none: all pulled since the last step. Those without a
+                gradient are left out.
 
-        Raises ValueError where no row has a gradient (on any process), for a gradient that is not finite, and for
-        tensors that were not pulled from this table or whose step was made; OSError where the disk is full. Then
-        nothing is written.
+        Raises ValueError where no row has a gradient (on any process), for a gradient that is not
+        finite, and for tensors that were not pulled from this table or whose step was made; OSError
+        where the disk is full. Then nothing is written.
         """
         with self.peers.together("a step of a table"), torch.no_grad():
             chosen = self._pulls.waiting(rows)
             own = gradients(chosen, self._exact)
-            # a process without gradients joins the exchange too: it may own rows that others have gradients of
-            ids, grads = own or (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
-            parts, active = self._to_owners("gradients of learned rows", ids, grads, own is not None)
+            # a process without gradients joins the exchange too: it may own rows that others have
+            # gradients of
+            ids, grads = own or (
+                np.zeros(0, np.int64),
+                torch.zeros(0, self.shape[1], dtype=self._exact),
+            )
+            parts, active = self._to_owners(
+                "gradients of learned rows", ids, grads, own is not None
+            )
             if not active:
                 raise ValueError(
-                    "no row has a gradient: pull rows, compute a loss of them, call its backward(), and then step()"
+                    "no row has a gradient: pull rows, compute a loss of them, call its "
+                    "backward(), and then step()"
                 )
             if self.collective:
                 ids, grads = added(parts)
@@ -231,23 +292,28 @@ class EmbeddingTable(RowsBase):
         self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
-        """Discard pulled rows without a step; without arguments, all of them. Raises ValueError as ``step``."""
+        """Discard pulled rows without a step; without arguments, all of them. Raises ValueError as
+        ``step``.
+        """
         self._pulls.forget(self._pulls.waiting(rows))
 
     def write(self, ids: IdsLike, rows: Tensor) -> None:
         """Set the rows of distinct ids, in one commit; the state of their optimiser stays as it is.
 
-        If several processes write the same row, the lowest rank wins. Raises ValueError for repeated ids and rows of
-        another shape.
+        If several processes write the same row, the lowest rank wins. Raises ValueError for
+        repeated ids and rows of another shape.
         """
         with self.peers.together("writing learned rows"), torch.no_grad():
             checked = as_ids(ids, "ids", self.shape[0])
             check_type(rows, "rows", Tensor, "a tensor")
             if rows.shape != (len(checked), self.shape[1]):
-                raise ValueError(f"rows must have shape {(len(checked), self.shape[1])}, got {tuple(rows.shape)}")
+                raise ValueError(
+                    f"rows must have shape {(len(checked), self.shape[1])}, got {tuple(rows.shape)}"
+                )
             distinct, counts = np.unique(checked, return_counts=True)
             if len(distinct) < len(checked):
-                node, most = distinct[counts.argmax()], counts.max()
+                node = distinct[counts.argmax()]
+                most = counts.max()
                 raise ValueError(f"ids holds {node} {most} times, but a row is written once")
             new = rows.detach().to("cpu", self.dtype)
             parts, _ = self._to_owners("learned rows that are written", checked, new, True)
@@ -259,8 +325,11 @@ class EmbeddingTable(RowsBase):
 
             self._change(nodes, change)
 
-    def _to_owners(self, what: str, ids: Ints, rows: Tensor, active: bool) -> tuple[list[tuple[Ints, Tensor]], bool]:
-        """Send rows to the owners of their ids; return the rows received, and whether any process is active.
+    def _to_owners(
+        self, what: str, ids: Ints, rows: Tensor, active: bool
+    ) -> tuple[list[tuple[Ints, Tensor]], bool]:
+        """Send rows to the owners of their ids; return the rows received, and whether any process
+        is active.
 
         Raises ValueError, on all processes, where their versions or learning rates differ.
         """
@@ -270,7 +339,10 @@ class EmbeddingTable(RowsBase):
         facts, (parts,) = self.peers.send(what, own, [(ids, rows)])
         for k, name in enumerate(("version", "lr")):
             if len(set(facts[:, k])) > 1:
-                raise ValueError(f"the {name} of a table must be the same on all processes, got {facts[:, k].tolist()}")
+                raise ValueError(
+                    f"the {name} of a table must be the same on all processes, got "
+                    f"{facts[:, k].tolist()}"
+                )
         return parts, bool(facts[:, 2].any())
 
     def _change(self, ids: Ints, change: Callable[[Mapping[str, Tensor], Ints], None]) -> None:
@@ -281,7 +353,8 @@ class EmbeddingTable(RowsBase):
         wanted |= dict.fromkeys(("rows", "written", *self._optimizer.states), which)
 
         def counted(arrays: Mapping[str, Tensor]) -> None:
-            arrays["version"].add_(1)  # before other changes: stores of several processes expect the counter first
+            # before other changes: stores of several processes expect the counter first
+            arrays["version"].add_(1)
             change(arrays, places)
 
         with self._lock:
@@ -289,11 +362,14 @@ class EmbeddingTable(RowsBase):
 
     def _update(self, arrays: Mapping[str, Tensor], ids: Ints, places: Ints, grads: Tensor) -> None:
         """Change rows and states by gradients, in arrays that a commit has opened."""
-        which, rows, at = torch.from_numpy(places), arrays["rows"], places
+        which = torch.from_numpy(places)
+        rows = arrays["rows"]
+        at = places
         self._begin(arrays, ids, places)
         # update 16-bit rows in a wider copy, so that a step rounds them once
         if short := self.dtype != self._exact:
-            rows, at = rows.index_select(0, which).to(self._exact), np.arange(len(places))
+            rows = rows.index_select(0, which).to(self._exact)
+            at = np.arange(len(places))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
         numbers = grads.contiguous().numpy()
         self._optimizer.update(rows.numpy(), at, states, places, numbers, int(arrays["version"]))
@@ -314,19 +390,29 @@ class EmbeddingTable(RowsBase):
     # ---- state
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings, the version, and for a table in memory its tensors, which later steps change.
+        """Return the settings, the version, and for a table in memory its tensors, which later
+        steps change.
 
-        The state of a table in files is its folder: a checkpoint is a copy of it, and the version names the commit.
-        Each process has a state of its own rows.
+        The state of a table in files is its folder: a checkpoint is a copy of it, and the version
+        names the commit. Each process has a state of its own rows.
         """
-        state: dict[str, Any] = {"settings": dict(self._settings), "version": self.version, **self._part}
-        return state if self._store.folder is not None else {**state, "arrays": dict(self._store.arrays)}
+        state: dict[str, Any] = {
+            "settings": dict(self._settings),
+            "version": self.version,
+            **self._part,
+        }
+        return (
+            state
+            if self._store.folder is not None
+            else {**state, "arrays": dict(self._store.arrays)}
+        )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the rows of a state, or for a table in files check that the folder is at its version.
+        """Load the rows of a state, or for a table in files check that the folder is at its
+        version.
 
-        All processes load states of the same commit. Raises ValueError for the state of another table, part or version;
-        the table is then unchanged.
+        All processes load states of the same commit. Raises ValueError for the state of another
+        table, part or version; the table is then unchanged.
         """
         if not isinstance(state, Mapping) or not {"settings", "version"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
@@ -335,7 +421,9 @@ class EmbeddingTable(RowsBase):
             raise ValueError(f"the state is of {of}, this is {this}")
         for name, value in self._settings.items():
             if (stored := state["settings"].get(name)) != value:
-                raise ValueError(f"the state is of a table with {name}={stored!r}, this one has {value!r}")
+                raise ValueError(
+                    f"the state is of a table with {name}={stored!r}, this one has {value!r}"
+                )
         store = self._store
         if ("arrays" in state) != (store.folder is None):
             own, other = ("memory", "files") if store.folder is None else ("files", "memory")
@@ -343,15 +431,20 @@ class EmbeddingTable(RowsBase):
         if store.folder is not None:
             if state["version"] != self.version:
                 raise ValueError(
-                    f"the state is of version {state['version']} of the table, but {store.folder} is at version "
-                    f"{self.version}; use a copy of the folder that was made together with the state"
+                    f"the state is of version {state['version']} of the table, but {store.folder} "
+                    f"is at version {self.version}; use a copy of the folder that was made "
+                    "together with the state"
                 )
             return
         for name, array in store.arrays.items():
             saved = state["arrays"].get(name)
-            if not isinstance(saved, Tensor) or (saved.shape, saved.dtype) != (array.shape, array.dtype):
+            if not isinstance(saved, Tensor) or (saved.shape, saved.dtype) != (
+                array.shape,
+                array.dtype,
+            ):
                 raise ValueError(
-                    f"the state is of another table: {name} is {describe(saved)} there, and {describe(array)} here"
+                    f"the state is of another table: {name} is {describe(saved)} there, and "
+                    f"{describe(array)} here"
                 )
         with self._lock:
             for name, array in store.arrays.items():
@@ -359,19 +452,28 @@ class EmbeddingTable(RowsBase):
         self._pulls = Pulls()
 
     def flush(self) -> None:
-        """Wait until the rows of a table in files are on the disk, so that they outlive a power cut."""
+        """Wait until the rows of a table in files are on the disk, so that they outlive a power
+        cut.
+        """
         with self._lock:
             self._store.flush()
 
     def close(self) -> None:
-        """Release the folder for other processes, with checksums of its files. Nothing may be written afterwards."""
+        """Release the folder for other processes, with checksums of its files. Nothing may be
+        written afterwards.
+        """
         with self._lock:
             self._store.close()
 
     def __getstate__(self) -> dict[str, Any]:
         if self.collective:
-            raise TypeError("a table on several processes is not pickled or copied: every process makes it itself")
-        return {name: value for name, value in vars(self).items() if name not in ("_lock", "_pulls")}
+            raise TypeError(
+                "a table on several processes is not pickled or copied: every process makes it "
+                "itself"
+            )
+        return {
+            name: value for name, value in vars(self).items() if name not in ("_lock", "_pulls")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock(), _pulls=Pulls())

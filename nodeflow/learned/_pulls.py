@@ -15,7 +15,9 @@ from nodeflow._rows.rows import first_not_finite
 
 
 class Pulled(NamedTuple):
-    """Rows that wait for their step: ids ascending and distinct, and for every row of ``leaf`` the place of its id."""
+    """Rows that wait for their step: ids ascending and distinct, and for every row of ``leaf`` the
+    place of its id.
+    """
 
     leaf: Tensor
     ids: Ints
@@ -29,10 +31,15 @@ class Pulls:
         self._lock = threading.Lock()
         self._pulled: list[Pulled] = []
 
-    def pull(self, ids: Ints, fetch: Callable[[Ints], Tensor], device: torch.device | str | None) -> Tensor:
-        """Return the rows ``ids``, which may repeat, as a leaf that waits; ``fetch`` reads rows of distinct ids."""
+    def pull(
+        self, ids: Ints, fetch: Callable[[Ints], Tensor], device: torch.device | str | None
+    ) -> Tensor:
+        """Return the rows ``ids``, which may repeat, as a leaf that waits; ``fetch`` reads rows of
+        distinct ids.
+        """
         if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
-            distinct, places = ids.copy(), None
+            distinct = ids.copy()
+            places = None
         else:
             distinct, inverse = np.unique(ids, return_inverse=True)
             places = torch.from_numpy(inverse.astype(np.int64, copy=False))
@@ -51,7 +58,10 @@ class Pulls:
         for k, leaf in enumerate(rows):
             check_type(leaf, f"rows[{k}]", Tensor, "a tensor that pull returned")
             if id(leaf) not in by_leaf:
-                raise ValueError(f"rows[{k}] was not pulled from this table, or its step was made; pull rows again")
+                raise ValueError(
+                    f"rows[{k}] was not pulled from this table, or its step was made; pull rows "
+                    "again"
+                )
         return list({id(leaf): by_leaf[id(leaf)] for leaf in rows}.values())
 
     def forget(self, chosen: Sequence[Pulled]) -> None:
@@ -61,8 +71,12 @@ class Pulls:
 
 
 def gradients(chosen: Sequence[Pulled], dtype: torch.dtype) -> tuple[Ints, Tensor] | None:
-    """Return distinct ids and their finite gradients ``[k, width]``, added up; None where no row has a gradient."""
-    parts = [(pulled.ids, _summed(pulled, dtype)) for pulled in chosen if pulled.leaf.grad is not None]
+    """Return distinct ids and their finite gradients ``[k, width]``, added up; None where no row
+    has a gradient.
+    """
+    parts = [
+        (pulled.ids, _summed(pulled, dtype)) for pulled in chosen if pulled.leaf.grad is not None
+    ]
     if not parts:
         return None
     ids, grads = parts[0] if len(parts) == 1 else added(parts)
@@ -71,10 +85,14 @@ def gradients(chosen: Sequence[Pulled], dtype: torch.dtype) -> tuple[Ints, Tenso
 
 
 def added(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
-    """Return the distinct ids of all parts, ascending, and the sums of their rows, added in the order of the parts."""
+    """Return the distinct ids of all parts, ascending, and the sums of their rows, added in the
+    order of the parts.
+    """
     ids, inverse = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
     rows = torch.cat([part for _, part in parts])
-    return ids, rows.new_zeros(len(ids), rows.shape[1]).index_add_(0, torch.from_numpy(inverse), rows)
+    return ids, rows.new_zeros(len(ids), rows.shape[1]).index_add_(
+        0, torch.from_numpy(inverse), rows
+    )
 
 
 def check_finite(ids: Ints, grads: Tensor) -> None:

@@ -1,4 +1,6 @@
-"""Initial rows, and their optimisers: SGD, Adagrad and Adam, with the formulas and names of ``torch.optim``."""
+"""Initial rows, and their optimisers: SGD, Adagrad and Adam, with the formulas and names of
+``torch.optim``.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ _EPS = {"sgd": 0.0, "adagrad": 1e-10, "adam": 1e-8}
 class RowOptimizer:
     """Changes rows by their gradients, and the state that lies beside every row.
 
-    ``EmbeddingTable`` says which formulas. ``states`` has the names of the state of a row, and its value at first.
-    Raises TypeError or ValueError for settings that the optimiser does not take.
+    ``EmbeddingTable`` says which formulas. ``states`` has the names of the state of a row, and its
+    value at first. Raises TypeError or ValueError for settings that the optimiser does not take.
     """
 
     def __init__(
@@ -43,28 +45,47 @@ class RowOptimizer:
         ):
             if is_set and name not in takers:
                 takers_of_it = " or ".join(map(repr, takers))
-                raise ValueError(f"{setting} is for optimizer={takers_of_it}, not {name!r}; leave it out")
+                raise ValueError(
+                    f"{setting} is for optimizer={takers_of_it}, not {name!r}; leave it out"
+                )
         check_type(betas, "betas", tuple | list | None, "two numbers, as in (0.9, 0.999)")
         pair = (0.9, 0.999) if betas is None else tuple(betas)
         if len(pair) != 2:
-            raise ValueError(f"betas must be two numbers, as in (0.9, 0.999), got {describe(betas)}")
-        self.name, self.lr = name, as_number(lr, "lr", least=0)
+            raise ValueError(
+                f"betas must be two numbers, as in (0.9, 0.999), got {describe(betas)}"
+            )
+        self.name = name
+        self.lr = as_number(lr, "lr", least=0)
         self.weight_decay = as_number(weight_decay, "weight_decay", least=0)
         self.eps = as_number(_EPS[name] if eps is None else eps, "eps", least=0)
-        self.betas = [as_number(beta, f"betas[{k}]", least=0, below=1) for k, beta in enumerate(pair)]
+        self.betas = [
+            as_number(beta, f"betas[{k}]", least=0, below=1) for k, beta in enumerate(pair)
+        ]
         self.states = dict.fromkeys(_STATES[name], start)
 
-    def update(self, rows: Array, places: Ints, states: dict[str, Array], ids: Ints, grads: Array, step: int) -> None:
-        """Change rows, which lie at ``places`` of ``rows``, and their states at ``ids`` of ``states``, in place.
+    def update(
+        self,
+        rows: Array,
+        places: Ints,
+        states: dict[str, Array],
+        ids: Ints,
+        grads: Array,
+        step: int,
+    ) -> None:
+        """Change rows, which lie at ``places`` of ``rows``, and their states at ``ids`` of
+        ``states``, in place.
 
         All are numbers of one type; ``grads`` has a row for each. ``step`` counts from 1.
         """
         number = rows.dtype.type
-        decay, eps = number(self.weight_decay), number(self.eps)
+        decay = number(self.weight_decay)
+        eps = number(self.eps)
         if self.name == "sgd":
             kernels.row_steps.sgd(rows, places, grads, number(self.lr), decay)
         elif self.name == "adagrad":
-            kernels.row_steps.adagrad(rows, places, states["sum"], ids, grads, number(self.lr), eps, decay)
+            kernels.row_steps.adagrad(
+                rows, places, states["sum"], ids, grads, number(self.lr), eps, decay
+            )
         else:
             first, second = self.betas
             size = number(self.lr * math.sqrt(1 - second**step) / (1 - first**step))
@@ -84,15 +105,20 @@ class RowOptimizer:
 
 
 def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Floats:
-    """Return rows ``[len(ids), width]`` in float64; a row is the same whatever other ids are asked for."""
+    """Return rows ``[len(ids), width]`` in float64; a row is the same whatever other ids are asked
+    for.
+    """
     rows = np.zeros((len(ids), width))
     if init == "zeros":
         return rows
-    random, number = Random(key), math.ceil(width / 2) if init == "normal" else width
+    random = Random(key)
+    number = math.ceil(width / 2) if init == "normal" else width
     step = max(1, _PIECE // number)
     for start in range(0, len(ids), step):
         part = ids[start : start + step]
-        bits = random.bits((part[:, None] * number + np.arange(number)).ravel()).reshape(len(part), number)
+        bits = random.bits((part[:, None] * number + np.arange(number)).ravel()).reshape(
+            len(part), number
+        )
         out = rows[start : start + step]
         if init == "uniform":
             np.multiply((bits >> np.uint64(11)) * 2.0**-52 - 1, scale, out=out)
@@ -101,13 +127,18 @@ def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Fl
     return rows
 
 
-def _normal_pairs(bits: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], scale: float, out: Floats) -> None:
-    """Write two independent normal numbers for every 64 bits (Box and Muller 1958), the second half to the right."""
+def _normal_pairs(
+    bits: np.ndarray[tuple[int, ...], np.dtype[np.uint64]], scale: float, out: Floats
+) -> None:
+    """Write two independent normal numbers for every 64 bits (Box and Muller 1958), the second half
+    to the right.
+    """
     radius = ((bits >> np.uint64(32)) + 0.5) * 2.0**-32
     np.log(radius, out=radius)
     radius *= -2 * scale**2
     np.sqrt(radius, out=radius)
     angle = (bits & np.uint64(0xFFFFFFFF)) * (2 * math.pi * 2.0**-32)
-    half, rest = bits.shape[1], out.shape[1] - bits.shape[1]
+    half = bits.shape[1]
+    rest = out.shape[1] - bits.shape[1]
     np.multiply(radius, np.cos(angle), out=out[:, :half])
     np.multiply(radius[:, :rest], np.sin(angle[:, :rest]), out=out[:, half:])

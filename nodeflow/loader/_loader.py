@@ -45,81 +45,95 @@ _DEFAULTS = {"share": "even", **dict.fromkeys(("times_hash", "weights_hash", "gr
 class NodeFlowLoader(Epochs):
     """Iterates over the NodeFlows of batches of seeds; every iteration is one epoch.
 
-    The batches are the same, bit for bit, for any number of workers. These are threads of this process: compiled
-    samplers run in parallel with the training step, and nothing is copied. They end when the iteration ends or is left
-    early; with ``prefetch=0`` there are none. A child process made by ``fork`` begins iterations of its own, with
-    one thread of torch; in one that its parent has begun it has no threads, and RuntimeError is raised.
+    The batches are the same, bit for bit, for any number of workers. These are threads of this
+    process: compiled samplers run in parallel with the training step, and nothing is copied. They
+    end when the iteration ends or is left early; with ``prefetch=0`` there are none. A child
+    process made by ``fork`` begins iterations of its own, with one thread of torch; in one that its
+    parent has begun it has no threads, and RuntimeError is raised.
 
     Args:
         sampler: makes a NodeFlow of the seeds of a batch.
-        seeds: parent ids; repeats allowed. With shape ``[P, m]``, such as pairs of nodes, rows stay together: a batch
-            has ``batch_size`` rows, and its ``seed_index`` has shape ``[batch_size, m]``. A bool mask selects among all
-            possible seeds. "all", or for seeds that are not nodes None: all possible seeds, such as all links. A
-            ``SeedTable`` brings its times and columns along.
+        seeds: parent ids; repeats allowed. With shape ``[P, m]``, such as pairs of nodes, rows stay
+            together: a batch has ``batch_size`` rows, and its ``seed_index`` has shape
+            ``[batch_size, m]``. A bool mask selects among all possible seeds. "all", or for seeds
+            that are not nodes None: all possible seeds, such as all links. A ``SeedTable`` brings
+            its times and columns along.
         batch_size: number of seeds per batch, or of rows of seeds.
-        shuffle: whether every epoch has a new random order of the seeds; else the order is the given one. A
-            ``LocalShuffle``: a random order in which near seeds stay together.
+        shuffle: whether every epoch has a new random order of the seeds; else the order is the
+            given one. A ``LocalShuffle``: a random order in which near seeds stay together.
         drop_last: whether to leave out a last batch that is smaller than the others.
         seed: random seed of the order; the draws depend on the seed of the sampler.
-        num_workers: number of threads that sample ahead. 0: the caller's thread samples a batch when it is asked for.
-        prefetch: number of batches that every worker may be ahead. 0 turns background sampling off: ``num_workers``
-            batches are sampled in parallel while the caller waits, on its own thread and those of torch. This suits
-            training steps that use all cores.
-        weights: a number per seed, or row of seeds, finite and at least 0. Every epoch then draws as many seeds as
-            there are, with replacement, each in proportion to its weight; their order is random, whatever ``shuffle``
-            (see ``balanced_weights``). None: every epoch has every seed once.
+        num_workers: number of threads that sample ahead. 0: the caller's thread samples a batch
+            when it is asked for.
+        prefetch: number of batches that every worker may be ahead. 0 turns background sampling off:
+            ``num_workers`` batches are sampled in parallel while the caller waits, on its own
+            thread and those of torch. This suits training steps that use all cores.
+        weights: a number per seed, or row of seeds, finite and at least 0. Every epoch then draws
+            as many seeds as there are, with replacement, each in proportion to its weight; their
+            order is random, whatever ``shuffle`` (see ``balanced_weights``). None: every epoch has
+            every seed once.
         times: a time for every seed, for samplers that need one (``TemporalNeighborSampler``).
-        inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of ``LayerSampler`` sees them as
-            ``step.inputs``. A tensor or array with a row per node, ``[num_nodes, ...]``, that stays as it is while the
-            loader is in use; or a function ``inputs(seeds)``. The thread of the iterating caller calls it for every
-            batch, in order, with the seeds of the batch in the shape in which they were given.
-        inputs_ahead: ``inputs(seeds)`` of batch k is called when the caller asks for batch k - ``inputs_ahead``,
-            whatever the number of workers. With 0 it is called after the training step of batch k - 1, and no batch is
-            drawn ahead. With more, workers draw that many batches ahead, and the function must return values that
-            nobody changes later.
+        inputs: passed to every draw, as in ``sampler(seeds, inputs=...)``; a score of
+            ``LayerSampler`` sees them as ``step.inputs``. A tensor or array with a row per node,
+            ``[num_nodes, ...]``, that stays as it is while the loader is in use; or a function
+            ``inputs(seeds)``. The thread of the iterating caller calls it for every batch, in
+            order, with the seeds of the batch in the shape in which they were given.
+        inputs_ahead: ``inputs(seeds)`` of batch k is called when the caller asks for batch k -
+            ``inputs_ahead``, whatever the number of workers. With 0 it is called after the training
+            step of batch k - 1, and no batch is drawn ahead. With more, workers draw that many
+            batches ahead, and the function must return values that nobody changes later.
         ndata, edata: columns copied from the parent's frames to every batch, chosen as in
-            ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` copies the features of the input layer and
-            the labels of the seeds, ``["year"]`` a column of every layer. None: no columns.
-        seed_data: columns with a row per seed, or row of seeds, by name: targets of pairs, labels of repeated seeds.
-            The rows of a batch are its frame ``seed_data``, in the order of its ``seed_index``. The columns are not
-            copied: do not write to them while batches are drawn. ``{"index": torch.arange(len(seeds))}`` gives every
-            seed its index in ``seeds``.
-        transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns added, or another. It is
-            called for every batch in order, on the thread of the iterating caller, when the batch is taken: after
-            ``sampler.complete``, before the move to ``device``. Workers do not run it, so it may read what the training
-            step has just written. It is not part of ``state_dict``.
+            ``NodeFlow.copy_from_parent``: ``{0: ["feat"], -1: ["label"]}`` copies the features of
+            the input layer and the labels of the seeds, ``["year"]`` a column of every layer. None:
+            no columns.
+        seed_data: columns with a row per seed, or row of seeds, by name: targets of pairs, labels
+            of repeated seeds. The rows of a batch are its frame ``seed_data``, in the order of its
+            ``seed_index``. The columns are not copied: do not write to them while batches are
+            drawn. ``{"index": torch.arange(len(seeds))}`` gives every seed its index in ``seeds``.
+        transform: a function of a NodeFlow that returns a NodeFlow: the same one with columns
+            added, or another. It is called for every batch in order, on the thread of the iterating
+            caller, when the batch is taken: after ``sampler.complete``, before the move to
+            ``device``. Workers do not run it, so it may read what the training step has just
+            written. It is not part of ``state_dict``.
         device: device to which the batches are moved; None leaves them on the CPU.
-        pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU overlap with computation.
-        rank, world_size: number of this process and of all that share every step, to be given together. None: those of
-            the graph where it lies on several processes, else of torch's default group, else 0 of 1. Step k has the
-            seeds of batch k of one process with ``batch_size * world_size``; every process takes its share of them.
-        share: "even": consecutive seeds, as many in every process (at most one more). "owned": each process has the
-            nodes or edges that it holds, where the graph lies on several. Else the rank that owns each seed: an integer
-            per possible seed (per node, or per edge, pair or part for such seeds), or a function from ids (numpy int64)
-            to ranks. A row of several nodes belongs to the owner of the first. A share may be empty: the batch then has
-            no seeds.
+        pin_memory: whether to put the batches in page-locked memory, so that copies to a GPU
+            overlap with computation.
+        rank, world_size: number of this process and of all that share every step, to be given
+            together. None: those of the graph where it lies on several processes, else of torch's
+            default group, else 0 of 1. Step k has the seeds of batch k of one process with
+            ``batch_size * world_size``; every process takes its share of them.
+        share: "even": consecutive seeds, as many in every process (at most one more). "owned": each
+            process has the nodes or edges that it holds, where the graph lies on several. Else the
+            rank that owns each seed: an integer per possible seed (per node, or per edge, pair or
+            part for such seeds), or a function from ids (numpy int64) to ranks. A row of several
+            nodes belongs to the owner of the first. A share may be empty: the batch then has no
+            seeds.
 
-    To resume after an interruption, take ``state_dict()`` between two batches, and pass it to ``load_state_dict`` of a
-    loader with the same arguments: it goes on with the next batch, bit for bit. A new loader begins with epoch 0. A
-    loader that is made anew for every epoch therefore repeats epoch 0, unless ``set_epoch`` is called.
+    To resume after an interruption, take ``state_dict()`` between two batches, and pass it to
+    ``load_state_dict`` of a loader with the same arguments: it goes on with the next batch, bit for
+    bit. A new loader begins with epoch 0. A loader that is made anew for every epoch therefore
+    repeats epoch 0, unless ``set_epoch`` is called.
 
-    The state of a sampler with methods ``state_dict()`` and ``load_state_dict(state)``, also of one that another wraps,
-    is part of the loader's. Workers draw while it changes, so draws must read it from ``inputs`` alone (docs/loader.md
-    has an example). With ``inputs_ahead`` above 0, inputs of batches that the caller has not got yet are part of it.
+    The state of a sampler with methods ``state_dict()`` and ``load_state_dict(state)``, also of one
+    that another wraps, is part of the loader's. Workers draw while it changes, so draws must read
+    it from ``inputs`` alone (docs/loader.md has an example). With ``inputs_ahead`` above 0, inputs
+    of batches that the caller has not got yet are part of it.
 
-    An iteration begins on all processes that share steps together: they compare its epoch and their arguments. With a
-    ``rank`` and ``world_size`` that are not those of torch's default group, such as 0 and 1 for an evaluation on one
-    process, nothing is compared.
+    An iteration begins on all processes that share steps together: they compare its epoch and their
+    arguments. With a ``rank`` and ``world_size`` that are not those of torch's default group, such
+    as 0 and 1 for an evaluation on one process, nothing is compared.
 
-    With several processes, ``batch_size`` is that of one, ``len`` the number of steps, the same in all, and ``inputs``,
-    ``transform`` and columns see the process's own seeds. ``state_dict`` is that of all: another number of processes
-    goes on with it where ``batch_size * world_size`` is the same (docs/loader.md says which draws stay the same).
+    With several processes, ``batch_size`` is that of one, ``len`` the number of steps, the same in
+    all, and ``inputs``, ``transform`` and columns see the process's own seeds. ``state_dict`` is
+    that of all: another number of processes goes on with it where ``batch_size * world_size`` is
+    the same (docs/loader.md says which draws stay the same).
 
-    ``timings`` has the seconds of sampling, fetching columns and waiting by batch, of the newest iteration so far.
+    ``timings`` has the seconds of sampling, fetching columns and waiting by batch, of the newest
+    iteration so far.
 
-    Raises TypeError, ValueError or IndexError for wrong arguments, ValueError for processes that differ, and TypeError
-    when ``transform`` returns anything but a NodeFlow. An exception in a worker reaches the caller with its type and
-    message.
+    Raises TypeError, ValueError or IndexError for wrong arguments, ValueError for processes that
+    differ, and TypeError when ``transform`` returns anything but a NodeFlow. An exception in a
+    worker reaches the caller with its type and message.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
@@ -129,7 +143,9 @@ class NodeFlowLoader(Epochs):
     """
 
     batch_sampler = None
-    """That of a torch ``DataLoader``, of which there is none: Lightning asks every loader with a ``sampler`` for it."""
+    """That of a torch ``DataLoader``, of which there is none: Lightning asks every loader with a
+    ``sampler`` for it.
+    """
 
     def __init__(
         self,
@@ -160,48 +176,63 @@ class NodeFlowLoader(Epochs):
         check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
         table = as_table(seeds, sampler, times, seed_data)
-        self.seeds, self.times, self.seed_data = table.seeds, table.time, table.data
+        self.seeds = table.seeds
+        self.times = table.time
+        self.seed_data = table.data
         if sampler.seed_kind == "node":
             sampler.check_reach(self.seeds.flatten())
         self.batch_size = as_count(batch_size, "batch_size", 1)
         if sampler.most_seeds is not None and self.batch_size > sampler.most_seeds:
             raise ValueError(
-                f"batch_size must be at most {sampler.most_seeds} for {type(sampler).__name__}, got {self.batch_size}"
+                f"batch_size must be at most {sampler.most_seeds} for {type(sampler).__name__}, "
+                f"got {self.batch_size}"
             )
-        self.shuffle, self.drop_last = shuffle, as_flag(drop_last, "drop_last")
+        self.shuffle = shuffle
+        self.drop_last = as_flag(drop_last, "drop_last")
         self.seed = as_int(seed, "seed")
-        self.num_workers, self.prefetch = as_count(num_workers, "num_workers"), as_count(prefetch, "prefetch")
+        self.num_workers = as_count(num_workers, "num_workers")
+        self.prefetch = as_count(prefetch, "prefetch")
         self._order = order_of(self.seeds, sampler, shuffle, weights)
-        self.inputs, self.inputs_ahead = inputs, as_count(inputs_ahead, "inputs_ahead")
+        self.inputs = inputs
+        self.inputs_ahead = as_count(inputs_ahead, "inputs_ahead")
         check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
-        self.ndata, self.edata = ndata, edata
+        self.ndata = ndata
+        self.edata = edata
         check_type(transform, "transform", Callable | None, "a function of a NodeFlow")
-        self.transform, self.timings = transform, Timings()
+        self.transform = transform
+        self.timings = Timings()
         self.device = None if device is None else as_device(device)
         self.pin_memory = as_flag(pin_memory, "pin_memory")
         self.share = share if isinstance(share, str) else "owned"
         self._shares = shares_of(sampler, self.seeds, self.batch_size, share, (rank, world_size))
-        self.rank, self.world_size = self._shares.rank, self._shares.world_size
-        # batches that may be equal are told apart by their numbers, others by their seeds: the same in any loader
+        self.rank = self._shares.rank
+        self.world_size = self._shares.world_size
+        # batches that may be equal are told apart by their numbers, others by their seeds: the same
+        # in any loader
         self._numbered = sampler.numbered or self._order.repeats or repeats(self.seeds.numpy())
         # an empty batch, so that a wrong column raises now and not when the first batch is complete
         empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
         self._drawing = False
         # for the thread that draws ahead; None where it needs no other process
-        self._channel = join(sampler.graph.peers, self._shares, self.settings, (self.num_workers, self.prefetch))
+        self._channel = join(
+            sampler.graph.peers, self._shares, self.settings, (self.num_workers, self.prefetch)
+        )
         self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
 
     def num_batches(self, epoch: int = 0) -> int:
-        """Return the number of batches in an epoch, the same in all: of steps, with several processes."""
+        """Return the number of batches in an epoch, the same in all: of steps, with several
+        processes.
+        """
         return self._shares.num_steps(len(self.seeds), self.drop_last)
 
     @property
     def seed_weight(self) -> float:
-        """Weight of every seed of the last batch in the mean over the seeds of its step: world_size / their number.
+        """Weight of every seed of the last batch in the mean over the seeds of its step: world_size
+        / their number.
 
-        A sum of losses over the batch's seeds times this weight has gradients whose mean over all processes, as
-        ``DistributedDataParallel`` takes it, is the gradient of the mean over the step. Raises RuntimeError before the
-        first batch.
+        A sum of losses over the batch's seeds times this weight has gradients whose mean over all
+        processes, as ``DistributedDataParallel`` takes it, is the gradient of the mean over the
+        step. Raises RuntimeError before the first batch.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> sampler = NeighborSampler(Graph.from_edges([0], [1]), [1])
@@ -216,14 +247,18 @@ class NodeFlowLoader(Epochs):
         self._inputs = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the epoch, the number of the next batch, the settings, and the state of a sampler that has one.
+        """Return the epoch, the number of the next batch, the settings, and the state of a sampler
+        that has one.
 
-        The values are numbers and strings. Two entries hold values of the user's: ``sampler_state``, made by samplers
-        with state, and ``inputs``, made by the function ``inputs`` with ``inputs_ahead`` above 0.
+        The values are numbers and strings. Two entries hold values of the user's:
+        ``sampler_state``, made by samplers with state, and ``inputs``, made by the function
+        ``inputs`` with ``inputs_ahead`` above 0.
         """
         state = super().state_dict()
         if stateful := samplers_with_state(self.sampler):
-            state["sampler_state"] = {name: sampler.state_dict() for name, sampler in stateful.items()}
+            state["sampler_state"] = {
+                name: sampler.state_dict() for name, sampler in stateful.items()
+            }
         if self._inputs:
             state["inputs"] = dict(self._inputs)
             state |= {"inputs_of": [self.rank, self.world_size]} if self.world_size > 1 else {}
@@ -238,9 +273,12 @@ class NodeFlowLoader(Epochs):
     def check_state(self, state: Mapping[str, Any]) -> None:
         check_settings(_DEFAULTS | self.settings(), _DEFAULTS | dict(state))
         check_process(state, self.rank, self.world_size)
-        own, stored = sorted(samplers_with_state(self.sampler)), sorted(state.get("sampler_state", {}))
+        own = sorted(samplers_with_state(self.sampler))
+        stored = sorted(state.get("sampler_state", {}))
         if own != stored:
-            raise ValueError(f"the state holds the state of samplers {stored}, this one needs {own}")
+            raise ValueError(
+                f"the state holds the state of samplers {stored}, this one needs {own}"
+            )
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -257,11 +295,12 @@ class NodeFlowLoader(Epochs):
         }
 
     def draws(self, epoch: int, start: int = 0) -> Iterator[NodeFlow]:
-        """Iterate over the NodeFlows of an epoch, from batch ``start``, without columns, transform or move to a device.
+        """Iterate over the NodeFlows of an epoch, from batch ``start``, without columns, transform
+        or move to a device.
 
-        They are those that an iteration of that epoch gives, drawn in the caller's thread. The position of the loader
-        stays. Use it to look ahead. Raises TypeError where draws depend on more than their number: where ``inputs`` is
-        a function, or the sampler has state.
+        They are those that an iteration of that epoch gives, drawn in the caller's thread. The
+        position of the loader stays. Use it to look ahead. Raises TypeError where draws depend on
+        more than their number: where ``inputs`` is a function, or the sampler has state.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0], [1]), [1]), [0, 1], batch_size=1)
@@ -270,7 +309,9 @@ class NodeFlowLoader(Epochs):
         """
         if callable(self.inputs) or samplers_with_state(self.sampler):
             what = "inputs is a function" if callable(self.inputs) else "the sampler has state"
-            raise TypeError(f"batches cannot be drawn ahead: {what}, so they depend on the steps before")
+            raise TypeError(
+                f"batches cannot be drawn ahead: {what}, so they depend on the steps before"
+            )
         order = self._order.positions(self.seed, as_count(epoch, "epoch"))
         for number in range(as_count(start, "start"), len(self)):
             with self.sampler.graph.peers.together("a batch"):
@@ -283,25 +324,39 @@ class NodeFlowLoader(Epochs):
     def iterate(
         self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
     ) -> Generator[NodeFlow, None, None]:
-        """Iterate as ``iter(loader)`` does, but copy the node columns ``ndata``, and call ``fill`` with every batch.
+        """Iterate as ``iter(loader)`` does, but copy the node columns ``ndata``, and call ``fill``
+        with every batch.
 
-        ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets further columns.
+        ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets
+        further columns.
         """
         self._compare()
         # a copy: an older iteration keeps the inputs that were made for it
-        self._inputs, self.timings = dict(self._inputs) if self._goes_on else {}, Timings()
+        self._inputs = dict(self._inputs) if self._goes_on else {}
+        self.timings = Timings()
         return self._iterate(self.begin(), self._inputs, ndata, fill)
 
     def _compare(self) -> None:
-        """Raise ValueError, on all processes that share the steps, unless all begin the same iteration."""
+        """Raise ValueError, on all processes that share the steps, unless all begin the same
+        iteration.
+        """
         start = {"epoch": self.next_epoch, "first batch": self._next if self._goes_on else 0}
         peers = sharing(self.sampler.graph, self._shares)
-        peers.agree("iterations of NodeFlowLoader", lambda: as_facts({**start, **self.settings()}, self._shares))
+        peers.agree(
+            "iterations of NodeFlowLoader",
+            lambda: as_facts({**start, **self.settings()}, self._shares),
+        )
 
     def _iterate(
-        self, this: Pass, inputs: dict[int, Any], ndata: NamesLike, fill: Callable[[NodeFlow], None] | None
+        self,
+        this: Pass,
+        inputs: dict[int, Any],
+        ndata: NamesLike,
+        fill: Callable[[NodeFlow], None] | None,
     ) -> Generator[NodeFlow, None, None]:
-        timings, requested, whole = self.timings, perf_counter(), threads.Epoch()
+        timings = self.timings
+        requested = perf_counter()
+        whole = threads.Epoch()
         with closing(self._batches(this, inputs, ndata)) as batches:
             for number, (batch, sampling, fetching) in enumerate(batches, this.start):
                 inputs.pop(number, None)
@@ -320,29 +375,44 @@ class NodeFlowLoader(Epochs):
                 requested = perf_counter()
         whole.end()
 
-    def _batches(self, this: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed, None, None]:
-        called, order = callable(self.inputs), self._order.positions(self.seed, this.epoch)
+    def _batches(
+        self, this: Pass, inputs: dict[int, Any], ndata: NamesLike
+    ) -> Generator[Timed, None, None]:
+        called = callable(self.inputs)
+        order = self._order.positions(self.seed, this.epoch)
 
         def prepare(number: int) -> Callable[[], Timed]:
             share = self._shares.of(order, number)
             if callable(self.inputs) and number not in inputs:
                 inputs[number] = self.inputs(self.seeds[share.own])
-            return partial(self._draw, share, this.epoch, number, inputs[number] if called else self.inputs, ndata)
+            return partial(
+                self._draw,
+                share,
+                this.epoch,
+                number,
+                inputs[number] if called else self.inputs,
+                ndata,
+            )
 
         numbers = range(this.start, len(self))
         if self.num_workers and self.prefetch:
-            lead, joint = self.inputs_ahead if called else self.num_workers * self.prefetch, self._channel is not None
+            lead = self.inputs_ahead if called else self.num_workers * self.prefetch
+            joint = self._channel is not None
             batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
             return self._alone(batches) if joint else batches
         together = max(self.num_workers, 1)
-        return draw_on_request(prepare, numbers, self.inputs_ahead if called else together - 1, together)
+        return draw_on_request(
+            prepare, numbers, self.inputs_ahead if called else together - 1, together
+        )
 
     def _alone(self, batches: Generator[Timed, None, None]) -> Generator[Timed, None, None]:
-        """Yield batches drawn through a channel that only one thread may use; other processes wait for these draws."""
+        """Yield batches drawn through a channel that only one thread may use; other processes wait
+        for these draws.
+        """
         if self._drawing:
             raise RuntimeError(
-                "an iteration of this loader draws ahead together with other processes; end it before the next one "
-                "begins, or pass num_workers=0"
+                "an iteration of this loader draws ahead together with other processes; end it "
+                "before the next one begins, or pass num_workers=0"
             )
         self._drawing = True
         try:
@@ -360,29 +430,40 @@ class NodeFlowLoader(Epochs):
             drawn = perf_counter()
             if ndata is not None or self.edata is not None:
                 batch.copy_from_parent(ndata, self.edata)
-            batch.seed_data.update({name: take_rows(column, share.own) for name, column in self.seed_data.items()})
+            batch.seed_data.update(
+                {name: take_rows(column, share.own) for name, column in self.seed_data.items()}
+            )
             batch = batch.pin_memory() if self.pin_memory else batch
             return batch, drawn - begun, perf_counter() - drawn
 
     def _drawn(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
-        ids, times = self.seeds, self.times
+        ids = self.seeds
+        times = self.times
         step = None
         if share.rows is not None:
-            step = StepSeeds(ids[share.step], None if times is None else times[share.step], share.rows)
+            step = StepSeeds(
+                ids[share.step], None if times is None else times[share.step], share.rows
+            )
         own = None if times is None else times[share.own]
         call = Call(epoch, number if self._numbered else None, inputs, own, step)
         return self.sampler.draw_batch(ids[share.own], call)
 
     def _repr_html_(self) -> str:
         sizes = {"seeds": len(self.seeds), "batch size": self.batch_size, "batches": len(self)}
-        rows = {"sampler": self.sampler.text(), **{name: f"{size:,}" for name, size in sizes.items()}}
-        rows |= {"shuffle": f"{self.shuffle}", "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"}
+        rows = {
+            "sampler": self.sampler.text(),
+            **{name: f"{size:,}" for name, size in sizes.items()},
+        }
+        rows |= {
+            "shuffle": f"{self.shuffle}",
+            "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}",
+        }
         rows["process"] = f"{self.rank} of {self.world_size}"
         return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
         return (
-            f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of {self.batch_size}{share}, "
-            f"{self.sampler.text()})"
+            f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of "
+            f"{self.batch_size}{share}, {self.sampler.text()})"
         )

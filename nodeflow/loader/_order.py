@@ -1,4 +1,6 @@
-"""The order of the seeds of an epoch: as given, at random, with near ones together, or drawn by weight."""
+"""The order of the seeds of an epoch: as given, at random, with near ones together, or drawn by
+weight.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +18,28 @@ from nodeflow.sampling.base import SamplerBase
 
 
 class LocalShuffle(Frozen):
-    """A random order in which seeds of a group stay near each other, for ``NodeFlowLoader(..., shuffle=...)``.
+    """A random order in which seeds of a group stay near each other, for
+    ``NodeFlowLoader(..., shuffle=...)``.
 
-    In every epoch the groups are put in a random order, and the seeds of every ``mix`` groups in that order are
-    shuffled together. Where groups are parts of the graph, a batch then has neighbours in common, and so fewer input
-    rows. ``mix`` is the dial: with 1 batches are most local; with as many as there are groups every order is equally
-    likely, as with ``shuffle=True``.
+    In every epoch the groups are put in a random order, and the seeds of every ``mix`` groups in
+    that order are shuffled together. Where groups are parts of the graph, a batch then has
+    neighbours in common, and so fewer input rows. ``mix`` is the dial: with 1 batches are most
+    local; with as many as there are groups every order is equally likely, as with ``shuffle=True``.
 
-    What it costs: an epoch still has every seed once, and every seed is equally likely in every place, since the epoch
-    begins at a random place of the order. So the mean loss of a whole batch has the expectation of a random batch's.
-    Its variance is larger, because seeds of a group are alike, and batches of an epoch that follow each other depend on
-    each other.
+    What it costs: an epoch still has every seed once, and every seed is equally likely in every
+    place, since the epoch begins at a random place of the order. So the mean loss of a whole batch
+    has the expectation of a random batch's. Its variance is larger, because seeds of a group are
+    alike, and batches of an epoch that follow each other depend on each other.
 
     Args:
-        groups: the group of every possible seed (of every node, or of every edge for seeds that are edges), integers of
-            at least 0, such as those of ``partition(graph, 256)``. A row of several nodes has the group of the first.
+        groups: the group of every possible seed (of every node, or of every edge for seeds that are
+            edges), integers of at least 0, such as those of ``partition(graph, 256)``. A row of
+            several nodes has the group of the first.
         mix: number of groups whose seeds are shuffled together.
 
-    Raises TypeError for groups that are not integers, IndexError for negative ones, ValueError for ``mix`` below 1; the
-    loader raises ValueError for another number of groups than of possible seeds.
+    Raises TypeError for groups that are not integers, IndexError for negative ones, ValueError for
+    ``mix`` below 1; the loader raises ValueError for another number of groups than of possible
+    seeds.
 
     >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 0, 3, 2])
@@ -50,19 +55,25 @@ class LocalShuffle(Frozen):
 
     @checked
     def __init__(self, groups: IdsLike, mix: int = 1) -> None:
-        self._set(groups=as_ids(groups, "groups", np.iinfo(np.int64).max, "group"), mix=as_count(mix, "mix", 1))
+        self._set(
+            groups=as_ids(groups, "groups", np.iinfo(np.int64).max, "group"),
+            mix=as_count(mix, "mix", 1),
+        )
 
     def __repr__(self) -> str:
         return f"LocalShuffle({len(np.unique(self.groups))} groups, mix={self.mix})"
 
 
 class SeedOrder:
-    """The order of an epoch's seeds: as they are given; ``facts`` are what it depends on, as numbers by name."""
+    """The order of an epoch's seeds: as they are given; ``facts`` are what it depends on, as
+    numbers by name.
+    """
 
     repeats = False  # whether a seed may come several times in an epoch
 
     def __init__(self, size: int, **facts: int) -> None:
-        self.size, self.facts = size, facts
+        self.size = size
+        self.facts = facts
 
     def positions(self, seed: int, epoch: int) -> Tensor:
         """Return as many positions as there are seeds, int64."""
@@ -78,7 +89,8 @@ class _Local(SeedOrder):
     def __init__(self, groups: Ints, mix: int, **facts: int) -> None:
         super().__init__(len(groups), groups_hash=hash_ids(groups), mix=mix, **facts)
         distinct, self._groups = np.unique(groups, return_inverse=True)
-        self._num_groups, self._mix = len(distinct), mix
+        self._num_groups = len(distinct)
+        self._mix = mix
 
     def positions(self, seed: int, epoch: int) -> Tensor:
         order = Random(derive_key("shuffle", seed, epoch)).permutation(self.size).numpy()
@@ -92,14 +104,16 @@ class _Local(SeedOrder):
 def balanced_weights(labels: IdsLike) -> Tensor:
     """Return a weight for every label with which all classes are drawn equally often.
 
-    The weight is 1 / the number of entries with this label, so the weights of a class add up to 1. For the seeds of a
-    loader, pass the labels of the seeds: ``NodeFlowLoader(sampler, train, weights=balanced_weights(label[train]))``.
+    The weight is 1 / the number of entries with this label, so the weights of a class add up to 1.
+    For the seeds of a loader, pass the labels of the seeds:
+    ``NodeFlowLoader(sampler, train, weights=balanced_weights(label[train]))``.
 
     Args:
-        labels: an integer per seed, ``[num_seeds]``. Negative ones mean "no label": their weight is 0.
+        labels: an integer per seed, ``[num_seeds]``. Negative ones mean "no label": their weight is
+            0.
 
-    Returns float64 ``[num_seeds]``. Raises TypeError for labels that are not integers, and ValueError for labels of
-    another shape, and where no entry has a label.
+    Returns float64 ``[num_seeds]``. Raises TypeError for labels that are not integers, and
+    ValueError for labels of another shape, and where no entry has a label.
 
     >>> balanced_weights(torch.tensor([0, 0, 2, -1]))
     tensor([0.5000, 0.5000, 1.0000, 0.0000], dtype=torch.float64)
@@ -107,20 +121,24 @@ def balanced_weights(labels: IdsLike) -> Tensor:
     limits = np.iinfo(np.int64)
     array = as_ids(labels, "labels", limits.max, "class", lower=limits.min)
     if not (array >= 0).any():
-        raise ValueError(f"labels must have an entry of 0 or more, got {describe(labels)}: no seed has a label")
+        raise ValueError(
+            f"labels must have an entry of 0 or more, got {describe(labels)}: no seed has a label"
+        )
     _, of, count = np.unique(array, return_inverse=True, return_counts=True)
     return torch.from_numpy(np.where(array >= 0, 1.0 / count[of], 0.0))
 
 
 def running_sums(weights: NumbersLike, num_seeds: int) -> Floats:
-    """Return the sums of the first 1, 2, ... weights, float64; raise an error unless each is finite and at least 0."""
+    """Return the sums of the first 1, 2, ... weights, float64; raise an error unless each is finite
+    and at least 0.
+    """
     array = as_array(weights, "weights", "numbers")
     if array.dtype.kind not in "iuf":
         raise TypeError(f"weights must be numbers, one per seed, got dtype {array.dtype}")
     if array.shape != (num_seeds,):
         raise ValueError(
-            f"weights must have one entry per seed ({num_seeds}), got shape {array.shape}; for weights by node pass "
-            "weights[seeds]"
+            f"weights must have one entry per seed ({num_seeds}), got shape {array.shape}; for "
+            "weights by node pass weights[seeds]"
         )
     array = array.astype(np.float64)
     if (i := first_true(~(np.isfinite(array) & (array >= 0)))) is not None:
@@ -133,7 +151,9 @@ def running_sums(weights: NumbersLike, num_seeds: int) -> Floats:
 
 
 def draw(sums: Floats, random: Random) -> Tensor:
-    """Return as many positions as there are weights, int64: each is i with the probability weight i / their sum."""
+    """Return as many positions as there are weights, int64: each is i with the probability weight i
+    / their sum.
+    """
     if not len(sums):
         return torch.zeros(0, dtype=torch.int64)
     points = random.uniform(np.arange(len(sums))).numpy() * sums[-1]
@@ -161,10 +181,13 @@ def order_of(
     facts = {"shuffle": int(local is not None or as_flag(shuffle, "shuffle"))}
     if local is not None and len(local.groups) != sampler.num_seeds:
         raise ValueError(
-            f"shuffle must have a group per {sampler.seed_kind} ({sampler.num_seeds}), got {len(local.groups)}"
+            f"shuffle must have a group per {sampler.seed_kind} ({sampler.num_seeds}), got "
+            f"{len(local.groups)}"
         )
     if weights is not None:
         return _Weighted(weights, len(seeds), **facts)
     if local is not None:
-        return _Local(local.groups[(seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()], local.mix, **facts)
+        return _Local(
+            local.groups[(seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()], local.mix, **facts
+        )
     return (_Shuffled if shuffle else SeedOrder)(len(seeds), **facts)

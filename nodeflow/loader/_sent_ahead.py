@@ -15,11 +15,13 @@ from nodeflow.loader._loader import NodeFlowLoader
 
 
 class SentAhead(NodeFlowLoader):
-    """A ``NodeFlowLoader`` whose batches are copied to the GPU ``target`` one step ahead, on a stream of its own.
+    """A ``NodeFlowLoader`` whose batches are copied to the GPU ``target`` one step ahead, on a
+    stream of its own.
 
-    A copy begins before the caller gets the batch before, so that it overlaps with the step on that batch. All else is
-    as of the loader, but for ``device`` and ``pin_memory``. Not for samplers that add columns as late as possible
-    (``SamplerBase.complete``): they would add them a step too early.
+    A copy begins before the caller gets the batch before, so that it overlaps with the step on that
+    batch. All else is as of the loader, but for ``device`` and ``pin_memory``. Not for samplers
+    that add columns as late as possible (``SamplerBase.complete``): they would add them a step too
+    early.
     """
 
     def __init__(self, *arguments: Any, target: torch.device, **options: Any) -> None:
@@ -33,8 +35,11 @@ class SentAhead(NodeFlowLoader):
         assert self._newest is not None  # it has begun just now
         return self._received(batches, self._newest)
 
-    def _received(self, batches: Generator[NodeFlow, None, None], this: Pass) -> Generator[NodeFlow, None, None]:
-        lane, sent = self._lane(), deque[Any]()
+    def _received(
+        self, batches: Generator[NodeFlow, None, None], this: Pass
+    ) -> Generator[NodeFlow, None, None]:
+        lane = self._lane()
+        sent = deque[Any]()
         for number, batch in enumerate(chain(batches, [None]), this.start):
             if batch is not None:
                 sent.append(lane.send(batch))
@@ -51,11 +56,15 @@ class Lane:  # pragma: no cover: needs a GPU
     """Copies batches to a GPU on a stream of its own."""
 
     def __init__(self, device: torch.device) -> None:
-        self._device, self._stream = device, torch.cuda.Stream(device)
+        self._device = device
+        self._stream = torch.cuda.Stream(device)
 
     def send(self, batch: NodeFlow) -> tuple[NodeFlow, torch.cuda.Event]:
-        """Queue the copies of a batch in page-locked memory; return it there, and the event of its arrival."""
-        # the copies wait for queued work: it may still read memory that the host let go of and torch gives to them
+        """Queue the copies of a batch in page-locked memory; return it there, and the event of its
+        arrival.
+        """
+        # the copies wait for queued work: it may still read memory that the host let go of and
+        # torch gives to them
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             moved = batch.to(self._device, non_blocking=True)

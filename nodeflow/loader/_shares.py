@@ -10,7 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_count, as_int, check_one_of, describe, first_true
+from nodeflow._base.checks import (
+    Ints,
+    as_array,
+    as_count,
+    as_int,
+    check_one_of,
+    describe,
+    first_true,
+)
 from nodeflow._base.types import IdsLike
 from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._peers.present import peers_of
@@ -41,7 +49,8 @@ class Shares(NamedTuple):
     rank: int = 0
     world_size: int = 1
     together: int = 1  # number of consecutive seeds of a step that stay on one process
-    owner: Ints | None = None  # rank that owns each seed of the loader, ``[num_seeds]``; None: even shares
+    # rank that owns each seed of the loader, ``[num_seeds]``; None: even shares
+    owner: Ints | None = None
 
     @property
     def step_size(self) -> int:
@@ -51,15 +60,19 @@ class Shares(NamedTuple):
         return num_seeds // self.step_size if drop_last else -(-num_seeds // self.step_size)
 
     def of(self, order: Tensor, number: int) -> Share:
-        """Return this process's share of step ``number`` of an epoch whose seeds have the order ``order``."""
+        """Return this process's share of step ``number`` of an epoch whose seeds have the order
+        ``order``.
+        """
         step = order[number * self.step_size : (number + 1) * self.step_size]
         if self.world_size == 1:
             return Share(step, None)
-        size, unit = len(step), self.together
+        size = len(step)
+        unit = self.together
         if self.owner is not None:  # a unit belongs to the owner of its first seed
             owner = np.repeat(self.owner[step[::unit].numpy()], unit)[:size]
             return Share(step, np.flatnonzero(owner == self.rank))
-        least, more = divmod(-(-size // unit), self.world_size)  # the first ``more`` processes take one unit more
+        # the first ``more`` processes take one unit more
+        least, more = divmod(-(-size // unit), self.world_size)
         first = least * self.rank + min(self.rank, more)
         end = first + least + (self.rank < more)
         return Share(step, np.arange(min(first * unit, size), min(end * unit, size)))
@@ -67,7 +80,10 @@ class Shares(NamedTuple):
     def seed_weight(self, num_seeds: int, number: int) -> float:
         """Return the weight of a seed of step ``number``: see ``NodeFlowLoader.seed_weight``."""
         if number < 0:
-            raise RuntimeError("seed_weight belongs to the batch that was taken last, and this epoch has given none")
+            raise RuntimeError(
+                "seed_weight belongs to the batch that was taken last, and this epoch has given "
+                "none"
+            )
         return self.world_size / min(self.step_size, num_seeds - number * self.step_size)
 
 
@@ -76,28 +92,33 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     peers = peers_of(graph)
     if rank is None and world_size is None:
         return peers.rank, peers.size
-    # processes that each hold a whole graph may share steps or not; those that hold one together share them
+    # processes that each hold a whole graph may share steps or not; those that hold one together
+    # share them
     if graph.peers.size > 1 and (rank, world_size) != (peers.rank, peers.size):
         raise ValueError(
-            f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes that hold the graph, "
-            f"or be left out; got {rank} and {world_size}"
+            f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes "
+            f"that hold the graph, or be left out; got {rank} and {world_size}"
         )
     if rank is None or world_size is None:
         missing = "rank" if rank is None else "world_size"
         raise ValueError(
-            f"{missing} is missing: pass rank= and world_size= together, or neither to take both from the default "
-            "process group"
+            f"{missing} is missing: pass rank= and world_size= together, or neither to take both "
+            "from the default process group"
         )
-    size, number = as_count(world_size, "world_size", 1), as_int(rank, "rank")
+    size = as_count(world_size, "world_size", 1)
+    number = as_int(rank, "rank")
     if not 0 <= number < size:
-        raise ValueError(f"rank must be from 0 to {size - 1}, since world_size is {size}; got {number}")
+        raise ValueError(
+            f"rank must be from 0 to {size - 1}, since world_size is {size}; got {number}"
+        )
     return number, size
 
 
 def sharing(graph: Graph, shares: Shares) -> Peers:
     """Return the processes that share the steps of a loader, as far as they can be asked.
 
-    Those of the graph or of torch's default group; of others, whose numbers a user has passed, nothing is known.
+    Those of the graph or of torch's default group; of others, whose numbers a user has passed,
+    nothing is known.
     """
     peers = peers_of(graph)
     shared = (peers.rank, peers.size) == (shares.rank, shares.world_size) and not peers.inherited
@@ -110,14 +131,18 @@ def as_facts(settings: Mapping[str, Any], shares: Shares, **more: int) -> dict[s
     return {name: repr(value) for name, value in {**settings, **more, "owner": owner}.items()}
 
 
-def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], workers: tuple[int, int]) -> object:
-    """Make sure that all processes draw the same batches in the same order; return a channel for a thread that does."""
+def join(
+    peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], workers: tuple[int, int]
+) -> object:
+    """Make sure that all processes draw the same batches in the same order; return a channel for a
+    thread that does.
+    """
     num_workers, prefetch = workers
     # draws of several threads would come in another order on each process
     if num_workers > 1 and peers.size > 1:
         raise ValueError(
-            f"num_workers must be 0 or 1 for a graph that lies on several processes, which draw each batch together, "
-            f"got {num_workers}"
+            "num_workers must be 0 or 1 for a graph that lies on several processes, which draw "
+            f"each batch together, got {num_workers}"
         )
     work = {"num_workers": num_workers, "prefetch": prefetch}
     peers.agree("arguments of NodeFlowLoader", lambda: as_facts(settings(), shares, **work))
@@ -125,10 +150,17 @@ def join(peers: Peers, shares: Shares, settings: Callable[[], dict[str, Any]], w
 
 
 def shares_of(
-    sampler: SamplerBase, seeds: Tensor, batch_size: int, share: str | Owner, process: tuple[int | None, int | None]
+    sampler: SamplerBase,
+    seeds: Tensor,
+    batch_size: int,
+    share: str | Owner,
+    process: tuple[int | None, int | None],
 ) -> Shares:
-    """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the arguments and errors."""
-    group, peers = as_group(*process, sampler.graph), sampler.graph.peers
+    """Return how the processes share the seeds of a loader; see ``NodeFlowLoader`` for the
+    arguments and errors.
+    """
+    group = as_group(*process, sampler.graph)
+    peers = sampler.graph.peers
     if isinstance(share, str):
         check_one_of(share, "share", ("even", "owned"))
         if share == "even":
@@ -136,31 +168,38 @@ def shares_of(
         # processes that are not those of the graph each have all of it
         if peers.size != group[1] or sampler.seed_kind not in ("node", "edge"):
             raise ValueError(
-                "share='owned' needs a graph that lies on several processes; for a whole graph pass the rank that owns "
-                f"each {sampler.seed_kind}, as an array or a function of ids: share=ranks"
+                "share='owned' needs a graph that lies on several processes; for a whole graph "
+                f"pass the rank that owns each {sampler.seed_kind}, as an array or a function of "
+                "ids: share=ranks"
             )
         share = partial(peers.owners, kind=sampler.seed_kind)
     ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
-    return Shares(batch_size, *group, sampler.seeds_together, _owners(share, ids, sampler, group[1]))
+    return Shares(
+        batch_size, *group, sampler.seeds_together, _owners(share, ids, sampler, group[1])
+    )
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:
     """The checked owners of the seeds ``ids``, int64 of the same length."""
     kind = sampler.seed_kind
     if callable(owner):
-        ranks, expected = as_array(owner(ids), "share(ids)"), (len(ids),)
+        ranks = as_array(owner(ids), "share(ids)")
+        expected = (len(ids),)
         where = f"share must return one rank per id, {expected}"
     else:
-        ranks, expected = as_array(owner, "share"), (sampler.num_seeds,)
+        ranks = as_array(owner, "share")
+        expected = (sampler.num_seeds,)
         where = f"share must be even, owned, or have one rank per {kind}, {expected}"
     if ranks.shape != expected:
         raise ValueError(f"{where}, got shape {ranks.shape}")
     if ranks.size and ranks.dtype.kind not in "iu":
-        raise TypeError(f"share must be integers, the ranks that own {kind}s, got {describe(owner)}")
+        raise TypeError(
+            f"share must be integers, the ranks that own {kind}s, got {describe(owner)}"
+        )
     owners: Ints = (ranks if callable(owner) else ranks[ids]).astype(np.int64)
     if (i := first_true((owners < 0) | (owners >= world_size))) is not None:
         raise ValueError(
-            f"share must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; got {owners[i]} for "
-            f"{kind} {ids[i]}"
+            f"share must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; "
+            f"got {owners[i]} for {kind} {ids[i]}"
         )
     return owners

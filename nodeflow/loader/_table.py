@@ -1,4 +1,6 @@
-"""SeedTable: the rows of a task on nodes, each a seed with its time, its columns and its part of the split."""
+"""SeedTable: the rows of a task on nodes, each a seed with its time, its columns and its part of
+the split.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import Explained
-from nodeflow._base.checks import Ints, as_ids, check_type, describe, first_true, lasting, titles, with_article
+from nodeflow._base.checks import (
+    Ints,
+    as_ids,
+    check_type,
+    describe,
+    first_true,
+    lasting,
+    titles,
+    with_article,
+)
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.keys import PRIMARY_KEY, as_keys, keys_of_column, rows_of
 from nodeflow._base.types import ColumnsLike, IdsLike, KeysLike, NumbersLike, SeedsLike
@@ -22,24 +33,30 @@ from nodeflow.sampling.base import SamplerBase
 
 
 class SeedTable(Frozen, metaclass=Explained):
-    """A task on nodes: a table with a row per seed, which ``NodeFlowLoader`` takes in place of seeds.
+    """A task on nodes: a table with a row per seed, which ``NodeFlowLoader`` takes in place of
+    seeds.
 
-    A node may be in several rows, at several times for example. The columns of the rows of a batch are its frame
-    ``batch.seed_data``, in the order of ``batch.seed_index``.
+    A node may be in several rows, at several times for example. The columns of the rows of a batch
+    are its frame ``batch.seed_data``, in the order of ``batch.seed_index``.
 
     Args:
         graph: the graph of the nodes.
         node_type: the type of all nodes, or None for ids of the graph, which may mix types.
-        nodes: primary keys of nodes of the type, ``[n]``, where the graph keeps them: in the node column
-            "primary_key" that ``convert.from_tables`` makes. Of other types ids within the type, from 0 on.
-        rows: ids within the type, ``[n]``, in place of ``nodes``: numbers of rows of its table, from 0 on.
-        time: a time for every row, ``[n]``, for samplers that take times: numbers in the unit of the graph's times, or
-            dates, which become seconds since 1970. Dates without a time zone are of UTC.
-        split: the part of every row, strings ``[n]`` such as "train". ``table["train"]`` has the rows of a part.
+        nodes: primary keys of nodes of the type, ``[n]``, where the graph keeps them: in the node
+            column "primary_key" that ``convert.from_tables`` makes. Of other types ids within the
+            type, from 0 on.
+        rows: ids within the type, ``[n]``, in place of ``nodes``: numbers of rows of its table,
+            from 0 on.
+        time: a time for every row, ``[n]``, for samplers that take times: numbers in the unit of
+            the graph's times, or dates, which become seconds since 1970. Dates without a time zone
+            are of UTC.
+        split: the part of every row, strings ``[n]`` such as "train". ``table["train"]`` has the
+            rows of a part.
         data: further columns of n rows by name, such as targets: a dict or a pandas data frame.
 
-    ``nodes``, ``rows``, ``time`` and ``split`` may also be names of columns of ``data``. All columns but those of nodes
-    and split come with a batch, also a ``time`` that is none of ``data``, as "time".
+    ``nodes``, ``rows``, ``time`` and ``split`` may also be names of columns of ``data``. All
+    columns but those of nodes and split come with a batch, also a ``time`` that is none of
+    ``data``, as "time".
 
     Attributes:
         seeds: ids of the graph, int64 ``[n]``.
@@ -47,8 +64,9 @@ class SeedTable(Frozen, metaclass=Explained):
         data: the frame of the columns.
         splits: the number of rows of each part, by name.
 
-    Raises IndexError for an id out of the range of its type; KeyError for a key, type, column or part that is not
-    there; TypeError or ValueError for columns of other types or lengths, and for missing keys.
+    Raises IndexError for an id out of the range of its type; KeyError for a key, type, column or
+    part that is not there; TypeError or ValueError for columns of other types or lengths, and for
+    missing keys.
 
     >>> from nodeflow import Graph, NeighborSampler, NodeFlowLoader
     >>> graph = Graph.typed({"race": 9, "driver": 3}, {("race", "has", "driver"): ([0, 1, 2], [0, 1, 1])})
@@ -81,7 +99,9 @@ class SeedTable(Frozen, metaclass=Explained):
     ) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
         if data is not None and not hasattr(data, "items"):
-            raise TypeError(f"data must be a dict from names to columns, or a data frame, got {describe(data)}")
+            raise TypeError(
+                f"data must be a dict from names to columns, or a data frame, got {describe(data)}"
+            )
         columns = {} if data is None else dict(data.items())
 
         def column(value: Any, argument: str) -> Any:
@@ -91,16 +111,24 @@ class SeedTable(Frozen, metaclass=Explained):
             return lasting(columns[value] if isinstance(value, str) else value)
 
         if (nodes is None) == (rows is None):
-            raise TypeError("pass either nodes, which are keys where the graph keeps them, or rows, their numbers")
+            raise TypeError(
+                "pass either nodes, which are keys where the graph keeps them, or rows, their "
+                "numbers"
+            )
         named = "nodes" if rows is None else "rows"
-        ids, when, parts = column(rows if nodes is None else nodes, named), column(time, "time"), column(split, "split")
-        within, what = range(graph.num_nodes), "node"
+        ids = column(rows if nodes is None else nodes, named)
+        when = column(time, "time")
+        parts = column(split, "split")
+        within = range(graph.num_nodes)
+        what = "node"
         if node_type is not None:
-            within, what = graph.schema.ids(node_type), f"{node_type} node"
+            within = graph.schema.ids(node_type)
+            what = f"{node_type} node"
             if rows is None and PRIMARY_KEY in graph.nodes[node_type].data:
                 ids = _rows_of_keys(ids, graph.nodes[node_type].data[PRIMARY_KEY], node_type)
         seeds = torch.from_numpy(as_ids(ids, named, len(within), what) + within.start)
-        for name in (nodes, rows, split):  # keys, ids within a type and words are no columns of numbers
+        # keys, ids within a type and words are no columns of numbers
+        for name in (nodes, rows, split):
             if isinstance(name, str):
                 columns.pop(name, None)
         stamps = None if when is None else as_stamps(when, "time", seeds.shape)
@@ -110,10 +138,17 @@ class SeedTable(Frozen, metaclass=Explained):
             columns.setdefault("time", stamps)
         words = np.array([] if parts is None else parts, str)
         if parts is not None and words.shape != seeds.shape:
-            raise ValueError(f"split must have one name per row ({len(seeds)}), got shape {words.shape}")
+            raise ValueError(
+                f"split must have one name per row ({len(seeds)}), got shape {words.shape}"
+            )
         names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
         members = torch.from_numpy(np.argsort(codes, kind="stable")).split(sizes.tolist())
-        self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=dict(zip(names.tolist(), members, strict=True)))
+        self._set(
+            schema=graph.schema,
+            seeds=seeds,
+            time=stamps,
+            _parts=dict(zip(names.tolist(), members, strict=True)),
+        )
         self._set(data=as_seed_data(columns, len(seeds), "data"))
 
     @classmethod
@@ -133,15 +168,23 @@ class SeedTable(Frozen, metaclass=Explained):
             names = ", ".join(map(repr, self._parts)) or "none; pass split="
             raise KeyError(f"no part {part!r} in the split; there are {names}")
         rows = self._parts[part]
-        data = Frame(len(rows), {name: take_rows(column, rows) for name, column in self.data.items()})
-        return SeedTable._trusted(self.schema, self.seeds[rows], None if self.time is None else self.time[rows], data)
+        data = Frame(
+            len(rows), {name: take_rows(column, rows) for name, column in self.data.items()}
+        )
+        return SeedTable._trusted(
+            self.schema, self.seeds[rows], None if self.time is None else self.time[rows], data
+        )
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def __repr__(self) -> str:
         columns = f": {titles(self.data)}" if self.data else ""
-        parts = f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}" if self._parts else ""
+        parts = (
+            f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}"
+            if self._parts
+            else ""
+        )
         return f"SeedTable({len(self):,} rows{columns}{parts})"
 
 
@@ -151,11 +194,15 @@ def _rows_of_keys(keys: Any, column: Tensor | Rows, node_type: str) -> Ints:
     given, at = as_keys(keys, "nodes")
     if len(given) < len(keys):
         missing = np.setdiff1d(np.arange(len(keys)), at)[0]
-        raise ValueError(f"nodes must hold a primary key of {node_type!r} in every row, but row {missing} has none")
+        raise ValueError(
+            f"nodes must hold a primary key of {node_type!r} in every row, but row {missing} has "
+            "none"
+        )
     ids = rows_of(given, keys_of_column(whole_column(column)))
     if (row := first_true(ids < 0)) is not None:
         raise KeyError(
-            f"nodes: no {node_type} has the primary key {given[row]} (row {row}); rows= takes numbers of rows instead"
+            f"nodes: no {node_type} has the primary key {given[row]} (row {row}); rows= takes "
+            "numbers of rows instead"
         )
     return ids
 
@@ -166,19 +213,30 @@ def as_table(
     times: NumbersLike | None,
     columns: ColumnsLike | None,
 ) -> SeedTable:
-    """Return the seeds of a loader as a table, checked against its sampler; plain seeds are one without a split."""
+    """Return the seeds of a loader as a table, checked against its sampler; plain seeds are one
+    without a split.
+    """
     if isinstance(seeds, SeedTable):
         if sampler.seed_kind != "node":
             kind = with_article(sampler.seed_kind)
-            raise TypeError(f"a SeedTable holds nodes, but a seed of {type(sampler).__name__} is {kind}")
+            raise TypeError(
+                f"a SeedTable holds nodes, but a seed of {type(sampler).__name__} is {kind}"
+            )
         if seeds.schema.nodes != sampler.graph.schema.nodes:
-            raise ValueError(f"the SeedTable is of other nodes, {seeds.schema}, than the graph, {sampler.graph.schema}")
+            raise ValueError(
+                f"the SeedTable is of other nodes, {seeds.schema}, than the graph, "
+                f"{sampler.graph.schema}"
+            )
         more = {} if columns is None else as_seed_data(columns, len(seeds), "seed_data")
         if times is not None and seeds.time is not None:
             raise ValueError("the SeedTable has times already, so leave out times=")
-        times, columns, seeds = seeds.time if times is None else times, {**seeds.data, **more}, seeds.seeds
+        times = seeds.time if times is None else times
+        columns = {**seeds.data, **more}
+        seeds = seeds.seeds
     flat, shape = sampler.flat_seeds(all_or(seeds, sampler))
     ids = torch.from_numpy(as_ids(flat, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
     ids = ids if shape is None else ids.view(shape)
     stamps = as_times(times, sampler, ids.shape)
-    return SeedTable._trusted(sampler.graph.schema, ids, stamps, as_seed_data(columns, len(ids), "seed_data"))
+    return SeedTable._trusted(
+        sampler.graph.schema, ids, stamps, as_seed_data(columns, len(ids), "seed_data")
+    )

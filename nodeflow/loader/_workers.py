@@ -1,8 +1,9 @@
-"""The threads of a loader: they draw batches ahead of the caller, or several at once when it asks for one.
+"""The threads of a loader: they draw batches ahead of the caller, or several at once when it asks
+for one.
 
-Both functions call ``prepare(number)`` in the caller's thread, in the order of the batches. It returns a function that
-draws the batch and is called in any thread. ``lead`` is the number of batches that are prepared beyond the one that the
-caller has asked for.
+Both functions call ``prepare(number)`` in the caller's thread, in the order of the batches. It
+returns a function that draws the batch and is called in any thread. ``lead`` is the number of
+batches that are prepared beyond the one that the caller has asked for.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ from nodeflow.flow import NodeFlow
 
 
 class Timings:
-    """Seconds per batch of one iteration of a loader; a number in each list for every batch that the caller got.
+    """Seconds per batch of one iteration of a loader; a number in each list for every batch that
+    the caller got.
 
     Attributes:
         sampling: seconds that the draw of each batch took, in whichever thread drew it.
-        fetching: seconds of copying the columns of ``ndata`` and ``edata``, of page-locking, and of the columns that
-            ``sampler.complete`` adds.
-        waiting: seconds between the caller's request and the batch. They hold all of ``transform`` and of moves to a
-            device; without workers they hold ``sampling`` and ``fetching`` too.
+        fetching: seconds of copying the columns of ``ndata`` and ``edata``, of page-locking, and of
+            the columns that ``sampler.complete`` adds.
+        waiting: seconds between the caller's request and the batch. They hold all of ``transform``
+            and of moves to a device; without workers they hold ``sampling`` and ``fetching`` too.
 
-    With workers, sampling and fetching overlap with the caller's own work, and with each other: their sum can exceed
-    the time of the epoch. ``sum(timings.waiting)`` is what the loader costs the epoch; more workers help while it is
-    not small. Moves to a GPU are counted until they are queued.
+    With workers, sampling and fetching overlap with the caller's own work, and with each other:
+    their sum can exceed the time of the epoch. ``sum(timings.waiting)`` is what the loader costs
+    the epoch; more workers help while it is not small. Moves to a GPU are counted until they are
+    queued.
 
     >>> timings = Timings()
     >>> timings.add((0.25, 0.0625), 0.5)
@@ -44,7 +47,9 @@ class Timings:
         self.waiting: list[float] = []
 
     def add(self, worked: tuple[float, float], waited: float) -> None:
-        """Add a batch: its seconds of sampling and fetching, and the seconds that the caller waited for it."""
+        """Add a batch: its seconds of sampling and fetching, and the seconds that the caller waited
+        for it.
+        """
         self.sampling.append(worked[0])
         self.fetching.append(worked[1])
         self.waiting.append(waited)
@@ -64,13 +69,21 @@ Draw = Callable[[], Timed]
 
 
 def draw_ahead(
-    prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int, *, finish: bool = False
+    prepare: Callable[[int], Draw],
+    numbers: range,
+    lead: int,
+    num_workers: int,
+    *,
+    finish: bool = False,
 ) -> Generator[Timed, None, None]:
-    """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are prepared.
+    """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are
+    prepared.
 
-    Where it ends early, draws that no thread has begun are dropped, unless all that were prepared must ``finish``.
+    Where it ends early, draws that no thread has begun are dropped, unless all that were prepared
+    must ``finish``.
     """
-    workers, ahead = Workers(num_workers, "nodeflow-loader"), deque[Draw]()
+    workers = Workers(num_workers, "nodeflow-loader")
+    ahead = deque[Draw]()
     try:
         for number in numbers:
             ahead.append(workers.submit(prepare(number)))
@@ -88,14 +101,19 @@ def draw_ahead(
 def draw_on_request(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
 ) -> Generator[Timed, None, None]:
-    """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to ``num_workers`` are at once."""
+    """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to
+    ``num_workers`` are at once.
+    """
     left = iter(numbers)
-    prepared, drawn = deque[Draw](), deque[Timed | Exception]()
+    prepared = deque[Draw]()
+    drawn = deque[Timed | Exception]()
     for _ in numbers:
         while len(prepared) + len(drawn) <= lead and (number := next(left, None)) is not None:
             prepared.append(prepare(number))
         if not drawn:
-            drawn.extend(_draw_together([prepared.popleft() for _ in range(min(num_workers, len(prepared)))]))
+            drawn.extend(
+                _draw_together([prepared.popleft() for _ in range(min(num_workers, len(prepared)))])
+            )
         batch = drawn.popleft()
         if isinstance(batch, Exception):
             raise batch
@@ -105,7 +123,8 @@ def draw_on_request(
 def _draw_together(draws: list[Draw]) -> list[Timed | Exception]:
     """Draw some batches in parallel; a draw that raises gives its exception in place of a batch."""
     results: list[Timed | Exception] = [IndexError()] * len(draws)
-    inference, recorded = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+    inference = torch.is_inference_mode_enabled()
+    recorded = torch.is_grad_enabled()
 
     def draw(k: int) -> None:
         try:  # torch keeps these modes per thread

@@ -1,4 +1,6 @@
-"""Metrics by name: whether larger is better, and a function of outputs and targets; an entry here adds one."""
+"""Metrics by name: whether larger is better, and a function of outputs and targets; an entry here
+adds one.
+"""
 
 from __future__ import annotations
 
@@ -18,18 +20,20 @@ from nodeflow.metrics._ranks import auroc, average_precision
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric: a name, a function, and whether larger is better. A trainer takes metrics of your own.
+    """A metric: a name, a function, and whether larger is better. A trainer takes metrics of your
+    own.
 
-    Called with ``outputs`` ``[n, ...]`` and ``targets`` ``[n, ...]`` of all rows that are evaluated, it returns a
-    float. A mean over batches of most metrics is not the metric of all rows, so outputs are collected first.
+    Called with ``outputs`` ``[n, ...]`` and ``targets`` ``[n, ...]`` of all rows that are
+    evaluated, it returns a float. A mean over batches of most metrics is not the metric of all
+    rows, so outputs are collected first.
 
     Args:
         name: for tables and curves.
         function: takes ``outputs`` and ``targets``, returns a number or a tensor of one.
         larger_is_better: False for errors.
 
-    A call raises TypeError for what is no tensor; ValueError for outputs and targets of different lengths, for no rows
-    at all, for NaN among the outputs, and where the value itself is NaN.
+    A call raises TypeError for what is no tensor; ValueError for outputs and targets of different
+    lengths, for no rows at all, for NaN among the outputs, and where the value itself is NaN.
 
     >>> def share(outputs, targets):
     ...     return ((outputs.argmax(1) - targets).abs() <= 1).double().mean()
@@ -50,9 +54,14 @@ class Metric:
         """Return the value of the metric; no gradients are kept."""
         for name, rows in (("outputs", outputs), ("targets", targets)):
             if not isinstance(rows, Tensor) or not rows.ndim:
-                raise TypeError(f"{name} must be a tensor with a row per node, got {describe(rows)}")
+                raise TypeError(
+                    f"{name} must be a tensor with a row per node, got {describe(rows)}"
+                )
         if len(outputs) != len(targets):
-            raise ValueError(f"outputs and targets must be equally long, got {len(outputs)} and {len(targets)} rows")
+            raise ValueError(
+                f"outputs and targets must be equally long, got {len(outputs)} and {len(targets)} "
+                "rows"
+            )
         if not len(outputs):
             raise ValueError(f"{self.name} of no rows at all: there is nothing to evaluate")
         if (wrong := outputs.isnan().nonzero()).numel():
@@ -84,18 +93,20 @@ def named(name: str, *, task: str | None = None) -> Metric:
 
     Args:
         name: one of these.
-        task: "classification", "multilabel" or "regression": refuse a metric that does not fit it. None: the shapes of
-            outputs and targets decide. With "classification", scores ``[n, 1]`` are those of the only class.
+        task: "classification", "multilabel" or "regression": refuse a metric that does not fit it.
+            None: the shapes of outputs and targets decide. With "classification", scores ``[n, 1]``
+            are those of the only class.
 
-    Raises ValueError for an unknown name or one that does not fit the task. A call raises TypeError or ValueError for
-    targets that do not fit the metric.
+    Raises ValueError for an unknown name or one that does not fit the task. A call raises TypeError
+    or ValueError for targets that do not fit the metric.
 
-    One label, 0 or 1, has scores and labels of shape ``[n]`` or ``[n, 1]``, in "accuracy" too, where a score above 0
-    predicts 1. Both F1 then are that of the ones.
+    One label, 0 or 1, has scores and labels of shape ``[n]`` or ``[n, 1]``, in "accuracy" too,
+    where a score above 0 predicts 1. Both F1 then are that of the ones.
 
-    Of equal highest scores the first counts. In "mrr" equal scores share their mean rank, as in ``rank_links``. "map@k"
-    adds up the precisions at the right ones among the best k, and divides by how many of them could be there. Rows
-    without a right candidate do not count. Values are computed in float64.
+    Of equal highest scores the first counts. In "mrr" equal scores share their mean rank, as in
+    ``rank_links``. "map@k" adds up the precisions at the right ones among the best k, and divides
+    by how many of them could be there. Rows without a right candidate do not count. Values are
+    computed in float64.
 
     >>> named("f1_macro")(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0]))
     0.3333333333333333
@@ -112,14 +123,26 @@ def named(name: str, *, task: str | None = None) -> Metric:
     if task is not None:
         check_one_of(task, "task", _TASKS)
         if task not in entry.tasks:
-            fitting = ", ".join(repr(other) for other, each in _METRICS.items() if task in each.tasks)
-            raise ValueError(f"metric {name!r} does not fit the task {task!r}; those that do are {fitting}")
-    function = partial(_of_classes, function=entry.function) if task == "classification" else entry.function
+            fitting = ", ".join(
+                repr(other) for other, each in _METRICS.items() if task in each.tasks
+            )
+            raise ValueError(
+                f"metric {name!r} does not fit the task {task!r}; those that do are {fitting}"
+            )
+    function = (
+        partial(_of_classes, function=entry.function)
+        if task == "classification"
+        else entry.function
+    )
     return Metric(name, function, entry.larger_is_better)
 
 
-def _of_classes(outputs: Tensor, targets: Tensor, function: Callable[[Tensor, Tensor], float | Tensor]) -> Any:
-    """Return a metric of classes; a score each of one class is no score of a label, below 0 of which says no."""
+def _of_classes(
+    outputs: Tensor, targets: Tensor, function: Callable[[Tensor, Tensor], float | Tensor]
+) -> Any:
+    """Return a metric of classes; a score each of one class is no score of a label, below 0 of
+    which says no.
+    """
     if outputs.ndim == 2 and targets.ndim == 1 and outputs.shape[1] == 1:
         _classes(outputs, targets)
         outputs = torch.cat([outputs, torch.full_like(outputs, -torch.inf)], 1)
@@ -130,14 +153,15 @@ def _classes(outputs: Tensor, targets: Tensor) -> Tensor:
     """Check classes against scores, and return the predicted ones."""
     if outputs.ndim != 2 or targets.ndim != 1 or targets.dtype.is_floating_point:
         raise ValueError(
-            f"classes need scores [n, C] and integer targets [n], got {describe(outputs)} and {describe(targets)}"
+            f"classes need scores [n, C] and integer targets [n], got {describe(outputs)} and "
+            f"{describe(targets)}"
         )
     wrong = ((targets < 0) | (targets >= outputs.shape[1])).nonzero()
     if len(wrong):
         i = int(wrong[0])
         raise ValueError(
-            f"targets[{i}] is {int(targets[i])}, but there are scores of classes 0 to {outputs.shape[1] - 1}; leave "
-            "out nodes without a class"
+            f"targets[{i}] is {int(targets[i])}, but there are scores of classes 0 to "
+            f"{outputs.shape[1] - 1}; leave out nodes without a class"
         )
     return outputs.argmax(1)
 
@@ -146,17 +170,21 @@ def _labels(outputs: Tensor, targets: Tensor) -> Tensor:
     """Check labels against scores, and return them as bools."""
     if outputs.ndim != 2 or targets.shape != outputs.shape:
         raise ValueError(
-            f"labels need scores [n, L] and targets of 0 and 1 of the same shape, got {tuple(outputs.shape)} and "
-            f"{tuple(targets.shape)}"
+            "labels need scores [n, L] and targets of 0 and 1 of the same shape, got "
+            f"{tuple(outputs.shape)} and {tuple(targets.shape)}"
         )
     wrong = ((targets != 0) & (targets != 1)).nonzero()
     if len(wrong):
-        raise ValueError(f"targets{wrong[0].tolist()} is {targets[tuple(wrong[0])]}, but labels are 0 or 1")
+        raise ValueError(
+            f"targets{wrong[0].tolist()} is {targets[tuple(wrong[0])]}, but labels are 0 or 1"
+        )
     return targets.bool()
 
 
 def _as_columns(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Return scores and targets of one label, ``[n]`` or ``[n, 1]``, as ``[n, 1]`` both; others as they are."""
+    """Return scores and targets of one label, ``[n]`` or ``[n, 1]``, as ``[n, 1]`` both; others as
+    they are.
+    """
     if all(value.ndim == 1 or value.shape[1:] == (1,) for value in (outputs, targets)):
         return outputs.reshape(-1, 1), targets.reshape(-1, 1)
     return outputs, targets
@@ -170,13 +198,17 @@ def _accuracy(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 def _f1_parts(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Per class or label, twice the number of right decisions, and the number of decisions and targets together."""
+    """Per class or label, twice the number of right decisions, and the number of decisions and
+    targets together.
+    """
     outputs, targets = _as_columns(outputs, targets)
     if targets.ndim == 1:
-        predicted, size = _classes(outputs, targets), outputs.shape[1]
+        predicted = _classes(outputs, targets)
+        size = outputs.shape[1]
         hits = predicted[predicted == targets].bincount(minlength=size)
         return 2 * hits.double(), torch.cat([predicted, targets]).bincount(minlength=size).double()
-    labels, decided = _labels(outputs, targets), outputs > 0
+    labels = _labels(outputs, targets)
+    decided = outputs > 0
     return 2 * (decided & labels).sum(0).double(), (decided.sum(0) + labels.sum(0)).double()
 
 
@@ -192,12 +224,18 @@ def _f1_macro(outputs: Tensor, targets: Tensor) -> Tensor:
     return (hits / total)[total > 0].mean()
 
 
-def _over_labels(outputs: Tensor, targets: Tensor, value: Callable[[Tensor, Tensor], float]) -> Tensor:
+def _over_labels(
+    outputs: Tensor, targets: Tensor, value: Callable[[Tensor, Tensor], float]
+) -> Tensor:
     outputs, targets = _as_columns(outputs, targets)
     labels = _labels(outputs, targets)
-    values = [value(outputs[:, i], has) for i, has in enumerate(labels.T) if has.any() and not has.all()]
+    values = [
+        value(outputs[:, i], has) for i, has in enumerate(labels.T) if has.any() and not has.all()
+    ]
     if not values:
-        raise ValueError("no label has both ones and zeros among these targets, so there is nothing to order")
+        raise ValueError(
+            "no label has both ones and zeros among these targets, so there is nothing to order"
+        )
     return torch.tensor(values, dtype=torch.float64).mean()
 
 
@@ -206,7 +244,8 @@ def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     columns = [value.reshape(len(value), -1).double() for value in (outputs, targets)]
     if columns[0].shape != columns[1].shape or targets.is_complex() or outputs.is_complex():
         raise ValueError(
-            f"outputs and targets must be as many numbers per node, got {describe(outputs)} and {describe(targets)}"
+            f"outputs and targets must be as many numbers per node, got {describe(outputs)} and "
+            f"{describe(targets)}"
         )
     if not columns[1].isfinite().all():
         row = int((~columns[1].isfinite()).any(1).nonzero()[0])
@@ -235,18 +274,23 @@ def _relevant(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Scores of candidates and which of them are right, of the rows that have a right one."""
     if targets.ndim == 1:
         _classes(outputs, targets)
-        return outputs, torch.zeros_like(outputs, dtype=torch.bool).scatter_(1, targets.long()[:, None], True)
+        return outputs, torch.zeros_like(outputs, dtype=torch.bool).scatter_(
+            1, targets.long()[:, None], True
+        )
     right = _labels(outputs, targets)
     rows = right.any(1)
     if not rows.any():
-        raise ValueError("no row has a right candidate among these targets, so there is nothing to rank")
+        raise ValueError(
+            "no row has a right candidate among these targets, so there is nothing to rank"
+        )
     return outputs[rows], right[rows]
 
 
 def _mean_reciprocal_rank(outputs: Tensor, targets: Tensor) -> Tensor:
     scores, right = _relevant(outputs, targets)
     best = scores.masked_fill(~right, -torch.inf).max(1, keepdim=True).values
-    above, equal = (scores > best).sum(1), (scores == best).sum(1)
+    above = (scores > best).sum(1)
+    equal = (scores == best).sum(1)
     return (1 / (1 + above + (equal - 1) / 2).double()).mean()
 
 

@@ -1,4 +1,6 @@
-"""Evaluation of link prediction: the rank of the true answer of every triple among all candidates."""
+"""Evaluation of link prediction: the rank of the true answer of every triple among all
+candidates.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,28 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, LARGEST, Ints, _All, as_ids, check_one_of, first_true, lasting
+from nodeflow._base.checks import (
+    ALL,
+    LARGEST,
+    Ints,
+    _All,
+    as_ids,
+    check_one_of,
+    first_true,
+    lasting,
+)
 from nodeflow._base.types import IdsLike
-from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, Queries, as_known, as_links, joined, pointers
+from nodeflow._links.links import (
+    SIDES,
+    KnownLike,
+    Links,
+    LinksLike,
+    Queries,
+    as_known,
+    as_links,
+    joined,
+    pointers,
+)
 from nodeflow._runtime.threads import run_all
 from nodeflow.graph import Graph
 from nodeflow.metrics._ranks import TIES, Ranks
@@ -37,37 +58,42 @@ def rank_links(
     chunk_size: int | None = None,
     progress: bool = False,
 ) -> Ranks:
-    """Rank the true answer of every triple among all nodes, once for its destination and once for its source.
+    """Rank the true answer of every triple among all nodes, once for its destination and once for
+    its source.
 
-    The rank is 1 + the number of candidates that score higher, where known positives other than the answer are left
-    out ("filtered"). Queries with the same node and relation are scored once. Parameters need no gradients here, and
-    modules compute as for evaluation.
+    The rank is 1 + the number of candidates that score higher, where known positives other than the
+    answer are left out ("filtered"). Queries with the same node and relation are scored once.
+    Parameters need no gradients here, and modules compute as for evaluation.
 
     Args:
         scorer: a decoder with ``score_all`` (see ``LinkScorer``), or a function with its arguments.
         table: rows of all nodes, ``[num_nodes, d]``, on the device where scores are computed.
-        triples: (source, relation, destination), ``[n, 3]``, or (source, destination), ``[n, 2]``; ``triples_of``
-            takes them from a graph. Repeated ones count as often as they are there.
-        known: known positives, of as many columns: one array, or a list of several, such as those of training,
-            validation and test. ``triples`` are known too, whether they are listed or not. None: nothing is left out
-            ("raw" ranks); an empty list leaves out other ``triples``.
-        candidates: ids of nodes, ``[c]``, or a dict of them by side; repeats count once. None: all nodes.
+        triples: (source, relation, destination), ``[n, 3]``, or (source, destination), ``[n, 2]``;
+            ``triples_of`` takes them from a graph. Repeated ones count as often as they are there.
+        known: known positives, of as many columns: one array, or a list of several, such as those
+            of training, validation and test. ``triples`` are known too, whether they are listed or
+            not. None: nothing is left out ("raw" ranks); an empty list leaves out other
+            ``triples``.
+        candidates: ids of nodes, ``[c]``, or a dict of them by side; repeats count once. None: all
+            nodes.
         sides: "both", or only "destination" or "source": the end that is asked for.
-        ties: where other candidates have the score of the answer: "realistic", the mean of the best and the worst
-            rank; "optimistic", the best; "pessimistic", the worst. Only the first and last are safe against a model
-            that gives every candidate the same score.
-        memory: the most that the scores of a chunk take: bytes, or text such as "256 MB". A decoder may need several
-            times that for its own results in between.
+        ties: where other candidates have the score of the answer: "realistic", the mean of the best
+            and the worst rank; "optimistic", the best; "pessimistic", the worst. Only the first and
+            last are safe against a model that gives every candidate the same score.
+        memory: the most that the scores of a chunk take: bytes, or text such as "256 MB". A decoder
+            may need several times that for its own results in between.
         chunk_size: queries scored at a time, in place of ``memory``.
         progress: show a bar.
 
-    Returns ranks, float64 ``[n, 2]`` (destination, source) or ``[n, 1]``, in the order of the triples.
+    Returns ranks, float64 ``[n, 2]`` (destination, source) or ``[n, 1]``, in the order of the
+    triples.
 
-    Raises TypeError or ValueError for arguments of another type, shape or value, an answer that is not among the
-    candidates, and scores that are NaN or of another shape; IndexError for an id that is no node.
+    Raises TypeError or ValueError for arguments of another type, shape or value, an answer that is
+    not among the candidates, and scores that are NaN or of another shape; IndexError for an id that
+    is no node.
 
-    Source: filtered ranks are those of Bordes et al. 2013, section 4.2; the rules for ties are compared in Berrendorf
-    et al. 2020, "On the ambiguity of rank-based evaluation".
+    Source: filtered ranks are those of Bordes et al. 2013, section 4.2; the rules for ties are
+    compared in Berrendorf et al. 2020, "On the ambiguity of rank-based evaluation".
 
     >>> table = torch.tensor([[1.0], [2.0], [3.0]])
     >>> def product(rows, relation, table, side):
@@ -104,15 +130,17 @@ def rank_links(
 
 @checked
 def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All = ALL) -> Tensor:
-    """Return edges of a graph as triples (source, relation, destination), int64 ``[k, 3]``; pairs without a relation.
+    """Return edges of a graph as triples (source, relation, destination), int64 ``[k, 3]``; pairs
+    without a relation.
 
     Args:
-        relation: name of the edge column with a whole number per edge; None: the numbers of the relations of
-            ``graph.schema``, and pairs (source, destination), ``[k, 2]``, where it has only one.
+        relation: name of the edge column with a whole number per edge; None: the numbers of the
+            relations of ``graph.schema``, and pairs (source, destination), ``[k, 2]``, where it has
+            only one.
         edges: ids of edges, ``[k]``, in the order of the rows; all by default.
 
-    Raises KeyError for a column that the graph has not, TypeError or ValueError for one that is not whole numbers,
-    IndexError for an id that is no edge.
+    Raises KeyError for a column that the graph has not, TypeError or ValueError for one that is not
+    whole numbers, IndexError for an id that is no edge.
 
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"kind": torch.tensor([0, 1, 1])})
     >>> triples_of(graph, "kind", [2, 0]).tolist()
@@ -120,8 +148,16 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     """
     src, dst = graph.edges() if isinstance(edges, _All) else graph.find_edges(edges)
     if relation is None:
-        ids = np.arange(graph.num_edges) if isinstance(edges, _All) else as_ids(edges, "edges", graph.num_edges, "edge")
-        kinds = [torch.from_numpy(graph.schema.relations_of(ids))] if len(graph.schema.relations) > 1 else []
+        ids = (
+            np.arange(graph.num_edges)
+            if isinstance(edges, _All)
+            else as_ids(edges, "edges", graph.num_edges, "edge")
+        )
+        kinds = (
+            [torch.from_numpy(graph.schema.relations_of(ids))]
+            if len(graph.schema.relations) > 1
+            else []
+        )
         return torch.stack([src, *kinds, dst], 1)
     column = torch.as_tensor(graph.edata[relation])
     if not isinstance(edges, _All):
@@ -131,7 +167,9 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
 
 
 class Part(NamedTuple):
-    """Queries, whose answers are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``, and known ones, by candidate."""
+    """Queries, whose answers are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``, and known ones, by
+    candidate.
+    """
 
     answer_ptr: Ints
     answers: Ints
@@ -140,17 +178,19 @@ class Part(NamedTuple):
 
 
 class Plan:
-    """Every distinct query of links on one side, with its answers, the ends of that side, and its known positives.
+    """Every distinct query of links on one side, with its answers, the ends of that side, and its
+    known positives.
 
-    ``columns`` has the column of every node among the candidates, -1 for none, which an answer must not have.
+    ``columns`` has the column of every node among the candidates, -1 for none, which an answer must
+    not have.
     """
 
     def __init__(self, links: Links, known: Links, side: str, columns: Ints) -> None:
         node, answer = links.ends(side)
         if (i := first_true(columns[answer] < 0)) is not None:
             raise ValueError(
-                f"triples[{i}] has the {side} {answer[i]}, which is not among the candidates; add it to candidates, or "
-                "leave the triple out"
+                f"triples[{i}] has the {side} {answer[i]}, which is not among the candidates; add "
+                "it to candidates, or leave the triple out"
             )
         self.queries = Queries(node, links.relation, len(columns))
         self._known_ptr, self._known = self.queries.answers(known, side, columns)
@@ -164,15 +204,19 @@ class Plan:
 
     def part(self, first: int, last: int) -> Part:
         """Return the queries ``first`` to ``last - 1``."""
-        answer_ptr, known_ptr = self._answer_ptr[first : last + 1], self._known_ptr[first : last + 1]
-        answers, known = self._answers[answer_ptr[0] : answer_ptr[-1]], self._known[known_ptr[0] : known_ptr[-1]]
+        answer_ptr = self._answer_ptr[first : last + 1]
+        known_ptr = self._known_ptr[first : last + 1]
+        answers = self._answers[answer_ptr[0] : answer_ptr[-1]]
+        known = self._known[known_ptr[0] : known_ptr[-1]]
         return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
 
 
 def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
-    """Return ``(above, equal, bad)`` for scores ``[queries, candidates]``: two counts for each answer of the part.
+    """Return ``(above, equal, bad)`` for scores ``[queries, candidates]``: two counts for each
+    answer of the part.
 
-    Known positives count in neither, the answer itself in ``equal``. ``bad`` is the first query with a NaN, or -1.
+    Known positives count in neither, the answer itself in ``equal``. ``bad`` is the first query
+    with a NaN, or -1.
     """
     if scores.device.type != "cpu":
         return with_torch(scores, part)
@@ -183,15 +227,19 @@ def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
 
 def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     """Count by a compiled loop, on the threads that torch has."""
-    above, equal = np.empty(part.answers.size, np.int64), np.empty(part.answers.size, np.int64)
-    flat, width = scores.flatten().numpy(), scores.shape[1]
+    above = np.empty(part.answers.size, np.int64)
+    equal = np.empty(part.answers.size, np.int64)
+    flat = scores.flatten().numpy()
+    width = scores.shape[1]
     work = part.answer_ptr * width // _PIECE  # pieces of about equal work
     cuts = np.append(np.unique(work, return_index=True)[1], scores.shape[0])
     cuts = np.unique(cuts)
     bad: list[int] = []
 
     def run(i: int) -> None:
-        wrong = kernels.ranks.count_above(flat, width, *part, above, equal, int(cuts[i]), int(cuts[i + 1]))
+        wrong = kernels.ranks.count_above(
+            flat, width, *part, above, equal, int(cuts[i]), int(cuts[i + 1])
+        )
         if wrong >= 0:
             bad.append(wrong)
 
@@ -209,12 +257,16 @@ def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
         return torch.from_numpy(np.ascontiguousarray(array)).to(scores.device)
 
     hidden[moved(np.repeat(queries, np.diff(part.known_ptr))), moved(part.known)] = True
-    of_answer, columns = moved(np.repeat(queries, np.diff(part.answer_ptr))), moved(part.answers)
-    above, equal = torch.empty_like(columns), torch.empty_like(columns)
+    of_answer = moved(np.repeat(queries, np.diff(part.answer_ptr)))
+    columns = moved(part.answers)
+    above = torch.empty_like(columns)
+    equal = torch.empty_like(columns)
     # as many answers at a time as there are queries: temporaries are then no larger than the scores
     for first in range(0, len(columns), max(len(scores), 1)):
-        rows, own = of_answer[first : first + len(scores)], columns[first : first + len(scores), None]
-        values, seen = scores[rows], ~hidden[rows]
+        rows = of_answer[first : first + len(scores)]
+        own = columns[first : first + len(scores), None]
+        values = scores[rows]
+        seen = ~hidden[rows]
         seen.scatter_(1, own, True)
         bound = values.gather(1, own)
         above[first : first + len(scores)] = ((values > bound) & seen).sum(1)

@@ -1,4 +1,6 @@
-"""Ranks of true answers, and the means that are reported of them; area under the ROC curve, average precision."""
+"""Ranks of true answers, and the means that are reported of them; area under the ROC curve, average
+precision.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ class Ranks(Frozen):
         relation: int64 ``[n]``, the relation of every triple; None without relations.
         ties: how equal scores were ranked: "realistic", "optimistic" or "pessimistic".
 
-    Means are over all ranks, of both sides where there are two; of no ranks at all they raise ValueError.
+    Means are over all ranks, of both sides where there are two; of no ranks at all they raise
+    ValueError.
 
     >>> ranks = Ranks(torch.tensor([[1.0, 4.0], [1.0, 2.5]]).double(), ("destination", "source"), None, "realistic")
     >>> ranks.hits(3)
@@ -46,7 +49,9 @@ class Ranks(Frozen):
     relation: Tensor | None
     ties: str
 
-    def __init__(self, ranks: Tensor, sides: tuple[str, ...], relation: Tensor | None, ties: str) -> None:
+    def __init__(
+        self, ranks: Tensor, sides: tuple[str, ...], relation: Tensor | None, ties: str
+    ) -> None:
         self._set(ranks=ranks, sides=sides, relation=relation, ties=ties)
 
     @property
@@ -60,22 +65,35 @@ class Ranks(Frozen):
         return float((1 / self._some()).mean())
 
     def hits(self, k: int) -> float:
-        """Return Hits@k: the share of ranks that are at most ``k``; 1 is best. Raises ValueError for k below 1."""
+        """Return Hits@k: the share of ranks that are at most ``k``; 1 is best. Raises ValueError
+        for k below 1.
+        """
         return float((self._some() <= as_count(k, "k", 1)).double().mean())
 
     def summary(self) -> dict[str, float]:
         """Return mean rank, MRR and Hits@1, 3 and 10 by name, as tables show them."""
-        return {"mean_rank": self.mean_rank, "mrr": self.mrr, **{f"hits@{k}": self.hits(k) for k in HITS}}
+        return {
+            "mean_rank": self.mean_rank,
+            "mrr": self.mrr,
+            **{f"hits@{k}": self.hits(k) for k in HITS},
+        }
 
     def by_side(self) -> dict[str, Ranks]:
         """Return the ranks of every side."""
         sides = enumerate(self.sides)
-        return {side: Ranks(self.ranks[:, i : i + 1], (side,), self.relation, self.ties) for i, side in sides}
+        return {
+            side: Ranks(self.ranks[:, i : i + 1], (side,), self.relation, self.ties)
+            for i, side in sides
+        }
 
     def by_relation(self) -> dict[int, Ranks]:
-        """Return the ranks of every relation, ascending; raises ValueError where there are no relations."""
+        """Return the ranks of every relation, ascending; raises ValueError where there are no
+        relations.
+        """
         if self.relation is None:
-            raise ValueError("these ranks are of pairs without relations, so they cannot be split by relation")
+            raise ValueError(
+                "these ranks are of pairs without relations, so they cannot be split by relation"
+            )
         ranks = {}
         for kind in self.relation.unique().tolist():
             rows = self.relation == kind
@@ -96,7 +114,8 @@ class Ranks(Frozen):
             rows.append([name, f"{mean:,.1f}", *(f"{value:.4f}" for value in rest)])
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = [
-            row[0].ljust(widths[0]) + "".join(f"  {c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))
+            row[0].ljust(widths[0])
+            + "".join(f"  {c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))
             for row in rows
         ]
         return "\n".join([f"Ranks({head})", *lines])
@@ -108,19 +127,24 @@ class Ranks(Frozen):
 
 
 def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "realistic") -> Ranks:
-    """Rank the score of every positive among those of its negatives, or of the negatives that all share.
+    """Rank the score of every positive among those of its negatives, or of the negatives that all
+    share.
 
-    The rank is 1 + the number of negatives that score higher; equal ones count by ``ties``. So "realistic" ranks among
-    ``[n, k]`` negatives give OGB's MRR (``ogbl-citation2``, ``ogbl-wikikg2``), and "pessimistic" ranks among shared
-    ones OGB's Hits@K (``ogbl-ppa``, ``ogbl-collab``, ``ogbl-ddi``): a positive is a hit where fewer than K negatives
-    score as high as it does.
+    The rank is 1 + the number of negatives that score higher; equal ones count by ``ties``. So
+    "realistic" ranks among ``[n, k]`` negatives give OGB's MRR (``ogbl-citation2``,
+    ``ogbl-wikikg2``), and "pessimistic" ranks among shared ones OGB's Hits@K (``ogbl-ppa``,
+    ``ogbl-collab``, ``ogbl-ddi``): a positive is a hit where fewer than K negatives score as high
+    as it does.
 
     Args:
         positive: a score per positive, ``[n]``; higher is more likely.
-        negative: scores ``[n, k]`` of each positive's own negatives, or ``[k]`` of negatives that all share.
-        ties: "realistic" (the mean of best and worst rank), "optimistic" or "pessimistic", as in ``rank_links``.
+        negative: scores ``[n, k]`` of each positive's own negatives, or ``[k]`` of negatives that
+            all share.
+        ties: "realistic" (the mean of best and worst rank), "optimistic" or "pessimistic", as in
+            ``rank_links``.
 
-    Returns ranks, float64 ``[n, 1]``. Costs a sort of shared negatives, else a comparison per score.
+    Returns ranks, float64 ``[n, 1]``. Costs a sort of shared negatives, else a comparison per
+    score.
 
     Raises TypeError or ValueError for scores of another type or shape, and for NaN.
 
@@ -134,11 +158,15 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
     bad = _scores(negative, "negative", (1, 2))
     if bad.ndim == 1:
         below, upto = _counts(good, bad)
-        above, equal = len(bad) - upto, upto - below
+        above = len(bad) - upto
+        equal = upto - below
     else:
         if len(bad) != len(good):
-            raise ValueError(f"negative must have a row per positive ({len(good)}), got shape {tuple(bad.shape)}")
-        above, equal = torch.zeros(len(good), dtype=torch.int64), torch.zeros(len(good), dtype=torch.int64)
+            raise ValueError(
+                f"negative must have a row per positive ({len(good)}), got shape {tuple(bad.shape)}"
+            )
+        above = torch.zeros(len(good), dtype=torch.int64)
+        equal = torch.zeros(len(good), dtype=torch.int64)
         step = max(_COMPARED // max(bad.shape[1], 1), 1)
         for part in (slice(i, i + step) for i in range(0, len(good), step)):
             above[part] = (bad[part] > good[part, None]).sum(1)
@@ -147,17 +175,20 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
 
 
 def auroc(scores: NumbersLike, labels: NumbersLike) -> float:
-    """Return the area under the ROC curve: how often a positive scores above a negative, ties count half.
+    """Return the area under the ROC curve: how often a positive scores above a negative, ties count
+    half.
 
     Args:
         scores: ``[n]``, of any range; higher is more likely.
         labels: ``[n]``, 1 for a positive and 0 for a negative; also a tensor or array of bools.
 
-    The order is that of ``named("auroc")``, torchmetrics and OGB; scikit-learn's is the other. Scores of positives and
-    of negatives apart are ``auroc(torch.cat([positive, negative]), torch.arange(n + k) < n)``.
+    The order is that of ``named("auroc")``, torchmetrics and OGB; scikit-learn's is the other.
+    Scores of positives and of negatives apart are
+    ``auroc(torch.cat([positive, negative]), torch.arange(n + k) < n)``.
 
-    Returns a number from 0 to 1; constant scores give 0.5. Raises TypeError or ValueError for scores of another type or
-    shape, for NaN, for labels other than 0 and 1, and where there is no positive or no negative.
+    Returns a number from 0 to 1; constant scores give 0.5. Raises TypeError or ValueError for
+    scores of another type or shape, for NaN, for labels other than 0 and 1, and where there is no
+    positive or no negative.
 
     >>> auroc([0.9, 0.2, 0.1, 0.2], [1, 1, 0, 0])
     0.875
@@ -168,14 +199,16 @@ def auroc(scores: NumbersLike, labels: NumbersLike) -> float:
 
 
 def average_precision(scores: NumbersLike, labels: NumbersLike) -> float:
-    """Return the mean, over the positives, of the precision among everything that scores at least as high.
+    """Return the mean, over the positives, of the precision among everything that scores at least
+    as high.
 
     Args:
         scores: ``[n]``, of any range; higher is more likely.
         labels: ``[n]``, 1 for a positive and 0 for a negative; also a tensor or array of bools.
 
-    Returns a number from 0 to 1; constant scores of n, of which p are positive, give p / n. Raises what ``auroc``
-    raises. Without ties this is the area under the precision-recall curve as a sum of rectangles.
+    Returns a number from 0 to 1; constant scores of n, of which p are positive, give p / n. Raises
+    what ``auroc`` raises. Without ties this is the area under the precision-recall curve as a sum
+    of rectangles.
 
     >>> average_precision([0.9, 0.2, 0.1, 0.3], [1, 1, 0, 0])
     0.8333333333333333
@@ -192,28 +225,42 @@ def _counts(scores: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     return torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
 
 
-_ORDER = "the order is scores, labels; of scores apart: torch.cat([positive, negative]), torch.arange(n + k) < n"
+_ORDER = (
+    "the order is scores, labels; of scores apart: torch.cat([positive, negative]), torch.arange(n "
+    "+ k) < n"
+)
 
 
 def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
     """Return the scores of positives and of negatives."""
     values = _scores(scores, "scores", (1,))
-    kinds = labels if isinstance(labels, Tensor) else torch.from_numpy(as_array(labels, "labels").copy())
+    kinds = (
+        labels
+        if isinstance(labels, Tensor)
+        else torch.from_numpy(as_array(labels, "labels").copy())
+    )
     kinds = kinds.cpu()
     if kinds.shape != values.shape:
-        raise ValueError(f"labels must have a row per score ({len(values)}), got shape {tuple(kinds.shape)}; {_ORDER}")
+        raise ValueError(
+            f"labels must have a row per score ({len(values)}), got shape {tuple(kinds.shape)}; "
+            f"{_ORDER}"
+        )
     if (wrong := ((kinds != 0) & (kinds != 1)).nonzero()).numel():
         row = int(wrong[0])
         raise ValueError(f"labels[{row}] is {kinds[row].item()}, but labels are 0 or 1; {_ORDER}")
     positive = kinds == 1
     if positive.all() or not positive.any():
         missing = 0 if len(positive) and positive.all() else 1
-        raise ValueError(f"no label is {missing}: one positive and one negative at least are needed")
+        raise ValueError(
+            f"no label is {missing}: one positive and one negative at least are needed"
+        )
     return values[positive], values[~positive]
 
 
 def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:
-    """Check scores; float64 holds every float exactly, so that scores of two types compare as they are."""
+    """Check scores; float64 holds every float exactly, so that scores of two types compare as they
+    are.
+    """
     if not isinstance(value, Tensor):
         value = torch.from_numpy(as_array(value, name).copy())
     if value.dtype == torch.bool or value.is_complex():

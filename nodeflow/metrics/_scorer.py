@@ -1,4 +1,6 @@
-"""Decoders and functions that score links: called on chunks of queries, with their results checked."""
+"""Decoders and functions that score links: called on chunks of queries, with their results
+checked.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from nodeflow._base.sizes import as_bytes
 from nodeflow._links.links import SIDES, Queries
 
 _CACHED = 2**24
-"""Maximum bytes of scores computed at a time, so that they are still in the cache when they are read."""
+"""Maximum bytes of scores computed at a time, so that they are still in the cache when they are
+read.
+"""
 
 
 class LinkScorer(Protocol):
@@ -28,14 +32,17 @@ class LinkScorer(Protocol):
     torch.Size([2, 5])
     """
 
-    def score_all(self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str) -> Tensor:
+    def score_all(
+        self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str
+    ) -> Tensor:
         """Return the score of every candidate, ``[n, candidates]``; higher is more likely.
 
         Args:
             rows: rows of the ends that are given, ``[n, d]``.
             relation: int64 ``[n]``; None without relations.
             table: rows of the candidates, ``[candidates, d]``.
-            side: which end the candidates take: "destination" (then ``rows`` are of sources) or "source".
+            side: which end the candidates take: "destination" (then ``rows`` are of sources) or
+                "source".
         """
 
 
@@ -43,38 +50,56 @@ Score: TypeAlias = "LinkScorer | Callable[..., Tensor]"
 
 
 def as_candidates(value: object, side: str, num_nodes: int) -> tuple[Ints | None, Ints]:
-    """Return the nodes that may be the answers of a side, from ids, a dict of ids by side, or None for all nodes.
+    """Return the nodes that may be the answers of a side, from ids, a dict of ids by side, or None
+    for all nodes.
 
-    First their ids, ascending and distinct, None for all; then the place of every node among them, -1 for no place.
+    First their ids, ascending and distinct, None for all; then the place of every node among them,
+    -1 for no place.
     """
     name = "candidates"
     if isinstance(value, Mapping):
         if unknown := set(value) - set(SIDES):
-            raise ValueError(f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides {SIDES}")
-        name, value = f"candidates[{side!r}]", value.get(side)
+            raise ValueError(
+                f"candidates has the key {min(map(repr, unknown))}, but its keys are the sides "
+                f"{SIDES}"
+            )
+        name = f"candidates[{side!r}]"
+        value = value.get(side)
     if value is None:
         return None, np.arange(num_nodes)
-    ids, columns = np.unique(as_ids(value, name, num_nodes)), np.full(num_nodes, -1)
+    ids = np.unique(as_ids(value, name, num_nodes))
+    columns = np.full(num_nodes, -1)
     columns[ids] = np.arange(ids.size)
     return ids, columns
 
 
 class Scoring:
-    """Computes the scores of all candidates for distinct queries, in chunks; arguments as of ``rank_links``."""
+    """Computes the scores of all candidates for distinct queries, in chunks; arguments as of
+    ``rank_links``.
+    """
 
     def __init__(self, scorer: Score, table: Tensor, memory: str | int, size: int | None) -> None:
         if not isinstance(table, Tensor) or table.ndim < 2:
-            raise TypeError(f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}")
+            raise TypeError(
+                f"table must be a tensor with a row per node, [num_nodes, d], got {describe(table)}"
+            )
         score = getattr(scorer, "score_all", scorer)
         if not callable(score):
-            raise TypeError(f"scorer must have score_all(rows, relation, table, side=...), got {describe(scorer)}")
-        self._scorer, self._score, self._table = scorer, score, table
+            raise TypeError(
+                "scorer must have score_all(rows, relation, table, side=...), got "
+                f"{describe(scorer)}"
+            )
+        self._scorer = scorer
+        self._score = score
+        self._table = table
         self._room = as_bytes(memory, "memory")
         self._size = None if size is None else as_count(size, "chunk_size", 1)
 
     @contextmanager
     def running(self, what: str, total: int, progress: bool) -> Iterator[None]:
-        """Within the block, the scorer is in evaluation mode without gradients; shows a bar of ``total`` queries."""
+        """Within the block, the scorer is in evaluation mode without gradients; shows a bar of
+        ``total`` queries.
+        """
         modules = self._scorer.modules() if isinstance(self._scorer, nn.Module) else ()
         modes = {part: part.training for part in modules}
         with torch.no_grad(), progress_bar(what, total, " queries", shown=progress) as self._bar:
@@ -86,23 +111,34 @@ class Scoring:
                 for part, training in modes.items():
                     part.training = training
 
-    def chunks(self, queries: Queries, side: str, ids: Ints | None) -> Iterator[tuple[int, int, Tensor]]:
-        """Yield the first and last (not included) of some queries, and their scores with the candidates ``ids``."""
+    def chunks(
+        self, queries: Queries, side: str, ids: Ints | None
+    ) -> Iterator[tuple[int, int, Tensor]]:
+        """Yield the first and last (not included) of some queries, and their scores with the
+        candidates ``ids``.
+        """
         table = self._table
         rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
-        step = self._size or max(min(self._room, _CACHED) // (max(len(rows), 1) * rows.element_size()), 1)
+        step = self._size or max(
+            min(self._room, _CACHED) // (max(len(rows), 1) * rows.element_size()), 1
+        )
         for first in range(0, len(queries), step):
             last = min(first + step, len(queries))
             nodes = torch.from_numpy(queries.node[first:last]).to(table.device)
             kinds = queries.relation
-            relation = None if kinds is None else torch.from_numpy(kinds[first:last]).to(table.device)
+            relation = (
+                None if kinds is None else torch.from_numpy(kinds[first:last]).to(table.device)
+            )
             scores = self._score(table[nodes], relation, rows, side=side)
             if not isinstance(scores, Tensor) or not scores.is_floating_point():
-                raise TypeError(f"score_all must return a tensor of floating-point scores, got {describe(scores)}")
+                raise TypeError(
+                    "score_all must return a tensor of floating-point scores, got "
+                    f"{describe(scores)}"
+                )
             if scores.shape != (len(nodes), len(rows)):
                 raise ValueError(
-                    f"score_all must return a score per query and candidate, {(len(nodes), len(rows))}, got "
-                    f"{tuple(scores.shape)}"
+                    "score_all must return a score per query and candidate, "
+                    f"{(len(nodes), len(rows))}, got {tuple(scores.shape)}"
                 )
             yield first, last, scores
             self._bar.update(last - first)
@@ -111,6 +147,6 @@ class Scoring:
 def not_a_number(side: str, query: str, place: str) -> ValueError:
     """Return the error for a NaN among the scores of a query."""
     return ValueError(
-        f"score_all gives NaN among the candidates for the {side} of {query}; NaN has no {place}: look for NaN in "
-        "table and in the decoder's parameters"
+        f"score_all gives NaN among the candidates for the {side} of {query}; NaN has no {place}: "
+        "look for NaN in table and in the decoder's parameters"
     )

@@ -47,10 +47,12 @@ def top_links(
     chunk_size: int | None = None,
     progress: bool = False,
 ) -> TopLinks:
-    """Return the k candidates that score highest as the other end of every node, without known positives.
+    """Return the k candidates that score highest as the other end of every node, without known
+    positives.
 
-    Of equal scores the lower id comes first. A candidate with the score -inf is no answer. Queries with the same node
-    and relation are scored once. Parameters need no gradients here, and modules compute as for evaluation.
+    Of equal scores the lower id comes first. A candidate with the score -inf is no answer. Queries
+    with the same node and relation are scored once. Parameters need no gradients here, and modules
+    compute as for evaluation.
 
     Args:
         scorer, table, memory, chunk_size, progress: as in ``rank_links``.
@@ -59,12 +61,13 @@ def top_links(
         relation: ids of relations, ``[n]`` or one for all; None without relations.
         side: the end that is asked for: "destination" (then ``nodes`` are sources) or "source".
         known: positives that are left out, as in ``rank_links``; None: none.
-        candidates: ids of nodes, ``[c]``; repeats count once. None: all nodes, also the one that is asked about.
+        candidates: ids of nodes, ``[c]``; repeats count once. None: all nodes, also the one that is
+            asked about.
 
     Returns ids, int64 ``[n, k]``, and scores ``[n, k]``, both on the CPU.
 
-    Raises TypeError or ValueError for arguments of another type, shape or value, and for scores that are NaN or of
-    another shape; IndexError for an id that is no node.
+    Raises TypeError or ValueError for arguments of another type, shape or value, and for scores
+    that are NaN or of another shape; IndexError for an id that is no node.
 
     >>> table = torch.tensor([[1.0], [2.0], [3.0], [3.0]])
     >>> def product(rows, relation, table, side):
@@ -108,7 +111,9 @@ def _relations(value: object, count: int) -> Ints | None:
     if value is None:
         return None
     if np.ndim(value) == 0:  # type: ignore[arg-type]
-        return np.repeat(as_ids([as_int(value, "relation")], "relation", LARGEST, "relation"), count)
+        return np.repeat(
+            as_ids([as_int(value, "relation")], "relation", LARGEST, "relation"), count
+        )
     kinds = as_ids(value, "relation", LARGEST, "relation")
     check_pairs(range(count), kinds, "nodes and relation", "query")
     return kinds
@@ -127,16 +132,22 @@ def _without(scores: Tensor, indptr: Ints, known: Ints, first: int, last: int) -
 
 
 def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Return the highest scores of every row and their columns, ``[n, count]`` each; equal ones by column."""
+    """Return the highest scores of every row and their columns, ``[n, count]`` each; equal ones by
+    column.
+    """
     kept = min(count, scores.shape[1])
     if not kept:
-        return scores.new_full((len(scores), count), -torch.inf), scores.new_zeros(len(scores), count).long()
+        return scores.new_full((len(scores), count), -torch.inf), scores.new_zeros(
+            len(scores), count
+        ).long()
     values, columns = scores.topk(kept)
-    # topk picks arbitrarily among candidates tied at the last place, so such rows are resolved by column
+    # topk picks arbitrarily among candidates tied at the last place, so such rows are resolved by
+    # column
     tied = ((scores >= values[:, -1:]).sum(1) > kept) & (values[:, -1] > -torch.inf)
     if tied.any():
         ordered, places = scores[tied].sort(dim=1, descending=True, stable=True)
-        values[tied], columns[tied] = ordered[:, :kept], places[:, :kept]
+        values[tied] = ordered[:, :kept]
+        columns[tied] = places[:, :kept]
     # by column, then stably by score: equal scores stay in the order of columns
     columns, order = columns.sort(1)
     values, order = values.gather(1, order).sort(dim=1, descending=True, stable=True)

@@ -1,11 +1,13 @@
-"""Convolutions, models, and the base classes for your own; the files are short, to be read and copied.
+"""Convolutions, models, and the base classes for your own; the files are short, to be read and
+copied.
 
-- Convolutions: ``_conv`` is their base; with a sum times a matrix ``_linear_conv``, ``_sage``, ``_gcn``, ``_rgcn``;
-  with attention ``_gat``; around a network of the user's ``_gin``.
-- Models: ``_model`` is their base, ``_zoo`` has those of the literature, ``_vr`` those with control variates;
-  ``_between`` has what stands between convolutions.
+- Convolutions: ``_conv`` is their base; with a sum times a matrix ``_linear_conv``, ``_sage``,
+  ``_gcn``, ``_rgcn``; with attention ``_gat``; around a network of the user's ``_gin``.
+- Models: ``_model`` is their base, ``_zoo`` has those of the literature, ``_vr`` those with control
+  variates; ``_between`` has what stands between convolutions.
 - Several node types: ``_typed_model``, ``_typed_conv``, ``_hgt``; ``_rgcn`` takes a schema too.
-- Links: ``_decoder_base`` and ``_decoders`` (``DECODERS`` lists them, also for the command), ``_link_losses``.
+- Links: ``_decoder_base`` and ``_decoders`` (``DECODERS`` lists them, also for the command),
+  ``_link_losses``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
@@ -28,7 +30,13 @@ from nodeflow.nn._gcn import GraphConv
 from nodeflow.nn._gin import EdgeConv, GINConv, GINEConv
 from nodeflow.nn._hgt import HGTConv, RelativeTime
 from nodeflow.nn._linear_conv import LinearConv, flop_counter
-from nodeflow.nn._link_losses import logistic_loss, margin_loss, one_vs_all_loss, self_adversarial_loss, softmax_loss
+from nodeflow.nn._link_losses import (
+    logistic_loss,
+    margin_loss,
+    one_vs_all_loss,
+    self_adversarial_loss,
+    softmax_loss,
+)
 from nodeflow.nn._model import FlowModel, Jumping, inference
 from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv

@@ -1,4 +1,6 @@
-"""Modules between convolutions: normalisation, and dropout by the rows of a batch or by parent nodes."""
+"""Modules between convolutions: normalisation, and dropout by the rows of a batch or by parent
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import LARGEST, as_count, as_flag, as_ids, as_int, as_number, check_num_rows
+from nodeflow._base.checks import (
+    LARGEST,
+    as_count,
+    as_flag,
+    as_ids,
+    as_int,
+    as_number,
+    check_num_rows,
+)
 from nodeflow._base.types import IdsLike
 from nodeflow.flow import Layer
 from nodeflow.ops import dropout as drop
@@ -17,7 +27,8 @@ from nodeflow.random import Random, derive_key
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """``torch.nn.BatchNorm1d``, but a single row, which has no variance, is normalised as in evaluation.
+    """``torch.nn.BatchNorm1d``, but a single row, which has no variance, is normalised as in
+    evaluation.
 
     The last batch of an epoch may be a single seed. Running statistics stay as they are then.
     """
@@ -25,7 +36,13 @@ class BatchNorm(nn.BatchNorm1d):
     def forward(self, input: Tensor) -> Tensor:
         if self.training and len(input) == 1:
             return nn.functional.batch_norm(
-                input, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
+                input,
+                self.running_mean,
+                self.running_var,
+                self.weight,
+                self.bias,
+                training=False,
+                eps=self.eps,
             )
         return super().forward(input)
 
@@ -42,16 +59,19 @@ class Dropout(nn.Dropout):
 
 
 class NodeDropout(nn.Module):
-    """Dropout (Srivastava et al. 2014) whose mask depends on parent node, layer, step and seed alone.
+    """Dropout (Srivastava et al. 2014) whose mask depends on parent node, layer, step and seed
+    alone.
 
-    A node that is in two batches of a step, or on two devices, has the same mask in both: gradients that are added up
-    over the batches of a step are those of one network. Masks are the same in any order of rows, on every run, and
-    after a resume. Processes that share a step (``NodeFlowLoader(rank=, world_size=)``) have the masks of one process,
-    where all pass the same ``step``. Nothing is stored: the module has no parameters and no state, and global random
-    state is neither read nor changed.
+    A node that is in two batches of a step, or on two devices, has the same mask in both: gradients
+    that are added up over the batches of a step are those of one network. Masks are the same in any
+    order of rows, on every run, and after a resume. Processes that share a step
+    (``NodeFlowLoader(rank=, world_size=)``) have the masks of one process, where all pass the same
+    ``step``. Nothing is stored: the module has no parameters and no state, and global random state
+    is neither read nor changed.
 
-    Entries are zeroed independently with probability ``p`` and the others divided by 1 - ``p``, so that the expected
-    result is the input, exactly. In evaluation mode, and with ``p=0``, the input is returned.
+    Entries are zeroed independently with probability ``p`` and the others divided by 1 - ``p``, so
+    that the expected result is the input, exactly. In evaluation mode, and with ``p=0``, the input
+    is returned.
 
     Args:
         p: probability of an entry to be zeroed, at least 0 and below 1; exact to 2**-64.
@@ -74,28 +94,33 @@ class NodeDropout(nn.Module):
         self.whole = as_flag(whole, "whole")
 
     def forward(self, h: Tensor, nodes: Layer | IdsLike, *, layer: int, step: int) -> Tensor:
-        """Return ``h`` with entries zeroed and the others scaled, of the same shape and type; differentiable.
+        """Return ``h`` with entries zeroed and the others scaled, of the same shape and type;
+        differentiable.
 
         Args:
             h: dense rows of nodes, ``[n, ...]``.
-            nodes: the layer that they are rows of, or parent ids ``[n]``. A node has one mask in all its contexts.
+            nodes: the layer that they are rows of, or parent ids ``[n]``. A node has one mask in
+                all its contexts.
             layer: number of the layer: another layer has other masks.
-            step: number of the training step, at least 0: every step has its own masks. Batches whose gradients are
-                added up before a step of the optimizer share its number.
+            step: number of the training step, at least 0: every step has its own masks. Batches
+                whose gradients are added up before a step of the optimizer share its number.
 
-        Masks are made in main memory, and moved where ``h`` lies. The mask of a node depends on the number of its
-        entries too. Cost: one draw of 64 bits per entry, with ``whole`` per row.
+        Masks are made in main memory, and moved where ``h`` lies. The mask of a node depends on the
+        number of its entries too. Cost: one draw of 64 bits per entry, with ``whole`` per row.
 
-        Raises ValueError for another number of rows, sparse rows, and a layer without parent nodes; TypeError or
-        IndexError for what are no ids.
+        Raises ValueError for another number of rows, sparse rows, and a layer without parent nodes;
+        TypeError or IndexError for what are no ids.
         """
         if h.layout != torch.strided:
             raise ValueError(f"h must be dense, got layout {h.layout}: h.to_dense() makes it so")
         ids = (
-            nodes.parent_nid.numpy(force=True) if isinstance(nodes, Layer) else as_ids(nodes, "nodes", LARGEST, "node")
+            nodes.parent_nid.numpy(force=True)
+            if isinstance(nodes, Layer)
+            else as_ids(nodes, "nodes", LARGEST, "node")
         )
         check_num_rows(h.shape, "h", len(ids), "entry of nodes")
-        number, at = as_int(layer, "layer"), as_count(step, "step")
+        number = as_int(layer, "layer")
+        at = as_count(step, "step")
         if not self.training or self.p == 0:
             return h
         width = 1 if self.whole else math.prod(h.shape[1:])

@@ -1,4 +1,6 @@
-"""FlowConv, the base class of convolutions; and what convolutions share: new weights, and checks of rows."""
+"""FlowConv, the base class of convolutions; and what convolutions share: new weights, and checks of
+rows.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +16,28 @@ from nodeflow._schema.schema import Relation
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque
 
-EQUAL_PROBABILITY = "use a layer that reads flow.weight, or a sampler that draws all edges of a node alike"
+EQUAL_PROBABILITY = (
+    "use a layer that reads flow.weight, or a sampler that draws all edges of a node alike"
+)
 """Advice for layers that have no weighted form."""
 
 
 class IgnoredWeightWarning(UserWarning):
-    """A layer ignores the estimator weights of a batch, so its sums or means over the neighbours are biased."""
+    """A layer ignores the estimator weights of a batch, so its sums or means over the neighbours
+    are biased.
+    """
 
 
 class FlowConv(nn.Module, metaclass=Explained):
     """A layer that computes the rows of a flow's destinations from the rows of its sources.
 
-    Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as ``conv(batch, i, h)`` for
-    flow ``i`` of a NodeFlow, or ``conv(batch, (i, j), h)`` for the flow from layer ``i`` to layer ``j``.
-    A flow of a whole graph (``create_full_node_flow``) is a flow like any other. Convolutions that read a node's own
-    row raise ValueError when a destination is not in the source layer (sample with ``include_dst=True``). Those that
-    read a row per edge take it in a call, or from a column of ``flow.data``: ValueError for another number of rows,
-    KeyError for a flow without the column.
+    Subclasses define ``forward(flow, h, ...)``. They are called as ``conv(flow, h)``, or as
+    ``conv(batch, i, h)`` for flow ``i`` of a NodeFlow, or ``conv(batch, (i, j), h)`` for the flow
+    from layer ``i`` to layer ``j``. A flow of a whole graph (``create_full_node_flow``) is a flow
+    like any other. Convolutions that read a node's own row raise ValueError when a destination is
+    not in the source layer (sample with ``include_dst=True``). Those that read a row per edge take
+    it in a call, or from a column of ``flow.data``: ValueError for another number of rows, KeyError
+    for a flow without the column.
 
     >>> import torch
     >>> from nodeflow import flow_from_edges
@@ -42,7 +49,9 @@ class FlowConv(nn.Module, metaclass=Explained):
     """
 
     weight_advice: str | None = None
-    """Advice for flows with ``needs_weight``, of a layer that ignores ``flow.weight``; None: the layer uses it."""
+    """Advice for flows with ``needs_weight``, of a layer that ignores ``flow.weight``; None: the
+    layer uses it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,15 +63,17 @@ class FlowConv(nn.Module, metaclass=Explained):
             pair = bool(args) and isinstance(args[0], tuple) and len(args[0]) == 2
             if not args or not (isinstance(args[0], int) or pair):
                 raise TypeError(
-                    f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i, or as "
-                    "conv(batch, (i, j), h) for the flow from layer i to layer j"
+                    f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i, "
+                    "or as conv(batch, (i, j), h) for the flow from layer i to layer j"
                 )
-            flow, args = where.flows[args[0]], args[1:]
+            flow = where.flows[args[0]]
+            args = args[1:]
         elif isinstance(where, Flow):
             flow = where
         else:
             raise TypeError(
-                f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got {describe(where)} first"
+                f"call {type(self).__name__} as conv(flow, h) or conv(batch, i, h), got "
+                f"{describe(where)} first"
             )
         if self.weight_advice is not None:
             self.check_weight(flow, self.weight_advice)
@@ -70,7 +81,9 @@ class FlowConv(nn.Module, metaclass=Explained):
 
     @opaque
     def check_weight(self, flow: Flow, advice: str) -> None:
-        """Give an ``IgnoredWeightWarning`` for a flow with ``needs_weight``, but for those of all edges."""
+        """Give an ``IgnoredWeightWarning`` for a flow with ``needs_weight``, but for those of all
+        edges.
+        """
         if advice not in self.advised and flow.needs_weight and not isinstance(flow, FullFlow):
             self.warn_ignored_weight(advice)
 
@@ -80,16 +93,22 @@ class FlowConv(nn.Module, metaclass=Explained):
             self.advised.add(advice)
             name = type(self).__name__
             warnings.warn(
-                f"{name} ignores flow.weight, but the sampled edges of a node have different weights, so its result "
-                f"is biased: {advice}",
+                f"{name} ignores flow.weight, but the sampled edges of a node have different "
+                f"weights, so its result is biased: {advice}",
                 IgnoredWeightWarning,
                 stacklevel=4,
             )
 
 
 def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
-    """Return a linear map. Raises TypeError or ValueError for widths that are no numbers of at least 1."""
-    return nn.Linear(as_count(in_features, "in_features", 1), as_count(out_features, "out_features", 1), bias=bias)
+    """Return a linear map. Raises TypeError or ValueError for widths that are no numbers of at
+    least 1.
+    """
+    return nn.Linear(
+        as_count(in_features, "in_features", 1),
+        as_count(out_features, "out_features", 1),
+        bias=bias,
+    )
 
 
 def draw_glorot(module: nn.Module) -> None:
@@ -105,23 +124,38 @@ def draw_glorot(module: nn.Module) -> None:
 def check_width(conv: nn.Module, h: Tensor, width: int) -> None:
     """Raise ValueError unless the rows ``h`` are ``width`` wide."""
     if h.shape[-1:] != (width,):
-        raise ValueError(f"{type(conv).__name__} takes rows of width {width} (in_features), got shape {tuple(h.shape)}")
+        raise ValueError(
+            f"{type(conv).__name__} takes rows of width {width} (in_features), got shape "
+            f"{tuple(h.shape)}"
+        )
 
 
-def check_schema(flow: Flow, relations: Sequence[Relation], node_types: Iterable[str] | None = None) -> None:
-    """Raise ValueError unless a flow's graph has the relations and node types of a layer, in any order."""
+def check_schema(
+    flow: Flow, relations: Sequence[Relation], node_types: Iterable[str] | None = None
+) -> None:
+    """Raise ValueError unless a flow's graph has the relations and node types of a layer, in any
+    order.
+    """
     schema = flow.dst_layer.schema
     if {*schema.relations} != {*relations} or {*schema.nodes} != {*(node_types or schema.nodes)}:
-        raise ValueError(f"the layer is for the relations {relations}; the graph has another schema, {schema}")
+        raise ValueError(
+            f"the layer is for the relations {relations}; the graph has another schema, {schema}"
+        )
 
 
 def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:
-    """Return the edges of each relation of a layer, in the layer's order, which the graph's need not be."""
-    return [flow.by_relation.edges(flow.dst_layer.schema.number(relation)) for relation in relations]
+    """Return the edges of each relation of a layer, in the layer's order, which the graph's need
+    not be.
+    """
+    return [
+        flow.by_relation.edges(flow.dst_layer.schema.number(relation)) for relation in relations
+    ]
 
 
 def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
-    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a column of the flow."""
+    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a
+    column of the flow.
+    """
     rows = flow.data[column] if own is None else own
     check_num_rows(
         rows.shape,

@@ -1,4 +1,5 @@
-"""The decoders: by scalar product DotProduct, DistMult, ComplEx, Bilinear; by distance TransE, RotatE; and MLPDecoder.
+"""The decoders: by scalar product DotProduct, DistMult, ComplEx, Bilinear; by distance TransE,
+RotatE; and MLPDecoder.
 
 ``DECODERS``, at the end, names them for settings, tests and tables.
 """
@@ -34,21 +35,26 @@ class _Product(Decoder):
         # computed as edges from candidates to queries, which copies no rows
         indptr = chosen.shape[1] * torch.arange(len(chosen) + 1, device=chosen.device)
         places = chosen.flatten()
-        if places.device.type == "cpu" and places.numel():  # another device checks by itself, and would have to wait
+        # another device checks by itself, and would have to wait
+        if places.device.type == "cpu" and places.numel():
             low, high = (int(end) for end in places.aminmax())
             if low < 0 or high >= len(table):
-                raise IndexError(f"chosen holds {low if low < 0 else high}, but the table has {len(table)} rows")
+                raise IndexError(
+                    f"chosen holds {low if low < 0 else high}, but the table has {len(table)} rows"
+                )
         edges = Structure._trusted(indptr, places, len(table))
         if query.nbytes > CACHED or table.nbytes <= CACHED:
             return EdgeDot.apply(edges, query, table, None).reshape(chosen.shape)
-        # sorted by table row, so that rows that are read at random, and their gradients, stay in the cache
+        # sorted by table row, so that rows that are read at random, and their gradients, stay in
+        # the cache
         turned, order = edges.transposed()
         scores = EdgeDot.apply(turned, table, query, None)
         return Permute.apply(scores, inverse(order), order).reshape(chosen.shape)
 
 
 class DotProduct(_Product):
-    """The scalar product ``sum_i s_i d_i``; a relation has no effect, and both sides are alike. It has no parameters.
+    """The scalar product ``sum_i s_i d_i``; a relation has no effect, and both sides are alike. It
+    has no parameters.
 
     >>> DotProduct(2)(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]))
     tensor([11.])
@@ -59,10 +65,12 @@ class DotProduct(_Product):
 
 
 class DistMult(_Product):
-    """``sum_i s_i r_i d_i`` (Yang, Yih, He, Gao, Deng 2015, section 3.1): the same in both directions.
+    """``sum_i s_i r_i d_i`` (Yang, Yih, He, Gao, Deng 2015, section 3.1): the same in both
+    directions.
 
-    Parameters: ``relation`` ``[R, width]``, normal with standard deviation ``width ** -0.5``, so that rows with entries
-    of variance 1 have scores of variance 1 (the rule of Glorot, Bengio 2010, equation 5).
+    Parameters: ``relation`` ``[R, width]``, normal with standard deviation ``width ** -0.5``, so
+    that rows with entries of variance 1 have scores of variance 1 (the rule of Glorot, Bengio 2010,
+    equation 5).
 
     >>> DistMult(8, num_relations=4)(torch.ones(5, 8), torch.ones(5, 8), torch.tensor([0, 1, 2, 3, 0])).shape
     torch.Size([5])
@@ -79,12 +87,14 @@ class DistMult(_Product):
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         return rows * F.embedding(relation, self.relation).to(rows.dtype)
 
-    def n3(self, src: Tensor, relation: Tensor | int | None, dst: Tensor, *, side: str = "destination") -> Tensor:
+    def n3(
+        self, src: Tensor, relation: Tensor | int | None, dst: Tensor, *, side: str = "destination"
+    ) -> Tensor:
         """Return the cubed norms of triples, ``sum_i |s_i|^3 + |r_i|^3 + |d_i|^3``, ``[...]``.
 
-        The N3 regularisation (Lacroix, Usunier, Obozinski 2018, section 4.2) adds their mean over the triples of a
-        batch, times a weight, to the loss. Arguments and errors are those of a call; numbers are complex in
-        ``ComplEx``.
+        The N3 regularisation (Lacroix, Usunier, Obozinski 2018, section 4.2) adds their mean over
+        the triples of a batch, times a weight, to the loss. Arguments and errors are those of a
+        call; numbers are complex in ``ComplEx``.
 
         >>> decoder = ComplEx(2)
         >>> decoder.relation.data[:] = 0
@@ -93,7 +103,9 @@ class DistMult(_Product):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        middle = F.embedding(self._relations(relation, side, src.device), self.relation).to(src.dtype)
+        middle = F.embedding(self._relations(relation, side, src.device), self.relation).to(
+            src.dtype
+        )
         return sum((self._cubes(rows) for rows in (middle, dst)), self._cubes(src))
 
     def _cubes(self, rows: Tensor) -> Tensor:
@@ -101,10 +113,12 @@ class DistMult(_Product):
 
 
 class ComplEx(DistMult):
-    """``Re(sum_i s_i r_i conj(d_i))`` over complex numbers (Trouillon, Welbl, Riedel, Gaussier, Bouchard 2016, eq. 9).
+    """``Re(sum_i s_i r_i conj(d_i))`` over complex numbers (Trouillon, Welbl, Riedel, Gaussier,
+    Bouchard 2016, eq. 9).
 
-    A row holds the real parts of ``width / 2`` complex numbers, then their imaginary parts. Parameters as of
-    ``DistMult``. A complex product has twice the terms, so rows with entries of variance 1 have scores of variance 2.
+    A row holds the real parts of ``width / 2`` complex numbers, then their imaginary parts.
+    Parameters as of ``DistMult``. A complex product has twice the terms, so rows with entries of
+    variance 1 have scores of variance 2.
 
     >>> decoder = ComplEx(8, num_relations=4)
     >>> decoder.score_all(torch.ones(5, 8), 2, torch.ones(7, 8), side="source").shape
@@ -125,9 +139,11 @@ class ComplEx(DistMult):
 class Bilinear(_Product):
     """``s' W_r d`` with a matrix per relation (RESCAL: Nickel, Tresp, Kriegel 2011).
 
-    Parameters: ``weight`` ``[R, width, width]``, each matrix as in Glorot, Bengio 2010, equation 16.
+    Parameters: ``weight`` ``[R, width, width]``, each matrix as in Glorot, Bengio 2010, equation
+    16.
 
-    Rows are multiplied with the matrix of their relation, one product per relation that occurs; no matrix is copied.
+    Rows are multiplied with the matrix of their relation, one product per relation that occurs; no
+    matrix is copied.
 
     >>> Bilinear(8, num_relations=4)(torch.ones(5, 8), torch.ones(5, 8), 3).shape
     torch.Size([5])
@@ -144,16 +160,22 @@ class Bilinear(_Product):
         weight = weight if side == "destination" else weight.mT
         if relation.numel() == 1:
             product = rows @ weight[relation.reshape(())]
-            return product.expand(*torch.broadcast_shapes(rows.shape[:-1], relation.shape), self.width)
+            return product.expand(
+                *torch.broadcast_shapes(rows.shape[:-1], relation.shape), self.width
+            )
         shape = torch.broadcast_shapes(rows.shape[:-1], relation.shape)
-        flat, relation = rows.expand(*shape, self.width).reshape(-1, self.width), relation.expand(shape).flatten()
+        flat = rows.expand(*shape, self.width).reshape(-1, self.width)
+        relation = relation.expand(shape).flatten()
         order = relation.argsort(stable=True)
         counts = torch.bincount(relation, minlength=self.num_rows).tolist()
         # unbind once: indexing weight[r] would make a gradient as large as all matrices for each r
         pieces = zip(flat[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
-        place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-        grouped = torch.cat(products) if products else flat @ weight[0]  # no rows: the gradient of all matrices is 0
+        place = torch.empty_like(order).scatter_(
+            0, order, torch.arange(len(order), device=order.device)
+        )
+        # no rows: the gradient of all matrices is 0
+        grouped = torch.cat(products) if products else flat @ weight[0]
         return grouped[place].reshape(*shape, self.width)
 
 
@@ -161,7 +183,12 @@ class _Distance(Decoder):
     """Decoders whose score is minus a distance in the norm L1 or L2."""
 
     def __init__(
-        self, width: int | None = None, num_relations: int | None = None, *, inverse: bool = False, norm: int = 1
+        self,
+        width: int | None = None,
+        num_relations: int | None = None,
+        *,
+        inverse: bool = False,
+        norm: int = 1,
     ) -> None:
         super().__init__(width, num_relations, inverse=inverse)
         if norm not in (1, 2):
@@ -185,17 +212,18 @@ class _Distance(Decoder):
 
 
 class TransE(_Distance):
-    """``-|s + r - d|`` (Bordes, Usunier, Garcia-Duran, Weston, Yakhnenko 2013, section 2), in the norm L1 or L2.
+    """``-|s + r - d|`` (Bordes, Usunier, Garcia-Duran, Weston, Yakhnenko 2013, section 2), in the
+    norm L1 or L2.
 
     Args:
         width, num_relations, inverse: see ``Decoder``.
         norm: 1 or 2.
 
-    Parameters: ``relation`` ``[R, width]``, uniform up to ``6 / sqrt(width)``, then of length 1 (Bordes et al.,
-    algorithm 1).
+    Parameters: ``relation`` ``[R, width]``, uniform up to ``6 / sqrt(width)``, then of length 1
+    (Bordes et al., algorithm 1).
 
-    ``score_all`` by L2 is a matrix product: squares are subtracted, so a distance far below the length of the rows is
-    off by up to about 1e-3 of that length in float32. A call is exact.
+    ``score_all`` by L2 is a matrix product: squares are subtracted, so a distance far below the
+    length of the rows is off by up to about 1e-3 of that length in float32. A call is exact.
 
     >>> TransE(2, norm=2)(torch.zeros(1, 2), torch.zeros(1, 2)).exp()  # the relation has length 1
     tensor([0.3679], grad_fn=<ExpBackward0>)
@@ -218,15 +246,17 @@ class TransE(_Distance):
 
 
 class RotatE(_Distance):
-    """``-|s o r - d|`` where r turns every complex number by an angle (Sun, Deng, Nie, Tang 2019, equation 3).
+    """``-|s o r - d|`` where r turns every complex number by an angle (Sun, Deng, Nie, Tang 2019,
+    equation 3).
 
     A row holds the real parts of ``width / 2`` complex numbers, then their imaginary parts.
 
     Args:
         width: width of the rows, an even number.
         num_relations, inverse: see ``Decoder``.
-        norm: 1, the sum of the absolute values of the complex numbers, as in the paper's experiments; or 2, the length,
-            with a ``score_all`` that is a matrix product, of the precision stated in ``TransE``.
+        norm: 1, the sum of the absolute values of the complex numbers, as in the paper's
+            experiments; or 2, the length, with a ``score_all`` that is a matrix product, of the
+            precision stated in ``TransE``.
 
     Parameters: ``angle`` ``[R, width / 2]``, uniform from -pi to pi (Sun et al., section 4.1).
 
@@ -246,7 +276,8 @@ class RotatE(_Distance):
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         angle = F.embedding(relation, self.angle)
-        real, imaginary = angle.cos().to(rows.dtype), angle.sin().to(rows.dtype)
+        real = angle.cos().to(rows.dtype)
+        imaginary = angle.sin().to(rows.dtype)
         return _complex_product(rows, real, imaginary, conjugate=side == "source")
 
     def compare(self, query: Tensor, rows: Tensor) -> Tensor:
@@ -264,7 +295,8 @@ class RotatE(_Distance):
         if table.ndim == 2:
             distances = sum_moduli(query.reshape(-1, self.width), table, self._sum_moduli)
             return distances.neg().reshape(*query.shape[:-1], len(table))
-        if query.shape[-2] < _FEW or leading.numel() == 0:  # a call per table would cost more than it saves
+        # a call per table would cost more than it saves
+        if query.shape[-2] < _FEW or leading.numel() == 0:
             return Decoder.compare_all(self, query, table)
         tables, queries = (x.expand(*leading, -1, -1).flatten(0, -3) for x in (table, query))
         each = [sum_moduli(q, t, self._sum_moduli) for q, t in zip(queries, tables, strict=True)]
@@ -275,7 +307,8 @@ class RotatE(_Distance):
 
 
 class MLPDecoder(Decoder):
-    """A network on the rows of both ends and of the relation: ``w' f(... f(W_s s + W_r r + W_d d + b)) + c``.
+    """A network on the rows of both ends and of the relation:
+    ``w' f(... f(W_s s + W_r r + W_d d + b)) + c``.
 
     The first layer is the sum of a product per end, so a table is multiplied once, not per pair.
 
@@ -285,8 +318,8 @@ class MLPDecoder(Decoder):
         num_layers: linear layers, at least 2.
         dropout: share of the hidden numbers set to 0 in training.
 
-    Parameters: matrices as in Glorot, Bengio 2010, equation 16, biases 0; rows of relations as in ``DistMult``. The
-    nonlinearity f is ReLU.
+    Parameters: matrices as in Glorot, Bengio 2010, equation 16, biases 0; rows of relations as in
+    ``DistMult``. The nonlinearity f is ReLU.
 
     >>> MLPDecoder(8, num_relations=4, hidden=16)(torch.ones(5, 8), torch.ones(5, 8), 3).shape
     torch.Size([5])
@@ -305,7 +338,9 @@ class MLPDecoder(Decoder):
         super().__init__(width, num_relations, inverse=inverse)
         width = self.width
         hidden = width if hidden is None else as_count(hidden, "hidden", 1)
-        self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if self.num_rows > 1 else None
+        self.relation = (
+            nn.Parameter(torch.empty(self.num_rows, width)) if self.num_rows > 1 else None
+        )
         self.source = nn.Linear(width, hidden)
         self.destination = nn.Linear(width, hidden, bias=False)
         self.middle = None if self.relation is None else nn.Linear(width, hidden, bias=False)
@@ -337,9 +372,12 @@ class MLPDecoder(Decoder):
 
 
 def _complex_product(rows: Tensor, real: Tensor, imaginary: Tensor, conjugate: bool) -> Tensor:
-    """Return complex rows times the number, or its conjugate; rows hold real parts, then imaginary ones."""
+    """Return complex rows times the number, or its conjugate; rows hold real parts, then imaginary
+    ones.
+    """
     a, b = rows.chunk(2, -1)
-    c, d = real, -imaginary if conjugate else imaginary
+    c = real
+    d = -imaginary if conjugate else imaginary
     return torch.cat([a * c - b * d, a * d + b * c], -1)
 
 

@@ -1,4 +1,6 @@
-"""Convolutions with attention: GAT, and GATv2, in which the ranking of neighbours depends on the node."""
+"""Convolutions with attention: GAT, and GATv2, in which the ranking of neighbours depends on the
+node.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +12,39 @@ from torch.nn.functional import leaky_relu
 
 from nodeflow._base.checks import as_count
 from nodeflow.flow import Flow
-from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, check_width, draw_glorot, edge_rows, linear_map
+from nodeflow.nn._conv import (
+    EQUAL_PROBABILITY,
+    FlowConv,
+    check_width,
+    draw_glorot,
+    edge_rows,
+    linear_map,
+)
 from nodeflow.ops import sparse_linear
 
 
 class AttentionConv(FlowConv):
     """The base class of convolutions with attention; subclasses define ``scores``.
 
-    Per head, ``h'_v = sum of alpha_vu W h_u`` over the neighbours u of v and, with ``self_loops``, v itself. ``alpha``
-    is the softmax of their scores. Attention weighs the edges of the flow and ignores estimator weights: a flow with
-    ``needs_weight`` gives an ``IgnoredWeightWarning``. No matrix ``[num_edges, heads * out_features]`` is made here.
+    Per head, ``h'_v = sum of alpha_vu W h_u`` over the neighbours u of v and, with ``self_loops``,
+    v itself. ``alpha`` is the softmax of their scores. Attention weighs the edges of the flow and
+    ignores estimator weights: a flow with ``needs_weight`` gives an ``IgnoredWeightWarning``. No
+    matrix ``[num_edges, heads * out_features]`` is made here.
 
     Args:
         in_features: width of the rows of ``h``.
         out_features: width of one head.
         heads: number of heads.
-        concat: return the heads side by side, ``[num_dst, heads * out_features]``; False: return their mean,
-            ``[num_dst, out_features]``.
+        concat: return the heads side by side, ``[num_dst, heads * out_features]``; False: return
+            their mean, ``[num_dst, out_features]``.
         attention_dropout: probability that an ``alpha`` is set to zero while training.
         negative_slope: slope of the LeakyReLU in the scores for negative numbers.
-        self_loops: a node attends to itself too. No edge is added to the flow for that. Edges from a node to itself
-            count in addition.
+        self_loops: a node attends to itself too. No edge is added to the flow for that. Edges from
+            a node to itself count in addition.
         residual: add a linear map of a node's own row.
         bias: add a learned bias.
-        edge_features: width of the edge features that the scores depend on; None: the scores depend on the ends of an
-            edge only. For the score of a node for itself the edge features are 0.
+        edge_features: width of the edge features that the scores depend on; None: the scores depend
+            on the ends of an edge only. For the score of a node for itself the edge features are 0.
         edge_column: the column of ``flow.data`` with the edge features, for calls without them.
 
     Raises ValueError for sizes below 1.
@@ -67,9 +77,13 @@ class AttentionConv(FlowConv):
         edge_column: str = "feat",
     ) -> None:
         super().__init__()
-        self.heads, self.out_features = as_count(heads, "heads", 1), as_count(out_features, "out_features", 1)
-        self.concat, self.negative_slope, self.self_loops = concat, negative_slope, self_loops
-        self.edge_features, self.edge_column = edge_features, edge_column
+        self.heads = as_count(heads, "heads", 1)
+        self.out_features = as_count(out_features, "out_features", 1)
+        self.concat = concat
+        self.negative_slope = negative_slope
+        self.self_loops = self_loops
+        self.edge_features = edge_features
+        self.edge_column = edge_column
         self.dropout = nn.Dropout(attention_dropout)
         width = heads * out_features if concat else out_features
         self.linear = linear_map(in_features, heads * out_features, bias=False)
@@ -79,33 +93,42 @@ class AttentionConv(FlowConv):
         self.reset_parameters()
 
     def make_scores(self, in_features: int) -> None:
-        """Make the parameters of ``scores``, if there are any; they are drawn by ``reset_parameters``."""
+        """Make the parameters of ``scores``, if there are any; they are drawn by
+        ``reset_parameters``.
+        """
 
     reset_parameters = draw_glorot
 
     @abstractmethod
-    def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return scores of the edges ``[num_edges, heads]``, and of destinations for themselves ``[num_dst, heads]``.
+    def scores(
+        self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return scores of the edges ``[num_edges, heads]``, and of destinations for themselves
+        ``[num_dst, heads]``.
 
-        ``z`` is W h, ``[num_src, heads, out_features]``. ``edge`` has the edge features, if scores depend on them.
-        Without ``self_loops`` the second result is None.
+        ``z`` is W h, ``[num_src, heads, out_features]``. ``edge`` has the edge features, if scores
+        depend on them. Without ``self_loops`` the second result is None.
         """
 
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
-        """Return ``[num_dst, heads * out_features]``, or ``[num_dst, out_features]`` without ``concat``.
+        """Return ``[num_dst, heads * out_features]``, or ``[num_dst, out_features]`` without
+        ``concat``.
 
         Args:
             h: ``[num_src, in_features]``, dense or sparse CSR.
             edge_features: ``[num_edges, edge_features]``; None: the flow's column.
 
-        The softmax and the sums of float16 and bfloat16 rows are computed in float32. Raises TypeError for edge
-        features that the layer was not made for, and what ``FlowConv`` says.
+        The softmax and the sums of float16 and bfloat16 rows are computed in float32. Raises
+        TypeError for edge features that the layer was not made for, and what ``FlowConv`` says.
         """
         if self.edge_features is None and edge_features is not None:
             raise TypeError(
-                f"edge_features were given, but this {type(self).__name__} has none: make it with edge_features="
+                f"edge_features were given, but this {type(self).__name__} has none: make it with "
+                "edge_features="
             )
-        edge = None if self.edge_features is None else edge_rows(flow, edge_features, self.edge_column)
+        edge = (
+            None if self.edge_features is None else edge_rows(flow, edge_features, self.edge_column)
+        )
         check_width(self, h, self.linear.in_features)
         z = self.map(self.linear, h)
         near, own = self.scores(flow, h, z, edge)
@@ -113,11 +136,15 @@ class AttentionConv(FlowConv):
         if own is None:
             out = flow.aggregate(z, "sum", weight=self.dropout(flow.softmax(near)).unsqueeze(-1))
         else:
-            # the own score joins the softmax of the edges; dividing sums takes one operation per node, not per edge
+            # the own score joins the softmax of the edges; dividing sums takes one operation per
+            # node, not per edge
             with torch.no_grad():  # subtracting the largest score keeps exp from overflowing
-                largest = torch.where(flow.in_degrees.unsqueeze(1) > 0, flow.aggregate_edges(near, "max"), own)
+                largest = torch.where(
+                    flow.in_degrees.unsqueeze(1) > 0, flow.aggregate_edges(near, "max"), own
+                )
                 largest = largest.maximum(own)
-            near, own = (near - flow.gather_dst(largest)).exp(), (own - largest).exp()
+            near = (near - flow.gather_dst(largest)).exp()
+            own = (own - largest).exp()
             total = flow.aggregate_edges(near, "sum") + own
             out = flow.aggregate(z, "sum", weight=self.dropout(near).unsqueeze(-1))
             out = (out + self.dropout(own).unsqueeze(-1) * flow.take_dst(z)) / total.unsqueeze(-1)
@@ -126,15 +153,19 @@ class AttentionConv(FlowConv):
         return out if self.bias is None else out + self.bias
 
     def map(self, linear: nn.Linear, x: Tensor) -> Tensor:
-        """Return rows ``[n, k]``, dense or sparse CSR, through a linear map, ``[n, heads, out_features]``."""
+        """Return rows ``[n, k]``, dense or sparse CSR, through a linear map,
+        ``[n, heads, out_features]``.
+        """
         return sparse_linear(x, linear.weight).view(len(x), self.heads, self.out_features)
 
 
 class GATConv(AttentionConv):
-    """Graph attention (Velickovic et al. 2018, equations 1 to 6); arguments as for ``AttentionConv``.
+    """Graph attention (Velickovic et al. 2018, equations 1 to 6); arguments as for
+    ``AttentionConv``.
 
-    The score of u for v is ``LeakyReLU(a_dst . W h_v + a_src . W h_u)``; ``a_dst`` and ``a_src`` are the halves of the
-    paper's vector. Edge features add ``w_edge . e_uv`` inside. Memory: ``W h``, and a few numbers per edge and head.
+    The score of u for v is ``LeakyReLU(a_dst . W h_v + a_src . W h_u)``; ``a_dst`` and ``a_src``
+    are the halves of the paper's vector. Edge features add ``w_edge . e_uv`` inside. Memory:
+    ``W h``, and a few numbers per edge and head.
 
     >>> from nodeflow import flow_from_edges, create_node_flow
     >>> batch = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[7, 8], [7]])
@@ -143,10 +174,18 @@ class GATConv(AttentionConv):
     """
 
     def make_scores(self, in_features: int) -> None:
-        self.src, self.dst = (nn.Parameter(torch.empty(self.heads, self.out_features)) for _ in range(2))
-        self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, self.heads, bias=False)
+        self.src, self.dst = (
+            nn.Parameter(torch.empty(self.heads, self.out_features)) for _ in range(2)
+        )
+        self.edge = (
+            None
+            if self.edge_features is None
+            else nn.Linear(self.edge_features, self.heads, bias=False)
+        )
 
-    def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def scores(
+        self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         src = torch.einsum("nhk,hk->nh", z, self.src)
         dst = torch.einsum("nhk,hk->nh", flow.take_dst(z), self.dst)
         near = flow.gather_src(src) + flow.gather_dst(dst)
@@ -156,10 +195,12 @@ class GATConv(AttentionConv):
 
 
 class GATv2Conv(AttentionConv):
-    """Graph attention, version 2 (Brody, Alon, Yahav 2022, equation 7); arguments as for ``AttentionConv``.
+    """Graph attention, version 2 (Brody, Alon, Yahav 2022, equation 7); arguments as for
+    ``AttentionConv``.
 
-    The score of u for v is ``a . LeakyReLU(W_dst h_v + W h_u)``. It ranks the neighbours of every node differently,
-    where the score of ``GATConv`` ranks them alike. Edge features add ``W_edge e_uv`` inside.
+    The score of u for v is ``a . LeakyReLU(W_dst h_v + W h_u)``. It ranks the neighbours of every
+    node differently, where the score of ``GATConv`` ranks them alike. Edge features add
+    ``W_edge e_uv`` inside.
 
     >>> from nodeflow import flow_from_edges
     >>> flow = flow_from_edges([], [], num_src=1, num_dst=1)
@@ -171,9 +212,13 @@ class GATv2Conv(AttentionConv):
         width = self.heads * self.out_features
         self.attention = nn.Parameter(torch.empty(self.heads, self.out_features))
         self.dst = nn.Linear(in_features, width, bias=False)
-        self.edge = None if self.edge_features is None else nn.Linear(self.edge_features, width, bias=False)
+        self.edge = (
+            None if self.edge_features is None else nn.Linear(self.edge_features, width, bias=False)
+        )
 
-    def scores(self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def scores(
+        self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         def score(x: Tensor) -> Tensor:
             return torch.einsum("nhk,hk->nh", leaky_relu(x, self.negative_slope), self.attention)
 

@@ -15,25 +15,28 @@ from nodeflow.transform import IN_DEGREE, OUT_DEGREE
 class GraphConv(LinearConv):
     """Graph convolution over a node and its neighbours (Kipf, Welling 2017).
 
-    ``h'_v = W (sum of p_uv h_u for the edges u -> v, + p_vv h_v) + b``, where d_in(v) is the number of edges that enter
-    v, d_out(u) the number of edges that leave u, and l is 1 with self-loops, 0 without:
+    ``h'_v = W (sum of p_uv h_u for the edges u -> v, + p_vv h_v) + b``, where d_in(v) is the number
+    of edges that enter v, d_out(u) the number of edges that leave u, and l is 1 with self-loops, 0
+    without:
 
     - ``norm="right"``: ``p_uv = 1 / (d_in(v) + l)``, a mean: D^-1 (A + I);
     - ``norm="both"``: ``p_uv = ((d_out(u) + l) (d_in(v) + l))^-1/2``, equation 2 of the paper;
     - ``norm="none"``: ``p_uv = 1``.
 
-    ``degrees="sampled"`` counts the edges of the flow and ignores estimator weights. It is for whole graphs, and for
-    samplers that draw all edges of a node with equal probability, such as ``NeighborSampler`` without ``prob``. Other
-    batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
-    ``degrees="parent"`` takes the degrees of the parent graph and multiplies each edge by its estimator weight. The sum
-    is then an unbiased estimate of the sum over all edges, for every sampler with unbiased weights. The degrees are
-    node columns of the batch: "in_degree" for "right", "in_degree" and "out_degree" for "both" (see
+    ``degrees="sampled"`` counts the edges of the flow and ignores estimator weights. It is for
+    whole graphs, and for samplers that draw all edges of a node with equal probability, such as
+    ``NeighborSampler`` without ``prob``. Other batches (``flow.needs_weight``) give an
+    ``IgnoredWeightWarning``. ``degrees="parent"`` takes the degrees of the parent graph and
+    multiplies each edge by its estimator weight. The sum is then an unbiased estimate of the sum
+    over all edges, for every sampler with unbiased weights. The degrees are node columns of the
+    batch: "in_degree" for "right", "in_degree" and "out_degree" for "both" (see
     ``transform.degrees``).
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
         norm: "right", "both" or "none".
-        self_loops: add the node's own row, as if every node had an edge to itself besides those of the graph.
+        self_loops: add the node's own row, as if every node had an edge to itself besides those of
+            the graph.
         degrees: "sampled" or "parent".
         bias: add a learned bias.
         order, relu: see ``LinearConv``.
@@ -64,10 +67,13 @@ class GraphConv(LinearConv):
         super().__init__(order, relu=relu)
         check_one_of(norm, "norm", ("right", "both", "none"))
         check_one_of(degrees, "degrees", ("sampled", "parent"))
-        self.norm, self.self_loops, self.degrees = norm, bool(self_loops), degrees
+        self.norm = norm
+        self.self_loops = bool(self_loops)
+        self.degrees = degrees
         if degrees == "sampled":
             self.weight_advice = "use GCN(degrees='parent'), or GraphConv(degrees='parent')"
-        self.weighted, self.loops = norm == "both" or degrees == "parent", self.self_loops
+        self.weighted = norm == "both" or degrees == "parent"
+        self.loops = self.self_loops
         self.linear = linear_map(in_features, out_features, bias=bias)
         self.set_maps("linear")
         self.reset_parameters()
@@ -85,13 +91,19 @@ class GraphConv(LinearConv):
             out = out.mul_(scale)
         return out.to(h.dtype)
 
-    def _factors(self, flow: Flow, dtype: torch.dtype) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """Return the factors of edges ``[num_edges]``, own rows and sums ``[num_dst, 1]``; None stands for ones."""
+    def _factors(
+        self, flow: Flow, dtype: torch.dtype
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        """Return the factors of edges ``[num_edges]``, own rows and sums ``[num_dst, 1]``; None
+        stands for ones.
+        """
         edge = flow.weight.to(dtype) if self.degrees == "parent" else None
         if self.norm == "none":
             return edge, None, None
         entering = (
-            flow.in_degrees if self.degrees == "sampled" else degree_column(flow.dst_layer, IN_DEGREE, "destination")
+            flow.in_degrees
+            if self.degrees == "sampled"
+            else degree_column(flow.dst_layer, IN_DEGREE, "destination")
         )
         entering = entering.to(dtype) + int(self.self_loops)
         if self.norm == "right":
@@ -110,7 +122,10 @@ class GraphConv(LinearConv):
         return along if edge is None else edge * along, own, None
 
     def extra_repr(self) -> str:
-        words = [f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}", super().extra_repr()]
+        words = [
+            f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}",
+            super().extra_repr(),
+        ]
         return ", ".join(filter(None, words))
 
 
@@ -120,16 +135,21 @@ def _inverse(x: Tensor) -> Tensor:
 
 
 def degree_column(layer: Layer, name: str, which: str, option: str = "degrees='parent'") -> Tensor:
-    """Return the column ``name`` of a layer, ``[num_nodes]``; ValueError where it is missing or has another shape."""
+    """Return the column ``name`` of a layer, ``[num_nodes]``; ValueError where it is missing or has
+    another shape.
+    """
     if name not in layer.data:
         raise ValueError(
             f"{option} needs the column {name!r} in the {which} layer, which has "
-            f"{', '.join(map(repr, layer.data)) or 'no columns'}: set graph.ndata.update(transform.degrees(graph)) "
-            f"once, and copy the columns to batches, with ndata=['{IN_DEGREE}', '{OUT_DEGREE}'] of a loader or with "
-            f"batch.copy_from_parent(['{IN_DEGREE}', '{OUT_DEGREE}']); without a parent graph set the columns of the "
-            "layers, batch.ldata[i], yourself"
+            f"{', '.join(map(repr, layer.data)) or 'no columns'}: set "
+            "graph.ndata.update(transform.degrees(graph)) once, and copy the columns to batches, "
+            f"with ndata=['{IN_DEGREE}', '{OUT_DEGREE}'] of a loader or with "
+            f"batch.copy_from_parent(['{IN_DEGREE}', '{OUT_DEGREE}']); without a parent graph set "
+            "the columns of the layers, batch.ldata[i], yourself"
         )
     column = layer.data[name]
     if column.shape != (layer.num_nodes,):
-        raise ValueError(f"the column {name!r} must have one number per node, got shape {tuple(column.shape)}")
+        raise ValueError(
+            f"the column {name!r} must have one number per node, got shape {tuple(column.shape)}"
+        )
     return column

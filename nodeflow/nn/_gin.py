@@ -1,4 +1,6 @@
-"""Convolutions around a network of the user's: GINConv and GINEConv, and EdgeConv with a message per edge."""
+"""Convolutions around a network of the user's: GINConv and GINEConv, and EdgeConv with a message
+per edge.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,24 @@ from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, edge_rows
 class GINConv(FlowConv):
     """Graph isomorphism convolution (Xu, Hu, Leskovec, Jegelka 2019, equation 4.1).
 
-    ``h'_v = mlp((1 + eps) h_v + sum of h_u for u in N(v))``. Only the sum tells multisets of neighbours apart; the
-    paper compares it with mean and maximum (section 5). Unless ``weighted``, the sum goes over the edges of the flow
-    and ignores estimator weights: a sum over drawn neighbours is smaller than that over all, and a flow with
-    ``needs_weight`` gives an ``IgnoredWeightWarning``.
+    ``h'_v = mlp((1 + eps) h_v + sum of h_u for u in N(v))``. Only the sum tells multisets of
+    neighbours apart; the paper compares it with mean and maximum (section 5). Unless ``weighted``,
+    the sum goes over the edges of the flow and ignores estimator weights: a sum over drawn
+    neighbours is smaller than that over all, and a flow with ``needs_weight`` gives an
+    ``IgnoredWeightWarning``.
 
     Args:
-        mlp: a module that maps ``[num_dst, in_features]`` to rows of the result, usually two linear maps with batch
-            normalisation and ReLU.
+        mlp: a module that maps ``[num_dst, in_features]`` to rows of the result, usually two linear
+            maps with batch normalisation and ReLU.
         eps: the weight of a node's own row, minus 1.
         train_eps: learn ``eps``, starting from the given number.
         aggregator: "sum", "mean" or "max".
-        weighted: with "sum": multiply each edge by its estimator weight. The sum is then an unbiased estimate of the
-            sum over all edges, for every sampler with unbiased weights, and equal to it with all edges.
+        weighted: with "sum": multiply each edge by its estimator weight. The sum is then an
+            unbiased estimate of the sum over all edges, for every sampler with unbiased weights,
+            and equal to it with all edges.
 
-    Raises ValueError for another ``aggregator``, and for ``weighted`` with another one than "sum"; TypeError for an
-    ``mlp`` that is no module.
+    Raises ValueError for another ``aggregator``, and for ``weighted`` with another one than "sum";
+    TypeError for an ``mlp`` that is no module.
 
     >>> from nodeflow import create_node_flow, flow_from_edges
     >>> batch = create_node_flow([flow_from_edges([1, 2], [0, 0], num_src=3, num_dst=1)], [[0, 1, 2], [0]])
@@ -56,8 +60,12 @@ class GINConv(FlowConv):
             raise ValueError(f"weighted=True needs aggregator='sum', got {aggregator!r}")
         self.weighted = bool(weighted)
         if not weighted and aggregator != "max":
-            self.weight_advice = EQUAL_PROBABILITY if aggregator == "mean" else "use GINConv(weighted=True)"
-        self.mlp, self.aggregator, self.initial_eps = mlp, aggregator, float(eps)
+            self.weight_advice = (
+                EQUAL_PROBABILITY if aggregator == "mean" else "use GINConv(weighted=True)"
+            )
+        self.mlp = mlp
+        self.aggregator = aggregator
+        self.initial_eps = float(eps)
         number = torch.tensor(self.initial_eps)
         if train_eps:
             self.eps = nn.Parameter(number)
@@ -65,22 +73,31 @@ class GINConv(FlowConv):
             self.register_buffer("eps", number)
 
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return the rows of ``mlp``, ``[num_dst, out_features]``, for dense ``h`` ``[num_src, in_features]``.
+        """Return the rows of ``mlp``, ``[num_dst, out_features]``, for dense ``h``
+        ``[num_src, in_features]``.
 
         Raises TypeError for sparse rows, and what ``FlowConv`` says.
         """
         own = (1 + self.eps) * flow.take_dst(h)
-        weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32)) if self.weighted else None
-        return cast("Tensor", self.mlp(own + flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype)))
+        weight = (
+            flow.weight.to(torch.promote_types(h.dtype, torch.float32)) if self.weighted else None
+        )
+        return cast(
+            "Tensor", self.mlp(own + flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype))
+        )
 
     def extra_repr(self) -> str:
         learned = isinstance(self.eps, nn.Parameter)
         weighted = ", weighted" if self.weighted else ""
-        return f"aggregator={self.aggregator!r}, eps={self.initial_eps:g}{' (learned)' if learned else ''}{weighted}"
+        return (
+            f"aggregator={self.aggregator!r}, "
+            f"eps={self.initial_eps:g}{' (learned)' if learned else ''}{weighted}"
+        )
 
 
 class GINEConv(FlowConv):
-    """Graph isomorphism convolution with edge features (Hu et al. 2020, "Strategies for pre-training").
+    """Graph isomorphism convolution with edge features (Hu et al. 2020, "Strategies for
+    pre-training").
 
     ``h'_v = mlp((1 + eps) h_v + sum of relu(h_u + W_e e_uv) over the edges u -> v)``. The sum
     goes over the edges of the flow and ignores estimator weights, so it is for full neighbourhoods.
@@ -88,8 +105,8 @@ class GINEConv(FlowConv):
     Args:
         mlp: a module that maps rows of width ``in_features`` to rows of the result.
         in_features: width of the rows of ``h``.
-        edge_features: width of the edge features, which a learned ``W_e`` maps to ``in_features``; None: they have this
-            width already and are added without a map.
+        edge_features: width of the edge features, which a learned ``W_e`` maps to ``in_features``;
+            None: they have this width already and are added without a map.
         eps: start value of ``eps``; it is learned with ``train_eps``.
         edge_column: the column of ``flow.data`` with the edge features, for calls without them.
 
@@ -115,8 +132,11 @@ class GINEConv(FlowConv):
     ) -> None:
         super().__init__()
         check_type(mlp, "mlp", nn.Module, "a torch.nn.Module")
-        self.mlp, self.edge_column = mlp, edge_column
-        self.edge = None if edge_features is None else nn.Linear(edge_features, in_features, bias=False)
+        self.mlp = mlp
+        self.edge_column = edge_column
+        self.edge = (
+            None if edge_features is None else nn.Linear(edge_features, in_features, bias=False)
+        )
         self.eps = nn.Parameter(torch.tensor(float(eps)), requires_grad=train_eps)
 
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
@@ -133,13 +153,14 @@ class GINEConv(FlowConv):
 class EdgeConv(FlowConv):
     """Edge convolution (Wang et al. 2019, equations 7 and 8).
 
-    ``h'_v = max over the edges u -> v of mlp([h_v, h_u - h_v])``, entry by entry; 0 for a node without edges.
+    ``h'_v = max over the edges u -> v of mlp([h_v, h_u - h_v])``, entry by entry; 0 for a node
+    without edges.
 
     Args:
-        mlp: a module that maps rows of width ``2 * in_features``, plus the width of the edge features, to rows of the
-            result.
-        edge_column: a column of ``flow.data`` with features of the edges: ``mlp([h_v, h_u - h_v, e_uv])``; None: the
-            messages depend on the ends only.
+        mlp: a module that maps rows of width ``2 * in_features``, plus the width of the edge
+            features, to rows of the result.
+        edge_column: a column of ``flow.data`` with features of the edges:
+            ``mlp([h_v, h_u - h_v, e_uv])``; None: the messages depend on the ends only.
 
     Memory: ``mlp`` is computed for a row per edge.
 
@@ -152,14 +173,17 @@ class EdgeConv(FlowConv):
     def __init__(self, mlp: nn.Module, *, edge_column: str | None = None) -> None:
         super().__init__()
         check_type(mlp, "mlp", nn.Module, "a torch.nn.Module")
-        self.mlp, self.edge_column = mlp, edge_column
+        self.mlp = mlp
+        self.edge_column = edge_column
 
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
         """Return ``[num_dst, out_features]`` for dense ``h`` ``[num_src, in_features]``.
 
-        ``edge_features`` ``[num_edges, k]`` take the place of the flow's column. Raises as ``GINConv``.
+        ``edge_features`` ``[num_edges, k]`` take the place of the flow's column. Raises as
+        ``GINConv``.
         """
-        src, dst = flow.gather_src(h), flow.gather_dst(flow.take_dst(h))
+        src = flow.gather_src(h)
+        dst = flow.gather_dst(flow.take_dst(h))
         parts = [dst, src - dst]
         if edge_features is not None or self.edge_column is not None:
             parts.append(edge_rows(flow, edge_features, self.edge_column or "edge_features"))

@@ -1,4 +1,6 @@
-"""HGTConv, the heterogeneous graph transformer, and RelativeTime, its encoding of differences of time."""
+"""HGTConv, the heterogeneous graph transformer, and RelativeTime, its encoding of differences of
+time.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,26 @@ from torch.nn.functional import gelu, linear
 from nodeflow._base.checks import as_count, check_type
 from nodeflow._schema.schema import Schema
 from nodeflow.flow import Flow, entering
-from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, edges_by_relation, linear_map
+from nodeflow.nn._conv import (
+    FlowConv,
+    check_schema,
+    check_width,
+    draw_glorot,
+    edge_rows,
+    edges_by_relation,
+    linear_map,
+)
 from nodeflow.nn._typed_conv import joined, split_by_type
 from nodeflow.ops import EdgeDot, Permute, Structure, aggregate, inverse, linear_sum, opaque
 
 
 class RelativeTime(nn.Module):
-    """Relative time encoding (Hu et al. 2020, equation 6): rows ``[k, width]`` of differences of time ``[k]``.
+    """Relative time encoding (Hu et al. 2020, equation 6): rows ``[k, width]`` of differences of
+    time ``[k]``.
 
-    A linear map of the sine (even entries i) and cosine (odd ones) of ``difference / 10000^(i / width)``. Take units of
-    which there are thousands at most, such as days. ``HGTConv(edge_time=)`` has one; for rows of nodes add it to them.
+    A linear map of the sine (even entries i) and cosine (odd ones) of
+    ``difference / 10000^(i / width)``. Take units of which there are thousands at most, such as
+    days. ``HGTConv(edge_time=)`` has one; for rows of nodes add it to them.
 
     >>> RelativeTime(4)(torch.tensor([0, 3, -1])).shape
     torch.Size([3, 4])
@@ -32,7 +44,8 @@ class RelativeTime(nn.Module):
 
     def forward(self, difference: Tensor) -> Tensor:
         weight = self.linear.weight
-        exact = torch.promote_types(weight.dtype, torch.float32)  # angles of bfloat16 would be wrong by whole turns
+        # angles of bfloat16 would be wrong by whole turns
+        exact = torch.promote_types(weight.dtype, torch.float32)
         entry = torch.arange(len(weight), dtype=exact, device=weight.device)
         angle = difference.to(entry).unsqueeze(1) * 10000.0 ** (-entry / len(weight))
         rows = torch.where(entry % 2 == 0, angle.sin(), angle.cos()).to(weight.dtype)
@@ -40,20 +53,23 @@ class RelativeTime(nn.Module):
 
 
 class HGTConv(FlowConv):
-    """Convolution of the heterogeneous graph transformer (Hu, Dong, Wang, Sun 2020, equations 3 to 5).
+    """Convolution of the heterogeneous graph transformer (Hu, Dong, Wang, Sun 2020, equations 3 to
+    5).
 
-    Node types have maps to keys K, queries Q and values V; relations r two matrices and a prior mu per head. The score
-    of u -> v is ``mu_r K(u) W_r Q(v) / sqrt(width of a head)``. Their softmax over all edges of v weighs the messages
-    ``V(u) M_r``. ``h'_v = b A(gelu(sum of messages)) + (1 - b) h_v``, with a map A and a gate b of the type of v; where
-    the widths differ, b is 1. Estimator weights are not used; those that differ within the edges of a node and relation
-    give an ``IgnoredWeightWarning``. Memory: two rows for each source, and for each destination and relation into it.
+    Node types have maps to keys K, queries Q and values V; relations r two matrices and a prior mu
+    per head. The score of u -> v is ``mu_r K(u) W_r Q(v) / sqrt(width of a head)``. Their softmax
+    over all edges of v weighs the messages ``V(u) M_r``.
+    ``h'_v = b A(gelu(sum of messages)) + (1 - b) h_v``, with a map A and a gate b of the type of v;
+    where the widths differ, b is 1. Estimator weights are not used; those that differ within the
+    edges of a node and relation give an ``IgnoredWeightWarning``. Memory: two rows for each source,
+    and for each destination and relation into it.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
         schema: node types and relations, ``graph.schema``.
         heads: number of heads, a divisor of ``out_features``.
-        edge_time: an edge column, the time of the destination minus that of the source, whose ``RelativeTime`` is added
-            to the row of the source (equation 6); None: without.
+        edge_time: an edge column, the time of the destination minus that of the source, whose
+            ``RelativeTime`` is added to the row of the source (equation 6); None: without.
 
     Raises ValueError for sizes that do not fit, and when called on graphs of another schema.
 
@@ -65,29 +81,50 @@ class HGTConv(FlowConv):
     """
 
     def __init__(
-        self, in_features: int, out_features: int, schema: Schema, *, heads: int = 1, edge_time: str | None = None
+        self,
+        in_features: int,
+        out_features: int,
+        schema: Schema,
+        *,
+        heads: int = 1,
+        edge_time: str | None = None,
     ) -> None:
         super().__init__()
-        self.in_features, self.heads = as_count(in_features, "in_features", 1), as_count(heads, "heads", 1)
-        self.out_features, self.edge_time = as_count(out_features, "out_features", 1), edge_time
+        self.in_features = as_count(in_features, "in_features", 1)
+        self.heads = as_count(heads, "heads", 1)
+        self.out_features = as_count(out_features, "out_features", 1)
+        self.edge_time = edge_time
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
         if not schema.relations or out_features % heads:
-            raise ValueError(f"out_features must be a multiple of heads={heads}, and schema have a relation")
-        self.node_types, self.relations = tuple(schema.nodes), tuple(schema.relations)
-        types, count, size = len(self.node_types), len(self.relations), out_features // heads
+            raise ValueError(
+                f"out_features must be a multiple of heads={heads}, and schema have a relation"
+            )
+        self.node_types = tuple(schema.nodes)
+        self.relations = tuple(schema.relations)
+        types = len(self.node_types)
+        count = len(self.relations)
+        size = out_features // heads
 
         def stack(*sizes: int) -> nn.Parameter:
             return nn.Parameter(torch.empty(sizes))
 
-        self.key, self.query, self.value = (stack(types, out_features, in_features) for _ in range(3))
-        self.key_bias, self.query_bias, self.value_bias, self.out_bias = (stack(types, out_features) for _ in range(4))
-        self.out, self.prior, self.gate = stack(types, out_features, out_features), stack(count, heads), stack(types)
+        self.key, self.query, self.value = (
+            stack(types, out_features, in_features) for _ in range(3)
+        )
+        self.key_bias, self.query_bias, self.value_bias, self.out_bias = (
+            stack(types, out_features) for _ in range(4)
+        )
+        self.out = stack(types, out_features, out_features)
+        self.prior = stack(count, heads)
+        self.gate = stack(types)
         self.attention, self.message = (stack(count * heads, size, size) for _ in range(2))
         self.time = None if edge_time is None else RelativeTime(in_features)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new matrices (Glorot, Bengio 2010); biases are 0, priors and the gates before the sigmoid 1."""
+        """Draw new matrices (Glorot, Bengio 2010); biases are 0, priors and the gates before the
+        sigmoid 1.
+        """
         draw_glorot(self)
         biases = self.key_bias, self.query_bias, self.value_bias, self.out_bias
         for i, parameter in enumerate((self.prior, self.gate, *biases)):
@@ -102,33 +139,59 @@ class HGTConv(FlowConv):
         check_width(self, h, self.in_features)
         check_schema(flow, self.relations, self.node_types)
         edges = torch.cat(edges_by_relation(flow, self.relations))
-        heads, size = self.heads, self.out_features // self.heads
+        heads = self.heads
+        size = self.out_features // self.heads
         if h.layout != torch.strided or len(edges) < flow.num_edges:
-            raise ValueError("h must be dense, as TypedLinear makes it, and every edge have a parent edge")
+            raise ValueError(
+                "h must be dense, as TypedLinear makes it, and every edge have a parent edge"
+            )
         if self.time is None and edge_time is not None:
-            raise TypeError("edge_time was given, but this HGTConv has no encoding of time: make it with edge_time=")
+            raise TypeError(
+                "edge_time was given, but this HGTConv has no encoding of time: make it with "
+                "edge_time="
+            )
         part, sizes = entering(flow, self.relations)
         self.check_weight(part, "use a sampler that draws all edges of a node and relation alike")
-        own, rows = split_by_type(flow.dst_layer, flow.take_dst(h)), split_by_type(flow.src_layer, h)
+        own = split_by_type(flow.dst_layer, flow.take_dst(h))
+        rows = split_by_type(flow.src_layer, h)
         # rows of sources stay grouped by type: the sources of the edges are renumbered instead
         place = inverse(torch.cat([flow.src_layer.of(name).rows for name in rows]))
-        terms = [(Structure._trusted(part.indptr, place[part.indices], flow.num_src), *self._mapped(rows.items()))]
+        terms = [
+            (
+                Structure._trusted(part.indptr, place[part.indices], flow.num_src),
+                *self._mapped(rows.items()),
+            )
+        ]
         if self.time is not None:
-            terms.append(self._times(flow, part, edge_rows(flow, edge_time, str(self.edge_time))[edges]))
-        # K W Q of an edge is K times W Q of its destination: there are fewer destinations than sources
-        attention = self.attention.unflatten(0, (-1, heads)) * (self.prior / size**0.5)[..., None, None]
+            terms.append(
+                self._times(flow, part, edge_rows(flow, edge_time, str(self.edge_time))[edges])
+            )
+        # K W Q of an edge is K times W Q of its destination: there are fewer destinations than
+        # sources
+        attention = (
+            self.attention.unflatten(0, (-1, heads)) * (self.prior / size**0.5)[..., None, None]
+        )
         queries = []
         for relation, each in zip(self.relations, attention, strict=True):
-            i, matrix = self.node_types.index(relation[2]), torch.block_diag(*each)
-            queries.append(linear(own[relation[2]], matrix @ self.query[i], matrix @ self.query_bias[i]))
+            i = self.node_types.index(relation[2])
+            matrix = torch.block_diag(*each)
+            queries.append(
+                linear(own[relation[2]], matrix @ self.query[i], matrix @ self.query_bias[i])
+            )
         query = torch.cat(queries)
         scores = torch.stack([EdgeDot.apply(to, query, key, heads) for to, key, _ in terms]).sum(0)
-        scores = Permute.apply(scores.to(torch.promote_types(scores.dtype, torch.float32)), inverse(edges), edges)
+        scores = Permute.apply(
+            scores.to(torch.promote_types(scores.dtype, torch.float32)), inverse(edges), edges
+        )
         share = Permute.apply(flow.softmax(scores), edges, inverse(edges)).unsqueeze(2)
-        sums = [aggregate(to, value.unflatten(1, (heads, size)), "sum", share) for to, _, value in terms]
+        sums = [
+            aggregate(to, value.unflatten(1, (heads, size)), "sum", share) for to, _, value in terms
+        ]
         messages: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in self.node_types}
         parts = torch.stack(sums).sum(0).flatten(1).to(h.dtype).split(sizes)
-        for relation, total, each in zip(self.relations, parts, self.message.split(heads), strict=True):
+        for relation, total, each in zip(
+            self.relations, parts, self.message.split(heads), strict=True
+        ):
             messages[relation[2]].append((total, torch.block_diag(*each).T))
         blocks = {}
         for i, (name, pairs) in enumerate(messages.items()):
@@ -138,24 +201,39 @@ class HGTConv(FlowConv):
             blocks[name] = out if gate is None else gate * out + (1 - gate) * own[name]
         return joined(flow.dst_layer, blocks)
 
-    def _mapped(self, rows: Iterable[tuple[str, Tensor]], bias: bool = True) -> tuple[Tensor, Tensor]:
+    def _mapped(
+        self, rows: Iterable[tuple[str, Tensor]], bias: bool = True
+    ) -> tuple[Tensor, Tensor]:
         """Return the keys, and the values, of rows of several node types, in one tensor each."""
         pairs = [(self.node_types.index(name), x) for name, x in rows]
         maps = (self.key, self.key_bias), (self.value, self.value_bias)
-        key, value = (torch.cat([linear(x, w[i], b[i] if bias else None) for i, x in pairs]) for w, b in maps)
+        key, value = (
+            torch.cat([linear(x, w[i], b[i] if bias else None) for i, x in pairs]) for w, b in maps
+        )
         return key, value
 
-    def _times(self, flow: Flow, part: Flow, difference: Tensor) -> tuple[Structure, Tensor, Tensor]:
-        """Return the edges from the distinct times of each relation, and what these add to keys and values."""
+    def _times(
+        self, flow: Flow, part: Flow, difference: Tensor
+    ) -> tuple[Structure, Tensor, Tensor]:
+        """Return the edges from the distinct times of each relation, and what these add to keys and
+        values.
+        """
         assert self.time is not None
-        rows, places, total = [], [], 0
+        rows = []
+        places = []
+        total = 0
         sizes = [len(edges) for edges in edges_by_relation(flow, self.relations)]
         for relation, each in zip(self.relations, difference.split(sizes), strict=True):
             distinct, place = torch.unique(each, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))
             places.append(place + total)
             total += len(distinct)
-        return Structure._trusted(part.indptr, torch.cat(places), total), *self._mapped(rows, bias=False)
+        return Structure._trusted(part.indptr, torch.cat(places), total), *self._mapped(
+            rows, bias=False
+        )
 
     def extra_repr(self) -> str:
-        return f"{self.in_features}, {self.out_features}, heads={self.heads}, {len(self.relations)} relations"
+        return (
+            f"{self.in_features}, {self.out_features}, heads={self.heads}, {len(self.relations)} "
+            "relations"
+        )

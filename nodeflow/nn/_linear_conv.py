@@ -1,4 +1,6 @@
-"""LinearConv: convolutions that sum before or after the matrix product; and flop_counter, which counts operations."""
+"""LinearConv: convolutions that sum before or after the matrix product; and flop_counter, which
+counts operations.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +21,31 @@ EDGE_COST: Final = 10
 """Time to add one number of a neighbour's row, in operations of a matrix product."""
 
 ROW_COST: Final = 60
-"""Time to make one number of a new matrix between sum and product, in operations of a matrix product.
+"""Time to make one number of a new matrix between sum and product, in operations of a matrix
+product.
 
 Both costs are measured, see "The cheaper order" in docs/layers.md.
 """
 
 
 class LinearConv(FlowConv):
-    """A convolution ``h' = A h W^T (+ h_own W_own^T) + b``, with A a linear map from source rows to destination rows.
+    """A convolution ``h' = A h W^T (+ h_own W_own^T) + b``, with A a linear map from source rows to
+    destination rows.
 
-    ``(A h) W^T`` and ``A (h W^T)`` are equal up to rounding, and so are their gradients. The first sums rows as wide as
-    the inputs and multiplies a row per destination. The second sums rows as wide as the outputs and multiplies a row
-    per source. Sparse CSR rows are always multiplied first, since their sums would be dense.
+    ``(A h) W^T`` and ``A (h W^T)`` are equal up to rounding, and so are their gradients. The first
+    sums rows as wide as the inputs and multiplies a row per destination. The second sums rows as
+    wide as the outputs and multiplies a row per source. Sparse CSR rows are always multiplied
+    first, since their sums would be dense.
 
-    The convolution reads the weights and biases of its ``nn.Linear`` modules. It does not call their ``forward``, nor
-    hooks on it (``torch.nn.utils.parametrize`` works, the old ``weight_norm`` does not).
+    The convolution reads the weights and biases of its ``nn.Linear`` modules. It does not call
+    their ``forward``, nor hooks on it (``torch.nn.utils.parametrize`` works, the old
+    ``weight_norm`` does not).
 
     Subclasses call ``set_maps`` in their ``__init__``, and define ``aggregate``.
 
     Args:
-        order: "aggregate" (sum first), "transform" (multiply first), or "auto", the cheaper one for the sizes of the
-            flow and of the matrix, and for whether gradients are needed.
+        order: "aggregate" (sum first), "transform" (multiply first), or "auto", the cheaper one for
+            the sizes of the flow and of the matrix, and for whether gradients are needed.
         relu: apply ReLU to h', which is faster than applying it afterwards.
 
     Raises ValueError for another order.
@@ -58,18 +64,25 @@ class LinearConv(FlowConv):
     """
 
     weighted = False
-    """Whether ``aggregate`` multiplies rows by weights of the edges, which takes two operations per number, not one."""
+    """Whether ``aggregate`` multiplies rows by weights of the edges, which takes two operations per
+    number, not one.
+    """
 
     loops = False
-    """Whether ``aggregate`` adds a node's own row to the sum, whose gradient takes two more matrices."""
+    """Whether ``aggregate`` adds a node's own row to the sum, whose gradient takes two more
+    matrices.
+    """
 
     def __init__(self, order: str = "auto", *, relu: bool = False) -> None:
         super().__init__()
         check_one_of(order, "order", ("auto", "aggregate", "transform"))
-        self.order, self.relu = order, bool(relu)
+        self.order = order
+        self.relu = bool(relu)
 
     def set_maps(self, neigh: str, own: str | None = None) -> None:
-        """Name the attributes that hold the ``nn.Linear`` modules of W (with the bias) and of W_own."""
+        """Name the attributes that hold the ``nn.Linear`` modules of W (with the bias) and of
+        W_own.
+        """
         self._names = neigh, own
 
     @property
@@ -81,7 +94,9 @@ class LinearConv(FlowConv):
     reset_parameters = draw_glorot
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]`` of any width."""
+        """Return A h, ``[num_dst, width]``, in the type of ``h``: dense rows ``[num_src, width]``
+        of any width.
+        """
         raise NotImplementedError(f"{type(self).__name__} must define aggregate(flow, h)")
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -92,15 +107,18 @@ class LinearConv(FlowConv):
 
     @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
-        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR.
+        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse
+        CSR.
 
-        Numbers of the result are dropped with the probability ``dropout``. Raises ValueError for rows of another width,
-        and what ``FlowConv`` says.
+        Numbers of the result are dropped with the probability ``dropout``. Raises ValueError for
+        rows of another width, and what ``FlowConv`` says.
         """
         neigh, own = self.maps
         check_width(self, h, neigh.in_features)
         if self.order_for(flow, h) == "aggregate":
-            return linear_sum(*self.summands(flow, h), bias=neigh.bias, relu=self.relu, dropout=dropout)
+            return linear_sum(
+                *self.summands(flow, h), bias=neigh.bias, relu=self.relu, dropout=dropout
+            )
         if own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = out if neigh.bias is None else out + neigh.bias
@@ -130,54 +148,82 @@ class LinearConv(FlowConv):
         return min(work, key=time)  # of equal ones the first, "aggregate"
 
     @checked
-    def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
-        """Return the number of floating-point operations of each order, ``{"aggregate": n, "transform": m}``.
+    def flops(
+        self, flow: Flow, h: Tensor | None = None, *, backward: bool = False
+    ) -> dict[str, int]:
+        """Return the number of floating-point operations of each order,
+        ``{"aggregate": n, "transform": m}``.
 
-        Matrix products count two operations per product of two numbers. Sums over edges count one operation for every
-        number that is added, two where edges have weights. ``flop_counter`` counts the same while a model runs.
-        Operations done once per number of a row (bias, division by degrees) are not counted.
+        Matrix products count two operations per product of two numbers. Sums over edges count one
+        operation for every number that is added, two where edges have weights. ``flop_counter``
+        counts the same while a model runs. Operations done once per number of a row (bias, division
+        by degrees) are not counted.
 
         Args:
             flow, h: as for ``order_for``. Sparse rows have one order.
-            backward: add the operations of the backward pass: gradients of the matrices, and of ``h`` if it needs one.
+            backward: add the operations of the backward pass: gradients of the matrices, and of
+                ``h`` if it needs one.
         """
         neigh, own = self.maps
         per_sum = 2 if self.weighted else 1
         if h is not None and h.layout != torch.strided:
             passes = 2 if backward else 1
-            total = 2 * h.values().numel() * neigh.out_features + per_sum * flow.num_edges * neigh.out_features
+            total = (
+                2 * h.values().numel() * neigh.out_features
+                + per_sum * flow.num_edges * neigh.out_features
+            )
             if own is not None:
                 total += 2 * flow.take_dst(h).values().numel() * own.out_features
             return {"transform": passes * total}
         needed = h is None or h.requires_grad
-        extra = 0 if own is None else 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
+        extra = (
+            0 if own is None else 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
+        )
         work = self._work(flow, backward, needed)
-        return {order: products + per_sum * sums + extra for order, (products, sums, _) in work.items()}
+        return {
+            order: products + per_sum * sums + extra for order, (products, sums, _) in work.items()
+        }
 
     def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, tuple[int, int, int]]:
-        """Return of each order operations of products, numbers added along edges, and numbers in matrices in between.
+        """Return of each order operations of products, numbers added along edges, and numbers in
+        matrices in between.
 
         The product with own rows, which both orders have, is left out.
         """
         neigh, _ = self.maps
-        wide, narrow = neigh.in_features, neigh.out_features
+        wide = neigh.in_features
+        narrow = neigh.out_features
         product = 2 * wide * narrow * _passes(backward, needed)
-        # a backward sum over edges: for "aggregate" only if the rows need a gradient, for "transform" always
-        first, after = 2 if backward and needed else 1, 2 if backward else 1
+        # a backward sum over edges: for "aggregate" only if the rows need a gradient, for
+        # "transform" always
+        first = 2 if backward and needed else 1
+        after = 2 if backward else 1
         loops = 2 * flow.num_src if self.loops else 0
-        rows = flow.num_dst * first + loops * (first - 1), flow.num_src * after + loops * (after - 1)
+        rows = (
+            flow.num_dst * first + loops * (first - 1),
+            flow.num_src * after + loops * (after - 1),
+        )
         return {
             "aggregate": (product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
-            "transform": (product * flow.num_src, flow.num_edges * narrow * after, rows[1] * narrow),
+            "transform": (
+                product * flow.num_src,
+                flow.num_edges * narrow * after,
+                rows[1] * narrow,
+            ),
         }
 
     def extra_repr(self) -> str:
-        words = ["" if self.order == "auto" else f"order={self.order!r}", "relu=True" if self.relu else ""]
+        words = [
+            "" if self.order == "auto" else f"order={self.order!r}",
+            "relu=True" if self.relu else "",
+        ]
         return ", ".join(filter(None, words))
 
 
 def _passes(backward: bool, needed: bool) -> int:
-    """Return the number of matrix products: the result, the gradient of the matrix, the gradient of the rows."""
+    """Return the number of matrix products: the result, the gradient of the matrix, the gradient of
+    the rows.
+    """
     return 1 + backward + (backward and needed)
 
 
@@ -188,15 +234,17 @@ def flop_counter(
     depth: int = 2,
     custom_mapping: dict[Callable[..., object], Callable[..., int]] | None = None,
 ) -> FlopCounterMode:
-    """Return torch's counter of floating-point operations, which then also counts sums over the edges of flows.
+    """Return torch's counter of floating-point operations, which then also counts sums over the
+    edges of flows.
 
-    Torch's own counter knows matrix products; a sum over edges counts one addition for every number of a row that is
-    added, and one multiplication more where edges have weights.
+    Torch's own counter knows matrix products; a sum over edges counts one addition for every number
+    of a row that is added, and one multiplication more where edges have weights.
 
     Args:
         display: print a table when the ``with`` block ends, which needs the package tabulate.
         depth: how many levels of modules within modules the table shows.
-        custom_mapping: functions that count operations of your own, see ``torch.utils.flop_counter.FlopCounterMode``.
+        custom_mapping: functions that count operations of your own, see
+            ``torch.utils.flop_counter.FlopCounterMode``.
 
     >>> from nodeflow import flow_from_edges
     >>> from nodeflow.nn import GraphConv
@@ -211,7 +259,9 @@ def flop_counter(
     # what embedding_bag calls; torch gives them no public name
     bags = [getattr(aten, name) for name in ("_embedding_bag", "_embedding_bag_forward_only")]
     counts = {aten.addmm_: _added, **dict.fromkeys(bags, _bag)}
-    return FlopCounterMode(display=display, depth=depth, custom_mapping={**counts, **(custom_mapping or {})})
+    return FlopCounterMode(
+        display=display, depth=depth, custom_mapping={**counts, **(custom_mapping or {})}
+    )
 
 
 def _bag(rows: torch.Size, indices: torch.Size, *rest: object, **kwargs: object) -> int:
@@ -220,6 +270,10 @@ def _bag(rows: torch.Size, indices: torch.Size, *rest: object, **kwargs: object)
     return indices[0] * rows[1] * (2 if is_weighted else 1)
 
 
-def _added(total: torch.Size, left: torch.Size, right: torch.Size, *rest: object, **kwargs: object) -> int:
-    """Count a matrix product that is added to a matrix in place, which torch's own counter leaves out."""
+def _added(
+    total: torch.Size, left: torch.Size, right: torch.Size, *rest: object, **kwargs: object
+) -> int:
+    """Count a matrix product that is added to a matrix in place, which torch's own counter leaves
+    out.
+    """
     return 2 * left[0] * left[1] * right[1]

@@ -20,20 +20,24 @@ def softmax_loss(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return ``-log(exp(p) / (exp(p) + sum_k exp(n_k)))``: the true pair is chosen among itself and its negatives.
+    """Return ``-log(exp(p) / (exp(p) + sum_k exp(n_k)))``: the true pair is chosen among itself and
+    its negatives.
 
-    With ``log_proposal`` every ``exp(n_k)`` is divided by ``K q_k``, where ``q_k`` is the probability with which its
-    node was drawn. Then the sum is an unbiased estimate of the sum over all nodes that may be drawn, by importance
-    sampling (Bengio, Senecal 2008, section III), and the loss approaches that of a softmax over all of them.
+    With ``log_proposal`` every ``exp(n_k)`` is divided by ``K q_k``, where ``q_k`` is the
+    probability with which its node was drawn. Then the sum is an unbiased estimate of the sum over
+    all nodes that may be drawn, by importance sampling (Bengio, Senecal 2008, section III), and the
+    loss approaches that of a softmax over all of them.
 
     Args:
         positive: scores ``[...]`` of true pairs.
         negative: scores ``[..., K]`` of their negatives; -inf leaves one out.
-        log_proposal: logarithms of the probabilities ``q_k``, broadcast to ``[..., K]``; see ``LinkSampler``.
+        log_proposal: logarithms of the probabilities ``q_k``, broadcast to ``[..., K]``; see
+            ``LinkSampler``.
         weight: a number per true pair, ``[...]``; the mean is the weighted one.
         reduction: "mean", "sum" or "none".
 
-    Returns a number, or with "none" ``[...]``, in float32 at least. The mean of no pairs, or of weights 0, is 0.
+    Returns a number, or with "none" ``[...]``, in float32 at least. The mean of no pairs, or of
+    weights 0, is 0.
 
     Raises ValueError for shapes that do not fit, and for another reduction.
 
@@ -50,32 +54,44 @@ def softmax_loss(
 def logistic_loss(
     positive: Tensor, negative: Tensor, *, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Return ``-log sigmoid(p) - mean_k log sigmoid(-n_k)``: every pair is classified as true or not.
+    """Return ``-log sigmoid(p) - mean_k log sigmoid(-n_k)``: every pair is classified as true or
+    not.
 
-    Negative sampling (Mikolov, Sutskever, Chen, Corrado, Dean 2013, equation 4) with a mean for the sum over negatives.
-    Arguments, result and errors as ``softmax_loss``; the mean is over the negatives that are not left out.
+    Negative sampling (Mikolov, Sutskever, Chen, Corrado, Dean 2013, equation 4) with a mean for the
+    sum over negatives. Arguments, result and errors as ``softmax_loss``; the mean is over the
+    negatives that are not left out.
 
     >>> logistic_loss(torch.tensor([0.0]), torch.zeros(1, 3)).exp()
     tensor(4.)
     """
     positive, negative = _scores(positive, negative)
-    return _reduced(_mean(-F.logsigmoid(-negative), negative) - F.logsigmoid(positive), weight, reduction)
+    return _reduced(
+        _mean(-F.logsigmoid(-negative), negative) - F.logsigmoid(positive), weight, reduction
+    )
 
 
 def margin_loss(
-    positive: Tensor, negative: Tensor, *, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean"
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
-    """Return ``mean_k max(0, margin - p + n_k)``: a true pair scores above its negatives by a margin.
+    """Return ``mean_k max(0, margin - p + n_k)``: a true pair scores above its negatives by a
+    margin.
 
-    Bordes, Usunier, Garcia-Duran, Weston, Yakhnenko 2013, equation 1. Arguments, result and errors as
-    ``logistic_loss``, and ``margin``: a number not below 0.
+    Bordes, Usunier, Garcia-Duran, Weston, Yakhnenko 2013, equation 1. Arguments, result and errors
+    as ``logistic_loss``, and ``margin``: a number not below 0.
 
     >>> margin_loss(torch.tensor([2.0]), torch.tensor([[0.0, 1.5]]))
     tensor(0.2500)
     """
     as_number(margin, "margin", least=0)
     positive, negative = _scores(positive, negative)
-    return _reduced(_mean(F.relu(margin - positive.unsqueeze(-1) + negative), negative), weight, reduction)
+    return _reduced(
+        _mean(F.relu(margin - positive.unsqueeze(-1) + negative), negative), weight, reduction
+    )
 
 
 def self_adversarial_loss(
@@ -87,13 +103,16 @@ def self_adversarial_loss(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Return ``-log sigmoid(margin + p) - sum_k w_k log sigmoid(-n_k - margin)``: hard negatives weigh more.
+    """Return ``-log sigmoid(margin + p) - sum_k w_k log sigmoid(-n_k - margin)``: hard negatives
+    weigh more.
 
-    ``w_k`` is the softmax of ``temperature * n_k`` over the negatives, without a gradient (Sun, Deng, Nie, Tang 2019,
-    equations 5 and 6, where a score is minus a distance and the margin is gamma).
+    ``w_k`` is the softmax of ``temperature * n_k`` over the negatives, without a gradient (Sun,
+    Deng, Nie, Tang 2019, equations 5 and 6, where a score is minus a distance and the margin is
+    gamma).
 
-    Arguments, result and errors as ``softmax_loss``, and ``margin``: for distances about the distance that parts true
-    from false, 6 to 24 in the paper; ``temperature``: alpha, not below 0; at 0 all negatives weigh alike.
+    Arguments, result and errors as ``softmax_loss``, and ``margin``: for distances about the
+    distance that parts true from false, 6 to 24 in the paper; ``temperature``: alpha, not below 0;
+    at 0 all negatives weigh alike.
 
     >>> self_adversarial_loss(torch.tensor([0.0]), torch.zeros(1, 3)).exp()
     tensor(4.)
@@ -120,22 +139,26 @@ def one_vs_all_loss(
 ) -> Tensor:
     """Return the loss of scores of all N candidates against the true answers.
 
-    A softmax over the candidates: ``logsumexp(s) - sum_j y_j s_j``, where the answers share the targets y alike
-    (Kadlec, Bajgar, Kleindienst 2017; Lacroix, Usunier, Obozinski 2018, for one answer). Or, with ``binary``, the mean
-    over the candidates of a logistic loss each, for any number of answers (Dettmers, Minervini, Stenetorp, Riedel
-    2018, "1-N scoring").
+    A softmax over the candidates: ``logsumexp(s) - sum_j y_j s_j``, where the answers share the
+    targets y alike (Kadlec, Bajgar, Kleindienst 2017; Lacroix, Usunier, Obozinski 2018, for one
+    answer). Or, with ``binary``, the mean over the candidates of a logistic loss each, for any
+    number of answers (Dettmers, Minervini, Stenetorp, Riedel 2018, "1-N scoring").
 
     Args:
-        scores: ``[..., N]``, such as ``decoder.score_all(h[src], relation, h)``; -inf leaves a candidate out.
-        answers: the number of the one true answer, integers ``[...]``; or which candidates are true, bool ``[..., N]``,
-            at least one in a row without ``binary``; or, for scores ``[n, N]``, a pair of integers ``[a]``, rows and
-            candidates, each answer once, which takes no memory for the others.
+        scores: ``[..., N]``, such as ``decoder.score_all(h[src], relation, h)``; -inf leaves a
+            candidate out.
+        answers: the number of the one true answer, integers ``[...]``; or which candidates are
+            true, bool ``[..., N]``, at least one in a row without ``binary``; or, for scores
+            ``[n, N]``, a pair of integers ``[a]``, rows and candidates, each answer once, which
+            takes no memory for the others.
         binary: a logistic loss.
-        label_smoothing: epsilon from 0 to below 1: targets become ``(1 - epsilon) y + epsilon / N``.
+        label_smoothing: epsilon from 0 to below 1: targets become
+            ``(1 - epsilon) y + epsilon / N``.
         weight, reduction: as in ``softmax_loss``, with a weight per row.
 
-    Returns as ``softmax_loss``. Raises ValueError for shapes that do not fit, rows without an answer, and settings out
-    of range; IndexError for an answer out of range; TypeError for other types.
+    Returns as ``softmax_loss``. Raises ValueError for shapes that do not fit, rows without an
+    answer, and settings out of range; IndexError for an answer out of range; TypeError for other
+    types.
 
     >>> one_vs_all_loss(torch.zeros(2, 4), torch.tensor([3, 0])).exp()
     tensor(4.)
@@ -148,7 +171,9 @@ def one_vs_all_loss(
     targets = scores if binary else scores.log_softmax(-1)
     sums, counts = _true(targets, answers)
     if not binary and bool((counts == 0).any()):
-        raise ValueError("answers must have a true answer in every row, but one has none; use binary=True")
+        raise ValueError(
+            "answers must have a true answer in every row, but one has none; use binary=True"
+        )
     size: Tensor | float = 1.0
     if binary or label_smoothing:
         counted = scores > -torch.inf
@@ -170,23 +195,27 @@ def _true(scores: Tensor, answers: Tensor | tuple[Tensor, Tensor]) -> tuple[Tens
     if answers.dtype == torch.bool:
         if answers.shape != scores.shape:
             raise ValueError(
-                f"answers must have the shape of scores, {tuple(scores.shape)}, or one number per row, got bool "
-                f"{tuple(answers.shape)}"
+                f"answers must have the shape of scores, {tuple(scores.shape)}, or one number per "
+                f"row, got bool {tuple(answers.shape)}"
             )
         return scores.masked_fill(~answers, 0.0).sum(-1), answers.sum(-1)
     if answers.is_floating_point():
         raise TypeError(f"answers must be integers or bool, got {describe(answers)}")
     if answers.shape != scores.shape[:-1]:
         raise ValueError(
-            f"answers must have shape {tuple(scores.shape[:-1])}, one per row of scores, got {tuple(answers.shape)}"
+            f"answers must have shape {tuple(scores.shape[:-1])}, one per row of scores, got "
+            f"{tuple(answers.shape)}"
         )
     if answers.numel():
         low, high = (int(end) for end in answers.aminmax())
         if low < 0 or high >= scores.shape[-1]:
             raise IndexError(
-                f"answers holds {low if low < 0 else high}, but candidates are 0 to {scores.shape[-1] - 1}"
+                f"answers holds {low if low < 0 else high}, but candidates are 0 to "
+                f"{scores.shape[-1] - 1}"
             )
-    return scores.gather(-1, answers.to(torch.int64).unsqueeze(-1)).squeeze(-1), torch.ones_like(answers)
+    return scores.gather(-1, answers.to(torch.int64).unsqueeze(-1)).squeeze(-1), torch.ones_like(
+        answers
+    )
 
 
 def _float(scores: Tensor, name: str) -> Tensor:
@@ -196,18 +225,23 @@ def _float(scores: Tensor, name: str) -> Tensor:
 
 
 def _scores(positive: Tensor, negative: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both scores in float32 at least; negatives have the shape of the true pairs and one more dimension."""
-    positive, negative = _float(positive, "positive"), _float(negative, "negative")
+    """Return both scores in float32 at least; negatives have the shape of the true pairs and one
+    more dimension.
+    """
+    positive = _float(positive, "positive")
+    negative = _float(negative, "negative")
     if negative.shape[:-1] != positive.shape or negative.ndim != positive.ndim + 1:
         raise ValueError(
-            f"negative must have shape [..., K] for positive [...], got {tuple(negative.shape)} for "
-            f"{tuple(positive.shape)}"
+            f"negative must have shape [..., K] for positive [...], got {tuple(negative.shape)} "
+            f"for {tuple(positive.shape)}"
         )
     return positive, negative
 
 
 def _mean(losses: Tensor, negative: Tensor) -> Tensor:
-    """Return the mean of losses ``[..., K]``, which are 0 where a negative is left out, over the others."""
+    """Return the mean of losses ``[..., K]``, which are 0 where a negative is left out, over the
+    others.
+    """
     return losses.sum(-1) / (negative > -torch.inf).sum(-1).clamp(min=1)
 
 
@@ -216,7 +250,8 @@ def _reduced(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     if weight is not None:
         if weight.shape != losses.shape:
             raise ValueError(
-                f"weight must have shape {tuple(losses.shape)}, one per true pair, got {tuple(weight.shape)}"
+                f"weight must have shape {tuple(losses.shape)}, one per true pair, got "
+                f"{tuple(weight.shape)}"
             )
         losses = losses * weight
     if reduction != "mean":

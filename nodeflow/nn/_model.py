@@ -1,4 +1,6 @@
-"""FlowModel: a stack of convolutions, one per flow of a NodeFlow; and Jumping, outputs from the rows of every layer."""
+"""FlowModel: a stack of convolutions, one per flow of a NodeFlow; and Jumping, outputs from the
+rows of every layer.
+"""
 
 from __future__ import annotations
 
@@ -24,25 +26,28 @@ from nodeflow.propagation import FullPass, Propagation, check_features, check_ou
 
 
 class FlowModel(nn.Module, metaclass=Explained):
-    """A stack of convolutions, the i-th computed on flow i, with normalisation, activation and dropout between them.
+    """A stack of convolutions, the i-th computed on flow i, with normalisation, activation and
+    dropout between them.
 
     Args:
         convs: modules that map ``(flow, h)`` to the rows of the flow's destinations.
-        dropout: probability of an entry to be zeroed before every convolution but the first, while training.
-        widths: the width of the inputs and of every convolution's outputs; needed for ``norm``, ``residual`` and
-            ``jumping``.
-        activation: the function applied to the rows of every inner layer; None: no function, for convolutions that
-            activate their own results.
-        norm: "batch" (Ioffe, Szegedy 2015) or "layer" (Ba, Kiros, Hinton 2016): normalise the rows of inner layers
-            before the activation; None: no normalisation.
-        residual: add a node's row in the layer before to the result of the convolution, through a learned linear map
-            where the widths differ.
-        jumping: "cat" or "max": compute the outputs from the rows of all layers (see ``Jumping``), where the last
-            layer is normalised and activated like the others; None: the outputs are the rows of the last convolution.
+        dropout: probability of an entry to be zeroed before every convolution but the first, while
+            training.
+        widths: the width of the inputs and of every convolution's outputs; needed for ``norm``,
+            ``residual`` and ``jumping``.
+        activation: the function applied to the rows of every inner layer; None: no function, for
+            convolutions that activate their own results.
+        norm: "batch" (Ioffe, Szegedy 2015) or "layer" (Ba, Kiros, Hinton 2016): normalise the rows
+            of inner layers before the activation; None: no normalisation.
+        residual: add a node's row in the layer before to the result of the convolution, through a
+            learned linear map where the widths differ.
+        jumping: "cat" or "max": compute the outputs from the rows of all layers (see ``Jumping``),
+            where the last layer is normalised and activated like the others; None: the outputs are
+            the rows of the last convolution.
         out_features: width of the outputs, with ``jumping``.
 
-    Raises ValueError for an unknown ``norm`` or ``jumping``, and for ``widths`` that are missing or not one more than
-    the convolutions; TypeError for an ``activation`` that cannot be called.
+    Raises ValueError for an unknown ``norm`` or ``jumping``, and for ``widths`` that are missing or
+    not one more than the convolutions; TypeError for an ``activation`` that cannot be called.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> from nodeflow.nn import SAGEConv
@@ -66,7 +71,9 @@ class FlowModel(nn.Module, metaclass=Explained):
         out_features: int | None = None,
     ) -> None:
         super().__init__()
-        check_type(activation, "activation", Callable | None, "a function, such as torch.relu, or None")
+        check_type(
+            activation, "activation", Callable | None, "a function, such as torch.relu, or None"
+        )
         self.convs = nn.ModuleList(convs)
         if not len(self.convs):
             raise ValueError("convs must hold at least one convolution, got an empty list")
@@ -81,8 +88,9 @@ class FlowModel(nn.Module, metaclass=Explained):
             return
         if widths is None or len(widths) != len(convs) + 1:
             raise ValueError(
-                f"norm, residual and jumping need widths: {len(convs) + 1} numbers for {len(convs)} convolutions, the "
-                f"width of the inputs and that of every convolution's outputs; got {widths and len(widths)}"
+                f"norm, residual and jumping need widths: {len(convs) + 1} numbers for "
+                f"{len(convs)} convolutions, the width of the inputs and that of every "
+                f"convolution's outputs; got {widths and len(widths)}"
             )
         check_one_of(norm, "norm", (*NORMS, None))
         if norm is not None:
@@ -92,8 +100,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         if jumping is not None:
             if out_features is None or len({*widths[1:]}) > 1:
                 raise ValueError(
-                    "jumping needs out_features, the width of the outputs, and the same width of every convolution's; "
-                    f"got out_features={out_features}, widths={list(widths)}"
+                    "jumping needs out_features, the width of the outputs, and the same width of "
+                    f"every convolution's; got out_features={out_features}, widths={list(widths)}"
                 )
             self.jumping = Jumping(jumping, widths[-1], len(convs), out_features)
 
@@ -104,9 +112,9 @@ class FlowModel(nn.Module, metaclass=Explained):
             batch: a NodeFlow with one flow per convolution, each from a layer to the next.
             h: rows of the input layer, ``[layer_sizes[0], in_features]``, dense or sparse CSR.
 
-        Raises ValueError for other flows and other numbers of rows and, with ``residual`` or ``jumping``, when a
-        destination is not in the source layer (sample with ``include_dst=True``); TypeError for arguments of another
-        type.
+        Raises ValueError for other flows and other numbers of rows and, with ``residual`` or
+        ``jumping``, when a destination is not in the source layer (sample with
+        ``include_dst=True``); TypeError for arguments of another type.
         """
         check_batch(self, batch, h)
         check_features(h)
@@ -117,18 +125,25 @@ class FlowModel(nn.Module, metaclass=Explained):
             "node of the input layer",
             ": of rows x of all nodes take x[batch.layers[0].parent_nid]",
         )
-        kept: list[Tensor] = []  # with jumping: rows of earlier layers, of the nodes in the present layer
-        dropped = False  # whether the previous convolution has applied activation and dropout itself
+        # with jumping: rows of earlier layers, of the nodes in the present layer
+        kept: list[Tensor] = []
+        # whether the previous convolution has applied activation and dropout itself
+        dropped = False
         for i, flow in enumerate(batch.flows):
             h = h if dropped else self.step(i, h)
             if self.jumping is not None and i:
                 kept = [flow.take_dst(rows) for rows in (*kept, h)]
             dropped = self._drops_within(i, h)
-            h = self.convolve(i, flow, h, dropout=self.dropout.p) if dropped else self.convolve(i, flow, h)
+            h = (
+                self.convolve(i, flow, h, dropout=self.dropout.p)
+                if dropped
+                else self.convolve(i, flow, h)
+            )
         return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
     def step(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then dropout.
+        """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then
+        dropout.
 
         The inputs (layer 0) stay as they are. The last layer has a step with ``jumping`` only.
         """
@@ -136,7 +151,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         return self.dropout(h) if i else h
 
     def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the inputs.
+        """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the
+        inputs.
 
         ReLU is left out where the convolution before has applied it (``relu=True``).
         """
@@ -144,7 +160,11 @@ class FlowModel(nn.Module, metaclass=Explained):
             return h
         if self.norms is not None:
             h = self.norms[i - 1](h)
-        elif self.activation is torch.relu and self.residuals is None and getattr(self.convs[i - 1], "relu", False):
+        elif (
+            self.activation is torch.relu
+            and self.residuals is None
+            and getattr(self.convs[i - 1], "relu", False)
+        ):
             return h
         return h if self.activation is None else self.activation(h)
 
@@ -160,11 +180,13 @@ class FlowModel(nn.Module, metaclass=Explained):
         )
 
     def _drops_within(self, i: int, h: Tensor) -> bool:
-        """Whether convolution ``i`` applies dropout itself, after bias and ReLU: in bfloat16 on a CPU.
+        """Whether convolution ``i`` applies dropout itself, after bias and ReLU: in bfloat16 on a
+        CPU.
 
         All three then take one pass over the rows, and one over their gradient.
         """
-        conv, own = self.convs[i], type(self)
+        conv = self.convs[i]
+        own = type(self)
         return (
             type(self.dropout) is Dropout
             and self.dropout.training
@@ -177,16 +199,20 @@ class FlowModel(nn.Module, metaclass=Explained):
         )
 
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
-        """Return the result of convolution ``i`` for the rows that enter it, plus the residual if there is one.
+        """Return the result of convolution ``i`` for the rows that enter it, plus the residual if
+        there is one.
 
-        With ``dropout``, for a ``LinearConv`` only, the convolution applies dropout itself. Errors get a note that
-        names the layer.
+        With ``dropout``, for a ``LinearConv`` only, the convolution applies dropout itself. Errors
+        get a note that names the layer.
         """
         try:
-            out: Tensor = self.convs[i](flow, h, dropout=dropout) if dropout else self.convs[i](flow, h)
+            out: Tensor = (
+                self.convs[i](flow, h, dropout=dropout) if dropout else self.convs[i](flow, h)
+            )
             if self.residuals is None:
                 return out
-            own, linear = flow.take_dst(h), self.residuals[i]
+            own = flow.take_dst(h)
+            linear = self.residuals[i]
             if isinstance(linear, nn.Linear):
                 return out + sparse_linear(own, linear.weight)
             return out + (own if own.layout == torch.strided else own.to_dense())
@@ -197,12 +223,15 @@ class FlowModel(nn.Module, metaclass=Explained):
             if h.layout != torch.strided:
                 rows += ", which are sparse: x.to_dense() makes them dense"
             elif h.dtype != weight.dtype:
-                rows += f" and {h.dtype}, where weights are {weight.dtype}: h.to({weight.dtype}) converts them"
+                rows += (
+                    f" and {h.dtype}, where weights are {weight.dtype}: h.to({weight.dtype}) "
+                    "converts them"
+                )
             error.add_note(f"in {where}, on {flow!r} with {rows}")
             if isinstance(error, RuntimeError) and flow.weight.dtype == torch.float64 != h.dtype:
                 error.add_note(
-                    f"flow.weight is float64, as the sampler's edge column is, and the rows are {h.dtype}: a layer of "
-                    "your own takes flow.weight.to(h.dtype)"
+                    "flow.weight is float64, as the sampler's edge column is, and the rows are "
+                    f"{h.dtype}: a layer of your own takes flow.weight.to(h.dtype)"
                 )
             raise
 
@@ -220,58 +249,76 @@ class FlowModel(nn.Module, metaclass=Explained):
         out: Tensor | None = None,
         folder: FileLike | None = None,
     ) -> Tensor:
-        """Return the outputs of all nodes, or of some, from their full neighbourhoods, ``[nodes, out_features]``.
+        """Return the outputs of all nodes, or of some, from their full neighbourhoods,
+        ``[nodes, out_features]``.
 
-        Computed layer by layer, without dropout; equal to the forward pass over the whole graph. Every module is left
-        in the mode it was in.
+        Computed layer by layer, without dropout; equal to the forward pass over the whole graph.
+        Every module is left in the mode it was in.
 
         Args:
-            graph: the graph; or a ``Propagation``, such as that of a ``History``, which says also along which edges and
-                with which weights. Convolutions that read edge columns find those of the graph.
-            h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR; or an object with ``shape``,
-                ``dtype`` and ``fetch(ids, out=None)``, which returns the rows ``ids`` of a dense one.
-            nodes: parent ids, repeats allowed, of the nodes wanted; None: all. Of every layer only the rows that these
-                depend on are computed.
-            weight: for convolutions that use ``flow.weight``: the edge column that the sampler had as ``weight``.
+            graph: the graph; or a ``Propagation``, such as that of a ``History``, which says also
+                along which edges and with which weights. Convolutions that read edge columns find
+                those of the graph.
+            h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR; or an object
+                with ``shape``, ``dtype`` and ``fetch(ids, out=None)``, which returns the rows
+                ``ids`` of a dense one.
+            nodes: parent ids, repeats allowed, of the nodes wanted; None: all. Of every layer only
+                the rows that these depend on are computed.
+            weight: for convolutions that use ``flow.weight``: the edge column that the sampler had
+                as ``weight``.
             edge_filter: edges that do not count, as for a ``Sampler``; None: all count.
             chunk_size: number of nodes computed at a time; None: all at once.
             progress: show a bar.
-            out: a tensor that takes the outputs and is returned, of their shape and type; ``storage.create`` makes one
-                that maps a file. If an error comes up, some of it may have been written.
-            folder: where the rows of inner layers lie in files while it computes; None: in memory. The files are gone
-                afterwards. Rows are computed on the device of the model, and ``chunk_size`` None is 65,536.
+            out: a tensor that takes the outputs and is returned, of their shape and type;
+                ``storage.create`` makes one that maps a file. If an error comes up, some of it may
+                have been written.
+            folder: where the rows of inner layers lie in files while it computes; None: in memory.
+                The files are gone afterwards. Rows are computed on the device of the model, and
+                ``chunk_size`` None is 65,536.
 
-        Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted), and what a
-        convolution needs for ``chunk_size`` nodes, their edges and their neighbours. With ``folder`` this last part
-        only, and the outputs unless ``out`` maps a file. The outputs are equal up to rounding, whatever the
-        ``chunk_size`` and with or without ``folder``.
+        Memory: the rows of two layers (with ``jumping`` those of all layers for the nodes wanted),
+        and what a convolution needs for ``chunk_size`` nodes, their edges and their neighbours.
+        With ``folder`` this last part only, and the outputs unless ``out`` maps a file. The outputs
+        are equal up to rounding, whatever the ``chunk_size`` and with or without ``folder``.
 
-        Of a graph that lies on several processes, each computes the nodes that it owns: all of them call this together,
-        and get the outputs of ``nodes``, which may differ between them; None: of the nodes that they own, in the order
-        of ``graph.masters``. ``folder`` is for one process.
+        Of a graph that lies on several processes, each computes the nodes that it owns: all of them
+        call this together, and get the outputs of ``nodes``, which may differ between them; None:
+        of the nodes that they own, in the order of ``graph.masters``. ``folder`` is for one
+        process.
 
-        Raises TypeError for an argument that is no graph, ValueError for ``weight`` or ``edge_filter`` beside a
-        propagation and for an ``out`` that does not fit, IndexError for unknown nodes, OSError where the disk cannot
-        hold a layer, and what ``Propagation`` raises.
+        Raises TypeError for an argument that is no graph, ValueError for ``weight`` or
+        ``edge_filter`` beside a propagation and for an ``out`` that does not fit, IndexError for
+        unknown nodes, OSError where the disk cannot hold a layer, and what ``Propagation`` raises.
         """
         if not isinstance(graph, Graph | Propagation):
             hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
-            raise TypeError(f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}")
+            raise TypeError(
+                f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}"
+            )
         held = graph if isinstance(graph, Graph) else graph.graph
         with held.peers.together("inference"):
             if isinstance(graph, Graph):
                 graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
             elif weight is not None or edge_filter is not None:
                 raise ValueError(
-                    "the propagation has its weights and filter of edges; leave out weight and edge_filter"
+                    "the propagation has its weights and filter of edges; leave out weight and "
+                    "edge_filter"
                 )
-            passing = FullPass(self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder)
+            passing = FullPass(
+                self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder
+            )
             out = check_out(out, passing.num_outputs)
-            rows_of = h.untyped_storage().data_ptr() if isinstance(h, Tensor) and h.layout == torch.strided else None
+            rows_of = (
+                h.untyped_storage().data_ptr()
+                if isinstance(h, Tensor) and h.layout == torch.strided
+                else None
+            )
             if out is not None and out.numel() and out.untyped_storage().data_ptr() == rows_of:
-                raise ValueError("out must be another tensor than h, whose rows are read until the end")
+                raise ValueError(
+                    "out must be another tensor than h, whose rows are read until the end"
+                )
             passing.out = out if nodes is None else None
             for entering in passing(h):
                 rows = entering
@@ -288,13 +335,17 @@ class FlowModel(nn.Module, metaclass=Explained):
         progress: bool = False,
         folder: FileLike | None = None,
     ) -> Iterator[Tensor]:
-        """Yield the input rows of each convolution for all nodes, before dropout, and finally the outputs.
+        """Yield the input rows of each convolution for all nodes, before dropout, and finally the
+        outputs.
 
-        Arguments as for ``inference``; the propagation says along which edges, and with which weights. With ``folder``
-        the first ones given are ``h`` itself, and the others map files. Where several processes hold the graph, they
-        are the rows of the nodes that this one owns; all processes call this together, and ``folder`` must be None.
+        Arguments as for ``inference``; the propagation says along which edges, and with which
+        weights. With ``folder`` the first ones given are ``h`` itself, and the others map files.
+        Where several processes hold the graph, they are the rows of the nodes that this one owns;
+        all processes call this together, and ``folder`` must be None.
         """
-        yield from FullPass(self, propagation, chunk_size=chunk_size, progress=progress, folder=folder)(h)
+        yield from FullPass(
+            self, propagation, chunk_size=chunk_size, progress=progress, folder=folder
+        )(h)
 
 
 class Jumping(nn.Module):
@@ -315,14 +366,17 @@ class Jumping(nn.Module):
     def __init__(self, mode: str, width: int, num_layers: int, out_features: int) -> None:
         super().__init__()
         check_one_of(mode, "jumping", ("cat", "max"))
-        self.mode, self.width = mode, width
+        self.mode = mode
+        self.width = width
         self.linear = nn.Linear(width * num_layers if mode == "cat" else width, out_features)
 
     def forward(self, rows: list[Tensor]) -> Tensor:
         """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
         if self.mode == "max":
             return cast("Tensor", self.linear(reduce(torch.maximum, rows)))
-        return linear_sum(*zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias)
+        return linear_sum(
+            *zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias
+        )
 
 
 def inference(
@@ -340,11 +394,12 @@ def inference(
 ) -> Tensor:
     """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
 
-    A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your own has no method
-    ``inference``. Only the FlowModel inside is computed; steps of the wrapper before or after it are not. The
-    keywords are those of ``FlowModel.inference``.
+    A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your
+    own has no method ``inference``. Only the FlowModel inside is computed; steps of the wrapper
+    before or after it are not. The keywords are those of ``FlowModel.inference``.
 
-    Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one FlowModel.
+    Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one
+    FlowModel.
 
     >>> from nodeflow.nn import GCN
     >>> wrapped = torch.optim.swa_utils.AveragedModel(GCN(2, 4, 3))
@@ -354,7 +409,9 @@ def inference(
     check_type(model, "model", nn.Module, "a torch.nn.Module")
     models = [module for module in model.modules() if isinstance(module, FlowModel)]
     if len(models) != 1:
-        raise ValueError(f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}")
+        raise ValueError(
+            f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}"
+        )
     return models[0].inference(
         graph,
         h,
@@ -369,28 +426,37 @@ def inference(
 
 
 def check_batch(model: FlowModel, batch: object, h: object) -> None:
-    """Raise TypeError unless ``batch`` is a NodeFlow, ValueError if its flows do not match the model's layers."""
+    """Raise TypeError unless ``batch`` is a NodeFlow, ValueError if its flows do not match the
+    model's layers.
+    """
     name = type(model).__name__
     if not isinstance(batch, NodeFlow):
         hint = ""
         if isinstance(h, NodeFlow):
             hint = ": the arguments are the other way round"
         elif isinstance(batch, Graph) or isinstance(h, Graph):
-            hint = ": for a whole graph use model.inference(graph, x), or model(create_full_node_flow(graph, L), x)"
+            hint = (
+                ": for a whole graph use model.inference(graph, x), or "
+                "model(create_full_node_flow(graph, L), x)"
+            )
         elif isinstance(batch, Flow):
             hint = ": model.convs[i](flow, h) computes one flow"
-        raise TypeError(f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}")
+        raise TypeError(
+            f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}"
+        )
     if batch.num_flows != len(model.convs):
         layers = len(model.convs)
         raise ValueError(
-            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}; num_layers of a batch "
-            "counts its layers of nodes, one more than its flows: num_layers of a model is batch.num_flows"
+            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}; "
+            "num_layers of a batch counts its layers of nodes, one more than its flows: num_layers "
+            "of a model is batch.num_flows"
         )
     skipping = [pair for pair in batch.flows.pairs() if pair[1] != pair[0] + 1]
     if skipping:
         raise ValueError(
-            f"{name} computes flow i from layer i to layer i + 1 only, but the batch has a flow {skipping[0]} that "
-            "skips layers: write a model whose forward calls conv(batch, (i, j), h) for it"
+            f"{name} computes flow i from layer i to layer i + 1 only, but the batch has a flow "
+            f"{skipping[0]} that skips layers: write a model whose forward calls conv(batch, (i, "
+            "j), h) for it"
         )
 
 

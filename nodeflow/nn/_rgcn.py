@@ -10,32 +10,43 @@ from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Schema
 from nodeflow._tensors.ragged import ends_of
 from nodeflow.flow import Flow, FullFlow
-from nodeflow.nn._conv import FlowConv, check_schema, check_width, draw_glorot, edge_rows, edges_by_relation
+from nodeflow.nn._conv import (
+    FlowConv,
+    check_schema,
+    check_width,
+    draw_glorot,
+    edge_rows,
+    edges_by_relation,
+)
 from nodeflow.ops import Structure, aggregate, linear_sum, opaque, sparse_linear
 
 
 class RGCNConv(FlowConv):
     """Relational graph convolution (Schlichtkrull et al. 2018, equations 2 to 4).
 
-    ``h'_v = W_0 h_v + sum over relations r of W_r mean(h_u for the edges u -> v of type r) + b``. With bases, ``W_r =
-    sum of a_rb V_b`` (equation 3); with blocks, ``W_r`` is block-diagonal (equation 4). The means ignore estimator
-    weights. They are for samplers that draw all edges of a node and type with equal probability, such as
-    ``NeighborSampler`` of typed graphs, or with ``edge_type``; other batches give an ``IgnoredWeightWarning``.
+    ``h'_v = W_0 h_v + sum over relations r of W_r mean(h_u for the edges u -> v of type r) + b``.
+    With bases, ``W_r = sum of a_rb V_b`` (equation 3); with blocks, ``W_r`` is block-diagonal
+    (equation 4). The means ignore estimator weights. They are for samplers that draw all edges of a
+    node and type with equal probability, such as ``NeighborSampler`` of typed graphs, or with
+    ``edge_type``; other batches give an ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
-        num_relations: number of types; types are 0 to ``num_relations - 1``. Or a schema, ``graph.schema``: then the
-            types are its relations, and there is no column.
+        num_relations: number of types; types are 0 to ``num_relations - 1``. Or a schema,
+            ``graph.schema``: then the types are its relations, and there is no column.
         num_bases: number of bases; None: every relation has its own matrix.
-        num_blocks: number of blocks of each matrix, a divisor of both widths; None, or 1: whole matrices.
+        num_blocks: number of blocks of each matrix, a divisor of both widths; None, or 1: whole
+            matrices.
         own: add the term ``W_0 h_v`` of a node's own row.
         bias: add a learned bias.
-        edge_type: the column of ``flow.data`` with the types, integers ``[num_edges]``, for calls without them.
+        edge_type: the column of ``flow.data`` with the types, integers ``[num_edges]``, for calls
+            without them.
 
-    Memory without bases: a row of ``in_features`` and a row of ``out_features`` for every pair of a destination and a
-    type that occurs. Memory with bases: a number per edge and basis, and per basis rows ``[num_dst, in_features]``, or
-    ``[num_src, out_features]`` if ``out_features`` is smaller. Sparse ``h`` is multiplied first, which takes a row of
-    ``out_features`` for every pair of a source and a type, or of a source and a basis.
+    Memory without bases: a row of ``in_features`` and a row of ``out_features`` for every pair of a
+    destination and a type that occurs. Memory with bases: a number per edge and basis, and per
+    basis rows ``[num_dst, in_features]``, or ``[num_src, out_features]`` if ``out_features`` is
+    smaller. Sparse ``h`` is multiplied first, which takes a row of ``out_features`` for every pair
+    of a source and a type, or of a source and a basis.
 
     >>> from nodeflow import flow_from_edges
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1, data={"type": torch.tensor([0, 2])})
@@ -56,18 +67,28 @@ class RGCNConv(FlowConv):
         edge_type: str = "type",
     ) -> None:
         super().__init__()
-        self.relations = tuple(num_relations.relations) if isinstance(num_relations, Schema) else None
+        self.relations = (
+            tuple(num_relations.relations) if isinstance(num_relations, Schema) else None
+        )
         number = num_relations if self.relations is None else len(self.relations)
-        self.num_relations, self.edge_type = as_count(number, "num_relations", 1), edge_type
+        self.num_relations = as_count(number, "num_relations", 1)
+        self.edge_type = edge_type
         self.num_blocks = 1 if num_blocks is None else as_count(num_blocks, "num_blocks", 1)
         widths = as_count(out_features, "out_features", 1), as_count(in_features, "in_features", 1)
-        if self.num_blocks > 1 and (num_bases is not None or any(width % self.num_blocks for width in widths)):
-            raise ValueError(f"num_blocks needs widths that are multiples of it, and no num_bases; got {num_blocks}")
+        if self.num_blocks > 1 and (
+            num_bases is not None or any(width % self.num_blocks for width in widths)
+        ):
+            raise ValueError(
+                "num_blocks needs widths that are multiples of it, and no num_bases; got "
+                f"{num_blocks}"
+            )
         count = self.num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)
         sizes = (width // self.num_blocks for width in widths)
         self.in_features = in_features
         self.weight = nn.Parameter(torch.empty(count * self.num_blocks, *sizes))
-        self.coefficients = None if num_bases is None else nn.Parameter(torch.empty(self.num_relations, count))
+        self.coefficients = (
+            None if num_bases is None else nn.Parameter(torch.empty(self.num_relations, count))
+        )
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
         self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
         self.reset_parameters()
@@ -79,10 +100,11 @@ class RGCNConv(FlowConv):
 
         Args:
             h: ``[num_src, in_features]``, dense or sparse CSR.
-            edge_types: integers ``[num_edges]``; None: the relations of the schema, or the flow's column ``edge_type``.
+            edge_types: integers ``[num_edges]``; None: the relations of the schema, or the flow's
+                column ``edge_type``.
 
-        Raises ValueError for types that are not 0 to ``num_relations - 1``, for a graph of other relations than the
-        schema has, and what ``FlowConv`` says.
+        Raises ValueError for types that are not 0 to ``num_relations - 1``, for a graph of other
+        relations than the schema has, and what ``FlowConv`` says.
         """
         check_width(self, h, self.in_features)
         if self.relations is not None and edge_types is None:
@@ -91,9 +113,14 @@ class RGCNConv(FlowConv):
             for number, edges in enumerate(edges_by_relation(flow, self.relations)):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
-        _check_types(types, self.num_relations, self.edge_type if self.relations is None else "relations")
-        types, exact = types.to(torch.int64), torch.promote_types(self.weight.dtype, torch.float32)
-        _, of, sizes = torch.unique(types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True)
+        _check_types(
+            types, self.num_relations, self.edge_type if self.relations is None else "relations"
+        )
+        types = types.to(torch.int64)
+        exact = torch.promote_types(self.weight.dtype, torch.float32)
+        _, of, sizes = torch.unique(
+            types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True
+        )
         if flow.needs_weight and not isinstance(flow, FullFlow):
             self._check_weight_by_type(flow.weight, of, len(sizes))
         share = 1 / sizes[of].to(exact)  # weight of each edge in the mean of its relation
@@ -107,45 +134,72 @@ class RGCNConv(FlowConv):
 
     @opaque
     def _check_weight_by_type(self, weight: Tensor, of: Tensor, count: int) -> None:
-        """Warn about weights that differ within a node and type; weights that differ between types bias no mean."""
+        """Warn about weights that differ within a node and type; weights that differ between types
+        bias no mean.
+        """
         one_of_each = weight.new_empty(count).index_put_((of,), weight)
         if not torch.equal(one_of_each[of], weight):
             self.warn_ignored_weight(
-                "use TypedConv of GINConv(weighted=True), or a sampler that draws all edges of a node and type alike"
+                "use TypedConv of GINConv(weighted=True), or a sampler that draws all edges of a "
+                "node and type alike"
             )
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
         """Return the sum over the edges, once per basis, with weights ``[num_edges, bases]``."""
         pairs = list(zip(self.weight, weights.unbind(1), strict=True))
         if h.layout != torch.strided or self.weight.shape[1] < self.weight.shape[2]:
-            parts = [flow.aggregate(sparse_linear(h, matrix), "sum", weight=weight) for matrix, weight in pairs]
+            parts = [
+                flow.aggregate(sparse_linear(h, matrix), "sum", weight=weight)
+                for matrix, weight in pairs
+            ]
             return torch.stack(parts).sum(0)
-        return linear_sum(*((flow.aggregate(h, "sum", weight=weight).to(h.dtype), matrix) for matrix, weight in pairs))
+        return linear_sum(
+            *(
+                (flow.aggregate(h, "sum", weight=weight).to(h.dtype), matrix)
+                for matrix, weight in pairs
+            )
+        )
 
     def _by_relation(self, flow: Flow, h: Tensor, types: Tensor, share: Tensor) -> Tensor:
-        """Return the means of every relation times its matrix; sparse rows are multiplied first, then averaged."""
-        (src, dst), dense = flow.edges(), h.layout == torch.strided
+        """Return the means of every relation times its matrix; sparse rows are multiplied first,
+        then averaged.
+        """
+        src, dst = flow.edges()
+        dense = h.layout == torch.strided
         ends, count = (dst, flow.num_dst) if dense else (src, flow.num_src)
-        pairs, of, sizes = torch.unique(types * count + ends, return_inverse=True, return_counts=True)
-        # pairs are sorted by type first, so those of one type are contiguous: one matrix product per relation
-        first = torch.searchsorted(pairs, torch.arange(self.num_relations + 1, device=pairs.device) * count)
+        pairs, of, sizes = torch.unique(
+            types * count + ends, return_inverse=True, return_counts=True
+        )
+        # pairs are sorted by type first, so those of one type are contiguous: one matrix product
+        # per relation
+        first = torch.searchsorted(
+            pairs, torch.arange(self.num_relations + 1, device=pairs.device) * count
+        )
         counts = first.diff().tolist()  # pairs (node, type) by type
         if dense:
             indptr = ends_of(sizes)
-            means = aggregate(Structure._trusted(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean")
+            means = aggregate(
+                Structure._trusted(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean"
+            )
             rows = means.split(counts)
         else:
             rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
         blocks = self.weight.split(self.num_blocks)
-        matrices = self.weight if self.num_blocks == 1 else [torch.block_diag(*each) for each in blocks]
+        matrices = (
+            self.weight if self.num_blocks == 1 else [torch.block_diag(*each) for each in blocks]
+        )
         z = torch.cat([sparse_linear(x, matrix) for x, matrix in zip(rows, matrices, strict=True)])
         return aggregate(Structure._trusted(flow.indptr, of, len(pairs)), z, "sum", share)
 
 
 def _check_types(types: Tensor, num_relations: int, name: str) -> None:
     if types.ndim != 1 or types.is_floating_point() or types.dtype == torch.bool:
-        raise TypeError(f"{name!r} must hold one integer per edge, got {types.dtype} {tuple(types.shape)}")
+        raise TypeError(
+            f"{name!r} must hold one integer per edge, got {types.dtype} {tuple(types.shape)}"
+        )
     bad = (types < 0) | (types >= num_relations)
     if bad.any():
         edge = int(bad.nonzero()[0])
-        raise ValueError(f"{name!r} must be 0 to {num_relations - 1}, but edge {edge} has {int(types[edge])}")
+        raise ValueError(
+            f"{name!r} must be 0 to {num_relations - 1}, but edge {edge} has {int(types[edge])}"
+        )

@@ -18,29 +18,36 @@ from nodeflow.transform import IN_DEGREE
 class SAGEConv(LinearConv):
     """GraphSAGE convolution (Hamilton, Ying, Leskovec 2017).
 
-    - ``aggregator="mean"``: ``h'_v = W_own h_v + W_neigh mean(h_u for u in N(v)) + b`` (algorithm 1);
-    - ``aggregator="gcn"``: ``h'_v = W_neigh mean(h_u for u in N(v) and v itself) + b`` (equation 2);
-    - ``aggregator="pool"``: ``h'_v = W_own h_v + W_neigh max(relu(W_pool h_u + b_pool) for u in N(v)) + b``, with the
+    - ``aggregator="mean"``: ``h'_v = W_own h_v + W_neigh mean(h_u for u in N(v)) + b`` (algorithm
+      1);
+    - ``aggregator="gcn"``: ``h'_v = W_neigh mean(h_u for u in N(v) and v itself) + b`` (equation
+      2);
+    - ``aggregator="pool"``:
+      ``h'_v = W_own h_v + W_neigh max(relu(W_pool h_u + b_pool) for u in N(v)) + b``, with the
       maximum of every entry (equation 3).
 
-    W_own and W_neigh are the halves of the matrix that the paper applies to the concatenation, and are initialised as
-    that matrix. A node without neighbours has a mean and a maximum of 0. Unless ``weighted``, means ignore estimator
-    weights. They are for samplers that draw all edges of a node with equal probability, such as ``NeighborSampler``
-    without ``prob``; other batches (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
+    W_own and W_neigh are the halves of the matrix that the paper applies to the concatenation, and
+    are initialised as that matrix. A node without neighbours has a mean and a maximum of 0. Unless
+    ``weighted``, means ignore estimator weights. They are for samplers that draw all edges of a
+    node with equal probability, such as ``NeighborSampler`` without ``prob``; other batches
+    (``flow.needs_weight``) give an ``IgnoredWeightWarning``.
 
     Args:
         in_features, out_features: widths of the rows of ``h`` and of the result.
         aggregator: "mean", "gcn" or "pool".
-        weighted: with "mean": the sum of estimator weight times row over the edges, divided by the number of in-edges
-            in the parent graph (the column "in_degree" of the destination layer, see ``transform.degrees``). The
-            result before a nonlinearity is an unbiased estimate of the mean over all in-edges for every sampler whose
-            weights are unbiased, and equal to it with all edges. The sampler must have no ``weight`` column. A flow
-            does not tell along which edges it was drawn: for ``direction="out"`` sample from
+        weighted: with "mean": the sum of estimator weight times row over the edges, divided by the
+            number of in-edges in the parent graph (the column "in_degree" of the destination layer,
+            see ``transform.degrees``). The result before a nonlinearity is an unbiased estimate of
+            the mean over all in-edges for every sampler whose weights are unbiased, and equal to it
+            with all edges. The sampler must have no ``weight`` column. A flow does not tell along
+            which edges it was drawn: for ``direction="out"`` sample from
             ``transform.reverse(graph)`` instead, with the degrees of that graph.
         bias: add a learned bias b.
-        order, relu: see ``LinearConv``. With "pool" only "auto" and "aggregate", since a maximum is not linear.
+        order, relu: see ``LinearConv``. With "pool" only "auto" and "aggregate", since a maximum is
+            not linear.
 
-    Raises ValueError for another ``aggregator`` or ``order``, and for ``weighted`` with another aggregator than "mean".
+    Raises ValueError for another ``aggregator`` or ``order``, and for ``weighted`` with another
+    aggregator than "mean".
 
     >>> from nodeflow import flow_from_edges
     >>> flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
@@ -61,14 +68,20 @@ class SAGEConv(LinearConv):
     ) -> None:
         check_one_of(aggregator, "aggregator", ("mean", "gcn", "pool"))
         if aggregator == "pool" and order == "transform":
-            raise ValueError("order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not linear")
+            raise ValueError(
+                "order must be 'auto' or 'aggregate' with aggregator='pool': a maximum is not "
+                "linear"
+            )
         if weighted and aggregator != "mean":
             raise ValueError(f"weighted=True needs aggregator='mean', got {aggregator!r}")
         super().__init__(order, relu=relu)
         self.weighted = bool(weighted)
         if not weighted and aggregator != "pool":
-            self.weight_advice = "use GraphSAGE(weighted=True), or SAGEConv(weighted=True), with aggregator='mean'"
-        self.aggregator, self.loops = aggregator, aggregator == "gcn"
+            self.weight_advice = (
+                "use GraphSAGE(weighted=True), or SAGEConv(weighted=True), with aggregator='mean'"
+            )
+        self.aggregator = aggregator
+        self.loops = aggregator == "gcn"
         self.neigh = linear_map(in_features, out_features, bias=bias)
         self.set_maps("neigh", None if aggregator == "gcn" else "own")
         if aggregator != "gcn":
@@ -78,7 +91,9 @@ class SAGEConv(LinearConv):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new weights, uniform in +-1/sqrt(fan-in) for the fan-in of the concatenated matrix."""
+        """Draw new weights, uniform in +-1/sqrt(fan-in) for the fan-in of the concatenated
+        matrix.
+        """
         linear, own = self.maps
         bound = (linear.in_features * (1 if own is None else 2)) ** -0.5
         for parameter in (*linear.parameters(), *(() if own is None else own.parameters())):
@@ -90,14 +105,22 @@ class SAGEConv(LinearConv):
         return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
 
     @checked
-    def flops(self, flow: Flow, h: Tensor | None = None, *, backward: bool = False) -> dict[str, int]:
-        """Return the operations of each order, see ``LinearConv``; ValueError with "pool", which has one order."""
+    def flops(
+        self, flow: Flow, h: Tensor | None = None, *, backward: bool = False
+    ) -> dict[str, int]:
+        """Return the operations of each order, see ``LinearConv``; ValueError with "pool", which
+        has one order.
+        """
         if self.aggregator == "pool":
-            raise ValueError("with aggregator='pool' there is one order; count operations with nn.flop_counter()")
+            raise ValueError(
+                "with aggregator='pool' there is one order; count operations with nn.flop_counter()"
+            )
         return super().flops(flow, h, backward=backward)
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return the means of the neighbours' rows, with "gcn" also the node's own, or maxima: ``[num_dst, width]``."""
+        """Return the means of the neighbours' rows, with "gcn" also the node's own, or maxima:
+        ``[num_dst, width]``.
+        """
         if self.aggregator == "pool":
             return flow.aggregate(sparse_linear(h, self.pool.weight, self.pool.bias).relu(), "max")
         if self.aggregator == "mean":
@@ -108,7 +131,9 @@ class SAGEConv(LinearConv):
         return flow.aggregate(h, "sum").add_(rows).div_(count)  # in place, as a mean is divided
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return rows and weights; a mean and the node's own row are written side by side, for one product."""
+        """Return rows and weights; a mean and the node's own row are written side by side, for one
+        product.
+        """
         if self.aggregator != "mean" or type(self).aggregate is not SAGEConv.aggregate:
             return super().summands(flow, h)
         reduce, weight = self._mean(flow, h)
@@ -116,7 +141,9 @@ class SAGEConv(LinearConv):
         return [(joined, torch.cat([self.own.weight, self.neigh.weight], 1))]
 
     def _mean(self, flow: Flow, h: Tensor) -> tuple[str, Tensor | None]:
-        """Return the reduction and the weights of a mean: with ``weighted``, estimator weights / parent in-degrees."""
+        """Return the reduction and the weights of a mean: with ``weighted``, estimator weights /
+        parent in-degrees.
+        """
         if not self.weighted:
             return "mean", None
         dtype = torch.promote_types(h.dtype, torch.float32)

@@ -38,8 +38,9 @@ def joined(layer: Layer, blocks: Mapping[str, Tensor]) -> Tensor:
 
 
 _ADVICE = (
-    "use sums in every relation, GINConv(weighted=True) or GraphConv(norm='none', degrees='parent'), or a sampler that "
-    "draws all edges of a node and relation alike, such as NeighborSampler"
+    "use sums in every relation, GINConv(weighted=True) or GraphConv(norm='none', "
+    "degrees='parent'), or a sampler that draws all edges of a node and relation alike, such as "
+    "NeighborSampler"
 )
 
 
@@ -48,22 +49,28 @@ REDUCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "mean": lambda results: results.mean(0),
     "max": lambda results: results.amax(0),
 }
-"""Ways to combine the results of relations, ``[relations, nodes, features]``, to ``[nodes, features]``."""
+"""Ways to combine the results of relations, ``[relations, nodes, features]``, to
+``[nodes, features]``.
+"""
 
 
 class TypedConv(FlowConv):
-    """A convolution for each relation: ``h'_v`` combines ``conv_r(flow.of(r), h)_v`` over the relations r.
+    """A convolution for each relation: ``h'_v`` combines ``conv_r(flow.of(r), h)_v`` over the
+    relations r.
 
-    These are the relations of ``convs`` that can enter the type of v, also where v has no edge of them. Types that none
-    can enter have rows of 0. ``SAGEConv`` layers with means are computed together, without calling them.
+    These are the relations of ``convs`` that can enter the type of v, also where v has no edge of
+    them. Types that none can enter have rows of 0. ``SAGEConv`` layers with means are computed
+    together, without calling them.
 
     Args:
-        convs: convolutions by relation: a triple, or a name that only one relation has. Others pass nothing. None may
-            read degrees of nodes in the graph (``SAGEConv(weighted=True)``): these count the edges of all relations.
-            Sums read estimator weights: ``GINConv(weighted=True)``, ``GraphConv(norm="none", degrees="parent")``.
+        convs: convolutions by relation: a triple, or a name that only one relation has. Others pass
+            nothing. None may read degrees of nodes in the graph (``SAGEConv(weighted=True)``):
+            these count the edges of all relations. Sums read estimator weights:
+            ``GINConv(weighted=True)``, ``GraphConv(norm="none", degrees="parent")``.
         reduce: "sum", "mean" or "max".
 
-    Raises TypeError or ValueError for other arguments; when called, KeyError for relations that are not there.
+    Raises TypeError or ValueError for other arguments; when called, KeyError for relations that are
+    not there.
 
     >>> from nodeflow import FullSampler, Graph
     >>> from nodeflow.nn import GATConv
@@ -82,35 +89,50 @@ class TypedConv(FlowConv):
             raise ValueError("convs must have a relation at least")
         for name, conv in convs.items():
             check_type(conv, f"convs[{name!r}]", nn.Module, "a convolution")
-            if isinstance(conv, GraphConv | SAGEConv) and conv.weighted and getattr(conv, "norm", "") != "none":
+            if (
+                isinstance(conv, GraphConv | SAGEConv)
+                and conv.weighted
+                and getattr(conv, "norm", "") != "none"
+            ):
                 raise ValueError(
-                    f"convs[{name!r}] divides by degrees of nodes, which count the edges of all relations; for "
-                    f"estimator weights {_ADVICE}"
+                    f"convs[{name!r}] divides by degrees of nodes, which count the edges of all "
+                    f"relations; for estimator weights {_ADVICE}"
                 )
             if isinstance(conv, FlowConv):
                 conv.advised = self.advised  # one warning, not one per relation
                 conv.weight_advice = conv.weight_advice and _ADVICE
-        self.names, self.reduce = list(convs), reduce
+        self.names = list(convs)
+        self.reduce = reduce
         # a relation has one name in files, whether it is spelled as a triple or not
         short = [name if isinstance(name, str) else name[1] for name in convs]
-        names = [part if short.count(part) == 1 else name for part, name in zip(short, convs, strict=True)]
+        names = [
+            part if short.count(part) == 1 else name
+            for part, name in zip(short, convs, strict=True)
+        ]
         self.convs = nn.ModuleDict(dict(zip(map(module_name, names), convs.values(), strict=True)))
 
     @opaque
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
-        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse CSR."""
-        layer, convs = flow.dst_layer, list(self.convs.values())
+        """Return ``[num_dst, out_features]`` for ``h`` ``[num_src, in_features]``, dense or sparse
+        CSR.
+        """
+        layer = flow.dst_layer
+        convs = list(self.convs.values())
         relations = [layer.schema.relation(name) for name in self.names]
         if len(flow.by_relation.order) < flow.num_edges:
             raise ValueError(
-                "every edge must have a relation: edges of random walks and added self-loops have none, so take one "
-                "convolution for all of them, such as SAGEConv"
+                "every edge must have a relation: edges of random walks and added self-loops have "
+                "none, so take one convolution for all of them, such as SAGEConv"
             )
         if len({*relations}) < len(relations):
             raise ValueError(f"convs must name every relation once, got {self.names}")
         sage = [conv for conv in convs if type(conv) is SAGEConv and conv.aggregator == "mean"]
         plain = [conv for conv in sage if not conv.relu and conv.order != "transform"]
-        if len(plain) == len(convs) and h.layout == torch.strided and self.reduce in ("sum", "mean"):
+        if (
+            len(plain) == len(convs)
+            and h.layout == torch.strided
+            and self.reduce in ("sum", "mean")
+        ):
             blocks = self._of_means(flow, h, relations, plain)
         else:
             blocks = self._of_each(flow, h, relations, convs)
@@ -120,30 +142,44 @@ class TypedConv(FlowConv):
                 blocks[name] = some.new_zeros(len(layer.of(name)), *some.shape[1:])
         return joined(layer, blocks)
 
-    def _of_each(self, flow: Flow, h: Tensor, relations: list[Relation], convs: list[nn.Module]) -> dict[str, Tensor]:
+    def _of_each(
+        self, flow: Flow, h: Tensor, relations: list[Relation], convs: list[nn.Module]
+    ) -> dict[str, Tensor]:
         parts = [without_unread(entering(flow, [r], flow.of(r).data)[0]) for r in relations]
-        if h.layout == torch.strided:  # one gather, whose gradient is one matrix, not one for each relation
-            rows = take_rows(h, torch.cat([src for _, src in parts])).split([len(src) for _, src in parts])
+        # one gather, whose gradient is one matrix, not one for each relation
+        if h.layout == torch.strided:
+            rows = take_rows(h, torch.cat([src for _, src in parts])).split(
+                [len(src) for _, src in parts]
+            )
         else:
             rows = tuple(take_rows(h, src) for _, src in parts)
         outs: dict[str, list[Tensor]] = {}
         for relation, conv, (part, _), x in zip(relations, convs, parts, rows, strict=True):
             outs.setdefault(relation[2], []).append(conv(part, x))
-        return {name: REDUCTIONS[self.reduce](torch.stack(of_type)) for name, of_type in outs.items()}
+        return {
+            name: REDUCTIONS[self.reduce](torch.stack(of_type)) for name, of_type in outs.items()
+        }
 
-    def _of_means(self, flow: Flow, h: Tensor, relations: list[Relation], convs: list[SAGEConv]) -> dict[str, Tensor]:
-        """Return the results from the means of all relations, made in one reading of the rows, and own rows."""
+    def _of_means(
+        self, flow: Flow, h: Tensor, relations: list[Relation], convs: list[SAGEConv]
+    ) -> dict[str, Tensor]:
+        """Return the results from the means of all relations, made in one reading of the rows, and
+        own rows.
+        """
         own, h = flow.share_dst(h)
         part, sizes = entering(flow, relations)
         convs[0].check_weight(part, str(convs[0].weight_advice))
-        rows, means = split_by_type(flow.dst_layer, own), part.aggregate(h, "mean").to(h.dtype).split(sizes)
+        rows = split_by_type(flow.dst_layer, own)
+        means = part.aggregate(h, "mean").to(h.dtype).split(sizes)
         of_type: dict[str, list[tuple[SAGEConv, Tensor]]] = {}
         for relation, conv, mean in zip(relations, convs, means, strict=True):
             of_type.setdefault(relation[2], []).append((conv, mean))
         blocks = {}
         for name, pairs in of_type.items():
             maps: list[Tensor] = [conv.own.weight for conv, _ in pairs]
-            biases: list[Tensor] = [conv.neigh.bias for conv, _ in pairs if conv.neigh.bias is not None]
+            biases: list[Tensor] = [
+                conv.neigh.bias for conv, _ in pairs if conv.neigh.bias is not None
+            ]
             bias = torch.stack(biases).sum(0) if biases else None
             summands = ((mean, conv.neigh.weight) for conv, mean in pairs)
             total = linear_sum((rows[name], torch.stack(maps).sum(0)), *summands, bias=bias)

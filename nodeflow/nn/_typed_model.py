@@ -1,4 +1,6 @@
-"""TypedLinear, dense rows of the nodes of all types, and TypedModel, a model that begins with it."""
+"""TypedLinear, dense rows of the nodes of all types, and TypedModel, a model that begins with
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,19 @@ from nodeflow.propagation import Propagation
 
 
 class TypedLinear(nn.Module, metaclass=Explained):
-    """Rows of one width for the nodes of all types: a linear map of the features of each type, or learned rows.
+    """Rows of one width for the nodes of all types: a linear map of the features of each type, or
+    learned rows.
 
     Args:
-        widths: by node type the width of its features, ``layer.of(name).data[column]``, dense or sparse CSR; or a
-            module that makes rows of ids within the type, such as ``torch.nn.Embedding(num_nodes, out_features)``; or
-            a ``learned.EmbeddingTable`` of the nodes of the type, or of all nodes of the graph, which types may share.
+        widths: by node type the width of its features, ``layer.of(name).data[column]``, dense or
+            sparse CSR; or a module that makes rows of ids within the type, such as
+            ``torch.nn.Embedding(num_nodes, out_features)``; or a ``learned.EmbeddingTable`` of the
+            nodes of the type, or of all nodes of the graph, which types may share.
         out_features: width of the rows.
         column: the name of the column of features.
 
-    Raises TypeError or ValueError for other arguments; when called, ValueError for a type that ``widths`` does not have
-    and rows or tables of another shape, KeyError where there is no column.
+    Raises TypeError or ValueError for other arguments; when called, ValueError for a type that
+    ``widths`` does not have and rows or tables of another shape, KeyError where there is no column.
 
     >>> from nodeflow import FullSampler
     >>> nodes = {"author": 3, "paper": {"x": torch.ones(2, 8)}}
@@ -49,8 +53,10 @@ class TypedLinear(nn.Module, metaclass=Explained):
         super().__init__()
         check_type(widths, "widths", Mapping, "a dict from node types to widths or tables")
         check_type(column, "column", str, "the name of a column")
-        self.out_features, self.column = as_count(out_features, "out_features", 1), column
-        self.maps, self._tables = nn.ModuleDict(), {}
+        self.out_features = as_count(out_features, "out_features", 1)
+        self.column = column
+        self.maps = nn.ModuleDict()
+        self._tables = {}
         for name, width in widths.items():
             if hasattr(width, "pull"):
                 self._tables[name] = width
@@ -62,11 +68,15 @@ class TypedLinear(nn.Module, metaclass=Explained):
 
     @opaque
     def forward(self, where: NodeFlow | Layer | Graph) -> Tensor:
-        """Return rows ``[num_nodes, out_features]`` of a layer (of a batch: layer 0); of a graph, without gradient."""
+        """Return rows ``[num_nodes, out_features]`` of a layer (of a batch: layer 0); of a graph,
+        without gradient.
+        """
         if isinstance(where, Graph):
             rows = EncodedRows(self, where)
             with torch.no_grad():
-                return torch.cat([rows.fetch(ids) for ids in torch.arange(where.num_nodes).split(2**16)])
+                return torch.cat(
+                    [rows.fetch(ids) for ids in torch.arange(where.num_nodes).split(2**16)]
+                )
         layer = where.layers[0] if isinstance(where, NodeFlow) else where
         check_type(layer, "the argument of TypedLinear", Layer, "a NodeFlow, a layer or a graph")
         return self.rows_of(layer, lambda name, part: part.data[self.column])
@@ -75,22 +85,30 @@ class TypedLinear(nn.Module, metaclass=Explained):
         """Return the rows of a layer, with the features of each type from a function."""
         blocks = {}
         for name in layer.schema.nodes:
-            part, key = layer.of(name), module_name(name)
+            part = layer.of(name)
+            key = module_name(name)
             if name in self._tables:
-                table, sizes = self._tables[name], (len(layer.schema.ids(name)), layer.schema.num_nodes)
+                table = self._tables[name]
+                sizes = (len(layer.schema.ids(name)), layer.schema.num_nodes)
                 if table.shape[0] not in sizes:
                     raise ValueError(
-                        f"the table of {name!r} must have a row per node of the type, {sizes[0]}, or of the graph, "
-                        f"{sizes[1]}, got {table.shape[0]}"
+                        f"the table of {name!r} must have a row per node of the type, {sizes[0]}, "
+                        f"or of the graph, {sizes[1]}, got {table.shape[0]}"
                     )
                 ids = part.parent_nid if table.shape[0] == sizes[0] else layer.parent_nid[part.rows]
                 blocks[name] = table.pull(ids, ids.device)
             elif key not in self.maps:
-                raise ValueError(f"widths has no node type {name!r}, which the graph has: give its width, or a table")
+                raise ValueError(
+                    f"widths has no node type {name!r}, which the graph has: give its width, or a "
+                    "table"
+                )
             elif isinstance(module := self.maps[key], nn.Linear):
                 x = features(name, part).to(module.weight.device, module.weight.dtype)
                 if x.shape[1:] != (module.in_features,):
-                    raise ValueError(f"{name!r} takes rows of width {module.in_features}, got shape {tuple(x.shape)}")
+                    raise ValueError(
+                        f"{name!r} takes rows of width {module.in_features}, got shape "
+                        f"{tuple(x.shape)}"
+                    )
                 blocks[name] = sparse_linear(x, module.weight, module.bias)
             else:
                 blocks[name] = module(part.parent_nid)
@@ -103,10 +121,13 @@ class TypedLinear(nn.Module, metaclass=Explained):
 
 
 class EncodedRows:
-    """The rows that an encoder makes of the nodes of a graph, made when they are fetched: ``Rows`` for full passes."""
+    """The rows that an encoder makes of the nodes of a graph, made when they are fetched: ``Rows``
+    for full passes.
+    """
 
     def __init__(self, encoder: TypedLinear, graph: Graph) -> None:
-        self.encoder, self.graph = encoder, graph
+        self.encoder = encoder
+        self.graph = graph
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -118,21 +139,27 @@ class EncodedRows:
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         """Return the rows of nodes, ``[k, out_features]``."""
-        nodes, column = self.graph.nodes, self.encoder.column
+        nodes = self.graph.nodes
+        column = self.encoder.column
         some = next(self.encoder.parameters(), ids)
         layer = Layer._trusted(len(ids), ids.to(some.device), schema=self.graph.schema)
-        rows = self.encoder.rows_of(layer, lambda name, part: fetch_rows(nodes[name].data[column], part.parent_nid))
+        rows = self.encoder.rows_of(
+            layer, lambda name, part: fetch_rows(nodes[name].data[column], part.parent_nid)
+        )
         return rows if out is None else out.copy_(rows)
 
 
 class TypedModel(FlowModel):
-    """A model of several node types: a ``TypedLinear``, convolutions, and a linear map of the rows of the seeds.
+    """A model of several node types: a ``TypedLinear``, convolutions, and a linear map of the rows
+    of the seeds.
 
-    Normalisation, activation and dropout follow every convolution, also the last. All types share them.
+    Normalisation, activation and dropout follow every convolution, also the last. All types share
+    them.
 
     Args:
         encoder: makes the rows of the inputs; or their width, where calls give them.
-        convs: convolutions such as ``TypedConv``, ``RGCNConv`` and ``HGTConv``, from and to rows of that width.
+        convs: convolutions such as ``TypedConv``, ``RGCNConv`` and ``HGTConv``, from and to rows of
+            that width.
         out_features: width of the outputs.
         dropout, activation, norm, residual: see ``FlowModel``, also for the errors.
 
@@ -160,21 +187,36 @@ class TypedModel(FlowModel):
         norm: str | None = None,
         residual: bool = False,
     ) -> None:
-        check_type(encoder, "encoder", TypedLinear | int, "a TypedLinear, or the width of the rows that calls give")
-        width = encoder.out_features if isinstance(encoder, TypedLinear) else as_count(encoder, "encoder", 1)
+        check_type(
+            encoder,
+            "encoder",
+            TypedLinear | int,
+            "a TypedLinear, or the width of the rows that calls give",
+        )
+        width = (
+            encoder.out_features
+            if isinstance(encoder, TypedLinear)
+            else as_count(encoder, "encoder", 1)
+        )
         widths = [width] * (len(convs) + 1)
-        super().__init__(convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual)
+        super().__init__(
+            convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual
+        )
         if norm is not None and self.norms is not None:
             self.norms.append(NORMS[norm](width))
         self.encoder = encoder if isinstance(encoder, TypedLinear) else None
         self.head = linear_map(width, out_features, bias=True)
 
     def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
-        """Return the outputs of the seeds; ``h``: the rows of the inputs, None: those that the encoder makes."""
+        """Return the outputs of the seeds; ``h``: the rows of the inputs, None: those that the
+        encoder makes.
+        """
         return super().forward(batch, self._maker(batch) if h is None else h)
 
     def embed(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
-        """Return the rows of the seeds that enter the head, ``[layer_sizes[-1], width]``; ``h`` as for a call."""
+        """Return the rows of the seeds that enter the head, ``[layer_sizes[-1], width]``; ``h`` as
+        for a call.
+        """
         rows = self._maker(batch) if h is None else h
         check_batch(self, batch, rows)
         for i, flow in enumerate(batch.flows):
@@ -184,7 +226,9 @@ class TypedModel(FlowModel):
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         out = super().convolve(i, flow, h, dropout=dropout)
         last = i + 1 == len(self.convs)
-        return sparse_linear(self.step(i + 1, out), self.head.weight, self.head.bias) if last else out
+        return (
+            sparse_linear(self.step(i + 1, out), self.head.weight, self.head.bias) if last else out
+        )
 
     @torch.no_grad()
     def inference(
@@ -200,7 +244,9 @@ class TypedModel(FlowModel):
         out: Tensor | None = None,
         folder: FileLike | None = None,
     ) -> Tensor:
-        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a call."""
+        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a
+        call.
+        """
         whole = graph.graph if isinstance(graph, Propagation) else graph
         rows = EncodedRows(self._maker, whole) if h is None else h
         return super().inference(

@@ -1,4 +1,6 @@
-"""VRModel, VRGCN, VRGraphSAGE: sampled flows estimate the full propagation, with control variates or without."""
+"""VRModel, VRGCN, VRGraphSAGE: sampled flows estimate the full propagation, with control variates
+or without.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,13 @@ from nodeflow.transform import edge_norm
 class PropagationConv(LinearConv):
     """A linear map of propagated rows: ``h'_v = W sum over u of P_vu h_u (+ W_own h_v) + b``.
 
-    The sum goes over the edges of the flow, with their weights. It is exact for flows with all edges, as in
-    ``FlowModel.inference``, and else the estimate of neighbour sampling.
+    The sum goes over the edges of the flow, with their weights. It is exact for flows with all
+    edges, as in ``FlowModel.inference``, and else the estimate of neighbour sampling.
 
     Args:
         in_features, out_features: widths.
-        own: add W_own, a second weight for the node's own row (GraphSAGE). Without it P should have self-loops (GCN).
+        own: add W_own, a second weight for the node's own row (GraphSAGE). Without it P should have
+            self-loops (GCN).
         bias: add a learned bias.
         order: see ``LinearConv``.
 
@@ -50,7 +53,13 @@ class PropagationConv(LinearConv):
     weighted = True
 
     def __init__(
-        self, in_features: int, out_features: int, *, own: bool = False, bias: bool = True, order: str = "auto"
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        own: bool = False,
+        bias: bool = True,
+        order: str = "auto",
     ) -> None:
         super().__init__(order)
         self.linear = linear_map(in_features, out_features, bias=bias)
@@ -63,8 +72,15 @@ class PropagationConv(LinearConv):
         return neighbor_sampling(flow, h).to(self.linear.weight.dtype)
 
     def combine(self, total: Tensor, flow: Flow, h: Tensor | None) -> Tensor:
-        """Return the result for propagated rows; ``h``, the rows of the sources, are read with ``own`` only."""
-        pairs = [(total.to(self.linear.weight.dtype) if total.layout == torch.strided else total, self.linear.weight)]
+        """Return the result for propagated rows; ``h``, the rows of the sources, are read with
+        ``own`` only.
+        """
+        pairs = [
+            (
+                total.to(self.linear.weight.dtype) if total.layout == torch.strided else total,
+                self.linear.weight,
+            )
+        ]
         if self.own is not None:
             if h is None:
                 raise TypeError("h is missing: this convolution reads a node's own row")
@@ -73,12 +89,15 @@ class PropagationConv(LinearConv):
 
 
 class VRModel(FlowModel):
-    """A stack of ``PropagationConv`` whose sampled flows estimate the full propagation (Chen, Zhu, Song 2018).
+    """A stack of ``PropagationConv`` whose sampled flows estimate the full propagation (Chen, Zhu,
+    Song 2018).
 
     Args:
         convs: one per flow.
-        estimator: "cv" control variates, "cvd" control variates for dropout, "ns" neighbour sampling without history.
-        dropout: probability that an entry is set to zero before a convolution with a history, while training.
+        estimator: "cv" control variates, "cvd" control variates for dropout, "ns" neighbour
+            sampling without history.
+        dropout: probability that an entry is set to zero before a convolution with a history, while
+            training.
         embed: a linear map of the rows of the input layer, for inputs that are propagated already.
 
     Raises ValueError for another estimator.
@@ -96,7 +115,12 @@ class VRModel(FlowModel):
     """The normalisation of P, see ``transform.edge_norm``; None: weights are the caller's."""
 
     def __init__(
-        self, convs: list[nn.Module], dropout: float, *, estimator: str = "cv", embed: nn.Linear | None = None
+        self,
+        convs: list[nn.Module],
+        dropout: float,
+        *,
+        estimator: str = "cv",
+        embed: nn.Linear | None = None,
     ) -> None:
         super().__init__(convs, dropout)
         if embed is not None:  # initialised like a PropagationConv
@@ -107,7 +131,9 @@ class VRModel(FlowModel):
 
     @property
     def history_widths(self) -> dict[int, int]:
-        """The width of every layer with a history, by layer number: the argument ``widths`` of ``History``."""
+        """The width of every layer with a history, by layer number: the argument ``widths`` of
+        ``History``.
+        """
         first = 0 if self.embed is not None else 1
         return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
 
@@ -130,10 +156,11 @@ class VRModel(FlowModel):
         """Return a history for this model, whose rows one full pass of the model has made.
 
         Args:
-            x: rows of the input layer for all nodes. Their sums over all neighbours are computed once (``inputs`` of
-                ``History``), unless the input layer has a history of its own.
-            weight: the edge column of P. None: the one that ``VRGCN`` or ``VRGraphSAGE`` is defined with, which
-                ``graph.edata["edge_norm"]`` then holds; for a model of your own 1 for every edge.
+            x: rows of the input layer for all nodes. Their sums over all neighbours are computed
+                once (``inputs`` of ``History``), unless the input layer has a history of its own.
+            weight: the edge column of P. None: the one that ``VRGCN`` or ``VRGraphSAGE`` is defined
+                with, which ``graph.edata["edge_norm"]`` then holds; for a model of your own 1 for
+                every edge.
             chunk_size, progress: of the pass, see ``Updater``.
             direction, edge_filter, aggregated, dtype, device, folder: see ``History``.
 
@@ -141,7 +168,9 @@ class VRModel(FlowModel):
         """
         if weight is None and self.norm is not None:
             weight = "edge_norm"
-            graph.edata[weight] = edge_norm(graph, self.norm, direction=direction, edge_filter=edge_filter)
+            graph.edata[weight] = edge_norm(
+                graph, self.norm, direction=direction, edge_filter=edge_filter
+            )
         inputs = None if 0 in self.history_widths or self.estimator == "ns" else x
         history = History(
             graph,
@@ -166,17 +195,22 @@ class VRModel(FlowModel):
     def forward(self, batch: NodeFlow, h: Tensor | None = None) -> Tensor:
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``.
 
-        Sets the column "h" of the history layers: their rows before dropout, without gradient, for ``History.push``.
+        Sets the column "h" of the history layers: their rows before dropout, without gradient, for
+        ``History.push``.
 
         Args:
-            batch: a NodeFlow with one flow per convolution; unless ``estimator="ns"``, with its history.
-            h: rows of the input layer. None where they are not read: in a ``VRGCN`` whose history has the inputs.
+            batch: a NodeFlow with one flow per convolution; unless ``estimator="ns"``, with its
+                history.
+            h: rows of the input layer. None where they are not read: in a ``VRGCN`` whose history
+                has the inputs.
 
-        Raises ValueError for another number of flows, flows that skip layers, a batch without history, and with "ns" a
-        batch with sums of inputs; TypeError for rows that are missing.
+        Raises ValueError for another number of flows, flows that skip layers, a batch without
+        history, and with "ns" a batch with sums of inputs; TypeError for rows that are missing.
         """
         check_batch(self, batch, h)
-        if h is None and (self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None):
+        if h is None and (
+            self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None
+        ):
             raise TypeError("h is missing: this model reads the rows of the input layer")
         mean = h
         for i, flow in enumerate(batch.flows):
@@ -186,12 +220,18 @@ class VRModel(FlowModel):
             h = self.activate(i, h)
             mean = self.activate(i, mean) if self.estimator == "cvd" else h
             batch.ldata[i]["h"] = mean.detach()
-            conv, dropped = self.convs[i], self.dropout(h)
+            conv = self.convs[i]
+            dropped = self.dropout(h)
             if self.estimator == "cvd":
                 total, of_mean = control_variate_dropout(flow, dropped, mean)
-                h, mean = conv.combine(total, flow, dropped), conv.combine(of_mean, flow, mean)  # type: ignore[operator]
+                h = conv.combine(total, flow, dropped)  # type: ignore[operator]
+                mean = conv.combine(of_mean, flow, mean)  # type: ignore[operator]
             else:
-                total = control_variate(flow, dropped) if self.estimator == "cv" else neighbor_sampling(flow, dropped)
+                total = (
+                    control_variate(flow, dropped)
+                    if self.estimator == "cv"
+                    else neighbor_sampling(flow, dropped)
+                )
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
         return h
 
@@ -201,8 +241,8 @@ class VRModel(FlowModel):
             return self.convs[0].combine(exact_sums(flow), flow, h)  # type: ignore[operator,no-any-return]
         if "agg_h_0" in flow.dst_layer.data and flow.num_edges == 0:
             raise ValueError(
-                "nothing was drawn in the first flow, since the batch has the sums of a history with inputs; for "
-                "estimator='ns' draw neighbours there"
+                "nothing was drawn in the first flow, since the batch has the sums of a history "
+                "with inputs; for estimator='ns' draw neighbours there"
             )
         return self.convs[0](flow, h)  # type: ignore[no-any-return]
 
@@ -223,7 +263,8 @@ class _VRStack(VRModel):
         dropout: float = 0.0,
         precomputed: bool = False,
     ) -> None:
-        widths, embed = stack_widths(in_features, hidden, out_features, num_layers), None
+        widths = stack_widths(in_features, hidden, out_features, num_layers)
+        embed = None
         if precomputed:  # with ``own`` the rows are beside the propagated ones
             first, width = widths.pop(0)
             embed = nn.Linear(2 * first if self.own else first, width)
@@ -232,25 +273,30 @@ class _VRStack(VRModel):
 
 
 class VRGCN(_VRStack):
-    """GCN over sampled flows: ``h' = relu(P h W + b)`` with P of ``transform.edge_norm(graph)`` over added self-loops.
+    """GCN over sampled flows: ``h' = relu(P h W + b)`` with P of ``transform.edge_norm(graph)``
+    over added self-loops.
 
     Args:
         in_features, hidden, out_features, num_layers: as for ``GraphSAGE``.
         estimator, dropout: see ``VRModel``.
-        precomputed: the rows of the input layer are propagated already (``Propagation(graph, weight="p")(x)``). The
-            first of ``num_layers`` then needs no flow, so batches have ``num_layers - 1`` flows.
+        precomputed: the rows of the input layer are propagated already
+            (``Propagation(graph, weight="p")(x)``). The first of ``num_layers`` then needs no flow,
+            so batches have ``num_layers - 1`` flows.
 
     >>> VRGCN(8, 4, 3, num_layers=2).history_widths, VRGCN(8, 4, 3, num_layers=2, precomputed=True).history_widths
     ({1: 4}, {0: 4})
     """
 
-    own, norm = False, "both"
+    own = False
+    norm = "both"
 
 
 class VRGraphSAGE(_VRStack):
-    """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as for ``VRGCN``.
+    """GraphSAGE over sampled flows, with P of ``transform.edge_norm(graph, "right")``; arguments as
+    for ``VRGCN``.
 
-    With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``, ``[n, 2 * in_features]``.
+    With ``precomputed`` the rows of the input layer are ``torch.cat([x, propagated x], 1)``,
+    ``[n, 2 * in_features]``.
 
     >>> from nodeflow import ControlVariateSampler, Graph
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
@@ -261,4 +307,5 @@ class VRGraphSAGE(_VRStack):
     torch.Size([1, 3])
     """
 
-    own, norm = True, "right"
+    own = True
+    norm = "right"

@@ -21,7 +21,9 @@ from nodeflow.nn._rgcn import RGCNConv
 from nodeflow.nn._sage import SAGEConv
 
 
-def stack_widths(in_features: int, hidden: int, out_features: int, num_layers: int) -> list[tuple[int, int]]:
+def stack_widths(
+    in_features: int, hidden: int, out_features: int, num_layers: int
+) -> list[tuple[int, int]]:
     """Return ``(in_features, out_features)`` of every convolution of a stack."""
     count = as_count(num_layers, "num_layers", 1)
     names = {"in_features": in_features, "hidden": hidden, "out_features": out_features}
@@ -53,14 +55,29 @@ class _Stack(FlowModel):
         for name in ("in_features", "out_features", "mlp"):
             options.pop(name, None)
         name = type(self).__name__
-        if unknown := [option for option in conv if option not in options and option != "conv_norm"]:
+        if unknown := [
+            option for option in conv if option not in options and option != "conv_norm"
+        ]:
             hint = renamed(unknown[0], options)
-            words = f"it is called {hint}= here" if hint else f"its convolutions take {', '.join(options)}"
+            words = (
+                f"it is called {hint}= here"
+                if hint
+                else f"its convolutions take {', '.join(options)}"
+            )
             raise TypeError(f"{name} has no argument {unknown[0]!r}; {words}")
-        if missing := [key for key, option in options.items() if option.default is option.empty and key not in conv]:
+        if missing := [
+            key
+            for key, option in options.items()
+            if option.default is option.empty and key not in conv
+        ]:
             raise TypeError(f"{name} needs {missing[0]}=, which its convolutions take")
-        pairs = stack_widths(in_features, hidden, out_features if jumping is None else hidden, num_layers)
-        convs = [self.make(i, o, jumping is None and n == len(pairs), conv) for n, (i, o) in enumerate(pairs, 1)]
+        pairs = stack_widths(
+            in_features, hidden, out_features if jumping is None else hidden, num_layers
+        )
+        convs = [
+            self.make(i, o, jumping is None and n == len(pairs), conv)
+            for n, (i, o) in enumerate(pairs, 1)
+        ]
         super().__init__(
             convs,
             dropout,
@@ -75,7 +92,9 @@ class _Stack(FlowModel):
             if self._applies_relu(inner):
                 inner.relu = True
 
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+    def make(
+        self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
+    ) -> nn.Module:
         """Return a convolution; ``last``: its rows are the outputs."""
         return type(self).conv(in_features, out_features, **options)
 
@@ -84,15 +103,16 @@ class GraphSAGE(_Stack):
     """GraphSAGE: ``SAGEConv`` layers (Hamilton, Ying, Leskovec 2017).
 
     Args:
-        in_features, hidden, out_features: widths of the inputs, of the inner layers, and of the outputs.
+        in_features, hidden, out_features: widths of the inputs, of the inner layers, and of the
+            outputs.
         num_layers: number of convolutions, equal to the number of flows.
         dropout, activation, norm, residual, jumping: see ``FlowModel``.
         conv: further keywords, passed to every convolution (see ``SAGEConv``).
 
-    With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every convolution but the last
-    applies the ReLU itself (``relu=True``), which is faster: forward hooks see its result after the ReLU. With
-    ``torch.nn.ReLU()``, in subclasses that override ``activate``, and for convolutions that override ``forward`` it is
-    a step of its own.
+    With ``torch.relu``, the default, and no ``norm``, ``residual`` or ``jumping``, every
+    convolution but the last applies the ReLU itself (``relu=True``), which is faster: forward hooks
+    see its result after the ReLU. With ``torch.nn.ReLU()``, in subclasses that override
+    ``activate``, and for convolutions that override ``forward`` it is a step of its own.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [2, 2])([2])
@@ -106,8 +126,9 @@ class GraphSAGE(_Stack):
 class GCN(_Stack):
     """A graph convolutional network: ``GraphConv`` layers (Kipf, Welling 2017).
 
-    Arguments as for ``GraphSAGE``. ``norm`` normalises rows between convolutions; ``conv_norm`` is the ``norm`` of the
-    convolutions (the paper's is "both"). Further keywords are those of ``GraphConv``.
+    Arguments as for ``GraphSAGE``. ``norm`` normalises rows between convolutions; ``conv_norm`` is
+    the ``norm`` of the convolutions (the paper's is "both"). Further keywords are those of
+    ``GraphConv``.
 
     >>> GCN(4, 8, 3, num_layers=2, norm="layer", conv_norm="both").convs[1].norm
     'both'
@@ -115,17 +136,22 @@ class GCN(_Stack):
 
     conv = GraphConv
 
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+    def make(
+        self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
+    ) -> nn.Module:
         others = {name: value for name, value in options.items() if name != "conv_norm"}
-        return super().make(in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")})
+        return super().make(
+            in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")}
+        )
 
 
 class GIN(_Stack):
     """A graph isomorphism network: ``GINConv`` layers (Xu, Hu, Leskovec, Jegelka 2019).
 
-    The ``mlp`` of a layer is two linear maps with batch normalisation and ReLU between them. Sums are multiplied by
-    estimator weights (``weighted=True``), so for sampled batches they estimate those over all neighbours. Arguments as
-    for ``GraphSAGE``, for dense rows only; further keywords are those of ``GINConv``.
+    The ``mlp`` of a layer is two linear maps with batch normalisation and ReLU between them. Sums
+    are multiplied by estimator weights (``weighted=True``), so for sampled batches they estimate
+    those over all neighbours. Arguments as for ``GraphSAGE``, for dense rows only; further keywords
+    are those of ``GINConv``.
 
     >>> GIN(4, 8, 3, num_layers=2).convs[1].mlp[-1]
     Linear(in_features=8, out_features=3, bias=True)
@@ -133,16 +159,24 @@ class GIN(_Stack):
 
     conv = GINConv
 
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+    def make(
+        self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
+    ) -> nn.Module:
         inner = in_features if last else out_features
-        mlp = nn.Sequential(nn.Linear(in_features, inner), BatchNorm(inner), nn.ReLU(), nn.Linear(inner, out_features))
+        mlp = nn.Sequential(
+            nn.Linear(in_features, inner),
+            BatchNorm(inner),
+            nn.ReLU(),
+            nn.Linear(inner, out_features),
+        )
         return GINConv(mlp, **{"weighted": True, **options})
 
 
 class RGCN(_Stack):
     """A relational graph convolutional network: ``RGCNConv`` layers (Schlichtkrull et al. 2018).
 
-    Arguments as for ``GraphSAGE``. Further keywords are those of ``RGCNConv``; ``num_relations`` is required.
+    Arguments as for ``GraphSAGE``. Further keywords are those of ``RGCNConv``; ``num_relations`` is
+    required.
 
     >>> RGCN(4, 8, 3, num_layers=2, num_relations=5, num_bases=2).convs[0].coefficients.shape
     torch.Size([5, 2])
@@ -152,10 +186,12 @@ class RGCN(_Stack):
 
 
 class GAT(_Stack):
-    """A graph attention network: ``GATConv`` layers (Velickovic et al. 2018), with ELU between them.
+    """A graph attention network: ``GATConv`` layers (Velickovic et al. 2018), with ELU between
+    them.
 
-    Inner layers concatenate their heads, which are ``hidden // heads`` wide. The outputs are the mean of the heads
-    (equation 6). Arguments as for ``GraphSAGE``; further keywords are those of ``GATConv``.
+    Inner layers concatenate their heads, which are ``hidden // heads`` wide. The outputs are the
+    mean of the heads (equation 6). Arguments as for ``GraphSAGE``; further keywords are those of
+    ``GATConv``.
 
     Raises ValueError if ``hidden`` is not a multiple of ``heads``.
 
@@ -177,16 +213,29 @@ class GAT(_Stack):
         **options: Any,
     ) -> None:
         if hidden % as_count(heads, "heads", 1):
-            raise ValueError(f"hidden must be a multiple of heads, got hidden={hidden}, heads={heads}")
-        super().__init__(in_features, hidden, out_features, num_layers, heads=heads, activation=activation, **options)
+            raise ValueError(
+                f"hidden must be a multiple of heads, got hidden={hidden}, heads={heads}"
+            )
+        super().__init__(
+            in_features,
+            hidden,
+            out_features,
+            num_layers,
+            heads=heads,
+            activation=activation,
+            **options,
+        )
 
-    def make(self, in_features: int, out_features: int, last: bool, options: dict[str, Any]) -> nn.Module:
+    def make(
+        self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
+    ) -> nn.Module:
         width = out_features if last else out_features // options["heads"]
         return type(self).conv(in_features, width, concat=not last, **options)
 
 
 class GATv2(GAT):
-    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for ``GAT``.
+    """A graph attention network of ``GATv2Conv`` layers (Brody, Alon, Yahav 2022). Arguments as for
+    ``GAT``.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), fanouts=[1, 1])([2])

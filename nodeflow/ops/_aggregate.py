@@ -1,7 +1,8 @@
-"""Reductions of the rows of each destination's sources: one, several from one reading, or beside its own row.
+"""Reductions of the rows of each destination's sources: one, several from one reading, or beside
+its own row.
 
-A destination's own row and the reduced ones share one gradient. Autograd alone would fill a second matrix of the size
-of the rows with zeros, and add the two.
+A destination's own row and the reduced ones share one gradient. Autograd alone would fill a second
+matrix of the size of the rows with zeros, and add the two.
 """
 
 from __future__ import annotations
@@ -23,24 +24,34 @@ from nodeflow.ops._torch_state import opaque
 
 
 @overload
-def aggregate(structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ...) -> Tensor: ...
+def aggregate(
+    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ...
+) -> Tensor: ...
 
 
 @overload
 def aggregate(
-    structure: Structure, h: Tensor, reduce: list[str] | tuple[str, ...], weight: Tensor | None = ...
+    structure: Structure,
+    h: Tensor,
+    reduce: list[str] | tuple[str, ...],
+    weight: Tensor | None = ...,
 ) -> tuple[Tensor, ...]: ...
 
 
 @opaque
 def aggregate(
-    structure: Structure, h: Tensor, reduce: str | list[str] | tuple[str, ...] = "sum", weight: Tensor | None = None
+    structure: Structure,
+    h: Tensor,
+    reduce: str | list[str] | tuple[str, ...] = "sum",
+    weight: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to ``[num_dst, ...]``.
+    """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to
+    ``[num_dst, ...]``.
 
-    Arguments, results and errors are those of ``Flow.aggregate``. Several reductions without a weight read the rows
-    together ("prod" reads them alone). "var" and "std" of float16 and bfloat16 are made in float32 and rounded once.
-    See ``message_reduce`` for the gradients and types of the others.
+    Arguments, results and errors are those of ``Flow.aggregate``. Several reductions without a
+    weight read the rows together ("prod" reads them alone). "var" and "std" of float16 and bfloat16
+    are made in float32 and rounded once. See ``message_reduce`` for the gradients and types of the
+    others.
 
     >>> structure = Structure(torch.tensor([0, 2, 3, 3]), torch.tensor([0, 1, 1]), num_src=2)
     >>> mean, std = aggregate(structure, torch.tensor([[1.0], [2.0]]), ["mean", "std"])
@@ -63,19 +74,25 @@ def _single(structure: Structure, h: Tensor, reduce: str, weight: Tensor | None)
     return message_reduce(structure, "mul", "u", h, "e", weight, reduce, names=("h", "weight"))
 
 
-def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Tensor | None) -> tuple[Tensor, ...]:
+def _several(
+    structure: Structure, h: Tensor, names: tuple[str, ...], weight: Tensor | None
+) -> tuple[Tensor, ...]:
     """Return each reduction; sums, extremes and deviations are read from the rows together."""
     for name in names:
         check_one_of(name, "reduce", REDUCTIONS)
     of_rows = [name for name in names if name not in OF_MESSAGES]
     if of_rows and weight is not None:
         raise ValueError(
-            f"{of_rows[0]!r} takes no weight, because a weighted variance has several definitions: aggregate weight * "
-            "h and weight * h ** 2 with 'sum', and divide as your definition says"
+            f"{of_rows[0]!r} takes no weight, because a weighted variance has several definitions: "
+            "aggregate weight * h and weight * h ** 2 with 'sum', and divide as your definition "
+            "says"
         )
     h = check_rows(structure, "u", h, "h")
     if of_rows and not h.is_floating_point():
-        raise TypeError(f"{of_rows[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() first")
+        raise TypeError(
+            f"{of_rows[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() "
+            "first"
+        )
     together = {name: REDUCTIONS[name] for name in names if REDUCTIONS[name].reads}
     if not of_rows and (len(together) < 2 or weight is not None or not h.is_floating_point()):
         together = {}
@@ -86,16 +103,20 @@ def _several(structure: Structure, h: Tensor, names: tuple[str, ...], weight: Te
         total, largest, smallest, squares = (field in needed for field in RowStatistics._fields[:4])
         parts = read_once(structure, "u", wide, (total or squares, largest, smallest, squares))
         statistics = RowStatistics._make((*parts, structure.divisor(wide)))
-        results |= {name: reduction.finish(statistics).to(h.dtype) for name, reduction in together.items()}
+        results |= {
+            name: reduction.finish(statistics).to(h.dtype) for name, reduction in together.items()
+        }
     return tuple(results[name] for name in names)
 
 
-def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None) -> Tensor:
+def aggregate_beside_own(
+    structure: Structure, h: Tensor, reduce: str = "sum", weight: Tensor | None = None
+) -> Tensor:
     """Return every destination's own row beside ``aggregate(structure, h, reduce, weight)``.
 
-    The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The result is one matrix
-    ``[num_dst, 2 * width, ...]``, own rows first. Arguments and errors are those of ``aggregate``;
-    more destinations than sources raise ValueError.
+    The destinations must be the first sources, so their own rows are ``h[:num_dst]``. The result is
+    one matrix ``[num_dst, 2 * width, ...]``, own rows first. Arguments and errors are those of
+    ``aggregate``; more destinations than sources raise ValueError.
 
     >>> structure = Structure(torch.tensor([0, 2]), torch.tensor([1, 2]), num_src=3)
     >>> aggregate_beside_own(structure, torch.tensor([[1.0], [2.0], [4.0]]))
@@ -104,9 +125,13 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
     check_type(reduce, "reduce", str, "the name of one reduction here")
     h = check_rows(structure, "u", h, "h")
     if structure.num_dst > structure.num_src:
-        raise ValueError(f"the destinations must be the first sources, but {structure} has more destinations")
+        raise ValueError(
+            f"the destinations must be the first sources, but {structure} has more destinations"
+        )
     weighted = weight is None or (
-        weight.layout == torch.strided and weight.shape == (structure.num_edges,) and weight.dtype == h.dtype
+        weight.layout == torch.strided
+        and weight.shape == (structure.num_edges,)
+        and weight.dtype == h.dtype
     )
     simple = h.ndim == 2 and reduce in ("sum", "mean") and weighted
     if simple and native.is_summed(h, weight) and not torch.compiler.is_compiling():
@@ -118,8 +143,8 @@ def aggregate_beside_own(structure: Structure, h: Tensor, reduce: str = "sum", w
 def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return ``(h[:count], h)``, whose gradients are made in one matrix.
 
-    The second result must be read by one operation only, which makes its gradient anew, as sums over edges and linear
-    maps do.
+    The second result must be read by one operation only, which makes its gradient anew, as sums
+    over edges and linear maps do.
     """
     if not (torch.is_grad_enabled() and h.requires_grad) or torch.compiler.is_compiling():
         return h[:count], h
@@ -143,7 +168,8 @@ class _ShareOwn(Recorded):
             return rows, None
         if rows is None:
             return torch.cat([own, own.new_zeros((ctx.shape[0] - len(own), *ctx.shape[1:]))]), None
-        # not in place: where the rows were added to others, their gradient is that of the others too
+        # not in place: where the rows were added to others, their gradient is that of the others
+        # too
         return torch.cat([rows[: len(own)] + own, rows[len(own) :]]), None
 
 
@@ -152,15 +178,19 @@ class _OwnBesideSum(Op):
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, h: Tensor, w: Tensor | None, mean: bool) -> Tensor:
-        ctx.structure, ctx.width, ctx.mean = structure, h.shape[1], mean
+        ctx.structure = structure
+        ctx.width = h.shape[1]
+        ctx.mean = mean
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
         return native.weighted_sum(structure, "v", h, w, mean, own=True)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (h, w) = grads, ctx.saved_tensors
+        (g,) = grads
+        h, w = ctx.saved_tensors
         structure: Structure = ctx.structure
-        own, total = g[:, : ctx.width], g[:, ctx.width :]
+        own = g[:, : ctx.width]
+        total = g[:, ctx.width :]
         if ctx.mean:
             total = divided(total, structure)
         grad_h = grad_w = None

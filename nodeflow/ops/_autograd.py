@@ -1,17 +1,18 @@
-"""The differentiable primitives on one flow: five autograd functions, each one's backward made of the other four.
+"""The differentiable primitives on one flow: five autograd functions, each one's backward made of
+the other four.
 
 With ``u`` the sources, ``v`` the destinations and ``e`` the edges of a structure:
 
-    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]        backward: Spmm (by source), EdgeDot
-                (or out[u], over the edges that leave u, of h[v(e)])
-    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                         backward: Spmm (by destination, by source)
-    Gather      out[e] = h[u(e)] or h[v(e)]                         backward: SegmentSum
-    SegmentSum  out[v] (or out[u]) = sum of x[e] over its edges     backward: Gather
-    Permute     out[i] = x[order[i]]                                backward: Permute (inverse)
+    Spmm out[v] = sum over e into v of w[e] * h[u(e)] backward: Spmm (by source), EdgeDot (or
+                out[u], over the edges that leave u, of h[v(e)])
+    EdgeDot out[e] = <a[v(e)], b[u(e)]> backward: Spmm (by destination, by source) Gather out[e] =
+    h[u(e)] or h[v(e)] backward: SegmentSum SegmentSum out[v] (or out[u]) = sum of x[e] over its
+    edges backward: Gather Permute out[i] = x[order[i]] backward: Permute (inverse)
 
-So every derivative, of any order, is again one of these. Compiled loops do the sums and dots on a CPU (see
-``nodeflow.ops._compiled``). Other types and devices sum by ``embedding_bag``: it accumulates in float32 for bfloat16
-and float16 and runs on CUDA, and its slow native backward is never used.
+So every derivative, of any order, is again one of these. Compiled loops do the sums and dots on a
+CPU (see ``nodeflow.ops._compiled``). Other types and devices sum by ``embedding_bag``: it
+accumulates in float32 for bfloat16 and float16 and runs on CUDA, and its slow native backward is
+never used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ DOT_ELEMENTS = 2**18
 
 
 class Recorded(Function):
-    """An autograd function to which coded rows are the plain ones, once they are made: these may have a gradient."""
+    """An autograd function to which coded rows are the plain ones, once they are made: these may
+    have a gradient.
+    """
 
     @classmethod
     def apply(cls, *args: Any) -> Any:
@@ -47,16 +50,20 @@ class Op(Recorded):
 
 
 def bag(indptr: Tensor, indices: Tensor, x: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Return the sum of the rows ``x[indices[a:b]]`` for each ``(a, b)`` of ``indptr``: ``[rows, ...]``; not recorded.
+    """Return the sum of the rows ``x[indices[a:b]]`` for each ``(a, b)`` of ``indptr``:
+    ``[rows, ...]``; not recorded.
 
-    ``x`` is floating ``[n, ...]``, ``weight`` ``[len(indices)]`` of the same type. Rows without indices are 0.
+    ``x`` is floating ``[n, ...]``, ``weight`` ``[len(indices)]`` of the same type. Rows without
+    indices are 0.
     """
     shape = (len(indptr) - 1, *x.shape[1:])
     if 0 in shape or len(indices) == 0:
         return x.new_zeros(shape)
     rows = _flat(x).contiguous()
     weight = None if weight is None else weight.contiguous()
-    out = F.embedding_bag(indices, rows, indptr, mode="sum", include_last_offset=True, per_sample_weights=weight)
+    out = F.embedding_bag(
+        indices, rows, indptr, mode="sum", include_last_offset=True, per_sample_weights=weight
+    )
     return out.resize_(shape)  # not a view: those refuse to be changed in place outside
 
 
@@ -65,11 +72,12 @@ def _flat(x: Tensor) -> Tensor:
 
 
 class Spmm(Op):
-    """``(structure, h, w [E], [E, groups] or None, end, mean, dtype)`` to a row per ``end``, over its edges.
+    """``(structure, h, w [E], [E, groups] or None, end, mean, dtype)`` to a row per ``end``, over
+    its edges.
 
-    ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size; ``mean`` is for
-    destinations (``end="v"``) only and divides by the number of edges. The result is of ``dtype``, where None is the
-    type of ``h``.
+    ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size;
+    ``mean`` is for destinations (``end="v"``) only and divides by the number of edges. The result
+    is of ``dtype``, where None is the type of ``h``.
     """
 
     @staticmethod
@@ -82,7 +90,10 @@ class Spmm(Op):
         mean: bool = False,
         dtype: torch.dtype | None = None,
     ) -> Tensor:
-        ctx.structure, ctx.end, ctx.mean, ctx.dtype = structure, end, mean, h.dtype
+        ctx.structure = structure
+        ctx.end = end
+        ctx.mean = mean
+        ctx.dtype = h.dtype
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
         if native.is_summed(h, w):
             return native.weighted_sum(structure, end, h, w, mean, dtype=dtype)
@@ -92,15 +103,19 @@ class Spmm(Op):
         if w is None or w.ndim == 1:
             out = bag(by.indptr, by.indices, h, w)
         else:
-            parts = h.reshape(len(h), w.shape[1], h.shape[1:].numel() // w.shape[1])  # -1 is unknown without rows
-            out = torch.stack([bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1)
+            # -1 is unknown without rows
+            parts = h.reshape(len(h), w.shape[1], h.shape[1:].numel() // w.shape[1])
+            out = torch.stack(
+                [bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1
+            )
             out = out.reshape(len(out), *h.shape[1:]).clone()
         out = out.div_(structure.divisor(out)) if mean else out
         return out if dtype is None else out.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (h, w) = grads, ctx.saved_tensors
+        (g,) = grads
+        h, w = ctx.saved_tensors
         structure: Structure = ctx.structure
         grad_h = grad_w = None
         if ctx.mean:
@@ -119,7 +134,8 @@ def divided(g: Tensor, structure: Structure) -> Tensor:
 
 
 class EdgeDot(Op):
-    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]`` if that is None.
+    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]`` if
+    that is None.
 
     Products and sums in at least float32.
     """
@@ -131,23 +147,28 @@ class EdgeDot(Op):
         shape = (structure.num_edges,) if groups is None else (structure.num_edges, groups)
         if native.is_native(a, b):
             return native.dots(structure, a, b, groups or 1).resize_(shape)
-        at, bt = _flat(a), _flat(b)
+        at = _flat(a)
+        bt = _flat(b)
         exact = torch.promote_types(a.dtype, torch.float32)
         out = torch.empty(shape, dtype=a.dtype, device=a.device)
         step = max(1, DOT_ELEMENTS // max(1, at.shape[1]))
-        if at.is_cuda:  # the bound on memory is the generic one there; a launch costs more than the cache saves
+        # the bound on memory is the generic one there; a launch costs more than the cache saves
+        if at.is_cuda:
             step *= 16
         for start in range(0, structure.num_edges, step):
             piece = slice(start, start + step)
             left = at.index_select(0, structure.dst[piece]).to(exact)
             right = bt.index_select(0, structure.indices[piece]).to(exact)
             product = left.mul_(right)
-            out[piece] = (product if groups is None else product.view(len(product), groups, -1)).sum(-1)
+            out[piece] = (
+                product if groups is None else product.view(len(product), groups, -1)
+            ).sum(-1)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (a, b) = grads, ctx.saved_tensors
+        (g,) = grads
+        a, b = ctx.saved_tensors
         grad_a = grad_b = None
         if ctx.needs_input_grad[1]:
             grad_a = Spmm.apply(ctx.structure, b, g, "v", False)
@@ -157,11 +178,14 @@ class EdgeDot(Op):
 
 
 class Gather(Op):
-    """``(structure, h [rows of end, ...], end)`` to ``[E, ...]``: the row of each edge's end, "u" or "v"."""
+    """``(structure, h [rows of end, ...], end)`` to ``[E, ...]``: the row of each edge's end, "u"
+    or "v".
+    """
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, h: Tensor, end: str) -> Tensor:
-        ctx.structure, ctx.end = structure, end
+        ctx.structure = structure
+        ctx.end = end
         return h.index_select(0, structure.indices if end == "u" else structure.dst)
 
     @staticmethod
@@ -170,11 +194,14 @@ class Gather(Op):
 
 
 class SegmentSum(Op):
-    """``(structure, x [E, ...], end)`` to ``[rows of end, ...]``: the sum over the edges of each row."""
+    """``(structure, x [E, ...], end)`` to ``[rows of end, ...]``: the sum over the edges of each
+    row.
+    """
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, x: Tensor, end: str) -> Tensor:
-        ctx.structure, ctx.end = structure, end
+        ctx.structure = structure
+        ctx.end = end
         if native.is_native(x):
             return native.edge_sum(structure, end, x)
         by, edges = structure.grouped(end)
@@ -186,11 +213,14 @@ class SegmentSum(Op):
 
 
 class Permute(Op):
-    """``(x [n, ...], order, back)`` to ``x[order]`` for a permutation of all rows; ``back`` undoes it, where known."""
+    """``(x [n, ...], order, back)`` to ``x[order]`` for a permutation of all rows; ``back`` undoes
+    it, where known.
+    """
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor | None = None) -> Tensor:
-        ctx.order, ctx.back = order, back
+        ctx.order = order
+        ctx.back = back
         return x.index_select(0, order)
 
     @staticmethod
@@ -202,4 +232,5 @@ class Permute(Op):
 def inverse(order: Tensor) -> Tensor:
     """Return the permutation that undoes ``order``."""
     numbers = torch.arange(len(order), device=order.device)
-    return torch.empty_like(order).scatter_(0, order, numbers)  # several times faster than by indexing
+    # several times faster than by indexing
+    return torch.empty_like(order).scatter_(0, order, numbers)

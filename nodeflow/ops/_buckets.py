@@ -1,7 +1,8 @@
-"""Groups of destinations of equal degree, for functions that take a mailbox ``[nodes, degree, ...]``.
+"""Groups of destinations of equal degree, for functions that take a mailbox
+``[nodes, degree, ...]``.
 
-Everything moves by permutations of whole columns and views into them, forward and backward, so the cost does not grow
-with the number of distinct degrees.
+Everything moves by permutations of whole columns and views into them, forward and backward, so the
+cost does not grow with the number of distinct degrees.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from nodeflow.ops._torch_state import opaque
 
 @opaque
 def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
-    """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of the structure.
+    """Return ``values`` ``[num_edges, ...]`` as one mailbox ``[nodes, degree, ...]`` per bucket of
+    the structure.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> [mailbox.shape for mailbox in split_messages(structure, torch.ones(3, 4))]
@@ -32,12 +34,16 @@ def split_messages(structure: Structure, values: Tensor) -> list[Tensor]:
         return []
     ordered = Permute.apply(values, torch.cat([bucket.edges.reshape(-1) for bucket in buckets]))
     parts = ordered.split([bucket.edges.numel() for bucket in buckets])
-    return [part.reshape(*bucket.edges.shape, *values.shape[1:]) for part, bucket in zip(parts, buckets, strict=True)]
+    return [
+        part.reshape(*bucket.edges.shape, *values.shape[1:])
+        for part, bucket in zip(parts, buckets, strict=True)
+    ]
 
 
 @opaque
 def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
-    """Return ``split_messages`` of the source row of every edge, ``values`` ``[num_src, ...]``, in one gather.
+    """Return ``split_messages`` of the source row of every edge, ``values`` ``[num_src, ...]``, in
+    one gather.
 
     Not recorded for gradients.
 
@@ -47,12 +53,16 @@ def split_sources(structure: Structure, values: Tensor) -> list[Tensor]:
     """
     check_rows(structure, "u", values, "values")
     near = [structure.indices[bucket.edges] for bucket in structure.buckets()]
-    return [values.index_select(0, rows.flatten()).reshape(*rows.shape, *values.shape[1:]) for rows in near]
+    return [
+        values.index_select(0, rows.flatten()).reshape(*rows.shape, *values.shape[1:])
+        for rows in near
+    ]
 
 
 @opaque
 def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
-    """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure, ``[nodes, ...]`` each.
+    """Return the rows of ``values`` ``[num_dst, ...]`` per bucket of the structure,
+    ``[nodes, ...]`` each.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> split_rows(structure, torch.tensor([10.0, 20.0]))
@@ -65,10 +75,11 @@ def split_rows(structure: Structure, values: Tensor) -> list[Tensor]:
 
 @opaque
 def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
-    """Put one tensor ``[nodes, ...]`` per bucket together to ``[num_dst, ...]``; destinations without edges are 0.
+    """Put one tensor ``[nodes, ...]`` per bucket together to ``[num_dst, ...]``; destinations
+    without edges are 0.
 
-    ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and type. Raises
-    ValueError for parts that do not fit the buckets.
+    ``parts`` must not be empty; without buckets, its only tensor has no rows and gives shape and
+    type. Raises ValueError for parts that do not fit the buckets.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([0, 1, 2]), num_src=3)
     >>> join_rows(structure, split_rows(structure, torch.tensor([10.0, 20.0])))
@@ -77,7 +88,10 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
     check_type(structure, "structure", Structure, "a Structure (flow.structure is one)")
     order, sizes = _row_order(structure)
     if [len(part) for part in parts] != (sizes[1:] or [0]):
-        raise ValueError(f"parts must have one row per node of the buckets {sizes[1:]}, got {[len(p) for p in parts]}")
+        raise ValueError(
+            f"parts must have one row per node of the buckets {sizes[1:]}, got "
+            f"{[len(p) for p in parts]}"
+        )
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])
     return Permute.apply(joined, inverse(order), order)
 

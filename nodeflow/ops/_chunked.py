@@ -1,8 +1,10 @@
-"""Reductions of the messages of any operation, in pieces of bounded size that the backward pass computes again.
+"""Reductions of the messages of any operation, in pieces of bounded size that the backward pass
+computes again.
 
-EdgeSum sums messages per destination, per source, or not at all; its gradient with respect to an operand is an EdgeSum
-again, of the message's derivative, over that operand's rows. Extreme and Product reduce destinations of equal degree
-together, and their gradients are EdgeSums of recomputed messages. No tensor of the size of all messages is ever made.
+EdgeSum sums messages per destination, per source, or not at all; its gradient with respect to an
+operand is an EdgeSum again, of the message's derivative, over that operand's rows. Extreme and
+Product reduce destinations of equal degree together, and their gradients are EdgeSums of recomputed
+messages. No tensor of the size of all messages is ever made.
 """
 
 from __future__ import annotations
@@ -20,11 +22,15 @@ from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, derivative
 from nodeflow.ops._structure import Structure
 
 CHUNK_ELEMENTS = 2**20
-"""Elements of the widest tensor made for one piece of edges (one edge at least): the bound on working memory."""
+"""Elements of the widest tensor made for one piece of edges (one edge at least): the bound on
+working memory.
+"""
 
 
 class Piece(NamedTuple):
-    """Some edges: source row, destination row and id of each; the ids are a slice when they are consecutive."""
+    """Some edges: source row, destination row and id of each; the ids are a slice when they are
+    consecutive.
+    """
 
     src: Tensor
     dst: Tensor
@@ -37,7 +43,9 @@ class Piece(NamedTuple):
         for kind, tensor in zip(kinds, tensors, strict=True):
             at = rows[kind]
             # a view of a leaf says that it requires a gradient even where none is recorded
-            taken.append(tensor.detach()[at] if isinstance(at, slice) else tensor.index_select(0, at))
+            taken.append(
+                tensor.detach()[at] if isinstance(at, slice) else tensor.index_select(0, at)
+            )
         return taken
 
 
@@ -59,21 +67,32 @@ def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
 
 def _piece_size(tensors: tuple[Tensor, ...], message: Tensor) -> int:
     """Return how many edges a piece may have."""
-    return max(1, CHUNK_ELEMENTS // max(1, *(tensor.shape[1:].numel() for tensor in (*tensors, message))))
+    return max(
+        1, CHUNK_ELEMENTS // max(1, *(tensor.shape[1:].numel() for tensor in (*tensors, message)))
+    )
 
 
 class EdgeSum(Op):
-    """``(structure, target, function, kinds, *operands)``: the sum of ``function(*operands of the edge)`` over edges.
+    """``(structure, target, function, kinds, *operands)``: the sum of
+    ``function(*operands of the edge)`` over edges.
 
-    ``kinds`` says for each operand whether it has a row per source ("u"), destination ("v") or edge ("e"); ``target``
-    likewise for the result: with "e" nothing is summed.
+    ``kinds`` says for each operand whether it has a row per source ("u"), destination ("v") or edge
+    ("e"); ``target`` likewise for the result: with "e" nothing is summed.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, structure: Structure, target: str, function: EdgeFunction, kinds: tuple[str, ...], *tensors: Tensor
+        ctx: Any,
+        structure: Structure,
+        target: str,
+        function: EdgeFunction,
+        kinds: tuple[str, ...],
+        *tensors: Tensor,
     ) -> Tensor:
-        ctx.structure, ctx.target, ctx.function, ctx.kinds = structure, target, function, kinds
+        ctx.structure = structure
+        ctx.target = target
+        ctx.function = function
+        ctx.kinds = kinds
         ctx.save_for_backward(*tensors)
         empty = _probe(function, tensors)
         size = _piece_size(tensors, empty)
@@ -85,11 +104,15 @@ class EdgeSum(Op):
             return out
         # Pieces of edges may begin and end within a row: each adds to the rows that it touches.
         touched = _rows_touched(by.dst, size)
-        for (a, b, piece), (first, last) in zip(_pieces(structure, target, size), touched, strict=True):
+        for (a, b, piece), (first, last) in zip(
+            _pieces(structure, target, size), touched, strict=True
+        ):
             message = function(*piece.take(kinds, tensors))
             if message.is_floating_point():
                 bounds = by.indptr[first : last + 2].clamp(a, b) - a
-                out[first : last + 1] += bag(bounds, torch.arange(b - a, device=out.device), message)
+                out[first : last + 1] += bag(
+                    bounds, torch.arange(b - a, device=out.device), message
+                )
             else:
                 out.index_add_(0, by.dst[a:b], message)
         return out
@@ -103,10 +126,14 @@ class EdgeSum(Op):
 def _gradients(
     ctx: Any, pull: Callable[[int], EdgeFunction], kinds: tuple[str, ...], *tensors: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of all arguments: of each operand k that needs one, the sum of ``pull(k)`` of ``tensors``."""
+    """The gradients of all arguments: of each operand k that needs one, the sum of ``pull(k)`` of
+    ``tensors``.
+    """
     others = len(ctx.needs_input_grad) - len(ctx.kinds)
     return (None,) * others + tuple(
-        EdgeSum.apply(ctx.structure, kind, pull(k), kinds, *tensors) if ctx.needs_input_grad[others + k] else None
+        EdgeSum.apply(ctx.structure, kind, pull(k), kinds, *tensors)
+        if ctx.needs_input_grad[others + k]
+        else None
         for k, kind in enumerate(ctx.kinds)
     )
 
@@ -130,7 +157,8 @@ def _by_degree(
     between: Callable[[Tensor, Tensor], Tensor],
     empty: float,
 ) -> Tensor:
-    """Reduce messages ``[rows, degree, ...]`` with ``within`` (over dimension 1); ``empty`` for rows without edges.
+    """Reduce messages ``[rows, degree, ...]`` with ``within`` (over dimension 1); ``empty`` for
+    rows without edges.
 
     Rows of more edges than a piece may have are reduced in parts, which ``between`` combines.
     """
@@ -140,11 +168,14 @@ def _by_degree(
 
     def reduced(edge: Tensor) -> Tensor:
         flat = edge.reshape(-1)
-        piece = Piece(structure.indices.index_select(0, flat), structure.dst.index_select(0, flat), flat)
+        piece = Piece(
+            structure.indices.index_select(0, flat), structure.dst.index_select(0, flat), flat
+        )
         message = function(*piece.take(kinds, tensors))
         return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 
-    # Rows of one degree are a matrix of edges, which is reduced at once; wide ones in parts of a piece.
+    # Rows of one degree are a matrix of edges, which is reduced at once; wide ones in parts of a
+    # piece.
     for degree, rows, edges in structure.buckets():
         count = max(1, size // degree)
         for row, edge in zip(rows.split(count), edges.split(count), strict=True):
@@ -156,28 +187,41 @@ def _by_degree(
     return out
 
 
-def _routed(function: EdgeFunction, count: int, share: Callable[..., Tensor], k: int) -> EdgeFunction:
-    """The gradient of operand ``k`` of ``count`` when that of a message is ``share(message, *further operands)``."""
+def _routed(
+    function: EdgeFunction, count: int, share: Callable[..., Tensor], k: int
+) -> EdgeFunction:
+    """The gradient of operand ``k`` of ``count`` when that of a message is
+    ``share(message, *further operands)``.
+    """
     pull = derivative(function, k)
 
     def run(*tensors: Tensor) -> Tensor:
-        own, further = tensors[:count], tensors[count:]
+        own = tensors[:count]
+        further = tensors[count:]
         return pull(*own, share(function(*own), *further))
 
     return run
 
 
 class Extreme(Op):
-    """``(structure, largest, function, kinds, *operands)``: maximum or minimum of the messages, 0 without edges.
+    """``(structure, largest, function, kinds, *operands)``: maximum or minimum of the messages, 0
+    without edges.
 
     Messages that share the extreme value share the gradient equally, however the edges are ordered.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, structure: Structure, largest: bool, function: EdgeFunction, kinds: tuple[str, ...], *tensors: Tensor
+        ctx: Any,
+        structure: Structure,
+        largest: bool,
+        function: EdgeFunction,
+        kinds: tuple[str, ...],
+        *tensors: Tensor,
     ) -> Tensor:
-        ctx.structure, ctx.function, ctx.kinds = structure, function, kinds
+        ctx.structure = structure
+        ctx.function = function
+        ctx.kinds = kinds
         within, between = (torch.amax, torch.maximum) if largest else (torch.amin, torch.minimum)
         out = _by_degree(structure, function, kinds, tensors, within, between, 0)
         ctx.save_for_backward(out, *tensors)
@@ -185,8 +229,11 @@ class Extreme(Op):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (out, *tensors) = grads, ctx.saved_tensors
-        structure, kinds, out = ctx.structure, ctx.kinds, out.detach()
+        (g,) = grads
+        out, *tensors = ctx.saved_tensors
+        structure = ctx.structure
+        kinds = ctx.kinds
+        out = out.detach()
         function: EdgeFunction = ctx.function
 
         def is_winner(*operands: Tensor) -> Tensor:
@@ -204,14 +251,17 @@ class Extreme(Op):
 
 
 Wanted = tuple[bool, bool, bool, bool]
-"""Whether the sum, the maximum, the minimum and the sum of squared deviations are wanted; the last takes the first."""
+"""Whether the sum, the maximum, the minimum and the sum of squared deviations are wanted; the last
+takes the first.
+"""
 
 
 def read_once(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
-    """Return the four reductions of rows ``h`` of sources ("u"), or the extremes of those of edges ("e").
+    """Return the four reductions of rows ``h`` of sources ("u"), or the extremes of those of edges
+    ("e").
 
-    They are ``[num_dst, ...]``, with nothing in the place of those not ``wanted``. Differentiable twice and more. Rows
-    that share an extreme share its gradient equally.
+    They are ``[num_dst, ...]``, with nothing in the place of those not ``wanted``. Differentiable
+    twice and more. Rows that share an extreme share its gradient equally.
     """
     if not native.is_native(h) or torch.compiler.is_compiling():
         return _one_by_one(structure, kind, h, wanted)
@@ -220,7 +270,8 @@ def read_once(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tup
 
 def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
     """The same, made of one differentiable operation each."""
-    none, copy = h.new_empty(0), OPERATIONS["copy"]
+    none = h.new_empty(0)
+    copy = OPERATIONS["copy"]
     total = Spmm.apply(structure, h, None, "v", False) if wanted[0] else none
     largest, smallest = (
         Extreme.apply(structure, is_largest, copy, (kind,), h) if want else none
@@ -229,7 +280,9 @@ def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> t
     if not wanted[3]:
         return total, largest, smallest, none
     mean = total / structure.divisor(total)
-    squares = EdgeSum.apply(structure, "v", lambda x, mean: (x - mean).square(), ("u", "v"), h, mean)
+    squares = EdgeSum.apply(
+        structure, "v", lambda x, mean: (x - mean).square(), ("u", "v"), h, mean
+    )
     return total, largest, smallest, squares
 
 
@@ -237,9 +290,13 @@ class _ReadOnce(Recorded):
     """``(structure, kind, h, wanted)`` to the four reductions, by one compiled loop."""
 
     @staticmethod
-    def forward(ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor | None, ...]:
+    def forward(
+        ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted
+    ) -> tuple[Tensor | None, ...]:
         ctx.set_materialize_grads(False)
-        ctx.structure, ctx.kind, ctx.wanted = structure, kind, wanted
+        ctx.structure = structure
+        ctx.kind = kind
+        ctx.wanted = wanted
         outs = native.reductions(structure, kind, h, wanted, ctx.needs_input_grad[2])
         ctx.save_for_backward(h, *outs)
         return tuple(outs[:4])
@@ -251,12 +308,16 @@ class _ReadOnce(Recorded):
         if not present:
             return None, None, None, None
         if torch.is_grad_enabled() or not native.is_native(h, *(g for _, g in present)):
-            # A gradient of this gradient may be asked for: differentiate the separate operations instead.
+            # A gradient of this gradient may be asked for: differentiate the separate operations
+            # instead.
             with torch.enable_grad():
                 x = h if h.requires_grad else h.detach().requires_grad_()
                 separate = _one_by_one(ctx.structure, ctx.kind, x, ctx.wanted)
                 (gradient,) = torch.autograd.grad(
-                    [separate[k] for k, _ in present], x, [g for _, g in present], create_graph=torch.is_grad_enabled()
+                    [separate[k] for k, _ in present],
+                    x,
+                    [g for _, g in present],
+                    create_graph=torch.is_grad_enabled(),
                 )
             return None, None, gradient, None
         return None, None, native.share(ctx.structure, ctx.kind, h, outs, grads), None
@@ -265,25 +326,36 @@ class _ReadOnce(Recorded):
 class Product(Op):
     """``(structure, function, kinds, *operands)``: the product of the messages, 1 without edges.
 
-    The gradient of a message is the product of the others, also where some are 0. Differentiable once.
+    The gradient of a message is the product of the others, also where some are 0. Differentiable
+    once.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, structure: Structure, function: EdgeFunction, kinds: tuple[str, ...], *tensors: Tensor
+        ctx: Any,
+        structure: Structure,
+        function: EdgeFunction,
+        kinds: tuple[str, ...],
+        *tensors: Tensor,
     ) -> Tensor:
-        ctx.structure, ctx.function, ctx.kinds = structure, function, kinds
+        ctx.structure = structure
+        ctx.function = function
+        ctx.kinds = kinds
         ctx.save_for_backward(*tensors)
         return _by_degree(structure, function, kinds, tensors, torch.prod, torch.mul, 1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if torch.is_grad_enabled():  # once_differentiable would let some second gradients pass as zero
+        # once_differentiable would let some second gradients pass as zero
+        if torch.is_grad_enabled():
             raise RuntimeError(
-                "the gradient of prod cannot be differentiated again: call backward without create_graph"
+                "the gradient of prod cannot be differentiated again: call backward without "
+                "create_graph"
             )
-        (g,), tensors = grads, ctx.saved_tensors
-        structure, kinds = ctx.structure, ctx.kinds
+        (g,) = grads
+        tensors = ctx.saved_tensors
+        structure = ctx.structure
+        kinds = ctx.kinds
         function: EdgeFunction = ctx.function
 
         def nonzero(*operands: Tensor) -> Tensor:

@@ -1,9 +1,11 @@
-"""Calls of the compiled loops: which tensors they take, where results are stored, how threads share the work.
+"""Calls of the compiled loops: which tensors they take, where results are stored, how threads share
+the work.
 
-The loops take plain tensors of float32 and float64 in the processor's memory; sums and dropout take bfloat16 too, as
-words: 16-bit integers that hold its bits. Other devices and types, and tensors inside a functional transform, go
-through torch's own operations. Results have the same bits on every run and with every number of threads: these do
-ranges of rows or columns, and each number is computed by one.
+The loops take plain tensors of float32 and float64 in the processor's memory; sums and dropout take
+bfloat16 too, as words: 16-bit integers that hold its bits. Other devices and types, and tensors
+inside a functional transform, go through torch's own operations. Results have the same bits on
+every run and with every number of threads: these do ranges of rows or columns, and each number is
+computed by one.
 """
 
 from __future__ import annotations
@@ -26,37 +28,52 @@ from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_memory, is_watched
 
-_NUMPY: dict[torch.dtype, Any] = {torch.float32: np.float32, torch.float64: np.float64, torch.bfloat16: np.uint16}
+_NUMPY: dict[torch.dtype, Any] = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.bfloat16: np.uint16,
+}
 _SINGLE = (torch.float32, torch.bfloat16)
 _PIECE = 512  # numbers that ``dropout.drop`` does at a time
 _ROWS = 1024  # rows whose gradients are added before the next sum begins
 THREAD_ELEMENTS = 2**19
 """The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
-"""Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges by source first."""
+"""Bytes of a row up to which it is faster to add to the rows of the sources than to sort the edges
+by source first.
+"""
 CACHED = 2**21
 """Bytes of rows that stay in a processor's own cache while others are read one after another."""
 LARGE = 2**20
-"""Bytes from which on a result lies in a reused buffer: malloc would give such memory back to the system."""
+"""Bytes from which on a result lies in a reused buffer: malloc would give such memory back to the
+system.
+"""
 REREAD = 3
-"""Edges per source up to which rows are read as codes, and unpacked for every edge; then it is faster to do so once."""
+"""Edges per source up to which rows are read as codes, and unpacked for every edge; then it is
+faster to do so once.
+"""
 STREAMED = 2**23
 """Bytes from which on sums are written past the caches."""
 
 
 def is_native(*tensors: Tensor | None) -> bool:
-    """Whether the compiled loops take these tensors (all of one floating type; None is left out)."""
+    """Whether the compiled loops take these tensors (all of one floating type; None is left
+    out).
+    """
     return _are_memory((torch.float32, torch.float64), tensors)
 
 
 def is_summed(x: Tensor, weight: Tensor | None = None) -> bool:
-    """Whether the loops of sums take these tensors: those of ``is_native``, and bfloat16, which is added in float32."""
+    """Whether the loops of sums take these tensors: those of ``is_native``, and bfloat16, which is
+    added in float32.
+    """
     return _are_memory(_SINGLE if x.dtype in _SINGLE else (torch.float64,), (x, weight))
 
 
 def _are_memory(types: tuple[torch.dtype, ...], tensors: tuple[Tensor | None, ...]) -> bool:
     return not is_watched() and all(
-        tensor is None or (tensor.device.type == "cpu" and tensor.dtype in types and is_memory(tensor))
+        tensor is None
+        or (tensor.device.type == "cpu" and tensor.dtype in types and is_memory(tensor))
         for tensor in tensors
     )
 
@@ -70,14 +87,26 @@ def weighted_sum(
     own: bool = False,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Sum the rows of ``x`` over the edges of each row of ``end``, as ``Spmm`` does; ``dtype`` as there.
+    """Sum the rows of ``x`` over the edges of each row of ``end``, as ``Spmm`` does; ``dtype`` as
+    there.
 
-    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes before the sum.
+    With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes
+    before the sum.
     """
     rows = structure.num_dst if end == "v" else structure.num_src
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
-    weights = None if weight is None else _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
-    if isinstance(x, CodedTensor) and end == "v" and dtype in (None, x.dtype) and groups == 1 and _pays(structure, x):
+    weights = (
+        None
+        if weight is None
+        else _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
+    )
+    if (
+        isinstance(x, CodedTensor)
+        and end == "v"
+        and dtype in (None, x.dtype)
+        and groups == 1
+        and _pays(structure, x)
+    ):
         return _sum_codes(structure, x, weights, mean, own)
     size = x.shape[1:].numel()
     width = size // max(groups, 1)
@@ -87,13 +116,15 @@ def weighted_sum(
     if 0 in (rows, size) or not (own or structure.num_edges):
         return torch.zeros(shape, dtype=dtype)
     row = size * numbers.itemsize
-    added = (  # rather than summed for one source after another, which needs its edges beside each other
+    # rather than summed for one source after another, which needs its edges beside each other
+    added = (
         dtype == x.dtype != torch.bfloat16
         and (row <= NARROW or rows * row <= CACHED < numbers.nbytes)
         and (groups == 1 or width >= kernels.simd.HALF)
     )
     if end == "u" and added and not structure.is_transposed:
-        indptr, indices = _ints(structure.indptr), _ints(structure.indices)
+        indptr = _ints(structure.indptr)
+        indices = _ints(structure.indices)
         out = _new(shape, numbers.dtype)
         out.fill(0)
         _in_threads(
@@ -105,30 +136,64 @@ def weighted_sum(
         return torch.from_numpy(out)
     by, order = structure.grouped(end)
     edges = None if order is None or weight is None else _ints(order)
-    return _sum_rows(by, _ints(by.indices), edges, numbers, weights, (groups, width), shape, dtype, mean=mean, own=own)
+    return _sum_rows(
+        by,
+        _ints(by.indices),
+        edges,
+        numbers,
+        weights,
+        (groups, width),
+        shape,
+        dtype,
+        mean=mean,
+        own=own,
+    )
 
 
 def _pays(structure: Structure, x: CodedTensor) -> bool:
-    """Whether rows are better summed as codes: they have not been made, and few edges read each of them."""
+    """Whether rows are better summed as codes: they have not been made, and few edges read each of
+    them.
+    """
     return x.is_coded and 0 < structure.num_edges <= REREAD * structure.num_src
 
 
-def _sum_codes(structure: Structure, x: CodedTensor, weights: Array | None, mean: bool, own: bool) -> Tensor:
+def _sum_codes(
+    structure: Structure, x: CodedTensor, weights: Array | None, mean: bool, own: bool
+) -> Tensor:
     """Sum rows over the edges of each destination, as ``weighted_sum`` does, from their codes."""
-    rows, width = structure.num_dst, x.shape[1]
+    rows = structure.num_dst
+    width = x.shape[1]
     before = width if own else 0
     out = _new((rows, before + width), np.dtype(np.float32))
     codes, ids, zero, scale = x.arrays()
-    stride, target, row = x.coding.stride, out.reshape(-1), before + width
-    indices, indptr = _ints(structure.indices), _ints(structure.indptr)
+    stride = x.coding.stride
+    target = out.reshape(-1)
+    row = before + width
+    indices = _ints(structure.indices)
+    indptr = _ints(structure.indptr)
     none = np.empty(0, np.float32), 0, 0, np.empty(0, np.int64)  # no wide columns
 
     def run(first: int, last: int) -> None:
         if own:
             part = target[first * row :]
-            kernels.narrow.gather_unpacked(codes, stride, ids[first:last], zero, scale, *none, part, row)
+            kernels.narrow.gather_unpacked(
+                codes, stride, ids[first:last], zero, scale, *none, part, row
+            )
         kernels.narrow.sum_unpacked(
-            indptr, indices, ids, codes, stride, zero, scale, weights, mean, target, row, before, first, last
+            indptr,
+            indices,
+            ids,
+            codes,
+            stride,
+            zero,
+            scale,
+            weights,
+            mean,
+            target,
+            row,
+            before,
+            first,
+            last,
         )
 
     _in_threads(run, _row_ranges(indptr, width))
@@ -138,7 +203,8 @@ def _sum_codes(structure: Structure, x: CodedTensor, weights: Array | None, mean
 def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     """Sum the rows of the edges per row of ``end``, as ``SegmentSum`` does."""
     by, order = structure.grouped(end)
-    numbers, shape = _flat(x), (by.num_dst, *x.shape[1:])
+    numbers = _flat(x)
+    shape = (by.num_dst, *x.shape[1:])
     if 0 in shape or not structure.num_edges:
         return torch.from_numpy(np.zeros(shape, numbers.dtype))
     indices = None if order is None else _ints(order)
@@ -158,9 +224,17 @@ def _sum_rows(
     mean: bool = False,
     own: bool = False,
 ) -> Tensor:
-    """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of rows each."""
-    out, size = _new(shape, np.dtype(_NUMPY[dtype])), math.prod(groups)
-    streamed = not own and dtype != torch.bfloat16 and groups[1] % kernels.simd.LANES == 0 and _is_streamed(out)
+    """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of
+    rows each.
+    """
+    out = _new(shape, np.dtype(_NUMPY[dtype]))
+    size = math.prod(groups)
+    streamed = (
+        not own
+        and dtype != torch.bfloat16
+        and groups[1] % kernels.simd.LANES == 0
+        and _is_streamed(out)
+    )
     _by_row(
         kernels.row_sums.sum_rows,
         _ints(by.indptr),
@@ -181,12 +255,16 @@ def _sum_rows(
 
 
 def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor:
-    """Return ``x``, bfloat16, with the numbers that ``key`` chooses set to 0, and the others scaled by 1 / (1 - rate).
+    """Return ``x``, bfloat16, with the numbers that ``key`` chooses set to 0, and the others scaled
+    by 1 / (1 - rate).
 
-    ``rate`` is rounded to a multiple of 2**-16. With ``bias``, a number per column of a matrix, it is the positive part
-    of ``x + bias`` that is dropped.
+    ``rate`` is rounded to a multiple of 2**-16. With ``bias``, a number per column of a matrix, it
+    is the positive part of ``x + bias`` that is dropped.
     """
-    words, least, added, width = _flat(x), _least(rate), None, 1
+    words = _flat(x)
+    least = _least(rate)
+    added = None
+    width = 1
     if bias is not None:
         width = bias.numel()
         added = np.resize(bias.detach().float().numpy(), width + kernels.simd.LANES)
@@ -194,7 +272,15 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
     ranges = _even_ranges(-(-words.size // _PIECE), _PIECE)
     _in_threads(
         lambda a, b: kernels.activation.drop(
-            words, added, width, np.uint64(key), np.uint64(least), np.float32(drop_scale(rate)), out.reshape(-1), a, b
+            words,
+            added,
+            width,
+            np.uint64(key),
+            np.uint64(least),
+            np.float32(drop_scale(rate)),
+            out.reshape(-1),
+            a,
+            b,
         ),
         [(a * _PIECE, min(b * _PIECE, words.size)) for a, b in ranges],
     )
@@ -213,30 +299,44 @@ def drop_scale(rate: float) -> float:
 
 def is_words(x: Tensor) -> bool:
     """Whether the loops of linear maps take a matrix: of bfloat16, in the processor's memory."""
-    return x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.is_contiguous() and is_summed(x)
+    return (
+        x.dtype == torch.bfloat16 and x.device.type == "cpu" and x.is_contiguous() and is_summed(x)
+    )
 
 
 def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
-    """Add ``bias`` to rows ``[n, width]`` of bfloat16 in place, and with ``relu`` set negative numbers to 0."""
-    words, added = rows.view(torch.uint16).view(-1).numpy(), bias.detach().float().numpy()
+    """Add ``bias`` to rows ``[n, width]`` of bfloat16 in place, and with ``relu`` set negative
+    numbers to 0.
+    """
+    words = rows.view(torch.uint16).view(-1).numpy()
+    added = bias.detach().float().numpy()
     ranges = _even_ranges(len(rows), bias.numel())
     _in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
-    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its sum in float32.
+    """Return the gradient ``[n, width]`` of rows whose ReLU, times ``scale``, is ``out``, and its
+    sum in float32.
 
-    Where ``out`` is 0 the gradient is 0, so it may come from ``drop`` too. Rows are added in pieces, which are added in
-    turn: the same sum for every number of threads.
+    Where ``out`` is 0 the gradient is 0, so it may come from ``drop`` too. Rows are added in
+    pieces, which are added in turn: the same sum for every number of threads.
     """
-    gradient, result, masked = _flat(g), _flat(out), _new(tuple(out.shape), np.dtype(np.uint16))
+    gradient = _flat(g)
+    result = _flat(out)
+    masked = _new(tuple(out.shape), np.dtype(np.uint16))
     count, width = out.shape
     sums = np.zeros((-(-count // _ROWS), width), np.float32)
 
     def piece(first: int, last: int) -> None:
         for k in range(first, last):
             kernels.activation.relu_gradient(
-                gradient, result, np.float32(scale), masked.reshape(-1), sums[k], k * _ROWS, min((k + 1) * _ROWS, count)
+                gradient,
+                result,
+                np.float32(scale),
+                masked.reshape(-1),
+                sums[k],
+                k * _ROWS,
+                min((k + 1) * _ROWS, count),
             )
 
     _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
@@ -245,7 +345,8 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     """Dot products ``[E, groups]`` of the groups of the rows at both ends, as ``EdgeDot`` does."""
-    left, right = _flat(a), _flat(b)
+    left = _flat(a)
+    right = _flat(b)
     size = a.shape[1:].numel()
     if 0 in (size, structure.num_edges):
         return torch.from_numpy(np.zeros((structure.num_edges, groups), left.dtype))
@@ -267,11 +368,13 @@ def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
 def reductions(
     structure: Structure, kind: str, x: Tensor, wanted: tuple[bool, ...], counted: bool
 ) -> list[Tensor | None]:
-    """Sum, extremes and squared deviations of the rows of sources ("u") or edges ("e"), None where not ``wanted``.
+    """Sum, extremes and squared deviations of the rows of sources ("u") or edges ("e"), None where
+    not ``wanted``.
 
     Then how many edges share each maximum and minimum: None unless ``counted``.
     """
-    numbers, size = _flat(x), x.shape[1:].numel()
+    numbers = _flat(x)
+    size = x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
     written = (*wanted, *(counted and want for want in wanted[1:3]))
     outs = [_new(shape, numbers.dtype) if write else None for write in written]
@@ -290,37 +393,55 @@ def reductions(
 
 
 def share(
-    structure: Structure, kind: str, x: Tensor, outs: Sequence[Tensor | None], grads: Sequence[Tensor | None]
+    structure: Structure,
+    kind: str,
+    x: Tensor,
+    outs: Sequence[Tensor | None],
+    grads: Sequence[Tensor | None],
 ) -> Tensor:
     """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
     total, largest, smallest, _, *ties = outs
     mean = None if grads[3] is None or total is None else total / structure.divisor(total)
-    bests = [None if g is None else best for g, best in zip(grads[1:3], (largest, smallest), strict=True)]
-    read, shares = ([None if t is None else _flat(t) for t in tensors] for tensors in ((mean, *bests), grads))
-    indices, numbers = _ints(structure.indices) if kind == "u" else None, _flat(x)
+    bests = [
+        None if g is None else best for g, best in zip(grads[1:3], (largest, smallest), strict=True)
+    ]
+    read, shares = (
+        [None if t is None else _flat(t) for t in tensors] for tensors in ((mean, *bests), grads)
+    )
+    indices = _ints(structure.indices) if kind == "u" else None
+    numbers = _flat(x)
     counts = tuple(numbers[:0] if count is None else _flat(count) for count in ties)
     inputs = indices, numbers, x.shape[1:].numel(), *read, counts, *shares
-    out, indptr = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype])), _ints(structure.indptr)
+    out = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype]))
+    indptr = _ints(structure.indptr)
     out.fill(0)
-    if out.size and structure.num_dst:  # a loop adds to any row, so threads do a range of columns each
+    # a loop adds to any row, so threads do a range of columns each
+    if out.size and structure.num_dst:
         _in_threads(
-            lambda _a, _b, c, d: kernels.extremes.share_rows(indptr, *inputs, out.reshape(-1), (c, d)),
+            lambda _a, _b, c, d: kernels.extremes.share_rows(
+                indptr, *inputs, out.reshape(-1), (c, d)
+            ),
             _column_ranges(1, x.shape[1:].numel(), structure.num_edges),
         )
     return torch.from_numpy(out)
 
 
 def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
-    """Return the rows of the edges that a loop makes of one or more such rows, ``[E, ...]``, per destination."""
+    """Return the rows of the edges that a loop makes of one or more such rows, ``[E, ...]``, per
+    destination.
+    """
     arrays = [_flat(tensor) for tensor in tensors]
-    out, size = _new(tuple(tensors[0].shape), arrays[0].dtype), tensors[0].shape[1:].numel()
+    out = _new(tuple(tensors[0].shape), arrays[0].dtype)
+    size = tensors[0].shape[1:].numel()
     if out.size:
         _by_row(loop, _ints(structure.indptr), 8 * size, *arrays, size, out.reshape(-1))
     return torch.from_numpy(out)
 
 
 def _by_row(loop: Callable[..., None], indptr: Ints, size: int, *inputs: Any) -> None:
-    """Run a loop over rows of ``indptr``, a range per thread; ``size``: numbers that it does for an edge."""
+    """Run a loop over rows of ``indptr``, a range per thread; ``size``: numbers that it does for an
+    edge.
+    """
     _in_threads(lambda a, b: loop(indptr, *inputs, a, b), _row_ranges(indptr, size))
 
 
@@ -334,7 +455,9 @@ def _flat(tensor: Tensor) -> Array:
 
 
 def _tensor(out: Array, dtype: torch.dtype) -> Tensor:
-    """Return an array as a tensor; one of words is no view either, which could not be changed in place outside."""
+    """Return an array as a tensor; one of words is no view either, which could not be changed in
+    place outside.
+    """
     tensor = torch.from_numpy(out)
     if dtype != torch.bfloat16:
         return tensor
@@ -371,7 +494,9 @@ def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
 
 
 def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield one range per thread: first and last group, first and last column; whole vectors if there is one group."""
+    """Yield one range per thread: first and last group, first and last column; whole vectors if
+    there is one group.
+    """
     unit = 1 if groups > 1 else kernels.simd.LANES
     units = groups if groups > 1 else -(-width // unit)
     for a, b in _even_ranges(units, edges * groups * width // max(units, 1)):
@@ -379,7 +504,9 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
 
 
 def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
-    """Return one range of ``count`` items of ``size`` numbers per thread, of about equal lengths."""
+    """Return one range of ``count`` items of ``size`` numbers per thread, of about equal
+    lengths.
+    """
     threads = min(_count(count * size), max(count, 1))
     return list(pairwise([count * k // threads for k in range(threads + 1)]))
 

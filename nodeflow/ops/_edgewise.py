@@ -1,4 +1,6 @@
-"""Functions of one edge's operands: what a message is, and its derivatives; and checks of whole operands."""
+"""Functions of one edge's operands: what a message is, and its derivatives; and checks of whole
+operands.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,23 @@ from nodeflow._base.checks import check_one_of, check_type, describe
 from nodeflow.ops._structure import Structure
 
 EdgeFunction = Callable[..., Tensor]
-"""Takes tensors ``[c, ...]``, one row per edge each, and returns one ``[c, ...]``; works row by row."""
+"""Takes tensors ``[c, ...]``, one row per edge each, and returns one ``[c, ...]``; works row by
+row.
+"""
 
-_KINDS: Final = {"u": ("num_src", "source"), "v": ("num_dst", "destination"), "e": ("num_edges", "edge")}
+_KINDS: Final = {
+    "u": ("num_src", "source"),
+    "v": ("num_dst", "destination"),
+    "e": ("num_edges", "edge"),
+}
 
 
 def paired_dot(a: Tensor, b: Tensor) -> Tensor:
     """The dot product by elementwise halving.
 
-    ``sum`` may add in another order when the number of rows differs (it does on CUDA from about 100 columns on); this
-    one gives the same bits for a row however many rows there are. Needed where a recomputed message is compared with a
-    kept one.
+    ``sum`` may add in another order when the number of rows differs (it does on CUDA from about 100
+    columns on); this one gives the same bits for a row however many rows there are. Needed where a
+    recomputed message is compared with a kept one.
     """
     product = a * b
     while (width := product.shape[-1]) > 1:
@@ -40,11 +48,14 @@ OPERATIONS: Final[dict[str, EdgeFunction]] = {
     "div": torch.div,
     "dot": lambda a, b: (a * b).sum(-1, keepdim=True),
 }
-"""Message operations on operands of equal rank; all but "copy" take two. "dot" keeps the contracted dimension as 1."""
+"""Message operations on operands of equal rank; all but "copy" take two. "dot" keeps the contracted
+dimension as 1.
+"""
 
 
 def derivative(function: EdgeFunction, k: int) -> EdgeFunction:
-    """Return the edge function ``(*operands, g) -> gradient of operand k`` when ``g`` is that of the message.
+    """Return the edge function ``(*operands, g) -> gradient of operand k`` when ``g`` is that of
+    the message.
 
     It is recomputed from the operands, keeps nothing, and can itself be differentiated.
     """
@@ -58,7 +69,9 @@ def derivative(function: EdgeFunction, k: int) -> EdgeFunction:
             message = function(*operands)
             if not message.requires_grad:  # the function does not depend on this operand
                 return torch.zeros_like(x)
-            (grad,) = torch.autograd.grad(message, x, g, create_graph=further, materialize_grads=True)
+            (grad,) = torch.autograd.grad(
+                message, x, g, create_graph=further, materialize_grads=True
+            )
         return grad
 
     return pull
@@ -67,8 +80,9 @@ def derivative(function: EdgeFunction, k: int) -> EdgeFunction:
 class Operands(NamedTuple):
     """Operands of one message operation, ready to run.
 
-    ``kinds``: of each, whether it has a row per source ("u"), destination ("v") or edge ("e"). ``tensors``: of one
-    floating (or integer) type and one rank, so that they broadcast edge by edge. ``dtype``: type of the message.
+    ``kinds``: of each, whether it has a row per source ("u"), destination ("v") or edge ("e").
+    ``tensors``: of one floating (or integer) type and one rank, so that they broadcast edge by
+    edge. ``dtype``: type of the message.
     """
 
     op: str
@@ -78,9 +92,11 @@ class Operands(NamedTuple):
 
 
 def check_rows(structure: Structure, kind: str, value: object, name: object) -> Tensor:
-    """Return ``value``, a dense tensor with a row per source, destination or edge on the structure's device.
+    """Return ``value``, a dense tensor with a row per source, destination or edge on the
+    structure's device.
 
-    Raises TypeError for what is no dense tensor, ValueError for another number of rows or another device.
+    Raises TypeError for what is no dense tensor, ValueError for another number of rows or another
+    device.
     """
     check_type(structure, "structure", Structure, "a Structure (flow.structure is one)")
     rows, what = _KINDS[kind]
@@ -88,16 +104,23 @@ def check_rows(structure: Structure, kind: str, value: object, name: object) -> 
         raise TypeError(f"{name} must be a tensor with one row per {what}, got {describe(value)}")
     if value.layout != torch.strided:
         raise TypeError(
-            f"{name} is a sparse matrix (layout {value.layout}), but rows of features are combined dense: multiply it "
-            "by a weight matrix first with nodeflow.ops.sparse_linear(x, weight), or call .to_dense()"
+            f"{name} is a sparse matrix (layout {value.layout}), but rows of features are combined "
+            "dense: multiply it by a weight matrix first with nodeflow.ops.sparse_linear(x, "
+            "weight), or call .to_dense()"
         )
     expected = getattr(structure, rows)
     if value.ndim == 0 or value.shape[0] != expected:
         layer = {"u": "src_layer", "v": "dst_layer"}.get(kind)
         hint = f" (of a column of the graph take the rows flow.{layer}.parent_nid)" if layer else ""
-        raise ValueError(f"{name} must have {expected} rows, one per {what}, got shape {tuple(value.shape)}{hint}")
+        raise ValueError(
+            f"{name} must have {expected} rows, one per {what}, got shape "
+            f"{tuple(value.shape)}{hint}"
+        )
     if value.device != structure.device:
-        raise ValueError(f"{name} is on {value.device}, but the flow is on {structure.device}: move one with .to(...)")
+        raise ValueError(
+            f"{name} is on {value.device}, but the flow is on {structure.device}: move one with "
+            ".to(...)"
+        )
     if value.is_complex():
         raise TypeError(f"{name} must hold real numbers, got dtype {value.dtype}")
     return value
@@ -112,7 +135,9 @@ def check_operands(
     rhs: object,
     names: tuple[object, object],
 ) -> Operands:
-    """Check and align the operands of one message operation; raises TypeError or ValueError with their ``names``."""
+    """Check and align the operands of one message operation; raises TypeError or ValueError with
+    their ``names``.
+    """
     check_one_of(op, "op", OPERATIONS)
     for kind in (lhs_kind,) if op == "copy" else (lhs_kind, rhs_kind):
         check_one_of(kind, "an operand's kind", _KINDS)
@@ -129,17 +154,24 @@ def check_operands(
     return Operands(op, (lhs_kind, rhs_kind), (left.to(dtype), right.to(dtype)), dtype)
 
 
-def _aligned(op: str, left: Tensor, right: Tensor, names: tuple[object, object]) -> tuple[Tensor, Tensor]:
-    """Give both one rank (views): feature dimensions align at the right, a row of one number fits any."""
+def _aligned(
+    op: str, left: Tensor, right: Tensor, names: tuple[object, object]
+) -> tuple[Tensor, Tensor]:
+    """Give both one rank (views): feature dimensions align at the right, a row of one number fits
+    any.
+    """
     shapes = [tuple(left.shape[1:]), tuple(right.shape[1:])]
     rank = max(len(shapes[0]), len(shapes[1]), 1 if op == "dot" else 0)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     if any(a != b and 1 not in (a, b) for a, b in zip(*padded, strict=True)):
         raise ValueError(
-            f"the feature shapes of {names[0]}, {shapes[0]}, and of {names[1]}, {shapes[1]}, do not broadcast for "
-            f"{op!r}: aligned at the right, each size must be equal or 1"
+            f"the feature shapes of {names[0]}, {shapes[0]}, and of {names[1]}, {shapes[1]}, do "
+            f"not broadcast for {op!r}: aligned at the right, each size must be equal or 1"
         )
     pairs = zip((left, right), padded, strict=True)
     # rows that have their rank already stay as they are, coded or not
-    left, right = (rows if rows.shape[1:] == shape else rows.reshape(len(rows), *shape) for rows, shape in pairs)
+    left, right = (
+        rows if rows.shape[1:] == shape else rows.reshape(len(rows), *shape)
+        for rows, shape in pairs
+    )
     return left, right

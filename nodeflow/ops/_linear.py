@@ -26,8 +26,9 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
         weight: ``[out, k]``, as in torch.nn.Linear.
         bias: ``[out]`` or None.
 
-    For sparse rows the cost is that of their nonzeros, forward and backward. Raises TypeError for another layout or
-    sparse rows that require a gradient, ValueError when the columns of x and weight differ in number.
+    For sparse rows the cost is that of their nonzeros, forward and backward. Raises TypeError for
+    another layout or sparse rows that require a gradient, ValueError when the columns of x and
+    weight differ in number.
 
     >>> x = torch.eye(2)
     >>> sparse_linear(x, torch.tensor([[1.0, 2.0]]))
@@ -41,11 +42,16 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
             return _LinearSum.apply(low, False, None, 0.0, bias, x, weight)
         return F.linear(x, weight, bias)
     if x.requires_grad:
-        raise TypeError("x is sparse and requires a gradient, which sparse features do not get: pass x.detach()")
+        raise TypeError(
+            "x is sparse and requires a gradient, which sparse features do not get: pass x.detach()"
+        )
     check_csr(x, "x")
-    structure = Structure._trusted(x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64), x.shape[1])
+    structure = Structure._trusted(
+        x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64), x.shape[1]
+    )
     low = _autocast_type((weight, x.values(), *([] if bias is None else [bias])))
-    exact = weight.float() if low is not None else weight  # summed in float32, also in the gradient, and rounded once
+    # summed in float32, also in the gradient, and rounded once
+    exact = weight.float() if low is not None else weight
     out = Spmm.apply(structure, exact.t().contiguous(), x.values().to(exact.dtype), "v", False, low)
     return out if bias is None else out + bias.to(low or bias.dtype)
 
@@ -56,45 +62,63 @@ def _check(x: object, weight: object, bias: object = None) -> None:
         kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
-        raise ValueError(f"weight must be a tensor of shape [out, columns of x], got {describe(weight)}")
+        raise ValueError(
+            f"weight must be a tensor of shape [out, columns of x], got {describe(weight)}"
+        )
     if x.ndim == 0:
         raise ValueError(f"x must have rows, got {describe(x)}")
     if x.shape[-1] != weight.shape[1]:
         raise ValueError(
-            f"x has {x.shape[-1]} columns (shape {tuple(x.shape)}), but weight {tuple(weight.shape)} takes "
-            f"{weight.shape[1]}: weight is [out, columns of x], as in torch.nn.Linear"
+            f"x has {x.shape[-1]} columns (shape {tuple(x.shape)}), but weight "
+            f"{tuple(weight.shape)} takes {weight.shape[1]}: weight is [out, columns of x], as in "
+            "torch.nn.Linear"
         )
     if bias is not None and not (isinstance(bias, Tensor) and bias.shape == weight.shape[:1]):
-        raise ValueError(f"bias must be a tensor of shape [{len(weight)}], one number per output, got {describe(bias)}")
+        raise ValueError(
+            f"bias must be a tensor of shape [{len(weight)}], one number per output, got "
+            f"{describe(bias)}"
+        )
 
 
 def linear_sum(
-    *pairs: tuple[Tensor, Tensor], bias: Tensor | None = None, relu: bool = False, dropout: float = 0.0
+    *pairs: tuple[Tensor, Tensor],
+    bias: Tensor | None = None,
+    relu: bool = False,
+    dropout: float = 0.0,
 ) -> Tensor:
     """Return ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``, or its positive part.
 
     Args:
-        pairs: one or more ``(x, w)``: rows ``[n, k]``, dense or sparse CSR, and a weight ``[out, k]``.
+        pairs: one or more ``(x, w)``: rows ``[n, k]``, dense or sparse CSR, and a weight
+            ``[out, k]``.
         bias: ``[out]`` or None.
         relu: set negative entries to 0.
-        dropout: then drop entries with this probability, as ``dropout`` does; in bfloat16 on a CPU the two are one.
+        dropout: then drop entries with this probability, as ``dropout`` does; in bfloat16 on a CPU
+            the two are one.
 
-    Dense rows are mapped in blocks into one result, so nothing of its size is made beside it. Raises what
-    ``sparse_linear`` raises, TypeError for no pair, and ValueError for different numbers of rows or outputs.
+    Dense rows are mapped in blocks into one result, so nothing of its size is made beside it.
+    Raises what ``sparse_linear`` raises, TypeError for no pair, and ValueError for different
+    numbers of rows or outputs.
 
     >>> linear_sum((torch.eye(2), torch.tensor([[1.0, -2.0]])), bias=torch.ones(1), relu=True)
     tensor([[2.],
             [0.]])
     """
-    relu, dropout = as_flag(relu, "relu"), as_number(dropout, "dropout", least=0, most=1)
+    relu = as_flag(relu, "relu")
+    dropout = as_number(dropout, "dropout", least=0, most=1)
     if not pairs:
         raise TypeError("linear_sum needs a pair (x, w) at least")
     for x, w in pairs:
         _check(x, w, bias)
     for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
         if len({len(pair[k]) for pair in pairs}) > 1:
-            raise ValueError(f"all {which} must have the same number of {what}, got {[len(pair[k]) for pair in pairs]}")
-    low = _autocast_type((*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias])))
+            raise ValueError(
+                f"all {which} must have the same number of {what}, got "
+                f"{[len(pair[k]) for pair in pairs]}"
+            )
+    low = _autocast_type(
+        (*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias]))
+    )
     if not _plain(pairs, bias, low):
         (x, w), *others = pairs
         out = sparse_linear(x, w, bias)
@@ -104,28 +128,44 @@ def linear_sum(
         return _dropped(out, dropout) if dropout else out
     words = relu and bias is not None and (low or bias.dtype) == torch.bfloat16
     key = int(torch.randint(2**63 - 1, ())) if words and dropout else None
-    out = _LinearSum.apply(low, relu, key, dropout, bias, *(tensor for pair in pairs for tensor in pair))
+    out = _LinearSum.apply(
+        low, relu, key, dropout, bias, *(tensor for pair in pairs for tensor in pair)
+    )
     return _dropped(out, dropout) if dropout and key is None else out
 
 
 def _autocast_type(tensors: Iterable[Tensor]) -> torch.dtype | None:
-    """Return bfloat16 where autocast to it takes these tensors, of float32 or bfloat16 on the CPU; None elsewhere."""
+    """Return bfloat16 where autocast to it takes these tensors, of float32 or bfloat16 on the CPU;
+    None elsewhere.
+    """
     types = (torch.float32, torch.bfloat16)
     if not torch.is_autocast_enabled("cpu") or torch.get_autocast_dtype("cpu") != torch.bfloat16:
         return None
     fit = all(tensor.device.type == "cpu" and tensor.dtype in types for tensor in tensors)
-    return torch.bfloat16 if fit and not torch.compiler.is_compiling() and not is_transforming() else None
+    return (
+        torch.bfloat16
+        if fit and not torch.compiler.is_compiling() and not is_transforming()
+        else None
+    )
 
 
 def in_bfloat16(x: Tensor) -> bool:
     """Whether linear maps of ``x`` are made in bfloat16 on the CPU, in whole by this package."""
     if x.device.type != "cpu" or torch.compiler.is_compiling() or is_transforming():
         return False
-    return x.dtype == torch.bfloat16 if not torch.is_autocast_enabled("cpu") else _autocast_type([x]) is not None
+    return (
+        x.dtype == torch.bfloat16
+        if not torch.is_autocast_enabled("cpu")
+        else _autocast_type([x]) is not None
+    )
 
 
-def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: torch.dtype | None) -> bool:
-    """Whether all are matrices on the CPU of one type, which autocast may give, without transforms and compilation."""
+def _plain(
+    pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: torch.dtype | None
+) -> bool:
+    """Whether all are matrices on the CPU of one type, which autocast may give, without transforms
+    and compilation.
+    """
     first = pairs[0][1]
     tensors = [*(tensor for pair in pairs for tensor in pair), *([] if bias is None else [bias])]
     return (
@@ -141,31 +181,44 @@ def _plain(pairs: tuple[tuple[Tensor, Tensor], ...], bias: Tensor | None, low: t
 
 
 class _LinearSum(Op):
-    """``(type or None, relu, key or None, rate, bias or None, x1, w1, x2, w2, ...)`` to ``[n, out]``.
+    """``(type or None, relu, key or None, rate, bias or None, x1, w1, x2, w2, ...)`` to
+    ``[n, out]``.
 
-    With a type, the products are computed in it; gradients are of the types of their tensors. With a key, for words
-    with bias and ReLU, the result is dropped: dropped and negative numbers are 0, which is all that the gradient needs.
+    With a type, the products are computed in it; gradients are of the types of their tensors. With
+    a key, for words with bias and ReLU, the result is dropped: dropped and negative numbers are 0,
+    which is all that the gradient needs.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, low: torch.dtype | None, relu: bool, key: int | None, rate: float, bias: Tensor | None, *flat: Tensor
+        ctx: Any,
+        low: torch.dtype | None,
+        relu: bool,
+        key: int | None,
+        rate: float,
+        bias: Tensor | None,
+        *flat: Tensor,
     ) -> Tensor:
         ctx.types = [None if tensor is None else tensor.dtype for tensor in (bias, *flat)]
-        rows, weights = flat[::2], flat[1::2]
+        rows = flat[::2]
+        weights = flat[1::2]
         kind = low or rows[0].dtype
         out = rows[0].new_empty((len(rows[0]), len(weights[0])), dtype=kind)
-        bias, wide = None if bias is None else bias.to(kind), is_widened(out)
-        # products in float32 take rows and weights of float32 as they are, and round the results alone
+        bias = None if bias is None else bias.to(kind)
+        wide = is_widened(out)
+        # products in float32 take rows and weights of float32 as they are, and round the results
+        # alone
         rows = rows if wide else tuple(x.to(kind) for x in rows)
         weights = tuple(w.to(torch.float32 if wide else kind) for w in weights)
         transposed = [w.t() for w in weights]
-        sizes, words = pieces(out), native.is_words(out)
+        sizes = pieces(out)
+        words = native.is_words(out)
         exact = torch.empty((max(sizes, default=0), len(weights[0]))) if wide else out
         ctx.scale = 1.0 if key is None else native.drop_scale(rate)
         for block, *parts in zip(out.split(sizes), *(x.split(sizes) for x in rows), strict=True):
-            # Everything that a block needs is done while it is in the cache. In bfloat16 the bias comes last, in one
-            # loop with the ReLU: added first it would be rounded with every product.
+            # Everything that a block needs is done while it is in the cache. In bfloat16 the bias
+            # comes last, in one loop with the ReLU: added first it would be rounded with every
+            # product.
             total = exact[: len(block)] if wide else block
             if bias is None or words:
                 torch.mm(widened(parts[0]), transposed[0], out=total)
@@ -182,22 +235,25 @@ class _LinearSum(Op):
         if key is not None:
             out = native.drop(out, key, rate, bias)
         ctx.save_for_backward(
-            out if relu else None, *(tensor for pair in zip(rows, weights, strict=True) for tensor in pair)
+            out if relu else None,
+            *(tensor for pair in zip(rows, weights, strict=True) for tensor in pair),
         )
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        (g,), (out, *flat) = grads, ctx.saved_tensors
+        (g,) = grads
+        out, *flat = ctx.saved_tensors
         bias: Tensor | None = None
-        # First the gradient before the ReLU: 0 where the result is. The loop for bfloat16 sums it up for the bias too,
-        # but a gradient of this gradient needs an operation of torch.
+        # First the gradient before the ReLU: 0 where the result is. The loop for bfloat16 sums it
+        # up for the bias too, but a gradient of this gradient needs an operation of torch.
         if out is not None and native.is_words(out) and not torch.is_grad_enabled():
             g, bias = native.relu_gradient(g, out, ctx.scale)
         elif out is not None:
             g = torch.ops.aten.threshold_backward(g if ctx.scale == 1 else g * ctx.scale, out, 0)
         gradients: list[Tensor | None] = [None] * len(flat)
-        needed, types = ctx.needs_input_grad[5:], ctx.types[1:]
+        needed = ctx.needs_input_grad[5:]
+        types = ctx.types[1:]
         for i in range(0, len(flat), 2):
             x, w = flat[i : i + 2]
             if needed[i]:
@@ -205,28 +261,35 @@ class _LinearSum(Op):
             if needed[i + 1]:
                 gradients[i + 1] = outer(g, x).to(types[i + 1])
         if ctx.needs_input_grad[4]:
-            bias = (g.sum(0) if bias is None else bias).to(ctx.types[0])  # added up in float32 at least
+            # added up in float32 at least
+            bias = (g.sum(0) if bias is None else bias).to(ctx.types[0])
         else:
             bias = None
         return None, None, None, None, bias, *gradients
 
 
 def dropout(h: Tensor, rate: float) -> Tensor:
-    """Return ``h`` with each number set to 0 with probability ``rate``, and the others divided by ``1 - rate``.
+    """Return ``h`` with each number set to 0 with probability ``rate``, and the others divided by
+    ``1 - rate``.
 
     Args:
         h: floating numbers of any shape.
         rate: between 0 and 1; for bfloat16 on a CPU rounded to a multiple of 2**-16.
 
-    bfloat16 on a CPU is done by a compiled loop, with a key from torch's global generator. All else is
-    ``torch.nn.functional.dropout``. Differentiable any number of times.
+    bfloat16 on a CPU is done by a compiled loop, with a key from torch's global generator. All else
+    is ``torch.nn.functional.dropout``. Differentiable any number of times.
 
     >>> bool((dropout(torch.ones(1000, dtype=torch.bfloat16), 0.5).unique() == torch.tensor([0, 2])).all())
     True
     """
     check_type(h, "h", Tensor, "a tensor")
     rate = as_number(rate, "rate", least=0, most=1)
-    if torch.compiler.is_compiling() or h.dtype != torch.bfloat16 or not native.is_summed(h) or rate == 0:
+    if (
+        torch.compiler.is_compiling()
+        or h.dtype != torch.bfloat16
+        or not native.is_summed(h)
+        or rate == 0
+    ):
         return F.dropout(h, rate)
     return _Dropout.apply(h, int(torch.randint(2**63 - 1, ())), rate)
 
@@ -235,11 +298,14 @@ _dropped = dropout  # for ``linear_sum``, in which an argument has that name
 
 
 class _Dropout(Op):
-    """``(h, key, rate)`` to the dropped ``h``: linear, so its gradient is the same of the gradient."""
+    """``(h, key, rate)`` to the dropped ``h``: linear, so its gradient is the same of the
+    gradient.
+    """
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, key: int, rate: float) -> Tensor:
-        ctx.key, ctx.rate = key, rate
+        ctx.key = key
+        ctx.rate = rate
         return native.drop(h, key, rate)
 
     @staticmethod

@@ -18,13 +18,18 @@ Plain = Callable[[Tensor, Tensor], Tensor]
 
 
 def sum_moduli(x: Tensor, y: Tensor, plain: Plain) -> Tensor:
-    """Return ``sum_j |x_ij - y_kj|`` ``[n, k]`` for rows ``[n, d]`` and ``[k, d]``, real parts before imaginary ones.
+    """Return ``sum_j |x_ij - y_kj|`` ``[n, k]`` for rows ``[n, d]`` and ``[k, d]``, real parts
+    before imaginary ones.
 
-    By a compiled loop, without memory for pairs, for float32 and float64 on a CPU. Elsewhere, and for gradients of
-    gradients, by ``plain``, the same of torch operations.
+    By a compiled loop, without memory for pairs, for float32 and float64 on a CPU. Elsewhere, and
+    for gradients of gradients, by ``plain``, the same of torch operations.
     """
-    native = x.device.type == "cpu" and x.dtype == y.dtype and x.dtype in (torch.float32, torch.float64)
-    return _Moduli.apply(x, y, plain) if native and not torch.compiler.is_compiling() else plain(x, y)
+    native = (
+        x.device.type == "cpu" and x.dtype == y.dtype and x.dtype in (torch.float32, torch.float64)
+    )
+    return (
+        _Moduli.apply(x, y, plain) if native and not torch.compiler.is_compiling() else plain(x, y)
+    )
 
 
 class _Moduli(Op):
@@ -32,9 +37,13 @@ class _Moduli(Op):
     def forward(ctx: Any, x: Tensor, y: Tensor, plain: Plain) -> Tensor:
         ctx.save_for_backward(x, y)
         ctx.plain = plain
-        a, b = _columns(x), _columns(y)
-        out, half = np.zeros((len(x), len(y)), a.dtype), len(a) // 2
-        _in_pieces(lambda first, last: kernels.distance.add_moduli(a, b, half, out, first, last), len(x))
+        a = _columns(x)
+        b = _columns(y)
+        out = np.zeros((len(x), len(y)), a.dtype)
+        half = len(a) // 2
+        _in_pieces(
+            lambda first, last: kernels.distance.add_moduli(a, b, half, out, first, last), len(x)
+        )
         return torch.from_numpy(out)
 
     @staticmethod
@@ -44,16 +53,25 @@ class _Moduli(Op):
         if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
             with torch.enable_grad():
                 wanted = [tensor for tensor, need in zip((x, y), needed, strict=True) if need]
-                gradients = iter(torch.autograd.grad(ctx.plain(x, y), wanted, grads[0], create_graph=True))
+                gradients = iter(
+                    torch.autograd.grad(ctx.plain(x, y), wanted, grads[0], create_graph=True)
+                )
             return *(next(gradients) if need else None for need in needed), None
         first = _gradient(x, y, grads[0]) if needed[0] else None
         return first, _gradient(y, x, grads[0].T) if needed[1] else None, None
 
 
 def _gradient(x: Tensor, y: Tensor, weights: Tensor) -> Tensor:
-    a, b, w = _columns(x), _columns(y), _columns(weights)
-    out, half, least = np.zeros_like(a), len(a) // 2, a.dtype.type(np.finfo(a.dtype).tiny)
-    _in_pieces(lambda first, last: kernels.distance.add_gradients(a, b, half, w, least, out, first, last), half)
+    a = _columns(x)
+    b = _columns(y)
+    w = _columns(weights)
+    out = np.zeros_like(a)
+    half = len(a) // 2
+    least = a.dtype.type(np.finfo(a.dtype).tiny)
+    _in_pieces(
+        lambda first, last: kernels.distance.add_gradients(a, b, half, w, least, out, first, last),
+        half,
+    )
     return torch.from_numpy(out).T
 
 

@@ -1,9 +1,10 @@
 """Products of dense rows and a weight, in the type that the processor multiplies fast.
 
-Rows of bfloat16 take half the memory of float32 on every processor, but not every one multiplies them as they are in
-less time. Tiles (AMX) do, and so do AMD's AVX-512 instructions for bfloat16, which take half to a quarter of the time.
-Intel's without tiles took 1.4 times as long as float32, AVX2 alone 6 to 40 times: there a piece of the rows is
-converted in the processor's cache, multiplied in float32, and rounded once.
+Rows of bfloat16 take half the memory of float32 on every processor, but not every one multiplies
+them as they are in less time. Tiles (AMX) do, and so do AMD's AVX-512 instructions for bfloat16,
+which take half to a quarter of the time. Intel's without tiles took 1.4 times as long as float32,
+AVX2 alone 6 to 40 times: there a piece of the rows is converted in the processor's cache,
+multiplied in float32, and rounded once.
 """
 
 from __future__ import annotations
@@ -19,29 +20,40 @@ from nodeflow.ops._torch_state import has_tiles
 
 TILES = ("AMX",)
 PAIRS = ("BF16", "FP16", "AVX10", "AMX")
-"""What the names of oneDNN's sets of instructions contain that have tiles, and that have AVX-512 for bfloat16."""
+"""What the names of oneDNN's sets of instructions contain that have tiles, and that have AVX-512
+for bfloat16.
+"""
 
 BLOCK = 2048
-"""Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the processor's cache."""
+"""Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the
+processor's cache.
+"""
 
 SMALL = 32
 """Rows of the smallest of the pieces that products in bfloat16 are made of."""
 
 DEEP = 512
-"""Rows of the largest of the pieces that sums of products over rows in bfloat16 are made of: more are slower."""
+"""Rows of the largest of the pieces that sums of products over rows in bfloat16 are made of: more
+are slower.
+"""
 
-PARTS, LEAST = 8, 128
-"""Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at least."""
+PARTS = 8
+LEAST = 128
+"""Parts of the rows that the gradient of a weight is summed up from, and rows that a part has at
+least.
+"""
 
 
 def product_type(device: torch.device | str = "cpu") -> torch.dtype:
-    """Return the type in which a device multiplies rows of bfloat16: bfloat16 where that is fast, else float32.
+    """Return the type in which a device multiplies rows of bfloat16: bfloat16 where that is fast,
+    else float32.
 
-    ``device`` is a torch device, or its name. It is bfloat16 on accelerators, on processors with AMX, and on those of
-    AMD with AVX-512 for bfloat16 (since Zen 4). The type is the same for the whole process, and for every process on
-    the machine: it is read from the processor, the system's leave to use its tiles, and ``ONEDNN_MAX_CPU_ISA`` (or
-    ``DNNL_MAX_CPU_ISA``), which hides instructions from the library of torch that would use them. Times are not
-    measured, since two runs could then differ in rounding.
+    ``device`` is a torch device, or its name. It is bfloat16 on accelerators, on processors with
+    AMX, and on those of AMD with AVX-512 for bfloat16 (since Zen 4). The type is the same for the
+    whole process, and for every process on the machine: it is read from the processor, the system's
+    leave to use its tiles, and ``ONEDNN_MAX_CPU_ISA`` (or ``DNNL_MAX_CPU_ISA``), which hides
+    instructions from the library of torch that would use them. Times are not measured, since two
+    runs could then differ in rounding.
 
     >>> product_type() in (torch.bfloat16, torch.float32)
     True
@@ -54,7 +66,9 @@ def _multiplies() -> bool:
     """Whether torch's library multiplies bfloat16 in less time than float32."""
     if not torch.backends.mkldnn.is_available():
         return False
-    most = (os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or "ALL").upper()
+    most = (
+        os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or "ALL"
+    ).upper()
 
     def visible(names: tuple[str, ...]) -> bool:
         return most in ("ALL", "DEFAULT") or any(name in most for name in names)
@@ -63,12 +77,18 @@ def _multiplies() -> bool:
 
 
 def has_fast_pairs() -> bool:
-    """Whether the processor sums two products of bfloat16 by AVX-512 in the time of one of float32, as AMD's do."""
-    return get_host_cpu_name().startswith("znver") and bool(get_host_cpu_features().get("avx512bf16"))
+    """Whether the processor sums two products of bfloat16 by AVX-512 in the time of one of float32,
+    as AMD's do.
+    """
+    return get_host_cpu_name().startswith("znver") and bool(
+        get_host_cpu_features().get("avx512bf16")
+    )
 
 
 def _in_pieces(x: Tensor) -> bool:
-    """Whether products with these rows are made piece by piece: those of bfloat16 on a processor."""
+    """Whether products with these rows are made piece by piece: those of bfloat16 on a
+    processor.
+    """
     return x.dtype == torch.bfloat16 and x.device.type == "cpu"
 
 
@@ -83,16 +103,18 @@ def widened(x: Tensor) -> Tensor:
 
 
 def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
-    """Return the numbers of rows, at most ``block``, that products with ``x`` are computed for at a time.
+    """Return the numbers of rows, at most ``block``, that products with ``x`` are computed for at a
+    time.
 
-    For products in bfloat16 on a CPU, oneDNN compiles code for every number of rows, which takes longer than the
-    product of some thousand rows. Batches have ever new numbers of rows, so these are made of few numbers: a block,
-    each half of it, and what is left of the smallest.
+    For products in bfloat16 on a CPU, oneDNN compiles code for every number of rows, which takes
+    longer than the product of some thousand rows. Batches have ever new numbers of rows, so these
+    are made of few numbers: a block, each half of it, and what is left of the smallest.
     """
     size = len(x)
     if not _in_pieces(x) or is_widened(x):
         return [min(block, size - begin) for begin in range(0, size, block)]
-    sizes, block = [block] * (size // block), block // 2
+    sizes = [block] * (size // block)
+    block = block // 2
     while block >= SMALL:
         if size & block:
             sizes.append(block)
@@ -114,7 +136,8 @@ def outer(g: Tensor, x: Tensor) -> Tensor:
     Parts that threads need not share are faster.
     """
     if _in_pieces(g):
-        total, sizes = torch.zeros((g.shape[1], x.shape[1])), pieces(g, DEEP)
+        total = torch.zeros((g.shape[1], x.shape[1]))
+        sizes = pieces(g, DEEP)
         for left, right in zip(g.split(sizes), x.split(sizes), strict=True):
             if is_widened(left):
                 total.addmm_(left.float().t(), right.float())

@@ -1,6 +1,8 @@
-"""The reductions by name, an entry each, and the executors that run them on the messages of any operation.
+"""The reductions by name, an entry each, and the executors that run them on the messages of any
+operation.
 
-Faster code for a pair of message and reduction goes in the executor of the reduction; nothing that calls it changes.
+Faster code for a pair of message and reduction goes in the executor of the reduction; nothing that
+calls it changes.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ Executor = Callable[[Structure, Operands], Tensor]
 
 
 class RowStatistics(NamedTuple):
-    """Reductions per destination, computed in one pass over the rows of its sources; empty where none needs them.
+    """Reductions per destination, computed in one pass over the rows of its sources; empty where
+    none needs them.
 
-    ``squares`` are sums of squared deviations from the mean; ``degree`` has the numbers of edges, at least 1.
+    ``squares`` are sums of squared deviations from the mean; ``degree`` has the numbers of edges,
+    at least 1.
     """
 
     total: Tensor
@@ -40,8 +44,8 @@ class Reduction(NamedTuple):
 
     Attributes:
         run: its executor, for any message; None: ``aggregate`` alone has it, for rows of sources.
-        reads: the fields of ``RowStatistics`` that ``finish`` reads, which ``aggregate`` makes for several reductions
-            at once; none: it has a pass of its own.
+        reads: the fields of ``RowStatistics`` that ``finish`` reads, which ``aggregate`` makes for
+            several reductions at once; none: it has a pass of its own.
         finish: makes the result of these.
         selects: whether the result is one of the messages, so that it has their type.
         divides: whether messages must be floating numbers.
@@ -55,11 +59,13 @@ class Reduction(NamedTuple):
 
 
 def summed_source(operands: Operands) -> int | None:
-    """Return which operand has the rows, where one loop adds rows of sources, as they are or times weights of edges.
+    """Return which operand has the rows, where one loop adds rows of sources, as they are or times
+    weights of edges.
 
-    Each number of a weight multiplies a block of consecutive numbers of a row: one number all of them, those of heads
-    ``[heads, 1]`` a part of ``[heads, width]`` each. None: messages are made in pieces. These are faster for heads of
-    less than 4 numbers, and for all heads on other devices than the CPU.
+    Each number of a weight multiplies a block of consecutive numbers of a row: one number all of
+    them, those of heads ``[heads, 1]`` a part of ``[heads, width]`` each. None: messages are made
+    in pieces. These are faster for heads of less than 4 numbers, and for all heads on other devices
+    than the CPU.
     """
     kinds = operands.kinds
     if operands.op == "copy":
@@ -73,12 +79,17 @@ def summed_source(operands: Operands) -> int | None:
     leading = len(weight)
     while leading and weight[leading - 1] == 1:
         leading -= 1
-    heads = operands.tensors[0].device.type == "cpu" and 0 not in row and weight[:leading] == row[:leading]
+    heads = (
+        operands.tensors[0].device.type == "cpu"
+        and 0 not in row
+        and weight[:leading] == row[:leading]
+    )
     return source if heads and math.prod(row[leading:]) >= 4 else None
 
 
 def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor:
-    tensors, kinds = operands.tensors, operands.kinds
+    tensors = operands.tensors
+    kinds = operands.kinds
     floating = tensors[0].is_floating_point()
     source = summed_source(operands) if floating else None
     if source is not None:
@@ -91,14 +102,18 @@ def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor
         out = SegmentSum.apply(structure, tensors[0], "v")
     else:
         out = EdgeSum.apply(structure, "v", OPERATIONS[operands.op], kinds, *tensors)
-    return out.div_(structure.divisor(out)) if mean else out  # in place: a second matrix costs more than the division
+    # in place: a second matrix costs more than the division
+    return out.div_(structure.divisor(out)) if mean else out
 
 
 def _extreme(structure: Structure, operands: Operands, largest: bool) -> Tensor:
-    kind, wanted = operands.kinds[0], (False, largest, not largest, False)
+    kind = operands.kinds[0]
+    wanted = (False, largest, not largest, False)
     if operands.op == "copy" and kind != "v":
         return read_once(structure, kind, operands.tensors[0], wanted)[wanted.index(True)]
-    return Extreme.apply(structure, largest, _repeatable(operands.op), operands.kinds, *operands.tensors)
+    return Extreme.apply(
+        structure, largest, _repeatable(operands.op), operands.kinds, *operands.tensors
+    )
 
 
 def _product(structure: Structure, operands: Operands) -> Tensor:
@@ -118,14 +133,24 @@ def _root(variance: Tensor) -> Tensor:
 
 REDUCTIONS: Final = {
     "sum": Reduction(_add, ("total",)),
-    "mean": Reduction(partial(_add, mean=True), ("total",), lambda rows: rows.total / rows.degree, divides=True),
-    "max": Reduction(partial(_extreme, largest=True), ("largest",), lambda rows: rows.largest, selects=True),
-    "min": Reduction(partial(_extreme, largest=False), ("smallest",), lambda rows: rows.smallest, selects=True),
+    "mean": Reduction(
+        partial(_add, mean=True), ("total",), lambda rows: rows.total / rows.degree, divides=True
+    ),
+    "max": Reduction(
+        partial(_extreme, largest=True), ("largest",), lambda rows: rows.largest, selects=True
+    ),
+    "min": Reduction(
+        partial(_extreme, largest=False), ("smallest",), lambda rows: rows.smallest, selects=True
+    ),
     "prod": Reduction(_product),
     "var": Reduction(None, ("squares",), lambda rows: rows.squares / rows.degree, divides=True),
-    "std": Reduction(None, ("squares",), lambda rows: _root(rows.squares / rows.degree), divides=True),
+    "std": Reduction(
+        None, ("squares",), lambda rows: _root(rows.squares / rows.degree), divides=True
+    ),
 }
 """All reductions. ``nodeflow.fn`` has a function for each that has an executor."""
 
-OF_MESSAGES: Final = {name: reduction.run for name, reduction in REDUCTIONS.items() if reduction.run}
+OF_MESSAGES: Final = {
+    name: reduction.run for name, reduction in REDUCTIONS.items() if reduction.run
+}
 """The executors of those that ``message_reduce`` has."""

@@ -1,4 +1,6 @@
-"""Operations on one row per edge: gathers, reductions and the softmax over each destination's edges."""
+"""Operations on one row per edge: gathers, reductions and the softmax over each destination's
+edges.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,12 @@ def segment_reduce(structure: Structure, values: Tensor, reduce: str = "sum") ->
 
 @opaque
 def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
-    """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, of the same shape.
+    """Return the softmax of ``scores`` ``[num_edges, ...]`` over the edges of each destination, of
+    the same shape.
 
-    Each destination's largest score is subtracted first, so large scores do not overflow. A score of -inf gives 0, also
-    when all scores of a destination are -inf. float16 and bfloat16 are computed in float32. Differentiable twice.
+    Each destination's largest score is subtracted first, so large scores do not overflow. A score
+    of -inf gives 0, also when all scores of a destination are -inf. float16 and bfloat16 are
+    computed in float32. Differentiable twice.
 
     Raises ValueError for a wrong number of rows, TypeError for integers.
 
@@ -67,7 +71,9 @@ def segment_softmax(structure: Structure, scores: Tensor) -> Tensor:
     """
     check_rows(structure, "e", scores, "scores")
     if not scores.is_floating_point():
-        raise TypeError(f"scores must be floating numbers, got {scores.dtype}: convert with .float() first")
+        raise TypeError(
+            f"scores must be floating numbers, got {scores.dtype}: convert with .float() first"
+        )
     wide = torch.promote_types(scores.dtype, torch.float32)
     return _Softmax.apply(structure, scores.to(wide)).to(scores.dtype)
 
@@ -84,7 +90,8 @@ class _Softmax(Op):
             out = native.by_destination(structure, kernels.softmax.softmax_rows, scores)
         else:
             rows = scores.reshape(structure.num_edges, -1).contiguous()
-            # "unsafe" only skips the check of the offsets; destinations without edges get -inf, and are not gathered
+            # "unsafe" only skips the check of the offsets; destinations without edges get -inf, and
+            # are not gathered
             largest = torch.segment_reduce(rows, "max", offsets=structure.indptr, unsafe=True)
             largest.masked_fill_(largest == -torch.inf, 0)  # -inf minus -inf would be NaN
             out = rows.sub(largest.index_select(0, structure.dst)).exp_()
@@ -98,7 +105,9 @@ class _Softmax(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (out,) = ctx.saved_tensors
         if native.is_native(out, grads[0]) and not torch.is_grad_enabled():
-            return None, native.by_destination(ctx.structure, kernels.softmax.softmax_gradient, out, grads[0])
+            return None, native.by_destination(
+                ctx.structure, kernels.softmax.softmax_gradient, out, grads[0]
+            )
         weighted = out * grads[0]
         total = SegmentSum.apply(ctx.structure, weighted, "v")
         return None, weighted - out * Gather.apply(ctx.structure, total, "v")

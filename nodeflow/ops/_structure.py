@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 
 class Bucket(NamedTuple):
-    """The destinations that have one in-degree: ``rows`` int64 ``[n]``, and their edges ``[n, degree]``."""
+    """The destinations that have one in-degree: ``rows`` int64 ``[n]``, and their edges
+    ``[n, degree]``.
+    """
 
     degree: int
     rows: Tensor
@@ -31,14 +33,16 @@ class Structure(Frozen):
     """Edges of one flow as a CSR matrix over destinations.
 
     Args:
-        indptr: int64 ``[num_dst + 1]``: the edges into destination v are ``indptr[v]`` to ``indptr[v + 1] - 1``.
+        indptr: int64 ``[num_dst + 1]``: the edges into destination v are ``indptr[v]`` to
+            ``indptr[v + 1] - 1``.
         indices: int64 ``[E]``, the source row of every edge.
         num_src: number of source rows.
 
     Several flows may share one Structure. Its tensors are shared, so do not write to them.
 
-    Raises TypeError for what is no int64 tensor, ValueError for an ``indptr`` that decreases, does not start at 0 or
-    does not end at the number of edges, and for tensors on two devices, IndexError for a source out of range.
+    Raises TypeError for what is no int64 tensor, ValueError for an ``indptr`` that decreases, does
+    not start at 0 or does not end at the number of edges, and for tensors on two devices,
+    IndexError for a source out of range.
 
     >>> structure = Structure(torch.tensor([0, 2, 3]), torch.tensor([1, 2, 0]), num_src=3)
     >>> structure.in_degrees, structure.dst
@@ -54,18 +58,27 @@ class Structure(Frozen):
     def __init__(self, indptr: Tensor, indices: Tensor, num_src: int) -> None:
         arrays = []
         for name, part in (("indptr", indptr), ("indices", indices)):
-            if not isinstance(part, Tensor) or part.dtype != torch.int64 or part.layout != torch.strided:
+            if (
+                not isinstance(part, Tensor)
+                or part.dtype != torch.int64
+                or part.layout != torch.strided
+            ):
                 raise TypeError(f"{name} must be an int64 tensor, got {describe(part)}")
             if part.ndim != 1:
                 raise ValueError(f"{name} must be one-dimensional, got shape {tuple(part.shape)}")
             arrays.append(as_array(part, name))
         if indptr.device != indices.device:
-            raise ValueError(f"indptr and indices must be on one device, got {indptr.device} and {indices.device}")
+            raise ValueError(
+                f"indptr and indices must be on one device, got {indptr.device} and "
+                f"{indices.device}"
+            )
         num_src = as_count(num_src, "num_src")
         check_indptr(arrays[0], len(indices))
         check_range(arrays[1], "indices", num_src, "source")
         # compiled loops take plain memory, entry after entry
-        self._set(indptr=indptr.contiguous(), indices=indices.contiguous(), num_src=num_src, _derived={})
+        self._set(
+            indptr=indptr.contiguous(), indices=indices.contiguous(), num_src=num_src, _derived={}
+        )
 
     @classmethod
     def _trusted(cls, indptr: Tensor, indices: Tensor, num_src: int) -> Structure:
@@ -75,7 +88,10 @@ class Structure(Frozen):
         return self
 
     def __repr__(self) -> str:
-        return f"Structure({self.num_src} sources, {self.num_dst} destinations, {self.num_edges} edges)"
+        return (
+            f"Structure({self.num_src} sources, {self.num_dst} destinations, {self.num_edges} "
+            "edges)"
+        )
 
     @property
     def num_dst(self) -> int:
@@ -102,7 +118,8 @@ class Structure(Frozen):
         """Number of edges of each source, int64 ``[num_src]``."""
         return torch.bincount(self.indices, minlength=self.num_src)
 
-    # The derived values below depend on the structure only: two threads that race store the same value.
+    # The derived values below depend on the structure only: two threads that race store the same
+    # value.
 
     @property
     def dst(self) -> Tensor:
@@ -110,15 +127,20 @@ class Structure(Frozen):
         return self._kept("dst", self._make_dst)
 
     def transposed(self) -> tuple[Structure, Tensor]:
-        """Return the structure with sources and destinations swapped, and the edge each of its edges came from."""
+        """Return the structure with sources and destinations swapped, and the edge each of its
+        edges came from.
+        """
         return self._kept("transposed", self._make_transposed)
 
     def grouped(self, end: str) -> tuple[Structure, Tensor | None]:
-        """Return the edges grouped by the rows of one end, "u" or "v", and the id of each; None: in order."""
+        """Return the edges grouped by the rows of one end, "u" or "v", and the id of each; None: in
+        order.
+        """
         return self.transposed() if end == "u" else (self, None)
 
     def divisor(self, rows: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-        """Return the in-degrees, at least 1, as a divisor of the rank of ``rows``, ``[num_dst, 1, ...]``.
+        """Return the in-degrees, at least 1, as a divisor of the rank of ``rows``,
+        ``[num_dst, 1, ...]``.
 
         It has the type of ``rows``, or ``dtype``.
         """
@@ -130,12 +152,15 @@ class Structure(Frozen):
         return "transposed" in self._derived
 
     def buckets(self) -> tuple[Bucket, ...]:
-        """Return the destinations grouped by in-degree, ascending; those without edges are left out."""
+        """Return the destinations grouped by in-degree, ascending; those without edges are left
+        out.
+        """
         return self._kept("buckets", self._make_buckets)
 
     def _kept(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._derived:
-            with torch.inference_mode(False):  # the cached result serves later calls, which may need gradients
+            # the cached result serves later calls, which may need gradients
+            with torch.inference_mode(False):
                 self._derived[name] = make()
         return cast("T", self._derived[name])
 
@@ -167,7 +192,9 @@ class Structure(Frozen):
         return tuple(buckets)
 
     def select_rows(self, rows: Tensor) -> tuple[Structure, Tensor]:
-        """Return the structure of the destinations ``rows`` (in that order) and the edges it kept, int64 ``[k]``."""
+        """Return the structure of the destinations ``rows`` (in that order) and the edges it kept,
+        int64 ``[k]``.
+        """
         chosen, edges = csr_positions(self.indptr, rows)
         return Structure._trusted(chosen, self.indices[edges], self.num_src), edges
 

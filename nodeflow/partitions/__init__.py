@@ -1,11 +1,12 @@
-"""A graph cut into parts in a folder, of which a few are in memory at a time, or each process holds one.
+"""A graph cut into parts in a folder, of which a few are in memory at a time, or each process holds
+one.
 
-- ``_cut``: which part has which node, also with training nodes spread evenly. ``_split``: where edges lie; columns and
-  edges split over the files of parts.
-- ``_writing`` makes both kinds of folders. ``_partitions`` is that of a buffer, and the base of both; ``_graph_parts``
-  that of processes, whose users find it in ``distributed``.
-- ``_orders``: which parts are in memory at a time. ``_partition_buffer``: a part of the graph in memory, state
-  after state (``_buffer_epoch``), with nodes and edges in slots (``_slots``).
+- ``_cut``: which part has which node, also with training nodes spread evenly. ``_split``: where
+  edges lie; columns and edges split over the files of parts.
+- ``_writing`` makes both kinds of folders. ``_partitions`` is that of a buffer, and the base of
+  both; ``_graph_parts`` that of processes, whose users find it in ``distributed``.
+- ``_orders``: which parts are in memory at a time. ``_partition_buffer``: a part of the graph in
+  memory, state after state (``_buffer_epoch``), with nodes and edges in slots (``_slots``).
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """

@@ -1,4 +1,6 @@
-"""An epoch of a ``PartitionBuffer``: states in turn; the next is read and the last written in the background."""
+"""An epoch of a ``PartitionBuffer``: states in turn; the next is read and the last written in the
+background.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,12 @@ from nodeflow.random import Random, derive_key
 class BufferCounters:
     """Counts of a ``PartitionBuffer``, over all of its epochs.
 
-    ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a part in every epoch;
-    ``edge_bytes_read`` those of edges and their columns. ``bytes_written`` are those of writable columns.
-    ``seconds_filling`` went by before the first state of an epoch and after the last, when there is nothing to compute.
-    In between, ``seconds_reading`` are those of reading, writing and making graphs for coming states, and
-    ``seconds_waited`` those for which the caller waited. ``states`` counts the states that were given out.
+    ``bytes_read`` are those of node columns: (slots + swaps) times the bytes of a part in every
+    epoch; ``edge_bytes_read`` those of edges and their columns. ``bytes_written`` are those of
+    writable columns. ``seconds_filling`` went by before the first state of an epoch and after the
+    last, when there is nothing to compute. In between, ``seconds_reading`` are those of reading,
+    writing and making graphs for coming states, and ``seconds_waited`` those for which the caller
+    waited. ``states`` counts the states that were given out.
     """
 
     bytes_read: int = 0
@@ -47,25 +50,33 @@ class BufferCounters:
 
     @property
     def hidden(self) -> float:
-        """The share of ``seconds_reading`` that went by behind the caller's own work; 1 where nothing was read.
+        """The share of ``seconds_reading`` that went by behind the caller's own work; 1 where
+        nothing was read.
 
         >>> BufferCounters(seconds_reading=4.0, seconds_waited=1.0).hidden
         0.75
         """
-        return 1.0 if not self.seconds_reading else max(1 - self.seconds_waited / self.seconds_reading, 0.0)
+        return (
+            1.0
+            if not self.seconds_reading
+            else max(1 - self.seconds_waited / self.seconds_reading, 0.0)
+        )
 
 
 class BufferState:
-    """A state of a ``PartitionBuffer``: the parts that are in memory, until the next state is asked for.
+    """A state of a ``PartitionBuffer``: the parts that are in memory, until the next state is asked
+    for.
 
-    Local node ``slot * size + r`` is row r of the part in that slot, so a part that stays keeps its ids. With several
-    types they are those of the first type slot after slot, then of the next. A part with one node less of a type than
-    others ends it with a local node that stands for none: it has no edges, its parent id is -1, its rows are zeros.
-    (There are none where ``num_parts`` divides the number of nodes.) The graph has all types and relations.
+    Local node ``slot * size + r`` is row r of the part in that slot, so a part that stays keeps its
+    ids. With several types they are those of the first type slot after slot, then of the next. A
+    part with one node less of a type than others ends it with a local node that stands for none: it
+    has no edges, its parent id is -1, its rows are zeros. (There are none where ``num_parts``
+    divides the number of nodes.) The graph has all types and relations.
 
-    ``nodes``, int64 ``[slots * size]``, is the parent id of every local node. ``number`` counts the states of the epoch
-    from 0; ``partitions`` are those in the slots; ``seed`` is a number of its own for this state, for loaders and
-    samplers, whose draws would repeat from state to state otherwise.
+    ``nodes``, int64 ``[slots * size]``, is the parent id of every local node. ``number`` counts the
+    states of the epoch from 0; ``partitions`` are those in the slots; ``seed`` is a number of its
+    own for this state, for loaders and samplers, whose draws would repeat from state to state
+    otherwise.
 
     >>> import tempfile
     >>> from nodeflow import partitions
@@ -74,44 +85,73 @@ class BufferState:
     [Graph(2 nodes, 2 edges)]
     """
 
-    __slots__ = ("_edges", "_order", "_over", "_parts", "_seeds", "nodes", "number", "partitions", "seed")
+    __slots__ = (
+        "_edges",
+        "_order",
+        "_over",
+        "_parts",
+        "_seeds",
+        "nodes",
+        "number",
+        "partitions",
+        "seed",
+    )
 
     def __init__(
-        self, parts: Partitions, order: Order, number: int, edges: StateEdges, seeds: Ints | None, seed: int
+        self,
+        parts: Partitions,
+        order: Order,
+        number: int,
+        edges: StateEdges,
+        seeds: Ints | None,
+        seed: int,
     ) -> None:
-        self._parts, self._order, self._edges, self._seeds, self._over = parts, order, edges, seeds, False
-        self.number, self.partitions, self.seed = number, order.states[number], seed
+        self._parts = parts
+        self._order = order
+        self._edges = edges
+        self._seeds = seeds
+        self._over = False
+        self.number = number
+        self.partitions = order.states[number]
+        self.seed = seed
         parents = parts.parents.reshape(parts.num_parts, parts.size)[list(self.partitions)]
-        of_types = [parents[:, ids.start : ids.stop].reshape(-1) for ids in parts.part.nodes.values()]
+        of_types = [
+            parents[:, ids.start : ids.stop].reshape(-1) for ids in parts.part.nodes.values()
+        ]
         self.nodes = torch.from_numpy(np.concatenate(of_types).astype(np.int64))
 
     @property
     def graph(self) -> Graph:
         """The graph of all edges between resident parts, with the columns asked for.
 
-        Its node columns are the memory of the buffer. Write into writable ones only, whose rows go back to the folder
-        when the state ends; a new column in their place is not seen. Raises RuntimeError after the state has ended.
+        Its node columns are the memory of the buffer. Write into writable ones only, whose rows go
+        back to the folder when the state ends; a new column in their place is not seen. Raises
+        RuntimeError after the state has ended.
         """
         if self._over:
             raise RuntimeError(
-                f"state {self.number} has ended, and its memory holds other parts now; use a state before the "
-                "next one is asked for, and copy what you need later"
+                f"state {self.number} has ended, and its memory holds other parts now; use a state "
+                "before the next one is asked for, and copy what you need later"
             )
         return self._edges.graph
 
     @property
     def seeds(self) -> Tensor:
-        """The local ids of the training nodes of this state, int64, ascending; over an epoch each comes once.
+        """The local ids of the training nodes of this state, int64, ascending; over an epoch each
+        comes once.
 
         Raises ValueError where no training nodes were given.
         """
         if self._seeds is None:
-            raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
+            raise ValueError(
+                "there are no training nodes; pass train to write_partitions or to PartitionBuffer"
+            )
         return torch.from_numpy(self._seeds)
 
     @property
     def edges(self) -> Tensor:
-        """The ids in ``graph`` of the edges to train on in this state, int64; over an epoch each comes once.
+        """The ids in ``graph`` of the edges to train on in this state, int64; over an epoch each
+        comes once.
 
         Raises ValueError for an order that leaves out pairs of parts: some edges would never come.
         """
@@ -119,7 +159,8 @@ class BufferState:
             missing = int((self._order.bucket_state < 0).sum())
             raise ValueError(
                 f"edges cannot be seeds with this order: no state holds {missing} of the "
-                f"{self._order.bucket_state.size} pairs of parts; take one that has all, such as order='comet'"
+                f"{self._order.bucket_state.size} pairs of parts; take one that has all, such as "
+                "order='comet'"
             )
         bucket = self._edges.buckets // max(len(self._parts.schema.relations), 1)
         dst, src = np.divmod(bucket, self._order.num_parts)
@@ -137,7 +178,9 @@ class BufferState:
 
     @property
     def visible_edges(self) -> float:
-        """The share of the in-edges of resident nodes that the state holds; 1 where they have none."""
+        """The share of the in-edges of resident nodes that the state holds; 1 where they have
+        none.
+        """
         return self._parts.visible_share(self.partitions)
 
     def end(self) -> None:
@@ -150,10 +193,12 @@ class BufferState:
 
 
 class BufferEpoch:
-    """Runs an epoch. One thread beside the caller's reads, writes and makes graphs; ``close`` ends it.
+    """Runs an epoch. One thread beside the caller's reads, writes and makes graphs; ``close`` ends
+    it.
 
-    Between two states the caller's thread exchanges the parts that go with those that come. The other thread then
-    writes those that went before it reads any, so one that comes back at once is read as it was written.
+    Between two states the caller's thread exchanges the parts that go with those that come. The
+    other thread then writes those that went before it reads any, so one that comes back at once is
+    read as it was written.
     """
 
     def __init__(
@@ -167,8 +212,13 @@ class BufferEpoch:
         *,
         prefetch: bool,
     ) -> None:
-        self._parts, self._order, self._counters, self._prefetch = partitions, order, counters, prefetch
-        (self._nodes, self._edges), self._train, self._key = slots, train, key
+        self._parts = partitions
+        self._order = order
+        self._counters = counters
+        self._prefetch = prefetch
+        self._nodes, self._edges = slots
+        self._train = train
+        self._key = key
         self._seed_states = None if train is None else seed_states(partitions, order, train, key)
         self._workers = Workers(1, "nodeflow-partitions")
         self._stop = threading.Event()
@@ -178,7 +228,8 @@ class BufferEpoch:
     def states(self, start: int = 0) -> Iterator[BufferState]:
         """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
         self.check_open()
-        order, counters = self._order, self._counters
+        order = self._order
+        counters = self._counters
         begun = perf_counter()
         for slot, part in enumerate(order.states[start]):
             counters.bytes_read += self._nodes.read(part, slot)
@@ -208,7 +259,8 @@ class BufferEpoch:
         begun = perf_counter()
         for slot, part in enumerate(self._order.states[-1]):
             self._counters.bytes_written += self._nodes.write(part, slot)
-        written, manifest = self._nodes.written, self._parts.manifest
+        written = self._nodes.written
+        manifest = self._parts.manifest
         if written:
             facts = {**manifest.facts, "epoch": self._parts.epoch + 1}
             committed = replace(manifest, arrays={**manifest.arrays, **written}, facts=facts)
@@ -220,8 +272,8 @@ class BufferEpoch:
         """Raise RuntimeError after ``close``."""
         if self._stop.is_set():
             raise RuntimeError(
-                "this epoch was ended by another loop over the same PartitionBuffer, by set_epoch() or by close(); "
-                "loop over one epoch at a time"
+                "this epoch was ended by another loop over the same PartitionBuffer, by "
+                "set_epoch() or by close(); loop over one epoch at a time"
             )
 
     def close(self) -> None:
@@ -244,7 +296,8 @@ class BufferEpoch:
 
     def _prepare(self, k: int, gone: list[int]) -> StateEdges | None:
         """Write the parts that went, and read those of state k; None after the last state."""
-        begun, counters = perf_counter(), self._counters
+        begun = perf_counter()
+        counters = self._counters
         try:
             # writes come first: reads reuse the same spare places, and a part may come back at once
             for place, part in enumerate(gone, self._order.slots):
@@ -266,7 +319,9 @@ class BufferEpoch:
         return edges
 
     def _exchange(self, k: int) -> list[int]:
-        """Put the parts of state k into their slots; return those that were there, as they lie in spare places."""
+        """Put the parts of state k into their slots; return those that were there, as they lie in
+        spare places.
+        """
         old, new = self._order.states[k - 1 : k + 1]
         slots = [slot for slot in range(self._order.slots) if old[slot] != new[slot]]
         for place, slot in enumerate(slots, self._order.slots):
@@ -276,9 +331,11 @@ class BufferEpoch:
 
 
 def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[int, int]) -> Ints:
-    """Return for every training row the state that trains on it: a random one of those that hold its part.
+    """Return for every training row the state that trains on it: a random one of those that hold
+    its part.
 
-    ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose part no state holds.
+    ``key`` is the seed and the number of the epoch. Raises ValueError for a row whose part no state
+    holds.
     """
     holding = [order.holding(part) for part in range(order.num_parts)]
     counts = np.array([len(states) for states in holding])
@@ -286,8 +343,8 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
     if len(missing := np.flatnonzero(counts[number] == 0)):
         row = train[missing[0]]
         raise ValueError(
-            f"training node {partitions.parents[row]} is in part {row // partitions.size}, which no state of the "
-            "order holds"
+            f"training node {partitions.parents[row]} is in part {row // partitions.size}, which "
+            "no state of the order holds"
         )
     drawn = Random(derive_key("seeds", *key)).integers(train, counts[number]).numpy()
     padded = np.array([states + [0] * (counts.max() - len(states)) for states in holding])
@@ -296,7 +353,9 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
 
 
 def remove_strays(partitions: Partitions, manifest: Manifest) -> None:
-    """Remove files of node columns that the manifest does not name, and what a killed process left of a manifest."""
+    """Remove files of node columns that the manifest does not name, and what a killed process left
+    of a manifest.
+    """
     draft_of(partitions.folder / MANIFEST).unlink(missing_ok=True)
     named = {plain.file for array in manifest.arrays.values() for plain in array.plain}
     folder = partitions.folder / NODES

@@ -21,9 +21,10 @@ METHODS = ("random", "train-first", "metis", "ranges", "hash")
 class Masters(Frozen):
     """The part of every node, which is its *master*.
 
-    ``owner``, ``[num_nodes]``, is the part of every node, in the narrowest of uint8, int16 and int32. ``order``, int64
-    ``[num_nodes]``, are the nodes part by part, ascending within a part; those of part k begin at ``begin[k]``.
-    ``place``, int32 or int64 ``[num_nodes]``, is the row of every node among the nodes of its part.
+    ``owner``, ``[num_nodes]``, is the part of every node, in the narrowest of uint8, int16 and
+    int32. ``order``, int64 ``[num_nodes]``, are the nodes part by part, ascending within a part;
+    those of part k begin at ``begin[k]``. ``place``, int32 or int64 ``[num_nodes]``, is the row of
+    every node among the nodes of its part.
     """
 
     __slots__ = ("begin", "order", "owner", "place")
@@ -49,7 +50,9 @@ class Masters(Frozen):
         return self.order[self.begin[part] : self.begin[part + 1]]
 
     def renumbered(self, nodes: Array) -> Ints:
-        """Return the places of nodes in ``order``: their ids where every part has consecutive ones."""
+        """Return the places of nodes in ``order``: their ids where every part has consecutive
+        ones.
+        """
         return self.begin[self.owner[nodes]] + self.place[nodes]
 
 
@@ -70,12 +73,14 @@ def cut_nodes(
     balance: bool = False,
     equal: bool = False,
 ) -> Masters:
-    """Return the parts of all nodes; see ``partition_graph`` and ``write_partitions`` for arguments and errors.
+    """Return the parts of all nodes; see ``partition_graph`` and ``write_partitions`` for arguments
+    and errors.
 
-    ``equal``: of each type, sizes differ by at most one, the first parts are the larger ones, and random nodes of other
-    cuts move.
+    ``equal``: of each type, sizes differ by at most one, the first parts are the larger ones, and
+    random nodes of other cuts move.
     """
-    count, types = graph.num_nodes, graph.schema.nodes.values()
+    count = graph.num_nodes
+    types = graph.schema.nodes.values()
     if balance and (train is None or not len(train)):
         raise ValueError("balance=True balances training nodes, and there are none; pass train")
     chosen = np.zeros(count, np.bool_)
@@ -83,7 +88,9 @@ def cut_nodes(
         chosen[train] = True
     if isinstance(method, str):
         check_one_of(method, "method", METHODS)
-        owner = _owners(graph, num_parts, method, chosen, balance, seed, types if equal else [range(count)])
+        owner = _owners(
+            graph, num_parts, method, chosen, balance, seed, types if equal else [range(count)]
+        )
     else:
         owner = as_ids(method, "method", num_parts, "part")
         check_length(owner, "method", count, "node")
@@ -96,7 +103,13 @@ def cut_nodes(
 
 
 def _owners(
-    graph: Graph, num_parts: int, method: str, chosen: Array, balance: bool, seed: int, types: Collection[range]
+    graph: Graph,
+    num_parts: int,
+    method: str,
+    chosen: Array,
+    balance: bool,
+    seed: int,
+    types: Collection[range],
 ) -> Array:
     if method == "metis":
         return partition(graph, num_parts, seed).numpy()
@@ -110,7 +123,9 @@ def _owners(
     owner = np.empty(count, part_type(num_parts))
     if balance and method in ("random", "hash"):
         # in turn, the chosen ones first: sizes of both kinds, and of all, differ by at most one
-        owner[np.concatenate([order[chosen[order]], order[~chosen[order]]])] = np.arange(count) % num_parts
+        owner[np.concatenate([order[chosen[order]], order[~chosen[order]]])] = (
+            np.arange(count) % num_parts
+        )
         return owner
     if method == "train-first":
         order = np.concatenate([order[chosen[order]], order[~chosen[order]]])
@@ -126,7 +141,9 @@ def _sizes(count: int, num_parts: int) -> Ints:
 
 
 def _equal(owner: Array, sizes: Ints, seed: int) -> Array:
-    """Move as few nodes as possible, random ones, from parts that are too large to those that are too small."""
+    """Move as few nodes as possible, random ones, from parts that are too large to those that are
+    too small.
+    """
     before = np.bincount(owner, minlength=len(sizes))
     if (before == sizes).all():
         return owner
@@ -145,12 +162,15 @@ _COUNTS = 2**24  # entries of the node-by-part table of link counts that is in m
 
 
 def balanced(graph: Graph, owner: Array, chosen: Array, num_parts: int) -> Array:
-    """Return the parts of the nodes, moved so that the chosen nodes, and the others too, are balanced within 5 %.
+    """Return the parts of the nodes, moved so that the chosen nodes, and the others too, are
+    balanced within 5 %.
 
-    METIS balances one weight only as pymetis calls it, so nodes are moved after it, in rounds: first those whose moves
-    lose the fewest edges within parts (some gain), counted anew in each round.
+    METIS balances one weight only as pymetis calls it, so nodes are moved after it, in rounds:
+    first those whose moves lose the fewest edges within parts (some gain), counted anew in each
+    round.
     """
-    moved, between = owner.astype(np.int64), links(graph)
+    moved = owner.astype(np.int64)
+    between = links(graph)
     for nodes in (np.flatnonzero(chosen), np.flatnonzero(~chosen)):
         while moves := _moves(np.bincount(moved[nodes], minlength=num_parts)):
             _one_round(between, moved, nodes, *moves)
@@ -158,19 +178,23 @@ def balanced(graph: Graph, owner: Array, chosen: Array, num_parts: int) -> Array
 
 
 def bounds(total: int, num_parts: int) -> tuple[int, int]:
-    """Return the fewest and the most nodes of a balanced part; whole numbers next to the mean are always balanced.
+    """Return the fewest and the most nodes of a balanced part; whole numbers next to the mean are
+    always balanced.
 
     >>> bounds(1000, 4), bounds(10, 4)
     ((238, 262), (2, 3))
     """
     mean = total / num_parts
-    return min(total // num_parts, int(np.ceil(mean * (1 - SLACK)))), max(int(np.ceil(mean)), int(mean * (1 + SLACK)))
+    return min(total // num_parts, int(np.ceil(mean * (1 - SLACK)))), max(
+        int(np.ceil(mean)), int(mean * (1 + SLACK))
+    )
 
 
 def _moves(sizes: Ints) -> tuple[Ints, Ints] | None:
     """Return how many nodes each part may give and take now, None where all are balanced."""
     least, most = bounds(int(sizes.sum()), len(sizes))
-    over, under = sizes > most, sizes < least
+    over = sizes > most
+    under = sizes < least
     if not (over.any() or under.any()):
         return None
     give = np.maximum(sizes - (most if over.any() else least), 0)
@@ -179,14 +203,19 @@ def _moves(sizes: Ints) -> tuple[Ints, Ints] | None:
 
 
 def _one_round(between: Any, owner: Ints, nodes: Ints, give: Ints, take: Ints) -> None:
-    """Move up to a quarter of what is to be moved, at least one node, changing ``owner``, ``give`` and ``take``."""
+    """Move up to a quarter of what is to be moved, at least one node, changing ``owner``, ``give``
+    and ``take``.
+    """
     import scipy.sparse
 
-    movable, targets = nodes[give[owner[nodes]] > 0], np.flatnonzero(take)
+    movable = nodes[give[owner[nodes]] > 0]
+    targets = np.flatnonzero(take)
     parts = scipy.sparse.csr_array(
-        (np.ones(len(owner), np.int32), owner, np.arange(len(owner) + 1)), shape=(len(owner), len(give))
+        (np.ones(len(owner), np.int32), owner, np.arange(len(owner) + 1)),
+        shape=(len(owner), len(give)),
     )
-    loss, best = np.empty(len(movable), np.int64), np.empty(len(movable), np.int64)
+    loss = np.empty(len(movable), np.int64)
+    best = np.empty(len(movable), np.int64)
     step = max(_COUNTS // len(give), 1)
     for first in range(0, len(movable), step):
         some = movable[first : first + step]
@@ -196,7 +225,8 @@ def _one_round(between: Any, owner: Ints, nodes: Ints, give: Ints, take: Ints) -
         loss[first : first + step] = near[np.arange(len(some)), owner[some]] - outside.max(1)
     rest = max(-(-int(min(give.sum(), take.sum())) // 4), 1)
     for i in np.argsort(loss, kind="stable").tolist():
-        source, target = owner[movable[i]], targets[best[i]]
+        source = owner[movable[i]]
+        target = targets[best[i]]
         if give[source] and take[target]:
             owner[movable[i]] = target
             give[source] -= 1

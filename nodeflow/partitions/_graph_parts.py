@@ -1,4 +1,6 @@
-"""A graph that was cut for processes: which part has which node and edge, the parts themselves, and their sizes."""
+"""A graph that was cut for processes: which part has which node and edge, the parts themselves, and
+their sizes.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,15 @@ _PIECE = 2**22  # ids that are looked at together
 
 
 class GraphParts(CutGraph):
-    """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open`` opens it.
+    """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open``
+    opens it.
 
-    ``edges`` says where edges lie: "in", "out" or "grid"; ``grid`` has the rows and columns of a grid of parts, else
-    None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None. ``mirrors``, int64
-    ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose master is p and that are mirrors in part k.
-    ``renumbered`` says whether ids are new ones; then ``original_nodes`` and ``original_edges`` are the old ones by the
-    new ones, else None. ``identity`` tells this cut from every other one: a hash of all that is in it. ``schema`` has
+    ``edges`` says where edges lie: "in", "out" or "grid"; ``grid`` has the rows and columns of a
+    grid of parts, else None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None.
+    ``mirrors``, int64 ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose
+    master is p and that are mirrors in part k. ``renumbered`` says whether ids are new ones; then
+    ``original_nodes`` and ``original_edges`` are the old ones by the new ones, else None.
+    ``identity`` tells this cut from every other one: a hash of all that is in it. ``schema`` has
     the node types and relations.
 
     >>> import nodeflow, tempfile
@@ -52,14 +56,25 @@ class GraphParts(CutGraph):
     original_edges: Ints | None
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-        count, sizes, grid = self.num_parts, facts["sizes"], facts["grid"]
-        self._set(edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1])))
+        count = self.num_parts
+        sizes = facts["sizes"]
+        grid = facts["grid"]
+        self._set(
+            edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1]))
+        )
         self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
         lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
-        _ = as_count(facts["cut"], "cut"), [as_count(size, "a size") for name in sizes for size in sizes[name] or ()]
-        if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [self.num_nodes, self.num_edges]:
+        _ = (
+            as_count(facts["cut"], "cut"),
+            [as_count(size, "a size") for name in sizes for size in sizes[name] or ()],
+        )
+        if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [
+            self.num_nodes,
+            self.num_edges,
+        ]:
             raise ValueError("the sizes of the parts do not fit those of the graph")
-        nodes, edges = (self.num_nodes,), (self.num_edges,)
+        nodes = (self.num_nodes,)
+        edges = (self.num_edges,)
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
         if self.renumbered:
             book = dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
@@ -71,7 +86,10 @@ class GraphParts(CutGraph):
         arrays = manifest.arrays
         with sound(folder):
             facts = manifest.facts
-            sizes = {kind: [as_count(size, kind) for size in facts["sizes"][kind]] for kind in ("masters", "edges")}
+            sizes = {
+                kind: [as_count(size, kind) for size in facts["sizes"][kind]]
+                for kind in ("masters", "edges")
+            }
             num_nodes, num_edges = (sum(of_parts) for of_parts in sizes.values())
             if facts["renumbered"]:
                 begin = {kind: arrays[f"{kind}_begin"] for kind in ("node", "edge")}
@@ -91,16 +109,25 @@ class GraphParts(CutGraph):
                 check_ids(folder, arrays[name], upper, "edge" if "edge" in name else "node")
 
     def _take_arrays(self) -> None:
-        self._set(**{name: self._arrays.get(name) for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")})
+        self._set(
+            **{
+                name: self._arrays.get(name)
+                for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")
+            }
+        )
 
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
-        """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``, without checks."""
+        """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``,
+        without checks.
+        """
         if self.renumbered:
             return np.searchsorted(self._arrays[f"{kind}_begin"], ids, side="right") - 1
         return self._arrays["owner" if kind == "node" else "edge_owner"][ids].astype(np.int64)
 
     def places(self, ids: Ints, kind: str = "node") -> Ints:
-        """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their parts, as above."""
+        """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their
+        parts, as above.
+        """
         if self.renumbered:
             return ids - self._arrays[f"{kind}_begin"][self.owners(ids, kind)]
         return self._arrays["place" if kind == "node" else "edge_place"][ids].astype(np.int64)
@@ -108,17 +135,21 @@ class GraphParts(CutGraph):
     def part(self, number: int) -> GraphPart:
         """Open a part.
 
-        Raises IndexError for a number that is no part, ValueError for a folder that is missing, damaged, or of another
-        cut.
+        Raises IndexError for a number that is no part, ValueError for a folder that is missing,
+        damaged, or of another cut.
         """
         k = as_index(number, "part", self.num_parts)
         return GraphPart(self, k, verify=self._verify)
 
     def report(self) -> PartsReport:
-        """Return the sizes of the parts, the cut and the replication factor; printed, it is a table."""
-        sizes, sharing = self.manifest.facts["sizes"], (self.mirrors > 0) | (self.mirrors.T > 0)
+        """Return the sizes of the parts, the cut and the replication factor; printed, it is a
+        table.
+        """
+        sizes = self.manifest.facts["sizes"]
+        sharing = (self.mirrors > 0) | (self.mirrors.T > 0)
         masters, edges, mirrors = (tuple(sizes[name]) for name in ("masters", "edges", "mirrors"))
-        train, partners = sizes["train"], tuple(sharing.sum(1).tolist())
+        train = sizes["train"]
+        partners = tuple(sharing.sum(1).tolist())
         return PartsReport(
             self.num_nodes,
             self.num_edges,
@@ -142,29 +173,43 @@ class GraphParts(CutGraph):
 
 
 def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints) -> None:
-    """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has the number."""
-    whole = not any(array.torch_type.is_floating_point or array.torch_type.is_complex for array in (owner, place))
+    """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has
+    the number.
+    """
+    whole = not any(
+        array.torch_type.is_floating_point or array.torch_type.is_complex
+        for array in (owner, place)
+    )
     if len(owner.shape) != 1 or owner.shape != place.shape or not whole:
         raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
-    owners, places = map_array(folder, owner), map_array(folder, place)
+    owners = map_array(folder, owner)
+    places = map_array(folder, place)
     for start in range(0, len(owners), _PIECE):
-        own, at = owners[start : start + _PIECE], places[start : start + _PIECE]
+        own = owners[start : start + _PIECE]
+        at = places[start : start + _PIECE]
         if own.min() < 0 or own.max() >= len(sizes):
-            raise ValueError(f"{folder / owner.file} is damaged: it names a part beyond the {len(sizes)}")
+            raise ValueError(
+                f"{folder / owner.file} is damaged: it names a part beyond the {len(sizes)}"
+            )
         if at.min() < 0 or (at >= sizes[own]).any():
-            raise ValueError(f"{folder / place.file} is damaged: it names a place that its part does not have")
+            raise ValueError(
+                f"{folder / place.file} is damaged: it names a place that its part does not have"
+            )
 
 
 def _check_part(whole: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
     """Raise ValueError for a part of another cut, and for ids out of bounds."""
-    facts, arrays = manifest.facts, manifest.arrays
+    facts = manifest.facts
+    arrays = manifest.arrays
     if (facts.get("part"), facts.get("identity")) != (part, whole.identity):
         raise ValueError(
-            f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part {part} of "
-            f"{whole.identity}: it comes from another folder"
+            f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part "
+            f"{part} of {whole.identity}: it comes from another folder"
         )
     with sound(folder):
-        masters, rows, src, edge_ids, indptr = (arrays[n] for n in ("masters", "rows", "src", "edge_ids", "indptr"))
+        masters, rows, src, edge_ids, indptr = (
+            arrays[n] for n in ("masters", "rows", "src", "edge_ids", "indptr")
+        )
     for array in (masters, rows, src):
         check_ids(folder, array, whole.num_nodes)
     check_ids(folder, edge_ids, whole.num_edges, "edge")
@@ -177,17 +222,19 @@ def part_folder(folder: Path, part: int) -> Path:
 
 
 class GraphPart(Frozen):
-    """One part of a graph in a folder of parts: its masters and its edges. ``GraphParts.part`` opens it.
+    """One part of a graph in a folder of parts: its masters and its edges. ``GraphParts.part``
+    opens it.
 
     All arrays are mapped and read-only, and all ids are those of the whole graph.
 
-    ``masters``, int64 ``[m]``, are the nodes that the part owns, and ``rows``, int64 ``[r]``, those with a row of
-    in-edges here, both ascending. With edges "in" both are the same, and a row may be empty; else rows are the
-    destinations of the edges here. The in-edges of ``rows[i]`` are ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and
-    ``edge_ids``, int32 or int64 ``[num_edges]``, in the order in which ``Graph.csc()`` of the whole graph has them.
-    ``ndata`` maps names to columns with a row per master, ``edata`` to columns with a row per edge here. ``frames`` has
-    columns of single types and relations, whose rows belong to ``ids_here``. ``part`` is the number of the part,
-    ``identity`` the cut that it belongs to.
+    ``masters``, int64 ``[m]``, are the nodes that the part owns, and ``rows``, int64 ``[r]``, those
+    with a row of in-edges here, both ascending. With edges "in" both are the same, and a row may be
+    empty; else rows are the destinations of the edges here. The in-edges of ``rows[i]`` are
+    ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and ``edge_ids``, int32 or int64 ``[num_edges]``,
+    in the order in which ``Graph.csc()`` of the whole graph has them. ``ndata`` maps names to
+    columns with a row per master, ``edata`` to columns with a row per edge here. ``frames`` has
+    columns of single types and relations, whose rows belong to ``ids_here``. ``part`` is the number
+    of the part, ``identity`` the cut that it belongs to.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -210,13 +257,14 @@ class GraphPart(Frozen):
     _ascending: Lazy[Array]
 
     def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
-        folder, identity = part_folder(whole.folder, part), whole.identity
-        num_masters, num_edges = (whole.manifest.facts["sizes"][name][part] for name in ("masters", "edges"))
+        folder = part_folder(whole.folder, part)
+        identity = whole.identity
+        num_masters, num_edges = (
+            whole.manifest.facts["sizes"][name][part] for name in ("masters", "edges")
+        )
         try:
-            check, key = (
-                partial(_check_part, whole, part, folder),
-                f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}",
-            )
+            check = partial(_check_part, whole, part, folder)
+            key = f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}"
             manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
@@ -225,20 +273,43 @@ class GraphPart(Frozen):
         frames = {kind: [name for name in arrays if name.startswith(f"{kind}/")] for kind in kinds}
         with sound(folder):
             (rows,) = arrays["rows"].shape
-            shapes = {"masters": (num_masters,), "indptr": (rows + 1,), "src": (num_edges,), "edge_ids": (num_edges,)}
-            check_shapes(arrays, shapes | {name: kinds[kind] for kind, names in frames.items() for name in names})
+            shapes = {
+                "masters": (num_masters,),
+                "indptr": (rows + 1,),
+                "src": (num_edges,),
+                "edge_ids": (num_edges,),
+            }
+            check_shapes(
+                arrays,
+                shapes | {name: kinds[kind] for kind, names in frames.items() for name in names},
+            )
         self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         for kind, names in frames.items():
-            self._set(**{kind: {name.removeprefix(f"{kind}/"): map_column(folder, arrays[name]) for name in names}})
+            self._set(
+                **{
+                    kind: {
+                        name.removeprefix(f"{kind}/"): map_column(folder, arrays[name])
+                        for name in names
+                    }
+                }
+            )
         self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
         for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
             for i, ids in enumerate(ranges.values()):
                 prefix = f"{columns_of(kind, i)}/"
-                own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+                own = {
+                    name.removeprefix(prefix): array
+                    for name, array in arrays.items()
+                    if name.startswith(prefix)
+                }
                 with sound(folder):
-                    check_shapes(arrays, {prefix + name: (len(self.ids_here(kind, ids)),) for name in own})
-                self.frames[columns_of(kind, i)] = {name: map_column(folder, array) for name, array in own.items()}
+                    check_shapes(
+                        arrays, {prefix + name: (len(self.ids_here(kind, ids)),) for name in own}
+                    )
+                self.frames[columns_of(kind, i)] = {
+                    name: map_column(folder, array) for name, array in own.items()
+                }
 
     @property
     def num_edges(self) -> int:
@@ -246,7 +317,9 @@ class GraphPart(Frozen):
         return len(self.src)
 
     def ids_here(self, kind: str, ids: range) -> Array:
-        """Return those of a range of ids, of "nodes" or of "edges", that are masters, or edges here; ascending."""
+        """Return those of a range of ids, of "nodes" or of "edges", that are masters, or edges
+        here; ascending.
+        """
         own = self.masters if kind == "nodes" else self._ascending.get()
         first, last = np.searchsorted(own, [ids.start, ids.stop])
         return own[first:last]
@@ -256,11 +329,13 @@ class GraphPart(Frozen):
 
 
 class PartsReport(NamedTuple):
-    """Sizes of the parts of a graph: ``GraphParts.report`` makes them, and ``print`` shows them as a table.
+    """Sizes of the parts of a graph: ``GraphParts.report`` makes them, and ``print`` shows them as
+    a table.
 
-    ``masters``, ``edges``, ``mirrors`` and ``partners`` have a number per part: nodes that it owns, edges in it, nodes
-    that its edges need from others, and other parts with which it shares a node. ``train`` are training nodes, None
-    where none were given. ``cut_edges`` is the number of edges whose two ends have different masters.
+    ``masters``, ``edges``, ``mirrors`` and ``partners`` have a number per part: nodes that it owns,
+    edges in it, nodes that its edges need from others, and other parts with which it shares a node.
+    ``train`` are training nodes, None where none were given. ``cut_edges`` is the number of edges
+    whose two ends have different masters.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -280,7 +355,9 @@ class PartsReport(NamedTuple):
 
     @property
     def replication_factor(self) -> float:
-        """Mean number of parts that hold a node, as master or mirror; 1 for a graph without nodes."""
+        """Mean number of parts that hold a node, as master or mirror; 1 for a graph without
+        nodes.
+        """
         return (self.num_nodes + sum(self.mirrors)) / self.num_nodes if self.num_nodes else 1.0
 
     @property
@@ -300,12 +377,23 @@ class PartsReport(NamedTuple):
 
     @property
     def train_balance(self) -> float | None:
-        """Training nodes of the part with most of them over their mean; None where none were given."""
+        """Training nodes of the part with most of them over their mean; None where none were
+        given.
+        """
         return None if self.train is None else _balance(self.train)
 
     def __str__(self) -> str:
-        names = ["masters", "edges", "mirrors", "partners", *([] if self.train is None else ["train"])]
-        columns = [("part", range(len(self.masters))), *((name, getattr(self, name)) for name in names)]
+        names = [
+            "masters",
+            "edges",
+            "mirrors",
+            "partners",
+            *([] if self.train is None else ["train"]),
+        ]
+        columns = [
+            ("part", range(len(self.masters))),
+            *((name, getattr(self, name)) for name in names),
+        ]
         cells = [[name, *(f"{value:,}" for value in values)] for name, values in columns]
         widths = [max(map(len, column)) for column in cells]
         lines = [map(str.rjust, row, widths) for row in zip(*cells, strict=True)]
@@ -313,8 +401,10 @@ class PartsReport(NamedTuple):
         return "\n".join(
             [
                 *map("  ".join, lines),
-                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges cut",
-                f"largest over mean: nodes {self.node_balance:.2f}, edges {self.edge_balance:.2f}{train}",
+                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges "
+                "cut",
+                f"largest over mean: nodes {self.node_balance:.2f}, edges "
+                f"{self.edge_balance:.2f}{train}",
             ]
         )
 

@@ -1,8 +1,10 @@
-"""Orders: which parts are in memory together, state by state, and which state trains each bucket of edges.
+"""Orders: which parts are in memory together, state by state, and which state trains each bucket of
+edges.
 
-Every order is a pure function of its arguments. A *state* is a set of parts that are resident together; a *swap*
-is one part that takes the place of another. Sources: BETA is section 4.1 of Marius (Mohoney et al. 2021); COMET,
-and the orders for node classification, are sections 5.1 and 5.2 of MariusGNN (Waleffe et al. 2023).
+Every order is a pure function of its arguments. A *state* is a set of parts that are resident
+together; a *swap* is one part that takes the place of another. Sources: BETA is section 4.1 of
+Marius (Mohoney et al. 2021); COMET, and the orders for node classification, are sections 5.1 and
+5.2 of MariusGNN (Waleffe et al. 2023).
 """
 
 from __future__ import annotations
@@ -23,17 +25,19 @@ States = tuple[tuple[int, ...], ...]
 class Order(Frozen):
     """The states of an epoch, and the state that trains each bucket of edges.
 
-    ``states[k]`` are the parts that are resident in state k, distinct and as many in every state; the part at
-    a place stays there until it is swapped out. ``bucket_state``, int64 ``[num_parts, num_parts]``, has at
-    ``[i, j]`` the state that trains the edges from part i to part j, -1 where no state holds both.
+    ``states[k]`` are the parts that are resident in state k, distinct and as many in every state;
+    the part at a place stays there until it is swapped out. ``bucket_state``, int64
+    ``[num_parts, num_parts]``, has at ``[i, j]`` the state that trains the edges from part i to
+    part j, -1 where no state holds both.
 
     Args:
         num_parts: number of parts.
         states: the parts of every state, in any order.
         bucket_state: None trains a bucket in the first state that holds both of its parts.
 
-    Raises ValueError for a state with another number of parts than the first, or a part twice, and for a
-    ``bucket_state`` that names a state without the two parts; IndexError for a part that does not exist.
+    Raises ValueError for a state with another number of parts than the first, or a part twice, and
+    for a ``bucket_state`` that names a state without the two parts; IndexError for a part that does
+    not exist.
 
     >>> order = Order(3, [[0, 1], [2, 1], [2, 0]])
     >>> order.swaps, order.slots, order.bucket_state.tolist()
@@ -45,11 +49,17 @@ class Order(Frozen):
     states: States
     bucket_state: Ints
 
-    def __init__(self, num_parts: int, states: Iterable[IdsLike], bucket_state: Ints | None = None) -> None:
+    def __init__(
+        self, num_parts: int, states: Iterable[IdsLike], bucket_state: Ints | None = None
+    ) -> None:
         count = as_count(num_parts, "num_parts", 1)
         placed = tuple(_placed(_checked(count, list(states))))
         self._set(num_parts=count, states=placed)
-        self._set(bucket_state=_bucket_states(count, placed) if bucket_state is None else self._fitting(bucket_state))
+        self._set(
+            bucket_state=_bucket_states(count, placed)
+            if bucket_state is None
+            else self._fitting(bucket_state)
+        )
 
     @property
     def slots(self) -> int:
@@ -58,9 +68,14 @@ class Order(Frozen):
 
     @property
     def incoming(self) -> tuple[tuple[int, ...], ...]:
-        """The parts that every state reads: all of the first state, then those that are swapped in."""
+        """The parts that every state reads: all of the first state, then those that are swapped
+        in.
+        """
         pairs = zip(self.states[:-1], self.states[1:], strict=True)
-        return (self.states[0], *(tuple(new for old, new in zip(*pair, strict=True) if new != old) for pair in pairs))
+        return (
+            self.states[0],
+            *(tuple(new for old, new in zip(*pair, strict=True) if new != old) for pair in pairs),
+        )
 
     @property
     def swaps(self) -> int:
@@ -82,7 +97,10 @@ class Order(Frozen):
         return [k for k, state in enumerate(self.states) if part in state]
 
     def __repr__(self) -> str:
-        return f"Order({self.num_parts} parts, {self.slots} slots, {len(self.states)} states, {self.swaps} swaps)"
+        return (
+            f"Order({self.num_parts} parts, {self.slots} slots, {len(self.states)} states, "
+            f"{self.swaps} swaps)"
+        )
 
     def _fitting(self, bucket_state: Ints) -> Ints:
         number = np.asarray(bucket_state)
@@ -90,22 +108,29 @@ class Order(Frozen):
         if number.shape != size or number.dtype.kind not in "iu":
             raise ValueError(f"bucket_state must be integers {list(size)}, got {describe(number)}")
         for i, j in zip(*np.nonzero(number >= 0), strict=True):
-            if number[i, j] >= len(self.states) or not {int(i), int(j)} <= set(self.states[number[i, j]]):
-                raise ValueError(f"bucket_state[{i}, {j}] is {number[i, j]}, but that state does not hold both of them")
+            if number[i, j] >= len(self.states) or not {int(i), int(j)} <= set(
+                self.states[number[i, j]]
+            ):
+                raise ValueError(
+                    f"bucket_state[{i}, {j}] is {number[i, j]}, but that state does not hold both "
+                    "of them"
+                )
         return number.astype(np.int64)
 
 
 def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
     """Return the BETA order: every pair of parts meets, with nearly as few swaps as there can be.
 
-    All slots but the last one hold their parts while the last one goes through all others; then those are done,
-    and others take their places. A state differs from the last one by one part. Which part is which is
-    random, by seed and epoch. A bucket is trained in the first state that holds both of its parts.
+    All slots but the last one hold their parts while the last one goes through all others; then
+    those are done, and others take their places. A state differs from the last one by one part.
+    Which part is which is random, by seed and epoch. A bucket is trained in the first state that
+    holds both of its parts.
 
-    With p parts, c slots and x = floor((p - c) / (c - 1)) there are (p - c) + (x + 1) ((p - c) - x (c - 1) / 2)
-    swaps; no order needs fewer than (p (p - 1) / 2 - c (c - 1) / 2) / (c - 1).
+    With p parts, c slots and x = floor((p - c) / (c - 1)) there are (p - c) + (x + 1) ((p - c) - x
+    (c - 1) / 2) swaps; no order needs fewer than (p (p - 1) / 2 - c (c - 1) / 2) / (c - 1).
 
-    Raises ValueError for more slots than parts, and for less than two slots where there are two parts.
+    Raises ValueError for more slots than parts, and for less than two slots where there are two
+    parts.
 
     >>> beta_order(8, 4).swaps, beta_order(16, 4).swaps, beta_order(32, 8).swaps
     (9, 42, 78)
@@ -116,15 +141,18 @@ def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> 
 
 
 def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
-    """Return the COMET order: random groups of parts meet pair by pair, buckets are trained in random states.
+    """Return the COMET order: random groups of parts meet pair by pair, buckets are trained in
+    random states.
 
-    The parts are joined to l = 2 ``num_parts / slots`` random groups, anew for every seed and epoch. Two
-    groups are resident; BETA orders the groups. A bucket is trained in a random one of the states that hold both of
-    its parts, so that states train similar numbers of edges, and edges of a state are less alike than with BETA.
-    An epoch reads (2 + (l - 2) (l + 1) / 2) / l times the table: 1.75, 3.63, 7.56 times for l = 4, 8, 16.
+    The parts are joined to l = 2 ``num_parts / slots`` random groups, anew for every seed and
+    epoch. Two groups are resident; BETA orders the groups. A bucket is trained in a random one of
+    the states that hold both of its parts, so that states train similar numbers of edges, and edges
+    of a state are less alike than with BETA. An epoch reads (2 + (l - 2) (l + 1) / 2) / l times the
+    table: 1.75, 3.63, 7.56 times for l = 4, 8, 16.
 
-    Raises ValueError for an odd number of slots, and where ``slots / 2`` does not divide ``num_parts``; the
-    message says which numbers of slots there are. All parts in memory are one state.
+    Raises ValueError for an odd number of slots, and where ``slots / 2`` does not divide
+    ``num_parts``; the message says which numbers of slots there are. All parts in memory are one
+    state.
 
     >>> order = comet_order(8, 4)
     >>> order.swaps, (order.slots + order.swaps) / order.num_parts
@@ -132,7 +160,9 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
     """
     count, size = _slots(num_parts, slots, 1)
     if size not in (fitting := comet_slots(count)):
-        raise ValueError(f"slots must be one of {', '.join(map(str, fitting))} for {count} parts, got {size}")
+        raise ValueError(
+            f"slots must be one of {', '.join(map(str, fitting))} for {count} parts, got {size}"
+        )
     if size == count:
         return Order(count, [range(count)])
     names = _random("groups", seed, epoch).permutation(count).numpy()
@@ -154,8 +184,8 @@ def comet_slots(num_parts: int) -> list[int]:
 def dispersed_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> Order:
     """Return an order for training nodes in any part: every part is read once, in random order.
 
-    The part that has been resident longest makes room for the next: ``num_parts - slots`` swaps. It does not
-    hold every pair of parts, so edges cannot all be seeds.
+    The part that has been resident longest makes room for the next: ``num_parts - slots`` swaps. It
+    does not hold every pair of parts, so edges cannot all be seeds.
 
     Raises ValueError for more slots than parts.
 
@@ -167,8 +197,11 @@ def dispersed_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0
     return Order(count, [names[k : k + size] for k in range(count - size + 1)])
 
 
-def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int = 0, epoch: int = 0) -> Order:
-    """Return an order of one state: the parts that hold training nodes, and random others beside them.
+def sequential_order(
+    num_parts: int, slots: int, training: IdsLike, *, seed: int = 0, epoch: int = 0
+) -> Order:
+    """Return an order of one state: the parts that hold training nodes, and random others beside
+    them.
 
     There are no swaps within an epoch; the others are drawn anew for every epoch.
 
@@ -186,19 +219,23 @@ def sequential_order(num_parts: int, slots: int, training: IdsLike, *, seed: int
     held = np.unique(as_ids(training, "training", count, "part"))
     if len(held) > size:
         raise ValueError(
-            f"slots must be at least the number of parts with training nodes, {len(held)}, got {size}; with "
-            "method='train-first' write_partitions puts training nodes into few parts, or take another order"
+            f"slots must be at least the number of parts with training nodes, {len(held)}, got "
+            f"{size}; with method='train-first' write_partitions puts training nodes into few "
+            "parts, or take another order"
         )
-    others = np.setdiff1d(_random("fill", seed, epoch).permutation(count).numpy(), held, assume_unique=True)
+    others = np.setdiff1d(
+        _random("fill", seed, epoch).permutation(count).numpy(), held, assume_unique=True
+    )
     return Order(count, [np.concatenate([held, others[: size - len(held)]])])
 
 
 class OrderKind(NamedTuple):
-    """An order that a ``PartitionBuffer`` takes by name; ``words`` describe it in the help of the command.
+    """An order that a ``PartitionBuffer`` takes by name; ``words`` describe it in the help of the
+    command.
 
-    ``slots`` are the numbers of slots that it takes, ascending, for a number of parts and one of training parts;
-    ``swapped`` is the most parts that are swapped at once, for a number of slots. With ``of_training``, ``make`` also
-    takes the training parts.
+    ``slots`` are the numbers of slots that it takes, ascending, for a number of parts and one of
+    training parts; ``swapped`` is the most parts that are swapped at once, for a number of slots.
+    With ``of_training``, ``make`` also takes the training parts.
     """
 
     words: str
@@ -209,11 +246,18 @@ class OrderKind(NamedTuple):
 
 
 ORDERS = {
-    "comet": OrderKind("random groups", comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2),
-    "beta": OrderKind(
-        "fewest swaps for all pairs", beta_order, lambda count, _: range(min(2, count), count + 1), lambda _: 1
+    "comet": OrderKind(
+        "random groups", comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2
     ),
-    "dispersed": OrderKind("each is read once", dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1),
+    "beta": OrderKind(
+        "fewest swaps for all pairs",
+        beta_order,
+        lambda count, _: range(min(2, count), count + 1),
+        lambda _: 1,
+    ),
+    "dispersed": OrderKind(
+        "each is read once", dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1
+    ),
     "sequential": OrderKind(
         "those with training nodes stay, others beside them",
         sequential_order,
@@ -226,27 +270,38 @@ ORDERS = {
 
 def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
     """The states of BETA for parts 0, 1, ...; each differs from the last one by one part."""
-    held, waiting = list(range(slots)), list(range(slots, count))
+    held = list(range(slots))
+    waiting = list(range(slots, count))
     yield tuple(held)
     while waiting:
         for i, part in enumerate(waiting):
-            waiting[i], held[-1] = held[-1], part
+            waiting[i] = held[-1]
+            held[-1] = part
             yield tuple(held)
         # the first parts have met all others: waiting ones take their slots
-        fresh, waiting = waiting[: slots - 1], waiting[slots - 1 :]
+        fresh = waiting[: slots - 1]
+        waiting = waiting[slots - 1 :]
         for i, part in enumerate(fresh):
             held[i] = part
             yield tuple(held)
 
 
-def _bucket_states(count: int, states: Sequence[Sequence[int] | Ints], random: Random | None = None) -> Ints:
-    """For every bucket the first state, or a random one, of those that hold both of its parts; -1 where none does."""
+def _bucket_states(
+    count: int, states: Sequence[Sequence[int] | Ints], random: Random | None = None
+) -> Ints:
+    """For every bucket the first state, or a random one, of those that hold both of its parts; -1
+    where none does.
+    """
     held = [np.ix_(np.array(state), np.array(state)) for state in states]
     chosen, drawn, choices = (np.full((count, count), start, np.int64) for start in (-1, 0, 0))
     if random is not None:
         for both in held:
             choices[both] += 1
-        drawn = random.integers(np.arange(count**2), np.maximum(choices, 1).ravel()).numpy().reshape(count, count)
+        drawn = (
+            random.integers(np.arange(count**2), np.maximum(choices, 1).ravel())
+            .numpy()
+            .reshape(count, count)
+        )
     for k, both in enumerate(held):
         chosen[both] = np.where(drawn[both] == 0, k, chosen[both])
         drawn[both] -= 1
@@ -254,7 +309,9 @@ def _bucket_states(count: int, states: Sequence[Sequence[int] | Ints], random: R
 
 
 def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
-    """The states with every part at the place where it was before; new ones take the free places in order."""
+    """The states with every part at the place where it was before; new ones take the free places in
+    order.
+    """
     held = states[0]
     yield tuple(held)
     for state in states[1:]:
@@ -266,10 +323,15 @@ def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
 def _checked(count: int, states: list[IdsLike]) -> list[list[int]]:
     if not states:
         raise ValueError("states must hold at least one state, got none")
-    checked = [as_ids(state, f"states[{k}]", count, "part").tolist() for k, state in enumerate(states)]
+    checked = [
+        as_ids(state, f"states[{k}]", count, "part").tolist() for k, state in enumerate(states)
+    ]
     for k, state in enumerate(checked):
         if len(state) != len(checked[0]) or not state:
-            raise ValueError(f"states[{k}] must have as many parts as states[0], {len(checked[0])}, got {len(state)}")
+            raise ValueError(
+                f"states[{k}] must have as many parts as states[0], {len(checked[0])}, got "
+                f"{len(state)}"
+            )
         if len(set(state)) < len(state):
             twice = next(part for part in state if state.count(part) > 1)
             raise ValueError(f"states[{k}] must hold a part once, but it has {twice} twice")

@@ -1,4 +1,6 @@
-"""PartitionBuffer: the states of an epoch over a graph in a folder, of which a few parts are in memory."""
+"""PartitionBuffer: the states of an epoch over a graph in a folder, of which a few parts are in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from nodeflow._base.checks import as_count, as_ids, as_int, check_one_of, descri
 from nodeflow._base.sizes import as_bytes, bytes_text
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.folders import locked
-from nodeflow.partitions._buffer_epoch import BufferCounters, BufferEpoch, BufferState, remove_strays, seed_states
+from nodeflow.partitions._buffer_epoch import (
+    BufferCounters,
+    BufferEpoch,
+    BufferState,
+    remove_strays,
+    seed_states,
+)
 from nodeflow.partitions._orders import ORDERS, Order
 from nodeflow.partitions._partitions import Partitions, chosen_columns
 from nodeflow.partitions._slots import EdgeSlots, NodeSlots
@@ -22,41 +30,50 @@ OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
 
 
 class PartitionBuffer:
-    """Iterates over the states of an epoch: some parts of a graph in memory, with an ordinary ``Graph`` of them.
+    """Iterates over the states of an epoch: some parts of a graph in memory, with an ordinary
+    ``Graph`` of them.
 
-    ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its parts with rows of
-    nodes in place; ``state.seeds``, its training nodes; and ``state.edges``, its edges to train on. Over an epoch every
-    training node comes once, and where the order brings all pairs of parts together, every edge too. While the caller
-    computes, a thread writes what has changed, reads the next parts and makes the next graph.
+    ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its
+    parts with rows of nodes in place; ``state.seeds``, its training nodes; and ``state.edges``, its
+    edges to train on. Over an epoch every training node comes once, and where the order brings all
+    pairs of parts together, every edge too. While the caller computes, a thread writes what has
+    changed, reads the next parts and makes the next graph.
 
-    Columns named in ``writable`` are learned rows: what the caller writes into ``state.graph.ndata[name]`` goes back to
-    the folder. The end of an epoch commits it, all or nothing: one that is left early, fails or is killed leaves the
-    folder as before, and a new buffer goes on from there. Only one has the folder, until ``close`` or ``with`` ends.
+    Columns named in ``writable`` are learned rows: what the caller writes into
+    ``state.graph.ndata[name]`` goes back to the folder. The end of an epoch commits it, all or
+    nothing: one that is left early, fails or is killed leaves the folder as before, and a new
+    buffer goes on from there. Only one has the folder, until ``close`` or ``with`` ends.
 
     Args:
         folder: written by ``write_partitions``.
-        slots: number of parts in memory. Give this, or ``memory``, or an order with states of its own.
-        memory: bytes, or text such as "2 GB", for rows and edges; the buffer takes the most slots that surely fit.
-        order: "comet" (random groups, for edges and nodes), "beta" (fewest swaps for edges), "dispersed" (training
-            nodes anywhere, each part read once), "sequential" (the parts with training nodes stay, see
-            "train-first" of ``write_partitions``); an ``Order`` or sets of parts; or a function from the number of
-            an epoch to an ``Order`` with the same number of slots.
+        slots: number of parts in memory. Give this, or ``memory``, or an order with states of its
+            own.
+        memory: bytes, or text such as "2 GB", for rows and edges; the buffer takes the most slots
+            that surely fit.
+        order: "comet" (random groups, for edges and nodes), "beta" (fewest swaps for edges),
+            "dispersed" (training nodes anywhere, each part read once), "sequential" (the parts with
+            training nodes stay, see "train-first" of ``write_partitions``); an ``Order`` or sets of
+            parts; or a function from the number of an epoch to an ``Order`` with the same number of
+            slots.
         seed: of the orders and of what is trained in which state.
         epoch: number of the first epoch; None: as many as the folder has committed.
         train: training nodes, by parent id; None: those of the folder.
         ndata, edata: names of the columns to hold, also of single types and relations; None: all.
         writable: names of the node columns that are written back.
         prefetch: read in the background; else between the states.
-        page_cache: let the system cache files in free memory. Without it every read goes to the disk.
+        page_cache: let the system cache files in free memory. Without it every read goes to the
+            disk.
         verify: which files are compared with their checksums, as for ``Partitions.open``.
 
-    ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch, ``slots`` the number of
-    parts in memory; ``counters`` has what was read, written and waited for. In memory are ``slots`` parts and
-    as many as the order swaps at once (at most half of ``slots``, or 1), and the edges of two states, at about 16 bytes
-    an edge and twice its columns: see ``held_bytes``.
+    ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch,
+    ``slots`` the number of parts in memory; ``counters`` has what was read, written and waited for.
+    In memory are ``slots`` parts and as many as the order swaps at once (at most half of ``slots``,
+    or 1), and the edges of two states, at about 16 bytes an edge and twice its columns: see
+    ``held_bytes``.
 
-    Raises ValueError for slots that do not go with the order and for a ``memory`` that is too small, KeyError for an
-    unknown column, BlockingIOError where another buffer writes the folder, and the errors of ``Partitions.open``.
+    Raises ValueError for slots that do not go with the order and for a ``memory`` that is too
+    small, KeyError for an unknown column, BlockingIOError where another buffer writes the folder,
+    and the errors of ``Partitions.open``.
 
     >>> import tempfile, torch
     >>> from nodeflow import Graph
@@ -92,11 +109,16 @@ class PartitionBuffer:
         self._ndata = chosen_columns(parts.names("nodes"), ndata, "ndata", "the folder")
         self._edata = chosen_columns(parts.names("edges"), edata, "edata", "the folder")
         self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
-        self.seed, self._prefetch, self._page_cache = as_int(seed, "seed"), prefetch, page_cache
+        self.seed = as_int(seed, "seed")
+        self._prefetch = prefetch
+        self._page_cache = page_cache
         nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
         self._train = None if nodes is None else np.sort(parts.rows[nodes].astype(np.int64))
-        self._training_parts = np.unique(np.zeros(0, np.int64) if self._train is None else self._train // parts.size)
-        self.partitions, self.counters = parts, BufferCounters()
+        self._training_parts = np.unique(
+            np.zeros(0, np.int64) if self._train is None else self._train // parts.size
+        )
+        self.partitions = parts
+        self.counters = BufferCounters()
         self._order = self._checked_order(order)
         self.slots = self._checked_slots(slots, memory)
         self._nodes: NodeSlots | None = None
@@ -108,7 +130,8 @@ class PartitionBuffer:
         self._close = weakref.finalize(self, self._held.close)
         if self._writable:
             self._held.enter_context(locked(parts.folder))
-            self.partitions = Partitions.open(folder, verify=verify)  # as it is now that no other process changes it
+            # as it is now that no other process changes it
+            self.partitions = Partitions.open(folder, verify=verify)
             if epoch is None:
                 self.epoch = self.partitions.epoch
             remove_strays(self.partitions, self.partitions.manifest)
@@ -125,7 +148,8 @@ class PartitionBuffer:
 
     def order_of(self, epoch: int) -> Order:
         """Return the order of an epoch; raises ValueError where the slots do not go with it."""
-        count, number = self.partitions.num_parts, as_count(epoch, "epoch")
+        count = self.partitions.num_parts
+        number = as_count(epoch, "epoch")
         if isinstance(self._order, Order):
             return self._order
         if isinstance(self._order, str):
@@ -136,22 +160,29 @@ class PartitionBuffer:
         if not isinstance(order, Order):
             raise TypeError(f"order must return an Order, got {describe(order)}")
         if (order.num_parts, order.slots) != (count, self.slots):
-            raise ValueError(f"order must return an Order of {count} parts and {self.slots} slots, got {order!r}")
+            raise ValueError(
+                f"order must return an Order of {count} parts and {self.slots} slots, got {order!r}"
+            )
         return order
 
     def visible_edges(self, epoch: int | None = None) -> list[float]:
-        """Return for every state of an epoch (None: the next) the share of in-edges of its nodes that it holds."""
+        """Return for every state of an epoch (None: the next) the share of in-edges of its nodes
+        that it holds.
+        """
         order = self.order_of(self.epoch if epoch is None else epoch)
         return [self.partitions.visible_share(held) for held in order.states]
 
     def seeds_per_state(self, epoch: int | None = None) -> list[int]:
-        """Return for every state of an epoch (None: the next) the number of its training nodes; reads no part.
+        """Return for every state of an epoch (None: the next) the number of its training nodes;
+        reads no part.
 
         Raises ValueError where no training nodes were given.
         """
         number = self.epoch if epoch is None else as_count(epoch, "epoch")
         if self._train is None:
-            raise ValueError("there are no training nodes; pass train to write_partitions or to PartitionBuffer")
+            raise ValueError(
+                "there are no training nodes; pass train to write_partitions or to PartitionBuffer"
+            )
         order = self.order_of(number)
         chosen = seed_states(self.partitions, order, self._train, (self.seed, number))
         counts: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
@@ -160,20 +191,26 @@ class PartitionBuffer:
     def set_epoch(self, epoch: int, state: int = 0) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
 
-        Parts of the states before are not read. An epoch that was left can go on so; a running one ends. Raises
-        ValueError for a buffer with writable columns, and for a state that the epoch does not have.
+        Parts of the states before are not read. An epoch that was left can go on so; a running one
+        ends. Raises ValueError for a buffer with writable columns, and for a state that the epoch
+        does not have.
         """
         if self._writable:
             raise ValueError(
-                f"set_epoch is for buffers that write nothing back, and this one writes {', '.join(self._writable)}: "
-                f"it goes on with epoch {self.epoch}, after the last one that was committed"
+                "set_epoch is for buffers that write nothing back, and this one writes "
+                f"{', '.join(self._writable)}: it goes on with epoch {self.epoch}, after the last "
+                "one that was committed"
             )
-        number, start = as_count(epoch, "epoch"), as_count(state, "state")
+        number = as_count(epoch, "epoch")
+        start = as_count(state, "state")
         if start >= (count := len(self.order_of(number).states)):
-            raise ValueError(f"state must be below {count}, the number of states of epoch {number}, got {start}")
+            raise ValueError(
+                f"state must be below {count}, the number of states of epoch {number}, got {start}"
+            )
         if self._running is not None:
             self._running.close()
-        self.epoch, self._start = number, start
+        self.epoch = number
+        self._start = start
 
     def close(self) -> None:
         """End a running epoch, which is then not committed, and let others write the folder."""
@@ -192,21 +229,33 @@ class PartitionBuffer:
             raise RuntimeError("this PartitionBuffer is closed; make a new one")
         if self._running is not None:
             self._running.close()
-        parts, order, start, self._start = self.partitions, self.order_of(self.epoch), self._start, 0
+        parts = self.partitions
+        order = self.order_of(self.epoch)
+        start = self._start
+        self._start = 0
         # epochs share the memory of the slots
         if self._nodes is None or self._nodes.spare < order.most_swapped:
             self._nodes = NodeSlots(
-                parts, self._ndata, self._writable, self.slots, order.most_swapped, page_cache=self._page_cache
+                parts,
+                self._ndata,
+                self._writable,
+                self.slots,
+                order.most_swapped,
+                page_cache=self._page_cache,
             )
         slots = self._nodes, EdgeSlots(parts, self._edata, page_cache=self._page_cache)
-        train, key = self._train, (self.seed, self.epoch)
+        train = self._train
+        key = (self.seed, self.epoch)
         run = BufferEpoch(parts, order, slots, self.counters, train, key, prefetch=self._prefetch)
         self._running = run
         return self._states(run, self.epoch, start)
 
     def __repr__(self) -> str:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
-        held = f"{self.slots} of {self.partitions.num_parts} parts in memory, at most {bytes_text(self.held_bytes)}"
+        held = (
+            f"{self.slots} of {self.partitions.num_parts} parts in memory, at most "
+            f"{bytes_text(self.held_bytes)}"
+        )
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
         return f"PartitionBuffer({held}, order {order}, epoch {self.epoch}{writable})"
 
@@ -215,7 +264,8 @@ class PartitionBuffer:
             yield from run.states(start)
             run.commit()
             if self._writable:
-                self.partitions = Partitions.open(self.partitions.folder, verify=False)  # the rows are its own
+                # the rows are its own
+                self.partitions = Partitions.open(self.partitions.folder, verify=False)
             self.epoch = epoch + 1
             self.counters.epochs += 1
         finally:
@@ -229,7 +279,9 @@ class PartitionBuffer:
         if isinstance(order, str):
             check_one_of(order, "order", tuple(ORDERS))
             if ORDERS[order].of_training and self._train is None:
-                raise ValueError(f"order={order!r} needs training nodes; pass train to write_partitions or here")
+                raise ValueError(
+                    f"order={order!r} needs training nodes; pass train to write_partitions or here"
+                )
             return order
         if callable(order):
             return order
@@ -243,11 +295,16 @@ class PartitionBuffer:
         if isinstance(self._order, Order):
             fitting: Sequence[int] = [self._order.slots]
             if slots is not None and as_count(slots, "slots", 1) != fitting[0]:
-                raise ValueError(f"slots must be those of the order, {fitting[0]}, got {slots}; leave it out")
+                raise ValueError(
+                    f"slots must be those of the order, {fitting[0]}, got {slots}; leave it out"
+                )
             if memory is None:
                 return fitting[0]
         elif (slots is None) == (memory is None):
-            raise ValueError("give either slots or memory: the number of parts in memory, or bytes such as '2 GB'")
+            raise ValueError(
+                "give either slots or memory: the number of parts in memory, or bytes such as '2 "
+                "GB'"
+            )
         elif isinstance(self._order, str):
             fitting = ORDERS[self._order].slots(count, len(self._training_parts))
         else:
@@ -259,16 +316,23 @@ class PartitionBuffer:
             if self._bytes_held(number) <= room:
                 return number
         raise ValueError(
-            f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} slots, got {room:,}; a "
-            f"part takes {self.partition_bytes:,} bytes: give more, or write more and smaller parts"
+            f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} "
+            f"slots, got {room:,}; a part takes {self.partition_bytes:,} bytes: give more, or "
+            "write more and smaller parts"
         )
 
     def _bytes_of(self, key: str) -> int:
-        return max(self.partitions.manifest.arrays[f"{key}/{p}"].nbytes for p in range(self.partitions.num_parts))
+        return max(
+            self.partitions.manifest.arrays[f"{key}/{p}"].nbytes
+            for p in range(self.partitions.num_parts)
+        )
 
     def _bytes_held(self, slots: int) -> int:
-        """An upper bound on memory: rows of resident and incoming parts, and the edges of two states."""
-        parts, order = self.partitions, self._order
+        """An upper bound on memory: rows of resident and incoming parts, and the edges of two
+        states.
+        """
+        parts = self.partitions
+        order = self._order
         spare = slots
         if slots == parts.num_parts:
             spare = 0
@@ -278,12 +342,15 @@ class PartitionBuffer:
             spare = ORDERS[order].swapped(slots)
         largest = np.sort(parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
         arrays = parts.manifest.arrays
-        widths = np.zeros(len(parts.schema.relations) + 1, np.int64)  # of each relation, and of all edges
+        # of each relation, and of all edges
+        widths = np.zeros(len(parts.schema.relations) + 1, np.int64)
         for key, of in parts.keys("edges", self._edata).items():
             widths[of] += arrays[key].nbytes // max(arrays[key].shape[0], 1)
         width = int(widths[-1] + widths[:-1].max(initial=0))
         edges = 2 * int(largest) * (16 + 2 * width)
         # a state has the sparse rows of its slots once more, one after another
-        sparse = [key for key in parts.keys("nodes", self._ndata) if arrays[f"{key}/0"].csr is not None]
+        sparse = [
+            key for key in parts.keys("nodes", self._ndata) if arrays[f"{key}/0"].csr is not None
+        ]
         copies = slots * sum(map(self._bytes_of, sparse))
         return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size

@@ -1,4 +1,6 @@
-"""Folders of cut graphs: their base, and that of a buffer, with its numbering, its buckets and its columns."""
+"""Folders of cut graphs: their base, and that of a buffer, with its numbering, its buckets and its
+columns.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,12 @@ from nodeflow.partitions._cut import part_type
 
 
 class CutGraph(Frozen):
-    """A graph in a folder, cut into ``num_parts`` parts; ``num_nodes`` and ``num_edges`` are those of the whole.
+    """A graph in a folder, cut into ``num_parts`` parts; ``num_nodes`` and ``num_edges`` are those
+    of the whole.
 
-    ``method`` says how the nodes were cut: the name of a method, or "given". ``ndata`` and ``edata`` are the names of
-    the columns, ``train`` the training nodes, None where none were given. All arrays are read-only and mapped.
+    ``method`` says how the nodes were cut: the name of a method, or "given". ``ndata`` and
+    ``edata`` are the names of the columns, ``train`` the training nodes, None where none were
+    given. All arrays are read-only and mapped.
 
     A subclass has the kind and version of its folders in ``layout``.
     """
@@ -53,27 +57,40 @@ class CutGraph(Frozen):
     @checked
     def __init__(self, folder: FileLike, *, verify: bool | None = None) -> None:
         path = Path(folder).absolute()
-        manifest = Manifest.read(path, *self.layout, verify=verify, check=partial(self._check, path))
+        manifest = Manifest.read(
+            path, *self.layout, verify=verify, check=partial(self._check, path)
+        )
         facts = manifest.facts
         self._set(folder=path, manifest=manifest, _verify=verify)
         with sound(path):
             # the folders of ``Partitions`` have had this word from the first version on
             count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
-            self._set(num_nodes=int(facts["num_nodes"]), num_edges=int(facts["num_edges"]), num_parts=int(count))
-            # graphs of one type without a name have no schema here, nor have the folders of an earlier version
+            self._set(
+                num_nodes=int(facts["num_nodes"]),
+                num_edges=int(facts["num_edges"]),
+                num_parts=int(count),
+            )
+            # graphs of one type without a name have no schema here, nor have the folders of an
+            # earlier version
             one = Schema.of_one_type(self.num_nodes, self.num_edges)
             schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
             if (schema.num_nodes, schema.num_edges) != (self.num_nodes, self.num_edges):
                 raise ValueError("the schema is of another size")
             self._set(schema=schema)
             for kind in ("ndata", "edata"):
-                names = [str(name if isinstance(name, str) else name["name"]) for name in facts[kind]]
+                names = [
+                    str(name if isinstance(name, str) else name["name"]) for name in facts[kind]
+                ]
                 if len(set(names)) < len(names):
                     raise ValueError(kind)
                 self._set(**{kind: names})
             self._set(method=str(facts["method"]))
             check_shapes(manifest.arrays, self._read(facts))
-        arrays = {name: map_array(path, array) for name, array in manifest.arrays.items() if "/" not in name}
+        arrays = {
+            name: map_array(path, array)
+            for name, array in manifest.arrays.items()
+            if "/" not in name
+        }
         self._set(_arrays=arrays, train=arrays.get("train"))
         self._take_arrays()
 
@@ -81,57 +98,77 @@ class CutGraph(Frozen):
     def open(cls, folder: FileLike, *, verify: bool | None = None) -> Self:
         """Open a folder.
 
-        Files are checked as by ``Graph.open``: ``verify`` None compares the checksums of those that have changed, True
-        of all, False of none. Folders of parts are checked when ``part`` opens them. Raises FileNotFoundError for a
-        folder without a manifest, ValueError for one of another kind or version and for files that are missing, damaged
-        or foreign.
+        Files are checked as by ``Graph.open``: ``verify`` None compares the checksums of those that
+        have changed, True of all, False of none. Folders of parts are checked when ``part`` opens
+        them. Raises FileNotFoundError for a folder without a manifest, ValueError for one of
+        another kind or version and for files that are missing, damaged or foreign.
         """
         return cls(folder, verify=verify)
 
     @classmethod
     @abstractmethod
     def _check(cls, folder: Path, manifest: Manifest) -> None:
-        """Check the arrays that say where something lies: raises ValueError for numbers out of bounds."""
+        """Check the arrays that say where something lies: raises ValueError for numbers out of
+        bounds.
+        """
 
     @abstractmethod
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-        """Set the facts of the manifest; return the shapes of arrays by name, of columns without their rows."""
+        """Set the facts of the manifest; return the shapes of arrays by name, of columns without
+        their rows.
+        """
 
     @abstractmethod
     def _take_arrays(self) -> None:
         """Set attributes from the mapped arrays, which have the right shapes."""
 
     def _shown(self, *sizes: str) -> str:
-        columns = [f"{kind}: {titles(f)}" for kind, f in (("ndata", self.ndata), ("edata", self.edata)) if f]
+        columns = [
+            f"{kind}: {titles(f)}"
+            for kind, f in (("ndata", self.ndata), ("edata", self.edata))
+            if f
+        ]
         return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
 
 
 def sound(folder: Path) -> AbstractContextManager[None]:
-    """Raise one ValueError for whatever a damaged manifest causes in its reader, within the block."""
+    """Raise one ValueError for whatever a damaged manifest causes in its reader, within the
+    block.
+    """
     damage = f"{folder} is damaged: in its manifest sizes and arrays do not fit together"
-    return blaming(damage, AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError)
+    return blaming(
+        damage, AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError
+    )
 
 
 def rows_of_part(schema: Schema, num_parts: int) -> Schema:
-    """Return the types with the rows that each has in a part: as many in every part, type after type."""
-    return Schema({name: -(-len(ids) // max(num_parts, 1)) for name, ids in schema.nodes.items()}, {})
+    """Return the types with the rows that each has in a part: as many in every part, type after
+    type.
+    """
+    return Schema(
+        {name: -(-len(ids) // max(num_parts, 1)) for name, ids in schema.nodes.items()}, {}
+    )
 
 
 def check_shapes(arrays: Mapping[str, ArrayFile], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise KeyError or ValueError unless arrays have these shapes; rows of columns, "ndata/x", may be of any."""
+    """Raise KeyError or ValueError unless arrays have these shapes; rows of columns, "ndata/x", may
+    be of any.
+    """
     for name, shape in shapes.items():
         if arrays[name].shape[: len(shape) if "/" in name else None] != shape:
             raise ValueError(name)
 
 
 class Partitions(CutGraph):
-    """A graph in a folder, cut into parts of its nodes and buckets of its edges. ``Partitions.open`` opens it.
+    """A graph in a folder, cut into parts of its nodes and buckets of its edges.
+    ``Partitions.open`` opens it.
 
-    Row r of part p is row ``p * size + r`` of all rows. ``rows``, ``[num_nodes]``, is the row of every node;
-    ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a type in a part that has one
-    node less of it than others. ``schema`` has the node types and relations, ``part`` the rows of each type in a part.
-    ``bucket_sizes``, int64 ``[num_parts, num_parts]``, has at ``[i, j]`` the number of edges from part
-    i to part j. ``epoch`` is the number of epochs whose learned rows a ``PartitionBuffer`` has committed.
+    Row r of part p is row ``p * size + r`` of all rows. ``rows``, ``[num_nodes]``, is the row of
+    every node; ``parents``, ``[num_parts * size]``, the node at every row, -1 for the last row of a
+    type in a part that has one node less of it than others. ``schema`` has the node types and
+    relations, ``part`` the rows of each type in a part. ``bucket_sizes``, int64
+    ``[num_parts, num_parts]``, has at ``[i, j]`` the number of edges from part i to part j.
+    ``epoch`` is the number of epochs whose learned rows a ``PartitionBuffer`` has committed.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -150,7 +187,8 @@ class Partitions(CutGraph):
     bucket_sizes: Ints
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-        count, size = self.num_parts, int(facts["size"])
+        count = self.num_parts
+        size = int(facts["size"])
         part = rows_of_part(self.schema, count)
         if part.num_nodes != size:
             raise ValueError("the parts are of another size")
@@ -173,7 +211,11 @@ class Partitions(CutGraph):
             "rows": (self.num_nodes,),
             "parents": (count * size,),
             "bucket_ptr": (count**2 * len(self.schema.relations) + 1,),
-            **{f"{key}/{p}": (sizes["nodes"][i + 1],) for key, i in columns["nodes"].items() for p in range(count)},
+            **{
+                f"{key}/{p}": (sizes["nodes"][i + 1],)
+                for key, i in columns["nodes"].items()
+                for p in range(count)
+            },
             **dict.fromkeys(["src", "dst", "edge_ids"], (self.num_edges,)),
             **{key: (sizes["edges"][i + 1],) for key, i in columns["edges"].items()},
         }
@@ -182,9 +224,12 @@ class Partitions(CutGraph):
     def _check(cls, folder: Path, manifest: Manifest) -> None:
         # ends of edges are checked as they are read
         with sound(folder):
-            facts, arrays = manifest.facts, manifest.arrays
+            facts = manifest.facts
+            arrays = manifest.arrays
             num_nodes = as_count(facts["num_nodes"], "num_nodes")
-            rows = as_count(facts["num_partitions"], "num_partitions") * as_count(facts["size"], "size")
+            rows = as_count(facts["num_partitions"], "num_partitions") * as_count(
+                facts["size"], "size"
+            )
             needed = [arrays[name] for name in ("rows", "parents", "bucket_ptr")]
             num_edges = as_count(facts["num_edges"], "num_edges")
         check_ids(folder, needed[0], rows, "row")
@@ -202,16 +247,26 @@ class Partitions(CutGraph):
         return np.diff(self.bucket_ptr).reshape(self.num_parts**2, len(self.schema.relations))
 
     def begin_in_relations(self) -> Ints:
-        """Return where the edges of each bucket begin among those of each relation, and where they end."""
+        """Return where the edges of each bucket begin among those of each relation, and where they
+        end.
+        """
         sizes = self._by_relation
         return np.concatenate([np.zeros_like(sizes[:1]), sizes.cumsum(0)])
 
     def keys(self, kind: str, names: Collection[str]) -> dict[str, int]:
-        """Return what the manifest calls columns of "nodes" or "edges", and the numbers of their types, -1 for all."""
-        return {key: number for key, number in self.columns[kind].items() if key.partition("/")[2] in names}
+        """Return what the manifest calls columns of "nodes" or "edges", and the numbers of their
+        types, -1 for all.
+        """
+        return {
+            key: number
+            for key, number in self.columns[kind].items()
+            if key.partition("/")[2] in names
+        }
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the columns of all "nodes" or "edges" and of single types, each once."""
+        """Return the names of the columns of all "nodes" or "edges" and of single types, each
+        once.
+        """
         return list(dict.fromkeys(key.partition("/")[2] for key in self.columns[kind]))
 
     def local_ids(self, slots: int, slot: Ints, row: Ints) -> Ints:
@@ -219,7 +274,8 @@ class Partitions(CutGraph):
 
         The ids of a type are consecutive there too, and slot after slot.
         """
-        begin, of = self.part.bounds(), self.part.types_of(row)
+        begin = self.part.bounds()
+        of = self.part.types_of(row)
         return slots * begin[of] + slot * np.diff(begin)[of] + row - begin[of]
 
     @property
@@ -233,10 +289,18 @@ class Partitions(CutGraph):
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
     def node_array(self, name: str, part: int, of: str = "ndata") -> ArrayFile:
-        """Return the description of the file of a part of a node column; KeyError for an unknown column."""
+        """Return the description of the file of a part of a node column; KeyError for an unknown
+        column.
+        """
         if f"{of}/{name}" not in self.columns["nodes"]:
-            names = [key.removeprefix(f"{of}/") for key in self.columns["nodes"] if key.startswith(f"{of}/")]
-            raise KeyError(f"there is no node column {name!r}; there are {', '.join(names) or 'none'}")
+            names = [
+                key.removeprefix(f"{of}/")
+                for key in self.columns["nodes"]
+                if key.startswith(f"{of}/")
+            ]
+            raise KeyError(
+                f"there is no node column {name!r}; there are {', '.join(names) or 'none'}"
+            )
         return self.manifest.arrays[f"{of}/{name}/{part}"]
 
     def edge_array(self, name: str) -> ArrayFile:
@@ -249,42 +313,59 @@ class Partitions(CutGraph):
         return torch.from_numpy(rows.astype(np.int64) // self.size)
 
     def visible_share(self, held: Sequence[int]) -> float:
-        """Return the share of in-edges of nodes of ``held`` whose sources are in ``held`` too; 1 without in-edges."""
+        """Return the share of in-edges of nodes of ``held`` whose sources are in ``held`` too; 1
+        without in-edges.
+        """
         reached = int(self.bucket_sizes[:, held].sum())
         return int(self.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0
 
     def column(self, name: str, node_type: str | None = None) -> PartitionedRows:
-        """Return a node column as ``Rows`` by node id, as committed now; KeyError for an unknown column.
+        """Return a node column as ``Rows`` by node id, as committed now; KeyError for an unknown
+        column.
 
         With ``node_type``, it is a column of that type, by ids within it.
 
-        So learned rows go back into a graph: ``graph.ndata["h"] = Partitions.open(folder).column("h")``.
+        So learned rows go back into a graph:
+        ``graph.ndata["h"] = Partitions.open(folder).column("h")``.
         """
         return PartitionedRows(self, name, node_type)
 
     def __repr__(self) -> str:
         return self._shown(
-            f"{self.num_parts} parts of {self.size} nodes{in_words({n: len(i) for n, i in self.part.nodes.items()})}",
+            f"{self.num_parts} parts of {self.size} "
+            f"nodes{in_words({n: len(i) for n, i in self.part.nodes.items()})}",
             f"{self.num_edges} edges, {self.cut:.1%} cut",
         )
 
 
 class PartitionedRows(RowsBase):
-    """The rows of a node column, fetched by node id; files are mapped when their first row is asked for."""
+    """The rows of a node column, fetched by node id; files are mapped when their first row is asked
+    for.
+    """
 
     _kind = "node"
 
     @checked
     def __init__(self, partitions: Partitions, name: str, node_type: str | None = None) -> None:
         self._partitions = partitions
-        schema, of, ids, self._begin = partitions.schema, "ndata", range(partitions.num_nodes), 0
+        schema = partitions.schema
+        of = "ndata"
+        ids = range(partitions.num_nodes)
+        self._begin = 0
         if node_type is not None:
-            ids, self._begin = schema.ids(node_type), partitions.part.ids(node_type).start
-            of = columns_of("nodes", list(schema.nodes).index(node_type)) if len(schema.nodes) > 1 else "ndata"
+            ids = schema.ids(node_type)
+            self._begin = partitions.part.ids(node_type).start
+            of = (
+                columns_of("nodes", list(schema.nodes).index(node_type))
+                if len(schema.nodes) > 1
+                else "ndata"
+            )
         self._first = ids.start
         self._arrays = [partitions.node_array(name, p, of) for p in range(partitions.num_parts)]
         first = self._arrays[0]
-        self.shape, self.dtype, self.layout = (len(ids), *first.row), first.read_type, first.layout
+        self.shape = (len(ids), *first.row)
+        self.dtype = first.read_type
+        self.layout = first.layout
         self._maps: dict[int, Tensor | Rows] = {}
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
@@ -302,7 +383,9 @@ class PartitionedRows(RowsBase):
         return self._maps[part]
 
 
-def chosen_columns(columns: Iterable[str], names: Sequence[str] | None, argument: str, owner: str) -> list[str]:
+def chosen_columns(
+    columns: Iterable[str], names: Sequence[str] | None, argument: str, owner: str
+) -> list[str]:
     """Return the names of columns that a caller chose, each once; None chooses all.
 
     Raises TypeError for a single string, KeyError for a name that ``owner`` does not have.
@@ -314,5 +397,7 @@ def chosen_columns(columns: Iterable[str], names: Sequence[str] | None, argument
         raise TypeError(f"{argument} must be a list of names of columns, got {describe(names)}")
     for name in names:
         if name not in present:
-            raise KeyError(f"{argument}: {owner} has no column {name!r}; it has {', '.join(present) or 'none'}")
+            raise KeyError(
+                f"{argument}: {owner} has no column {name!r}; it has {', '.join(present) or 'none'}"
+            )
     return list(dict.fromkeys(names))

@@ -1,4 +1,6 @@
-"""Nodes and edges of the parts in memory, in slots; the files of a folder of parts that they come from."""
+"""Nodes and edges of the parts in memory, in slots; the files of a folder of parts that they come
+from.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,12 @@ NODES = "nodes"
 
 
 def node_file(column: str, part: int, generation: int) -> str:
-    """Return the name of the file of a part of a node column. A part that is written anew gets a new name.
+    """Return the name of the file of a part of a node column. A part that is written anew gets a
+    new name.
 
-    Columns have numbers, in the order of ``Partitions.ndata``, because a name may be no name of a file, and some
-    systems do not tell "X" from "x". Before those of a type is what ``columns_of`` calls it.
+    Columns have numbers, in the order of ``Partitions.ndata``, because a name may be no name of a
+    file, and some systems do not tell "X" from "x". Before those of a type is what ``columns_of``
+    calls it.
     """
     return f"{NODES}/{column}.{part}.{generation}.npy"
 
@@ -40,8 +44,9 @@ def node_file(column: str, part: int, generation: int) -> str:
 def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True) -> int:
     """Fill ``out`` with the rows of a file from row ``first`` on; return the number of bytes read.
 
-    Without ``page_cache`` the system forgets the file before and after, so that it is the disk that is read. Raises
-    ValueError for a file that is too short or has rows of another type, FileNotFoundError.
+    Without ``page_cache`` the system forgets the file before and after, so that it is the disk that
+    is read. Raises ValueError for a file that is too short or has rows of another type,
+    FileNotFoundError.
     """
     try:
         dtype, shape, start = read_header(path)
@@ -53,8 +58,8 @@ def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True
         raise ValueError(f"{path} is damaged or was cut off: {error}") from None
     if dtype != out.dtype or shape[1:] != out.shape[1:] or shape[0] < first + len(out):
         raise ValueError(
-            f"{path} holds {dtype} {list(shape)}, but {len(out)} rows of {out.dtype} {list(out.shape[1:])} from row "
-            f"{first} on are to be read"
+            f"{path} holds {dtype} {list(shape)}, but {len(out)} rows of {out.dtype} "
+            f"{list(out.shape[1:])} from row {first} on are to be read"
         )
     data = memoryview(out.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     with path.open("rb") as file:
@@ -67,7 +72,9 @@ def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True
 
 
 def read_sparse(folder: Path, array: ArrayFile, *, page_cache: bool = True) -> Tensor:
-    """Return a sparse column read from its files into memory; raises as ``read_rows``, and for rows that are none."""
+    """Return a sparse column read from its files into memory; raises as ``read_rows``, and for rows
+    that are none.
+    """
     parts = [torch.empty(plain.shape, dtype=plain.torch_type) for plain in array.plain]
     for part, plain in zip(parts, array.plain, strict=True):
         read_rows(folder / plain.file, as_array(part), page_cache=page_cache)
@@ -86,11 +93,13 @@ _PIECE = 2**20  # bytes exchanged at a time
 
 
 class NodeSlots:
-    """Memory for the node columns of ``slots`` resident parts, and of ``spare`` parts that come or go.
+    """Memory for the node columns of ``slots`` resident parts, and of ``spare`` parts that come or
+    go.
 
-    ``columns`` are the names of those to hold, ``writable`` of those that are written back. Places from ``slots`` on
-    are the spare ones: parts are read into them, exchanged with those in slots, and written from them, into files of a
-    new generation, which nobody else reads until they are committed. ``written`` are those of this epoch, by name.
+    ``columns`` are the names of those to hold, ``writable`` of those that are written back. Places
+    from ``slots`` on are the spare ones: parts are read into them, exchanged with those in slots,
+    and written from them, into files of a new generation, which nobody else reads until they are
+    committed. ``written`` are those of this epoch, by name.
     """
 
     def __init__(
@@ -103,20 +112,29 @@ class NodeSlots:
         *,
         page_cache: bool,
     ) -> None:
-        self._partitions, self._page_cache, self._slots, self.spare = partitions, page_cache, slots, spare
+        self._partitions = partitions
+        self._page_cache = page_cache
+        self._slots = slots
+        self.spare = spare
         self._columns = partitions.keys("nodes", columns)
         self._writable = partitions.keys("nodes", writable)
         self._arrays = {key: partitions.manifest.arrays[f"{key}/0"] for key in self._columns}
         of_types = list(partitions.part.nodes.values())
         # the rows of each type within a part
-        self._types = {key: of_types if i < 0 else [range(len(of_types[i]))] for key, i in self._columns.items()}
+        self._types = {
+            key: of_types if i < 0 else [range(len(of_types[i]))]
+            for key, i in self._columns.items()
+        }
         for key in self._writable:
             if (array := self._arrays[key]).csr or array.narrow:
-                name, kind = key.partition("/")[2], "sparse; learned rows are dense" if array.csr else "narrow"
+                name = key.partition("/")[2]
+                kind = "sparse; learned rows are dense" if array.csr else "narrow"
                 raise TypeError(f"writable names column {name!r}, whose rows are {kind}")
         # places for dense rows; for sparse rows, whose size varies, empty places
         self._memory: dict[str, Any] = {
-            name: np.zeros(((slots + spare) * array.shape[0], *array.shape[1:]), numpy_type(array.torch_type))
+            name: np.zeros(
+                ((slots + spare) * array.shape[0], *array.shape[1:]), numpy_type(array.torch_type)
+            )
             if array.csr is None
             else [None] * (slots + spare)
             for name, array in self._arrays.items()
@@ -125,11 +143,13 @@ class NodeSlots:
 
     def begin_epoch(self, partitions: Partitions) -> None:
         """Forget the files of the last epoch; reads use those that the folder names."""
-        self._partitions, self.written = partitions, {}
+        self._partitions = partitions
+        self.written = {}
 
     def read(self, part: int, place: int) -> int:
         """Read a part into a place; return the number of bytes."""
-        folder, bytes_read = self._partitions.folder, 0
+        folder = self._partitions.folder
+        bytes_read = 0
         for name, memory in self._memory.items():
             key = f"{name}/{part}"
             array = self.written.get(key) or self._partitions.manifest.arrays[key]
@@ -142,8 +162,11 @@ class NodeSlots:
         return bytes_read
 
     def write(self, part: int, place: int) -> int:
-        """Write the writable columns of the part at a place into files of this epoch; return their bytes."""
-        folder, bytes_written = self._partitions.folder, 0
+        """Write the writable columns of the part at a place into files of this epoch; return their
+        bytes.
+        """
+        folder = self._partitions.folder
+        bytes_written = 0
         for name in self._writable:
             array = self._arrays[name]
             number = array.file.removeprefix(f"{NODES}/").partition(".")[0]
@@ -155,16 +178,22 @@ class NodeSlots:
                     bytes_written += rows.nbytes
                 self.written[f"{name}/{part}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                why = f"{error.strerror}: part {part} of column {name.partition('/')[2]!r}; the epoch is not committed"
+                why = (
+                    f"{error.strerror}: part {part} of column {name.partition('/')[2]!r}; the "
+                    "epoch is not committed"
+                )
                 why += f", the folder stays as after epoch {self._partitions.epoch}"
                 raise OSError(error.errno, why, str(path)) from error
         return bytes_written
 
     def exchange(self, slot: int, place: int) -> None:
-        """Put the rows at a spare place into a slot; the writable rows of the slot go to the spare place."""
+        """Put the rows at a spare place into a slot; the writable rows of the slot go to the spare
+        place.
+        """
         for name, memory in self._memory.items():
             if self._arrays[name].csr:
-                memory[slot], memory[place] = memory[place], None
+                memory[slot] = memory[place]
+                memory[place] = None
                 continue
             pairs = zip(self._pieces(name, slot), self._pieces(name, place), strict=True)
             for (_, inside), (_, outside) in pairs:
@@ -172,50 +201,64 @@ class NodeSlots:
                     inside[:] = outside
                     continue
                 step = max(_PIECE // max(inside[:1].nbytes, 1), 1)
-                for first in range(0, len(inside), step):  # in pieces, so that no copy of a whole part is needed
+                # in pieces, so that no copy of a whole part is needed
+                for first in range(0, len(inside), step):
                     piece = slice(first, first + step)
                     kept = inside[piece].copy()
                     inside[piece] = outside[piece]
                     outside[piece] = kept
 
     def fill(self, graph: Graph) -> None:
-        """Set the columns of the graph of a state to new tensors that share the memory of the slots.
+        """Set the columns of the graph of a state to new tensors that share the memory of the
+        slots.
 
         They are read-only unless writable. Sparse columns are copies.
         """
-        frames = [*(part.data for part in graph.nodes.values()), graph.ndata]  # number -1 is all nodes
+        # number -1 is all nodes
+        frames = [*(part.data for part in graph.nodes.values()), graph.ndata]
         for name, memory in self._memory.items():
             array = self._arrays[name]
             column: Tensor | Rows
             if array.csr:
-                pairs = [(memory[slot], ids) for ids in self._types[name] for slot in range(self._slots)]
+                pairs = [
+                    (memory[slot], ids) for ids in self._types[name] for slot in range(self._slots)
+                ]
                 column = concat_rows([slice_rows(rows, ids.start, ids.stop) for rows, ids in pairs])
             else:
                 view: Array = memory[: self._slots * array.shape[0]]
                 view.flags.writeable = name in self._writable
-                column = narrow_column(self._partitions.folder, array, from_numpy(view, array.torch_type))
+                column = narrow_column(
+                    self._partitions.folder, array, from_numpy(view, array.torch_type)
+                )
             frames[self._columns[name]][name.partition("/")[2]] = cast(Tensor, column)
 
     def _pieces(self, name: str, place: int) -> Iterator[tuple[int, Array]]:
         """Yield the first row of each type in a part, and the memory of its rows at a place.
 
-        In the slots the rows of a type follow each other slot after slot, as the ids of a state; spare places follow.
+        In the slots the rows of a type follow each other slot after slot, as the ids of a state;
+        spare places follow.
         """
-        memory, size, slots = self._memory[name], self._arrays[name].shape[0], self._slots
+        memory = self._memory[name]
+        size = self._arrays[name].shape[0]
+        slots = self._slots
         for ids in filter(len, self._types[name]):
-            begin = slots * ids.start + place * len(ids) if place < slots else place * size + ids.start
+            begin = (
+                slots * ids.start + place * len(ids) if place < slots else place * size + ids.start
+            )
             yield ids.start, memory[begin : begin + len(ids)]
 
 
 Bucket = dict[str, Array]
-"""``src`` and ``dst`` of its edges, rows within their parts, and the columns by their names in the manifest."""
+"""``src`` and ``dst`` of its edges, rows within their parts, and the columns by their names in the
+manifest.
+"""
 
 
 class StateEdges(NamedTuple):
     """The graph of the edges of one state.
 
-    The edges of group ``buckets[k]``, as ``EdgeGroups.of`` numbers buckets by relation, have the ids from ``begin[k]``
-    on.
+    The edges of group ``buckets[k]``, as ``EdgeGroups.of`` numbers buckets by relation, have the
+    ids from ``begin[k]`` on.
     """
 
     graph: Graph
@@ -227,7 +270,8 @@ class EdgeSlots:
     """Reads the buckets between resident parts; those of two parts that stay are kept."""
 
     def __init__(self, partitions: Partitions, columns: Sequence[str], *, page_cache: bool) -> None:
-        self._partitions, self._page_cache = partitions, page_cache
+        self._partitions = partitions
+        self._page_cache = page_cache
         self._columns = partitions.keys("edges", columns)
         keys = {"src": -1, "dst": -1, **self._columns}
         self._arrays: dict[str, tuple[int, ArrayFile]] = {
@@ -237,21 +281,39 @@ class EdgeSlots:
         self._kept: dict[int, Bucket] = {}
 
     def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
-        """Read what is missing of the edges between parts in slots; return their graph and the bytes read."""
-        parts, schema = self._partitions, self._partitions.schema
-        count, size, kinds = parts.num_parts, parts.size, len(parts.schema.relations)
-        whole = np.add.outer(np.array(held) * count, np.array(held)).ravel()  # by slots: destination, source
+        """Read what is missing of the edges between parts in slots; return their graph and the
+        bytes read.
+        """
+        parts = self._partitions
+        schema = self._partitions.schema
+        count = parts.num_parts
+        size = parts.size
+        kinds = len(parts.schema.relations)
+        # by slots: destination, source
+        whole = np.add.outer(np.array(held) * count, np.array(held)).ravel()
         numbers = np.add.outer(np.arange(kinds), whole * kinds).ravel()  # relation after relation
         kept = {bucket: self._kept[bucket] for bucket in numbers.tolist() if bucket in self._kept}
-        self._kept = kept  # drop buckets no longer needed before reading others, to lower the peak of memory
-        bytes_read = self._read([bucket for bucket in sorted(whole.tolist()) if bucket * kinds not in kept])
+        # drop buckets no longer needed before reading others, to lower the peak of memory
+        self._kept = kept
+        bytes_read = self._read(
+            [bucket for bucket in sorted(whole.tolist()) if bucket * kinds not in kept]
+        )
         buckets = [self._kept[bucket] for bucket in numbers.tolist()]
         begin = sums(np.array([len(bucket["src"]) for bucket in buckets], np.int64))
         indptr = np.zeros(len(held) * size + 1, np.int64)
-        slots, bounds = range(len(held)), parts.part.bounds()
-        # where rows of a part would begin among the ids, if all were of a type: its own rows lie where they do
-        zero = ((len(held) - 1) * bounds[:-1, None] + np.diff(bounds)[:, None] * np.array(slots)).tolist()
-        starts = [(zero[b][dst], zero[a][src]) for a, b in schema.ends().tolist() for dst in slots for src in slots]
+        slots = range(len(held))
+        bounds = parts.part.bounds()
+        # where rows of a part would begin among the ids, if all were of a type: its own rows lie
+        # where they do
+        zero = (
+            (len(held) - 1) * bounds[:-1, None] + np.diff(bounds)[:, None] * np.array(slots)
+        ).tolist()
+        starts = [
+            (zero[b][dst], zero[a][src])
+            for a, b in schema.ends().tolist()
+            for dst in slots
+            for src in slots
+        ]
         # a counting sort by destination: count, sum up, then place each edge at the head of its row
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
@@ -259,13 +321,17 @@ class EdgeSlots:
         indices = np.empty(begin[-1], numpy_type(id_type(len(indptr))))
         edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
         head = indptr[:-1].copy()
-        for bucket, (dst_start, src_start), first in zip(buckets, starts, begin[:-1].tolist(), strict=True):
+        for bucket, (dst_start, src_start), first in zip(
+            buckets, starts, begin[:-1].tolist(), strict=True
+        ):
             kernels.buckets.place_bucket(
                 bucket["src"], bucket["dst"], src_start, dst_start, first, head, indices, edge_ids
             )
-        edata: list[dict[str, Tensor]] = [{} for _ in range(kinds + 1)]  # of each relation, and of all edges
+        # of each relation, and of all edges
+        edata: list[dict[str, Tensor]] = [{} for _ in range(kinds + 1)]
         for key, of in self._columns.items():
-            array, some = self._arrays[key][1], buckets if of < 0 else buckets[len(whole) * of :][: len(whole)]
+            array = self._arrays[key][1]
+            some = buckets if of < 0 else buckets[len(whole) * of :][: len(whole)]
             none = np.empty((0, *array.shape[1:]), numpy_type(array.torch_type))
             rows = np.concatenate([none, *(bucket[key] for bucket in some)])
             edata[of][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
@@ -276,25 +342,32 @@ class EdgeSlots:
         def frame(kind: str, number: int, num_rows: int) -> Frame:
             return GraphFrame(num_rows, edata[number] if kind == "edges" else None)
 
-        return StateEdges(with_schema(plain, Schema(of_types, of_kinds), frame), numbers, begin), bytes_read
+        return StateEdges(
+            with_schema(plain, Schema(of_types, of_kinds), frame), numbers, begin
+        ), bytes_read
 
     def _read(self, missing: list[int]) -> int:
         """Read buckets, adjacent ones in one read; return the number of bytes."""
-        ptr, own, kinds, bytes_read = (
-            self._partitions.bucket_ptr,
-            self._own_ptr,
-            len(self._partitions.schema.relations),
-            0,
-        )
+        ptr = self._partitions.bucket_ptr
+        own = self._own_ptr
+        kinds = len(self._partitions.schema.relations)
+        bytes_read = 0
         # number minus index is constant along a run of consecutive buckets, so a run is one read
         for _, run in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
             buckets = [bucket for _, bucket in run]
-            run_start, run_stop = buckets[0], buckets[-1] + 1
+            run_start = buckets[0]
+            run_stop = buckets[-1] + 1
             whole: Bucket = {}
             for key, (of, array) in self._arrays.items():
-                ends = ptr[[run_start * kinds, run_stop * kinds]] if of < 0 else own[[run_start, run_stop], of]
+                ends = (
+                    ptr[[run_start * kinds, run_stop * kinds]]
+                    if of < 0
+                    else own[[run_start, run_stop], of]
+                )
                 first, last = ends.tolist()
-                whole[key] = np.empty((last - first, *array.shape[1:]), numpy_type(array.torch_type))
+                whole[key] = np.empty(
+                    (last - first, *array.shape[1:]), numpy_type(array.torch_type)
+                )
                 path = self._partitions.folder / array.file
                 bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
             for group in range(run_start * kinds, run_stop * kinds):
@@ -311,16 +384,19 @@ class EdgeSlots:
         return bytes_read
 
     def _check(self, bucket: Bucket, group: int) -> None:
-        """Raise ValueError for ends out of range: the compiled loops that place edges do not check them."""
+        """Raise ValueError for ends out of range: the compiled loops that place edges do not check
+        them.
+        """
         parts = self._partitions
         relation = list(parts.schema.relations)[group % len(parts.schema.relations)]
         for end, node_type in (("src", relation[0]), ("dst", relation[2])):
             ids = parts.part.ids(node_type)
-            rows = (bucket[end] - np.int32(ids.start)).view(np.uint32)  # a negative number is a large one
+            # a negative number is a large one
+            rows = (bucket[end] - np.int32(ids.start)).view(np.uint32)
             if len(rows) and rows.max() >= len(ids):
                 at = int(rows.argmax())
                 path = parts.folder / self._arrays[end][1].file
                 raise ValueError(
-                    f"{path} is damaged: edge {parts.bucket_ptr[group] + at} ends at row {bucket[end][at]} of a part "
-                    f"that has {ids.stop}"
+                    f"{path} is damaged: edge {parts.bucket_ptr[group] + at} ends at row "
+                    f"{bucket[end][at]} of a part that has {ids.stop}"
                 )

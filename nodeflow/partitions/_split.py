@@ -17,7 +17,16 @@ from nodeflow._base.types import Array
 from nodeflow._disk.arrays import ArrayFile, checksum, create_array, numpy_type
 from nodeflow._disk.streams import ArrayWriter, column_writer
 from nodeflow._rows.base import like, stored
-from nodeflow._rows.rows import Rows, as_array, fetch_rows, is_sparse, row_bytes, slice_rows, take_rows, zero_rows
+from nodeflow._rows.rows import (
+    Rows,
+    as_array,
+    fetch_rows,
+    is_sparse,
+    row_bytes,
+    slice_rows,
+    take_rows,
+    zero_rows,
+)
 from nodeflow.graph import Graph, columns_of as named, own_parts
 from nodeflow.partitions._cut import Masters
 from nodeflow.partitions._partitions import chosen_columns
@@ -28,13 +37,17 @@ _BYTES = 2**23  # bytes of the rows of a piece, about
 
 
 class SplitColumn:
-    """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie in three, beside it.
+    """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie
+    in three, beside it.
 
     ``sizes`` are the rows of each part, fixed in advance; those that are never appended are zeros.
     """
 
     def __init__(self, files: Sequence[Path], like: Tensor | Rows, sizes: Ints) -> None:
-        self._writers = [column_writer(file, like, size) for file, size in zip(files, sizes.tolist(), strict=True)]
+        self._writers = [
+            column_writer(file, like, size)
+            for file, size in zip(files, sizes.tolist(), strict=True)
+        ]
         self.dtype = like.dtype
 
     def append(self, rows: Tensor | Array, begin: Ints) -> None:
@@ -44,15 +57,20 @@ class SplitColumn:
             self._writers[p].append(slice_rows(rows, int(begin[p]), int(begin[p + 1])))
 
     def finish(self, folders: Iterable[Path]) -> list[ArrayFile]:
-        """Flush the files to the disk, and describe the column of each part as one of its folder."""
-        return [writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)]
+        """Flush the files to the disk, and describe the column of each part as one of its
+        folder.
+        """
+        return [
+            writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)
+        ]
 
 
 class EdgeArrays:
     """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
 
     def __init__(self, folder: Path, num_edges: int) -> None:
-        self._folder, self._num_edges = folder, num_edges
+        self._folder = folder
+        self._num_edges = num_edges
         self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
 
     def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
@@ -86,10 +104,12 @@ def split_rows(
     bar: Any,
     types: Collection[range] = (),
 ) -> dict[str, list[ArrayFile]]:
-    """Split columns over files, those of each column by part, and describe these by column and part.
+    """Split columns over files, those of each column by part, and describe these by column and
+    part.
 
-    ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order, some at a time, and
-    appended to the files. After each range of ids in ``types``, parts with fewer rows than others get rows of zeros.
+    ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order,
+    some at a time, and appended to the files. After each range of ids in ``types``, parts with
+    fewer rows than others get rows of zeros.
     """
     written = {}
     num_rows = len(owner)
@@ -108,8 +128,9 @@ def split_rows(
                 rows = rows_of(stored(column), name, torch.from_numpy(ids))
                 if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
                     raise ValueError(
-                        f"column {name!r} must give rows of {sample.dtype} {list(sample.shape[1:])} for every node, as "
-                        f"for node 0, but for nodes {ids[0]} to {ids[-1]} it gave {describe(rows)}"
+                        f"column {name!r} must give rows of {sample.dtype} "
+                        f"{list(sample.shape[1:])} for every node, as for node 0, but for nodes "
+                        f"{ids[0]} to {ids[-1]} it gave {describe(rows)}"
                     )
                 begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
                 out.append(take_rows(rows, torch.from_numpy(order)), begin)
@@ -141,19 +162,29 @@ def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
 
 
 def columns_of(
-    graph: Graph, ndata: Sequence[str] | None, edata: Sequence[str] | None, more: Mapping[str, NewColumn] | None
+    graph: Graph,
+    ndata: Sequence[str] | None,
+    edata: Sequence[str] | None,
+    more: Mapping[str, NewColumn] | None,
 ) -> tuple[dict[str, NewColumn], dict[str, Column], dict[str, dict[str, Column]]]:
-    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see ``write_partitions``.
+    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see
+    ``write_partitions``.
 
     Third are those of single types and relations, by what ``own_parts`` calls these.
     """
     own = {name: part.data for name, part in own_parts(graph).items()}
     chosen: dict[str, dict[str, Column]] = {}
     for kind, whole, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
-        frames = {kind: whole, **{name: frame for name, frame in own.items() if name.startswith(kind)}}
+        frames = {
+            kind: whole,
+            **{name: frame for name, frame in own.items() if name.startswith(kind)},
+        }
         every = dict.fromkeys(name for frame in frames.values() for name in frame)
         wanted = chosen_columns(every, names, "ndata" if kind == "nodes" else "edata", "the graph")
-        chosen |= {of: {name: frame[name] for name in wanted if name in frame} for of, frame in frames.items()}
+        chosen |= {
+            of: {name: frame[name] for name in wanted if name in frame}
+            for of, frame in frames.items()
+        }
     nodes: dict[str, NewColumn] = dict(chosen.pop("nodes"))
     edges = chosen.pop("edges")
     for name, column in (more or {}).items():
@@ -163,7 +194,9 @@ def columns_of(
         if isinstance(column, (Tensor, Rows)):
             check_num_rows(column.shape, f"columns[{name!r}]", graph.num_nodes, "node")
         else:
-            check_type(column, f"columns[{name!r}]", Callable, "a tensor, Rows or a function of ids")
+            check_type(
+                column, f"columns[{name!r}]", Callable, "a tensor, Rows or a function of ids"
+            )
         nodes[name] = column
     return nodes, edges, chosen
 
@@ -173,7 +206,8 @@ _EDGES = 2**19  # edges of a piece
 
 
 class EdgeGroups(NamedTuple):
-    """Groups of edges: an edge from a node of part p to one of part q is in group ``source[p] + destination[q]``.
+    """Groups of edges: an edge from a node of part p to one of part q is in group
+    ``source[p] + destination[q]``.
 
     With several ``kinds``, the number of its relation is added.
     """
@@ -186,12 +220,13 @@ class EdgeGroups(NamedTuple):
     def of(cls, edges: str, num_parts: int, kinds: int = 1) -> EdgeGroups:
         """Return the groups of a layout. All but "buckets" have a group per part.
 
-        "in" takes the part of the destination, "out" that of the source, and "grid" the part in the grid row of the
-        source and the grid column of the destination, where part k is in row ``k // columns`` and column
-        ``k % columns``. The bucket ``j * num_parts + i`` has the edges from part i to part j, and ``kinds`` groups, one
-        for each relation.
+        "in" takes the part of the destination, "out" that of the source, and "grid" the part in the
+        grid row of the source and the grid column of the destination, where part k is in row
+        ``k // columns`` and column ``k % columns``. The bucket ``j * num_parts + i`` has the edges
+        from part i to part j, and ``kinds`` groups, one for each relation.
         """
-        part, columns = np.arange(num_parts), grid_of(num_parts)[1]
+        part = np.arange(num_parts)
+        columns = grid_of(num_parts)[1]
         return {
             "in": cls(0 * part, part),
             "out": cls(part, 0 * part),
@@ -205,7 +240,8 @@ class EdgeGroups(NamedTuple):
 
 
 def grid_of(num_parts: int) -> tuple[int, int]:
-    """Return the rows and columns of a grid of parts: as square as their number allows, no more rows than columns.
+    """Return the rows and columns of a grid of parts: as square as their number allows, no more
+    rows than columns.
 
     >>> grid_of(12), grid_of(7)
     ((3, 4), (1, 7))
@@ -215,7 +251,8 @@ def grid_of(num_parts: int) -> tuple[int, int]:
 
 
 class EdgePiece(NamedTuple):
-    """Some edges, in the order in which they are read: ends, ids, groups and places among all edges of their groups.
+    """Some edges, in the order in which they are read: ends, ids, groups and places among all edges
+    of their groups.
 
     ``starts``, bool ``[k]``, says where a group comes to another destination.
     """
@@ -234,17 +271,27 @@ class EdgePiece(NamedTuple):
 
 
 class GroupedEdges:
-    """The edges of a graph by group, in the order of their destinations ``nodes``; None: ascending, as in its arrays.
+    """The edges of a graph by group, in the order of their destinations ``nodes``; None: ascending,
+    as in its arrays.
 
-    ``owner`` is the part of every node. After a pass over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the
-    numbers of edges and destinations of each group, and ``cut`` that of edges whose ends have different masters.
+    ``owner`` is the part of every node. After a pass over the edges, ``edges`` and ``rows``, int64
+    ``[size]``, are the numbers of edges and destinations of each group, and ``cut`` that of edges
+    whose ends have different masters.
     """
 
-    def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None) -> None:
-        self.graph, self.size, self._owner, self._groups, self._nodes = graph, groups.size, owner, groups, nodes
+    def __init__(
+        self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None
+    ) -> None:
+        self.graph = graph
+        self.size = groups.size
+        self._owner = owner
+        self._groups = groups
+        self._nodes = nodes
 
     def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
-        """Count the edges of every group; ``advance`` is called with the number of edges of each piece."""
+        """Count the edges of every group; ``advance`` is called with the number of edges of each
+        piece.
+        """
         for piece in self.pieces():
             advance(len(piece.src))
         return self.edges
@@ -256,7 +303,8 @@ class GroupedEdges:
         self.cut = 0
         for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
             src = np.asarray(indices[at])
-            group, place = np.empty(len(src), np.int64), np.empty(len(src), np.int64)
+            group = np.empty(len(src), np.int64)
+            place = np.empty(len(src), np.int64)
             starts = np.empty(len(src), np.bool_)
             counted = last, self.edges, self.rows
             if edge_ids is not None:
@@ -264,8 +312,13 @@ class GroupedEdges:
             else:
                 ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
             source, destination, kinds = self._groups
-            kind = self.graph.schema.relations_of(np.asarray(ids)) if kinds > 1 else np.zeros(len(src), np.int64)
-            ends, out = (self._owner, src, dst, kind), (group, place, starts)
+            kind = (
+                self.graph.schema.relations_of(np.asarray(ids))
+                if kinds > 1
+                else np.zeros(len(src), np.int64)
+            )
+            ends = (self._owner, src, dst, kind)
+            out = (group, place, starts)
             self.cut += kernels.buckets.place_edges(*ends, source, destination, *counted, *out)
             yield EdgePiece(src, dst, ids, group, place, starts)
 
@@ -274,14 +327,18 @@ class GroupedEdges:
         begin = indptr if self._nodes is None else sums(np.diff(indptr)[self._nodes])
         for first in range(0, self.graph.num_edges, most):
             last = min(first + most, self.graph.num_edges)
-            low, high = int(np.searchsorted(begin, first, side="right")) - 1, int(np.searchsorted(begin, last))
+            low = int(np.searchsorted(begin, first, side="right")) - 1
+            high = int(np.searchsorted(begin, last))
             ends: Ints = np.clip(begin[low : high + 1], first, last)
             length = np.diff(ends)
             if self._nodes is None:
                 yield slice(first, last), np.repeat(np.arange(low, high), length)
             else:
                 nodes = self._nodes[low:high]
-                yield np.arange(first, last) + np.repeat(indptr[nodes] - begin[low:high], length), nodes.repeat(length)
+                yield (
+                    np.arange(first, last) + np.repeat(indptr[nodes] - begin[low:high], length),
+                    nodes.repeat(length),
+                )
 
 
 def write_buckets(
@@ -293,19 +350,25 @@ def write_buckets(
     row: Array,
     bar: Any,
 ) -> dict[str, ArrayFile]:
-    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the files.
+    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the
+    files.
 
-    ``own`` has the columns of single types and relations, ``row`` the row of every node in its part.
+    ``own`` has the columns of single types and relations, ``row`` the row of every node in its
+    part.
     """
     relations = list(graph.schema.relations.values())
-    edges = GroupedEdges(graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes), len(relations)))
+    edges = GroupedEdges(
+        graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes), len(relations))
+    )
     sizes = edges.count(bar.update)
-    bucket_ptr, of_buckets = sums(sizes), sizes.reshape(len(masters.sizes) ** 2, len(relations))
+    bucket_ptr = sums(sizes)
+    of_buckets = sizes.reshape(len(masters.sizes) ** 2, len(relations))
     out = EdgeArrays(draft, graph.num_edges)
     out.add("src", torch.int32)
     out.add("dst", torch.int32)
     out.add("edge_ids", id_type(graph.num_edges))
-    # arrays of all edges and of those of single relations, where a group begins there, and the columns there
+    # arrays of all edges and of those of single relations, where a group begins there, and the
+    # columns there
     frames = [(out, "edata", bucket_ptr[:-1], columns, range(graph.num_edges))]
     in_relations = (of_buckets.cumsum(0) - of_buckets).reshape(-1)
     for i, ids in enumerate(relations):
@@ -319,7 +382,9 @@ def write_buckets(
         for arrays, of, begin, several, ids in frames:
             if arrays is not out and not several:
                 continue
-            mine = slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
+            mine = (
+                slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
+            )
             local = torch.from_numpy(piece.ids[mine].astype(np.int64, copy=False) - ids.start)
             entries = {
                 f"{of}/{name}": as_array(fetch_rows(x, local).detach().cpu().contiguous())

@@ -1,4 +1,6 @@
-"""Writing a cut graph into a folder, in two passes over the edges and one over the columns of nodes."""
+"""Writing a cut graph into a folder, in two passes over the edges and one over the columns of
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -62,31 +64,36 @@ def write_partitions(
     overwrite: bool = False,
     progress: bool = True,
 ) -> Partitions:
-    """Write a graph into a folder as parts of its nodes and buckets of its edges, for a ``PartitionBuffer``.
+    """Write a graph into a folder as parts of its nodes and buckets of its edges, for a
+    ``PartitionBuffer``.
 
-    Sizes of parts differ by at most one, of each node type. The edges from one part to another are a bucket, and lie
-    together, relation after relation. The folder appears whole or not at all.
+    Sizes of parts differ by at most one, of each node type. The edges from one part to another are
+    a bucket, and lie together, relation after relation. The folder appears whole or not at all.
 
-    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice and every column
-    once, in order, in pieces. In memory are about 40 bytes a node and 64 MB, and for "metis" the whole graph.
+    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read
+    twice and every column once, in order, in pieces. In memory are about 40 bytes a node and 64 MB,
+    and for "metis" the whole graph.
 
     Args:
         graph: the graph.
         folder: made when missing.
         num_parts: number of parts p, at most the number of nodes.
-        method: as for ``distributed.partition_graph``. Of parts that are too large for equal sizes, random nodes go to
-            others.
+        method: as for ``distributed.partition_graph``. Of parts that are too large for equal sizes,
+            random nodes go to others.
         train: ids of the training nodes, which the folder keeps; repeats count once.
-        ndata, edata: names of the columns of the graph to write, also of single types and relations; None: all.
-        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids (int64 ``[k]``) that
-            return rows ``[k, ...]``, such as the first values of learned rows. They are called for all nodes, in order.
+        ndata, edata: names of the columns of the graph to write, also of single types and
+            relations; None: all.
+        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids
+            (int64 ``[k]``) that return rows ``[k, ...]``, such as the first values of learned rows.
+            They are called for all nodes, in order.
         seed: of the random cut.
         overwrite: replace a folder that this function wrote.
         progress: show a bar.
 
-    Raises ValueError for more parts than nodes and columns whose rows do not fit, TypeError for sparse columns of
-    edges, KeyError for an unknown column, FileExistsError for a folder that is there, BlockingIOError for one that a
-    ``PartitionBuffer`` writes, OSError where the disk is full.
+    Raises ValueError for more parts than nodes and columns whose rows do not fit, TypeError for
+    sparse columns of edges, KeyError for an unknown column, FileExistsError for a folder that is
+    there, BlockingIOError for one that a ``PartitionBuffer`` writes, OSError where the disk is
+    full.
 
     >>> import tempfile
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
@@ -95,17 +102,25 @@ def write_partitions(
     """
     count = as_count(num_parts, "num_parts", 1)
     if count > graph.num_nodes:
-        raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
+        raise ValueError(
+            f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
+        )
     training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
     nodes, edges, own = columns_of(graph, ndata, edata, columns)
     of_edges = [edges, *(of for kind, of in own.items() if kind.startswith("edges"))]
     if sparse := [name for of in of_edges for name, column in of.items() if is_sparse(column)]:
-        raise TypeError(f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of edata=")
-    path, number = Path(folder), as_int(seed, "seed")
+        raise TypeError(
+            f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of "
+            "edata="
+        )
+    path = Path(folder)
+    number = as_int(seed, "seed")
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
         masters = cut_nodes(graph, count, method, training, number, equal=True)
-        types, part = graph.schema.nodes.values(), rows_of_part(graph.schema, count)
-        size, before = part.num_nodes, np.zeros(count, np.int64)
+        types = graph.schema.nodes.values()
+        part = rows_of_part(graph.schema, count)
+        size = part.num_nodes
+        before = np.zeros(count, np.int64)
         kind = numpy_type(id_type(count * size))
         rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * kind.type(size)
         for ids, of_type in zip(types, part.nodes.values(), strict=True):
@@ -114,23 +129,50 @@ def write_partitions(
             before += np.bincount(masters.owner[at], minlength=count)
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
-        small = {"rows": rows, "parents": parents, **({} if training is None else {"train": training})}
+        small = {
+            "rows": rows,
+            "parents": parents,
+            **({} if training is None else {"train": training}),
+        }
         arrays = write_arrays(draft, small)
-        further = sum(len(of) * len(own[kind]) for kind, of in own_parts(graph).items() if kind.startswith("nodes"))
+        further = sum(
+            len(of) * len(own[kind])
+            for kind, of in own_parts(graph).items()
+            if kind.startswith("nodes")
+        )
         with _bar(graph, nodes, further, progress=progress) as bar:
             arrays |= write_buckets(draft, graph, edges, own, masters, rows % kind.type(size), bar)
             frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
             frames = [("ndata", nodes, range(graph.num_nodes), types)]
             for i, ids in enumerate(types):
-                frames.append((names_of("nodes", i), own.get(names_of("nodes", i), {}), ids, [range(len(ids))]))
+                frames.append(
+                    (
+                        names_of("nodes", i),
+                        own.get(names_of("nodes", i), {}),
+                        ids,
+                        [range(len(ids))],
+                    )
+                )
             for of, several, ids, within in frames:
                 prefix = "" if of == "ndata" else of
-                files = [[draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)] for i in range(len(several))]
-                owner, sizes = masters.owner[ids.start : ids.stop], sum(-(-len(each) // count) for each in within)
-                split = split_rows(several, owner, np.full(count, sizes), files, [draft] * count, bar, within)
-                arrays |= {f"{of}/{name}/{p}": one for name, parts in split.items() for p, one in enumerate(parts)}
+                files = [
+                    [draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)]
+                    for i in range(len(several))
+                ]
+                owner = masters.owner[ids.start : ids.stop]
+                sizes = sum(-(-len(each) // count) for each in within)
+                split = split_rows(
+                    several, owner, np.full(count, sizes), files, [draft] * count, bar, within
+                )
+                arrays |= {
+                    f"{of}/{name}/{p}": one
+                    for name, parts in split.items()
+                    for p, one in enumerate(parts)
+                }
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
-        facts |= {"ndata": list(nodes), "edata": list(edges)} | {of: list(several) for of, several in own.items()}
+        facts |= {"ndata": list(nodes), "edata": list(edges)} | {
+            of: list(several) for of, several in own.items()
+        }
         if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
             facts["schema"] = graph.schema.to_json()
         Manifest(*Partitions.layout, arrays, facts).write(draft)
@@ -159,48 +201,53 @@ def partition_graph(
 ) -> GraphParts:
     """Cut a graph into parts, each for one process, and write them into a folder.
 
-    Every node has one *master*, the part that owns it and its columns. Every edge lies in one part. A node that is an
-    end of an edge of a part, and whose master is another part, is a *mirror* there. The folder appears whole or not at
-    all. It has a folder per part, so that a machine can be given the files of the parent and its own part only.
+    Every node has one *master*, the part that owns it and its columns. Every edge lies in one part.
+    A node that is an end of an edge of a part, and whose master is another part, is a *mirror*
+    there. The folder appears whole or not at all. It has a folder per part, so that a machine can
+    be given the files of the parent and its own part only.
 
-    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read twice, columns once,
-    and the edges of each part once more, to count mirrors; all in pieces. In memory are about 40 bytes a node and
-    100 MB; for "metis", and for ``balance`` with "metis" or an array, the whole graph.
+    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read
+    twice, columns once, and the edges of each part once more, to count mirrors; all in pieces. In
+    memory are about 40 bytes a node and 100 MB; for "metis", and for ``balance`` with "metis" or an
+    array, the whole graph.
 
     Args:
         graph: the graph.
         folder: made when missing.
-        num_parts: number of parts. Some may be empty; "metis" takes at most as many as there are nodes.
-        method: how masters are chosen. "metis": few edges between parts (needs pymetis); "random": equal sizes;
-            "ranges": consecutive ids, equal sizes; "hash": a hash of id and seed, so that sizes are about equal;
-            "train-first": random with the training nodes in the first parts; or the part of every node, integers
-            ``[num_nodes]``.
-        edges: where edges lie. "in": with the master of their destination, so that the in-edges of a node are in one
-            part. "out": with the master of their source (the outgoing edge-cut of Gill et al.). "grid": the Cartesian
-            vertex-cut. Parts form a grid, as square as their number allows, and an edge from a master in part i to a
-            master in part j lies in the part in the grid row of i and the grid column of j: every part shares nodes
-            with at most rows + columns - 2 others.
-        balance: spread training nodes, and the other nodes too, so that each part has the mean number within 5 %
-            (or the whole numbers next to it). "random", "ranges" and "hash" cut the two kinds apart, "hash" then by
-            the order of the hashes; after "metis" and in a given array nodes are moved, those first whose parts lose
-            the fewest inner edges.
+        num_parts: number of parts. Some may be empty; "metis" takes at most as many as there are
+            nodes.
+        method: how masters are chosen. "metis": few edges between parts (needs pymetis); "random":
+            equal sizes; "ranges": consecutive ids, equal sizes; "hash": a hash of id and seed, so
+            that sizes are about equal; "train-first": random with the training nodes in the first
+            parts; or the part of every node, integers ``[num_nodes]``.
+        edges: where edges lie. "in": with the master of their destination, so that the in-edges of
+            a node are in one part. "out": with the master of their source (the outgoing edge-cut of
+            Gill et al.). "grid": the Cartesian vertex-cut. Parts form a grid, as square as their
+            number allows, and an edge from a master in part i to a master in part j lies in the
+            part in the grid row of i and the grid column of j: every part shares nodes with at most
+            rows + columns - 2 others.
+        balance: spread training nodes, and the other nodes too, so that each part has the mean
+            number within 5 % (or the whole numbers next to it). "random", "ranges" and "hash" cut
+            the two kinds apart, "hash" then by the order of the hashes; after "metis" and in a
+            given array nodes are moved, those first whose parts lose the fewest inner edges.
         train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
-        ndata, edata, columns, overwrite, progress: as for ``partitions.write_partitions``; names may be those of
-            columns of single types and relations.
-        renumber: give the nodes of each part consecutive ids, in the order of their old ones, and then the edges, in
-            the order of the arrays of the part. The folder is then one of the renumbered graph, and all ids in it are
-            new; the old ones are ``original_nodes`` and ``original_edges`` of the result. For one type only.
+        ndata, edata, columns, overwrite, progress: as for ``partitions.write_partitions``; names
+            may be those of columns of single types and relations.
+        renumber: give the nodes of each part consecutive ids, in the order of their old ones, and
+            then the edges, in the order of the arrays of the part. The folder is then one of the
+            renumbered graph, and all ids in it are new; the old ones are ``original_nodes`` and
+            ``original_edges`` of the result. For one type only.
         seed: of "metis", "random" and "hash".
 
-    Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and more parts than nodes
-    with "metis"; TypeError for ``renumber`` and several types, KeyError for an unknown column, IndexError for an id
-    that is no node or part, FileExistsError for a folder that is there, ImportError without pymetis, OSError where the
-    disk is full.
+    Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and
+    more parts than nodes with "metis"; TypeError for ``renumber`` and several types, KeyError for
+    an unknown column, IndexError for an id that is no node or part, FileExistsError for a folder
+    that is there, ImportError without pymetis, OSError where the disk is full.
 
-    Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs using 2D graph
-    partitioning", SC 2013 (the grid over masters of any method). Gill, Dathathri, Hoang, Pingali, "A study of
-    partitioning policies for graph analytics on large-scale distributed platforms", PVLDB 12(4), 2018 (masters,
-    mirrors, edge-cuts, Cartesian vertex-cut).
+    Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs
+    using 2D graph partitioning", SC 2013 (the grid over masters of any method). Gill, Dathathri,
+    Hoang, Pingali, "A study of partitioning policies for graph analytics on large-scale distributed
+    platforms", PVLDB 12(4), 2018 (masters, mirrors, edge-cuts, Cartesian vertex-cut).
 
     >>> import tempfile
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
@@ -208,10 +255,15 @@ def partition_graph(
     >>> parts, parts.part(1).rows, parts.part(1).src
     (GraphParts(2 parts, 4 nodes, 5 edges, edges: in), ...
     """
-    count, number = as_count(num_parts, "num_parts", 1), as_int(seed, "seed")
+    count = as_count(num_parts, "num_parts", 1)
+    number = as_int(seed, "seed")
     check_one_of(edges, "edges", EDGES)
     chosen = zip(SPLIT, (train, val, test), strict=True)
-    split = {name: np.unique(as_ids(ids, name, graph.num_nodes)) for name, ids in chosen if ids is not None}
+    split = {
+        name: np.unique(as_ids(ids, name, graph.num_nodes))
+        for name, ids in chosen
+        if ids is not None
+    }
     if renumber:  # a type is a range of ids
         graph.schema.check_one_type("renumber=True")
     nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
@@ -229,40 +281,64 @@ def partition_graph(
         with _bar(graph, nodes, further, progress=progress) as bar:
             sizes = grouped.count(bar.update)
             rows = None if edges == "in" else grouped.rows
-            arrays, parts = _write_parts(grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar)
+            arrays, parts = _write_parts(
+                grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar
+            )
             files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
             split_of = split_rows(nodes, masters.owner, masters.sizes, files, folders, bar)
             written = {f"ndata/{name}": of_parts for name, of_parts in split_of.items()}
             for of, ids in ranges.items():
-                owner = (masters.owner if of.startswith("nodes") else map_array(draft, arrays["edge_owner"]))[ids]
+                owner = (
+                    masters.owner
+                    if of.startswith("nodes")
+                    else map_array(draft, arrays["edge_owner"])
+                )[ids]
                 files = [[one / f"{of}{i}.npy" for one in folders] for i in range(len(typed[of]))]
-                split_of = split_rows(typed[of], owner, np.bincount(owner, minlength=count), files, folders, bar)
+                split_of = split_rows(
+                    typed[of], owner, np.bincount(owner, minlength=count), files, folders, bar
+                )
                 written |= {f"{of}/{name}": of_parts for name, of_parts in split_of.items()}
         for k, of_part in enumerate(parts):
             of_part |= {name: of_parts[k] for name, of_parts in written.items()}
-            own = np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
+            own = (
+                np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
+            )
             of_part |= write_arrays(folders[k], {"masters": own})
             if edges == "in":
                 degrees = np.diff(graph.indptr)[masters.nodes(k)]
-                of_part |= {"rows": of_part["masters"], **write_arrays(folders[k], {"indptr": sums(degrees)})}
+                of_part |= {
+                    "rows": of_part["masters"],
+                    **write_arrays(folders[k], {"indptr": sums(degrees)}),
+                }
         mirrors = _mirrors(folders, parts, masters, renumber)
         book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
         if renumber:
             book = {"node_begin": masters.begin, "original_nodes": masters.order}
-        book |= {name: np.sort(masters.renumbered(ids)) if renumber else ids for name, ids in split.items()}
+        book |= {
+            name: np.sort(masters.renumbered(ids)) if renumber else ids
+            for name, ids in split.items()
+        }
         arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
         trained = masters.owner[split["train"]] if "train" in split else None
         counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
         counts["train"] = None if trained is None else np.bincount(trained, minlength=count)
         grid = list(grid_of(count)) if edges == "grid" else None
-        facts = _facts(graph, method, number) | {"num_parts": count, "nodeflow": __version__, "cut": grouped.cut}
+        facts = _facts(graph, method, number) | {
+            "num_parts": count,
+            "nodeflow": __version__,
+            "cut": grouped.cut,
+        }
         facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber}
         facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
         facts["schema"] = graph.schema.to_json()
-        facts["sizes"] = {name: None if array is None else array.tolist() for name, array in counts.items()}
+        facts["sizes"] = {
+            name: None if array is None else array.tolist() for name, array in counts.items()
+        }
         facts["identity"] = _identity(facts, [arrays, *parts])
         for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
-            Manifest(*GraphPart.layout, of_part, {"part": k, "identity": facts["identity"]}).write(one)
+            Manifest(*GraphPart.layout, of_part, {"part": k, "identity": facts["identity"]}).write(
+                one
+            )
         Manifest(*GraphParts.layout, arrays, facts).write(draft)
     return GraphParts.open(path, verify=False)  # it has just been written
 
@@ -278,11 +354,13 @@ def _write_parts(
     renumber: bool,
     bar: Any,
 ) -> tuple[_Files, list[_Files]]:
-    """Write the edges of all parts, and their book: the place of every edge; describe the files of both.
+    """Write the edges of all parts, and their book: the place of every edge; describe the files of
+    both.
 
     ``rows`` is the number of destinations of each part, None where these are the masters.
     """
-    num_nodes, num_edges = edges.graph.num_nodes, edges.graph.num_edges
+    num_nodes = edges.graph.num_nodes
+    num_edges = edges.graph.num_edges
     outs = {
         "src": _split(folders, "src", id_type(num_nodes), sizes),
         "edge_ids": _split(folders, "edge_ids", id_type(num_edges), sizes),
@@ -291,7 +369,9 @@ def _write_parts(
         outs["rows"] = _split(folders, "rows", torch.int64, rows)
         outs["indptr"] = _split(folders, "indptr", torch.int64, rows + 1)
     for i, (name, column) in enumerate(columns.items()):
-        outs[f"edata/{name}"] = SplitColumn([folder / f"edge-{i}.npy" for folder in folders], column, sizes)
+        outs[f"edata/{name}"] = SplitColumn(
+            [folder / f"edge-{i}.npy" for folder in folders], column, sizes
+        )
     edge_begin = sums(sizes)
     book = EdgeArrays(draft, num_edges)
     if renumber:
@@ -306,7 +386,8 @@ def _write_parts(
         outs["src"].append(masters.renumbered(piece.src) if renumber else piece.src, begin)
         outs["edge_ids"].append(new if renumber else piece.ids, begin)
         if rows is not None:
-            dst, of_rows = piece.dst[piece.starts], sums(piece.starts)[begin]
+            dst = piece.dst[piece.starts]
+            of_rows = sums(piece.starts)[begin]
             outs["rows"].append(masters.renumbered(dst) if renumber else dst, of_rows)
             outs["indptr"].append(piece.place[piece.starts], of_rows)
         for name, column in columns.items():
@@ -324,7 +405,9 @@ def _write_parts(
     for name, out in outs.items():
         for of_part, array in zip(parts, out.finish(folders), strict=True):
             of_part[name] = array
-    return book.finish() | (write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}), parts
+    return book.finish() | (
+        write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}
+    ), parts
 
 
 def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
@@ -340,14 +423,24 @@ def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
 
 def _split(folders: list[Path], name: str, dtype: torch.dtype, sizes: Ints) -> SplitColumn:
     """Split an array of integers over the files of its name."""
-    return SplitColumn([folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=dtype), sizes)
+    return SplitColumn(
+        [folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=dtype), sizes
+    )
 
 
-def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool) -> Ints:
-    """Return at ``[k, p]`` how many nodes whose master is p are mirrors in part k, int64 ``[num_parts, num_parts]``."""
+def _mirrors(
+    folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool
+) -> Ints:
+    """Return at ``[k, p]`` how many nodes whose master is p are mirrors in part k, int64
+    ``[num_parts, num_parts]``.
+    """
     count = len(folders)
     mirrors = np.zeros((count, count), np.int64)
-    owner = np.repeat(np.arange(count, dtype=masters.owner.dtype), masters.sizes) if renumber else masters.owner
+    owner = (
+        np.repeat(np.arange(count, dtype=masters.owner.dtype), masters.sizes)
+        if renumber
+        else masters.owner
+    )
     seen = np.zeros(len(owner), np.bool_)
     for k, folder in enumerate(folders):
         seen[:] = False
@@ -364,7 +457,11 @@ def _mirrors(folders: list[Path], described: list[dict[str, ArrayFile]], masters
 
 def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
     """Return the names of columns with the type and shape of their rows."""
-    columns = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    columns = {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
     return [
         {"name": name, "dtype": str(array.read_type).removeprefix("torch."), "row": list(array.row)}
         for name, array in columns.items()
@@ -373,5 +470,10 @@ def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any
 
 def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:
     """Return a hash of everything that is in the folder, by the checksums of its files."""
-    everything = [facts, *({name: array.facts() for name, array in some.items()} for some in arrays)]
-    return hashlib.blake2b(json.dumps(everything, sort_keys=True).encode(), digest_size=16).hexdigest()
+    everything = [
+        facts,
+        *({name: array.facts() for name, array in some.items()} for some in arrays),
+    ]
+    return hashlib.blake2b(
+        json.dumps(everything, sort_keys=True).encode(), digest_size=16
+    ).hexdigest()

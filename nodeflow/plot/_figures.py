@@ -1,4 +1,6 @@
-"""Figures written to files: a NodeFlow, training curves, parts of a graph. Axes: degrees, the ages of a history."""
+"""Figures written to files: a NodeFlow, training curves, parts of a graph. Axes: degrees, the ages
+of a history.
+"""
 
 from __future__ import annotations
 
@@ -24,18 +26,22 @@ if TYPE_CHECKING:
     from nodeflow.distributed import PartsReport
 
 
-def plot_degrees(graphs: Graph | Mapping[str, Graph], *, direction: str = "in", ax: Axes | None = None) -> Axes:
-    """Plot the distribution of the degrees of one or several graphs on logarithmic scales; returns the axes.
+def plot_degrees(
+    graphs: Graph | Mapping[str, Graph], *, direction: str = "in", ax: Axes | None = None
+) -> Axes:
+    """Plot the distribution of the degrees of one or several graphs on logarithmic scales; returns
+    the axes.
 
-    A point says which share of all nodes has at least that degree (the complementary cumulative distribution), so that
-    a power law is a line and no bins are chosen. The legend tells the share of nodes without edges.
+    A point says which share of all nodes has at least that degree (the complementary cumulative
+    distribution), so that a power law is a line and no bins are chosen. The legend tells the share
+    of nodes without edges.
 
     Args:
         graphs: a graph, or graphs by name.
         direction: "in" or "out".
 
-    Raises TypeError for anything else, ValueError for another direction, ImportError without matplotlib. Collective
-    where a graph lies on several processes.
+    Raises TypeError for anything else, ValueError for another direction, ImportError without
+    matplotlib. Collective where a graph lies on several processes.
 
     >>> from matplotlib.figure import Figure
     >>> axis = plot_degrees(Graph.from_edges([0, 1, 2], [1, 2, 1]), ax=Figure().subplots())
@@ -45,7 +51,12 @@ def plot_degrees(graphs: Graph | Mapping[str, Graph], *, direction: str = "in", 
     check_one_of(direction, "direction", ("in", "out"))
     named = graphs if isinstance(graphs, Mapping) else {f"{direction}-degrees": graphs}
     for name, graph in named.items():
-        check_type(graph, f"graphs[{name!r}]" if named is graphs else "graphs", Graph, "a Graph, or a dict of them")
+        check_type(
+            graph,
+            f"graphs[{name!r}]" if named is graphs else "graphs",
+            Graph,
+            "a Graph, or a dict of them",
+        )
     axis = axes_for(ax, (5, 3.4))
     degrees = {
         name: (graph.in_degrees() if direction == "in" else graph.out_degrees()).numpy()
@@ -60,13 +71,16 @@ def plot_degrees(graphs: Graph | Mapping[str, Graph], *, direction: str = "in", 
 def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
     """Plot how old the rows of a history are, a line per layer; returns the axes.
 
-    A point (a, s) says that a share s of the rows that were ever written is at most a steps old: 0 steps for rows of
-    the last commit. The legend tells the share of nodes whose row was never written.
+    A point (a, s) says that a share s of the rows that were ever written is at most a steps old: 0
+    steps for rows of the last commit. The legend tells the share of nodes whose row was never
+    written.
 
     Args:
-        history: the history. Where its graph lies on several processes, the rows that this one holds.
+        history: the history. Where its graph lies on several processes, the rows that this one
+            holds.
 
-    Raises TypeError for anything else, ImportError without matplotlib. Cost: 8 bytes read per node and layer.
+    Raises TypeError for anything else, ImportError without matplotlib. Cost: 8 bytes read per node
+    and layer.
 
     >>> import torch
     >>> from matplotlib.figure import Figure
@@ -95,16 +109,18 @@ def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
 
 
 def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, **options: Any) -> Figure:
-    """Make a figure of a NodeFlow, as ``batch.plot`` draws it, and write it; returns the matplotlib Figure.
+    """Make a figure of a NodeFlow, as ``batch.plot`` draws it, and write it; returns the matplotlib
+    Figure.
 
     Args:
         batch: the NodeFlow.
-        path: where to write the picture (PNG, SVG or PDF, by its ending), or None. A notebook shows the figure after
-            ``%matplotlib inline``.
+        path: where to write the picture (PNG, SVG or PDF, by its ending), or None. A notebook shows
+            the figure after ``%matplotlib inline``.
         options: ``label``, ``color``, ``width`` and ``max_nodes`` of ``NodeFlow.plot``.
 
-    The figure does not belong to ``pyplot``, so programs that write many need not close them. Raises TypeError for
-    anything but a NodeFlow, what ``NodeFlow.plot`` raises, ImportError without matplotlib.
+    The figure does not belong to ``pyplot``, so programs that write many need not close them.
+    Raises TypeError for anything but a NodeFlow, what ``NodeFlow.plot`` raises, ImportError without
+    matplotlib.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> figure = plot_node_flow(NeighborSampler(Graph.from_edges([0, 1], [1, 0]), [2, 2])([1]))
@@ -113,8 +129,8 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, **options: A
     """
     if not isinstance(batch, NodeFlow):
         raise TypeError(
-            f"batch must be a NodeFlow, got {describe(batch)}; a sampler makes one from a graph and seeds, "
-            "create_full_node_flow(graph, num_layers) one of the whole graph"
+            f"batch must be a NodeFlow, got {describe(batch)}; a sampler makes one from a graph "
+            "and seeds, create_full_node_flow(graph, num_layers) one of the whole graph"
         )
     figure = require_matplotlib()(layout="constrained")
     batch.plot(figure, **options)
@@ -138,13 +154,19 @@ class _Epoch(Protocol):
 
 
 def plot_curves(
-    runs: Mapping[str, Sequence[_Epoch]], path: Path | str | None = None, *, metric: str = "score", title: str = ""
+    runs: Mapping[str, Sequence[_Epoch]],
+    path: Path | str | None = None,
+    *,
+    metric: str = "score",
+    title: str = "",
 ) -> Figure:
-    """Plot training loss and validation score by epoch, side by side; returns the matplotlib Figure.
+    """Plot training loss and validation score by epoch, side by side; returns the matplotlib
+    Figure.
 
     Args:
-        runs: the records of each run by its name; one name is not shown, more are in a legend. A record has ``epoch``,
-            ``loss`` and ``score``, as those of ``nodeflow.training`` have. Epochs whose score is NaN have none.
+        runs: the records of each run by its name; one name is not shown, more are in a legend. A
+            record has ``epoch``, ``loss`` and ``score``, as those of ``nodeflow.training`` have.
+            Epochs whose score is NaN have none.
         metric: name of the score, for the axis.
         title: above the picture.
 
@@ -173,13 +195,20 @@ def plot_curves(
         axis.grid(alpha=0.3)
         whole_ticks(axis)
     if len(runs) > 1:
-        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
+        figure.legend(
+            *left.get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=3,
+            fontsize=8,
+            frameon=False,
+        )
     figure.suptitle(title)
     return _written(figure, path)
 
 
 def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
-    """Draw the sizes of the parts of a graph, bars of masters and mirrors, and of edges; returns the Figure.
+    """Draw the sizes of the parts of a graph, bars of masters and mirrors, and of edges; returns
+    the Figure.
 
     Args:
         report: as ``GraphParts.report`` gives it.
@@ -204,7 +233,8 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
         whole_ticks(axis)
     small_legend(left)
     figure.suptitle(
-        f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut", fontsize=10
+        f"replication factor {report.replication_factor:.2f}, {report.cut:.1%} of the edges cut",
+        fontsize=10,
     )
     return _written(figure, path)
 

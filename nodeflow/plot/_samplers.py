@@ -1,4 +1,6 @@
-"""Batches of samplers: their sizes, how these grow with the fanout, and how often edges are drawn."""
+"""Batches of samplers: their sizes, how these grow with the fanout, and how often edges are
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def plot_samplers(
 ) -> Axes:
     """Plot the sizes of batches that several samplers draw for the same seeds; returns the axes.
 
-    A bar is the mean over the draws, and its whisker goes one standard deviation of a draw up and down.
+    A bar is the mean over the draws, and its whisker goes one standard deviation of a draw up and
+    down.
 
     Args:
         samplers: samplers by name, with any numbers of flows. Bars are aligned at the seeds.
@@ -42,8 +45,8 @@ def plot_samplers(
         draws: number of batches of each sampler; they are those of the epochs 0, 1, ...
         call: further arguments of the calls, such as ``times``.
 
-    Raises TypeError for anything that is no sampler, ValueError for another ``count`` or fewer than one draw, what the
-    calls raise, ImportError without matplotlib.
+    Raises TypeError for anything that is no sampler, ValueError for another ``count`` or fewer than
+    one draw, what the calls raise, ImportError without matplotlib.
 
     >>> from matplotlib.figure import Figure
     >>> from nodeflow import LaborSampler
@@ -60,8 +63,13 @@ def plot_samplers(
     number = as_count(draws, "draws", 1)
     sizes = {}
     for name, sampler in samplers.items():
-        batches = (sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})) for epoch in range(number))
-        sizes[name] = np.array([b.layer_sizes if count == "nodes" else b.flow_sizes for b in batches], float)
+        batches = (
+            sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call}))
+            for epoch in range(number)
+        )
+        sizes[name] = np.array(
+            [b.layer_sizes if count == "nodes" else b.flow_sizes for b in batches], float
+        )
     axis = axes_for(ax, (6, 3.4))
     most = max((counts.shape[1] for counts in sizes.values()), default=0)
     width = 0.8 / max(len(sizes), 1)
@@ -90,22 +98,24 @@ def plot_layer_growth(
     ax: Axes | None = None,
     **options: Any,
 ) -> Axes:
-    """Plot how batches of neighbour sampling grow from the seeds to the inputs, a line per fanout; returns the axes.
+    """Plot how batches of neighbour sampling grow from the seeds to the inputs, a line per fanout;
+    returns the axes.
 
-    The sizes are means of some draws, those of ``NeighborSampler(graph, [fanout] * num_flows).estimate(seeds)``.
+    The sizes are means of some draws, those of
+    ``NeighborSampler(graph, [fanout] * num_flows).estimate(seeds)``.
 
     Args:
         graph: the parent graph.
         seeds: the nodes of a typical batch.
         fanouts: the fanouts to compare, each for all flows; -1 takes all neighbours.
         num_flows: number of flows.
-        count: "nodes" of every layer, "edges" of every flow, or "bytes": megabytes of all layers and flows so far, from
-            the seeds on.
+        count: "nodes" of every layer, "edges" of every flow, or "bytes": megabytes of all layers
+            and flows so far, from the seeds on.
         ndata: node columns that "bytes" counts, as for ``estimate``.
         options: settings of ``NeighborSampler``, such as ``replace``.
 
-    Raises ValueError for another ``count``, what the sampler and its ``estimate`` raise, ImportError without
-    matplotlib.
+    Raises ValueError for another ``count``, what the sampler and its ``estimate`` raise,
+    ImportError without matplotlib.
 
     >>> from matplotlib.figure import Figure
     >>> axis = plot_layer_growth(Graph.from_edges([0, 1, 2], [1, 2, 0]), [0], [1, -1], ax=Figure().subplots())
@@ -115,16 +125,22 @@ def plot_layer_growth(
     check_one_of(count, "count", ("nodes", "edges", "bytes"))
     number = as_count(num_flows, "num_flows", 1)
     estimates = {
-        fanout: NeighborSampler(graph, [fanout] * number, **options).estimate(seeds, ndata=ndata) for fanout in fanouts
+        fanout: NeighborSampler(graph, [fanout] * number, **options).estimate(seeds, ndata=ndata)
+        for fanout in fanouts
     }
     axis = axes_for(ax, (5, 3.4))
     for fanout, estimate in estimates.items():
         if count == "bytes":
-            values = np.cumsum(np.array(estimate.node_bytes[::-1]) + [0, *estimate.edge_bytes[::-1]]) / _MB
+            values = (
+                np.cumsum(np.array(estimate.node_bytes[::-1]) + [0, *estimate.edge_bytes[::-1]])
+                / _MB
+            )
         else:
             values = np.array((estimate.nodes if count == "nodes" else estimate.edges)[::-1])
         hops = np.arange(len(values)) + (count == "edges")
-        axis.plot(hops, values, marker="o", markersize=3, label="all" if fanout == -1 else str(fanout))
+        axis.plot(
+            hops, values, marker="o", markersize=3, label="all" if fanout == -1 else str(fanout)
+        )
     words = {"nodes": "nodes in the layer", "edges": "edges of the flow", "bytes": "MB so far"}
     axis.set(xlabel="hops from the seeds", ylabel=f"mean {words[count]}", yscale="log")
     whole_ticks(axis)
@@ -134,15 +150,22 @@ def plot_layer_growth(
 
 
 def plot_inclusion(
-    sampler: BoundSampler, seeds: SeedsLike, *, draws: int = 500, ax: Axes | None = None, **call: Any
+    sampler: BoundSampler,
+    seeds: SeedsLike,
+    *,
+    draws: int = 500,
+    ax: Axes | None = None,
+    **call: Any,
 ) -> Axes:
-    """Plot how often each edge into the seeds is drawn against the probability that its weight states.
+    """Plot how often each edge into the seeds is drawn against the probability that its weight
+    states.
 
-    An estimator weight is the edge's number in the sum (``sampler.estimand()``, 1 as a rule) divided by the probability
-    that the edge is drawn, or with replacement by the mean number of times. So number / weight is the stated
-    probability. If it is correct, 95 % of the points lie within the grey band about the diagonal: 1.96 standard errors
-    of a share of ``draws`` independent draws on each side. Where an edge is drawn repeatedly the axes show mean numbers
-    of times, and the band is that of independent counts, a little too wide.
+    An estimator weight is the edge's number in the sum (``sampler.estimand()``, 1 as a rule)
+    divided by the probability that the edge is drawn, or with replacement by the mean number of
+    times. So number / weight is the stated probability. If it is correct, 95 % of the points lie
+    within the grey band about the diagonal: 1.96 standard errors of a share of ``draws``
+    independent draws on each side. Where an edge is drawn repeatedly the axes show mean numbers of
+    times, and the band is that of independent counts, a little too wide.
 
     Args:
         sampler: a sampler of edges of its graph.
@@ -150,12 +173,13 @@ def plot_inclusion(
         draws: number of batches; they are those of the epochs 0, 1, ...
         call: further arguments of the calls, such as ``times``.
 
-    Edges that no batch draws state no probability and have no point. Where weights vary from draw to draw (LADIES,
-    LABOR with ``method="sequential"``), a point lies at the mean of the probabilities that were stated when the edge
-    was drawn. This is larger than the probability of being drawn, so points lie below the diagonal there.
+    Edges that no batch draws state no probability and have no point. Where weights vary from draw
+    to draw (LADIES, LABOR with ``method="sequential"``), a point lies at the mean of the
+    probabilities that were stated when the edge was drawn. This is larger than the probability of
+    being drawn, so points lie below the diagonal there.
 
-    Raises TypeError for another sampler, ValueError for fewer than one draw, what the calls raise, ImportError without
-    matplotlib.
+    Raises TypeError for another sampler, ValueError for fewer than one draw, what the calls raise,
+    ImportError without matplotlib.
 
     >>> from matplotlib.figure import Figure
     >>> from nodeflow import Graph, NeighborSampler
@@ -168,16 +192,21 @@ def plot_inclusion(
     check_type(sampler, "sampler", BoundSampler, "a sampler that draws edges of its graph")
     number = as_count(draws, "draws", 1)
     size = sampler.graph.num_edges
-    times, stated, value = np.zeros(size), np.zeros(size), sampler.estimand().numpy()
+    times = np.zeros(size)
+    stated = np.zeros(size)
+    value = sampler.estimand().numpy()
     most_times = 1
     for epoch in range(number):
         flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
-        edges, weight = flow.parent_eid.numpy(), flow.weight.double().numpy()
+        edges = flow.parent_eid.numpy()
+        weight = flow.weight.double().numpy()
         some = (edges >= 0) & (weight != 0)
         counts = np.bincount(edges[some], minlength=size)
         times += counts
         most_times = max(most_times, int(counts.max(initial=0)))
-        stated += np.bincount(edges[some], weights=value[edges[some]] / weight[some], minlength=size)
+        stated += np.bincount(
+            edges[some], weights=value[edges[some]] / weight[some], minlength=size
+        )
     seen = times > 0
     at = stated[seen] / times[seen]
     axis = axes_for(ax, (4, 3.6))
@@ -186,11 +215,15 @@ def plot_inclusion(
     repeated = most_times > 1
     variance = line if repeated else np.clip(line * (1 - line), 0, None)
     spread = NormalDist().inv_cdf(0.975) * np.sqrt(variance / number)
-    axis.fill_between(line, line - spread, line + spread, color="0.5", alpha=0.25, linewidth=0, label="95 % band")
+    axis.fill_between(
+        line, line - spread, line + spread, color="0.5", alpha=0.25, linewidth=0, label="95 % band"
+    )
     axis.plot(line, line, color="0.5", linewidth=1)
     axis.scatter(at, times[seen] / number, s=12, zorder=3, label=f"{int(seen.sum()):,} edges")
     if repeated:
-        axis.set(xlabel="stated mean number of times", ylabel=f"mean number of times in {number:,} draws")
+        axis.set(
+            xlabel="stated mean number of times", ylabel=f"mean number of times in {number:,} draws"
+        )
     else:
         axis.set(xlabel="stated probability", ylabel=f"share of {number:,} draws")
     small_legend(axis)

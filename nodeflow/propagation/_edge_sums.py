@@ -22,11 +22,14 @@ _EDGES = 2**20  # edges whose indices are held at a time
 _AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
 _SHARED = 2**16  # numbers in a result from which on threads share the work
 _WORDS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
-"""The type in which ``sum_rows`` reads rows of narrow numbers; it reads float32 and float64 as they are."""
+"""The type in which ``sum_rows`` reads rows of narrow numbers; it reads float32 and float64 as they
+are.
+"""
 
 
 class EdgeSums(Frozen):
-    """The sums ``out[v] = sum over the edges of row v of weights[e] h[u]``; rows and neighbours have the same numbers.
+    """The sums ``out[v] = sum over the edges of row v of weights[e] h[u]``; rows and neighbours
+    have the same numbers.
 
     ``edges`` have a row for each of ``h``; ``weights`` are by position, None for 1.
     """
@@ -37,7 +40,11 @@ class EdgeSums(Frozen):
     _print: Lazy[int]
 
     def __init__(self, edges: Edges, weights: Array | None) -> None:
-        self._set(edges=edges, weights=None if weights is None else read_only(weights), _print=Lazy(self._hash))
+        self._set(
+            edges=edges,
+            weights=None if weights is None else read_only(weights),
+            _print=Lazy(self._hash),
+        )
 
     @property
     def fingerprint(self) -> int:
@@ -49,7 +56,11 @@ class EdgeSums(Frozen):
         for array in arrays if self.weights is None else [*arrays, self.weights]:
             for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
                 piece = array[start : start + _EDGES]
-                exact = piece.astype(np.int64) if piece.dtype.kind in "iu" else piece.astype(np.float64).view(np.int64)
+                exact = (
+                    piece.astype(np.int64)
+                    if piece.dtype.kind in "iu"
+                    else piece.astype(np.float64).view(np.int64)
+                )
                 parts.append(hash_ids(exact))
         return derive_key(self.edges.num_rows, *parts) >> 1
 
@@ -58,7 +69,9 @@ class EdgeSums(Frozen):
         return torch.from_numpy(self.edges.indptr[rows + 1] - self.edges.indptr[rows])
 
     def needed(self, nodes: Ints) -> Ints:
-        """Return ``nodes`` and all neighbours that have edges into them: int64, ascending, once each."""
+        """Return ``nodes`` and all neighbours that have edges into them: int64, ascending, once
+        each.
+        """
         is_needed = np.zeros(self.edges.num_rows, np.bool_)
         is_needed[nodes] = True
         for start, stop in self._pieces(nodes):
@@ -74,7 +87,9 @@ class EdgeSums(Frozen):
         h = h.detach() if isinstance(h, Tensor) else h
         device = h.device if isinstance(h, Tensor) else torch.device("cpu")
         exact = h.dtype if h.dtype == torch.float64 else torch.float32
-        out = torch.zeros((h.shape[0] if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=device)
+        out = torch.zeros(
+            (h.shape[0] if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=device
+        )
         if 0 in out.shape:
             return out
         flat = _as_words(h) if isinstance(h, Tensor) else None
@@ -96,12 +111,15 @@ class EdgeSums(Frozen):
         return out
 
     def _pieces(self, nodes: Ints | None, threads: int = 1) -> list[tuple[int, int]]:
-        """Ranges of rows with about a million edges each, or fewer where several threads share them."""
+        """Ranges of rows with about a million edges each, or fewer where several threads share
+        them.
+        """
         indptr = self.edges.indptr
         sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
         upto = np.concatenate([[0], np.cumsum(sizes)])
         step = _EDGES if threads == 1 else min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
-        start, pieces = 0, []
+        start = 0
+        pieces = []
         while start < len(sizes):
             stop = max(start + 1, int(np.searchsorted(upto, upto[start] + step, side="right")) - 1)
             pieces.append((start, stop))
@@ -117,9 +135,14 @@ class EdgeSums(Frozen):
         return chosen
 
     def _sum_rows(self, words: Array, stride: int, nodes: Ints | None, out: Tensor) -> None:
-        """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the memory of ``h``."""
-        width, sums, edges = out.numel() // len(out), out.numpy().reshape(-1), self.edges
-        rows = read_only(np.arange(len(out)) if nodes is None else nodes)  # compiled once, for these
+        """Write the sums at ``nodes`` into ``out``, straight from the arrays of the graph and the
+        memory of ``h``.
+        """
+        width = out.numel() // len(out)
+        sums = out.numpy().reshape(-1)
+        edges = self.edges
+        # compiled once, for these
+        rows = read_only(np.arange(len(out)) if nodes is None else nodes)
 
         def work(k: int) -> None:
             kernels.row_sums.sum_rows(
@@ -140,25 +163,39 @@ class EdgeSums(Frozen):
             )
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
-        pieces = [(0, len(out))] if threads == 1 and len(out) <= _AT_ONCE else self._pieces(nodes, threads)
-        run_all(work, len(pieces), threads)  # a row is the work of one thread: sums do not depend on their number
+        pieces = (
+            [(0, len(out))]
+            if threads == 1 and len(out) <= _AT_ONCE
+            else self._pieces(nodes, threads)
+        )
+        # a row is the work of one thread: sums do not depend on their number
+        run_all(work, len(pieces), threads)
 
     def _sparse(self, h: Tensor, nodes: Ints | None) -> Tensor:
         import scipy.sparse
 
-        indptr, near, weights = self.edges.indptr, self.edges.indices, self.weights
+        indptr = self.edges.indptr
+        near = self.edges.indices
+        weights = self.weights
         if nodes is not None:
             indptr, positions = kernels.csr.csr_rows(indptr, nodes)
-            near, weights = near[positions], None if weights is None else weights[positions]
+            near = near[positions]
+            weights = None if weights is None else weights[positions]
         kind = np.float64 if h.dtype == torch.float64 else np.float32
         values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
         matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, h.shape[0]))
-        parts = (h.values().cpu().numpy(), h.col_indices().cpu().numpy(), h.crow_indices().cpu().numpy())
+        parts = (
+            h.values().cpu().numpy(),
+            h.col_indices().cpu().numpy(),
+            h.crow_indices().cpu().numpy(),
+        )
         return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)
 
 
 def _as_words(h: Tensor) -> tuple[Array, int] | None:
-    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance between rows; None: unreadable."""
+    """Flat memory of the rows of ``h`` for ``sum_rows``, and the distance between rows; None:
+    unreadable.
+    """
     kind = _WORDS.get(h.dtype, h.dtype)
     if h.device.type != "cpu" or (h.dtype == kind and kind not in (torch.float32, torch.float64)):
         return None

@@ -1,4 +1,6 @@
-"""Exchanges of rows between the owners of nodes and the processes that have edges at them, planned once."""
+"""Exchanges of rows between the owners of nodes and the processes that have edges at them, planned
+once.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +37,24 @@ Column = TypeVar("Column", bound="Tensor | Rows")
 class ExchangePlan(Frozen):
     """The exchange of rows between masters and mirrors of a graph that several processes hold.
 
-    A *mirror* is a node at which this process has edges and that another process owns. Making the plan is collective,
-    and tells every owner which of its nodes have mirrors where. From then on rows travel without ids. A process that
-    holds all of the graph has no mirrors, and rows come back as they are.
+    A *mirror* is a node at which this process has edges and that another process owns. Making the
+    plan is collective, and tells every owner which of its nodes have mirrors where. From then on
+    rows travel without ids. A process that holds all of the graph has no mirrors, and rows come
+    back as they are.
 
-    ``num_masters`` and ``num_mirrors`` are the numbers of nodes that this process owns, and of mirrors here.
+    ``num_masters`` and ``num_mirrors`` are the numbers of nodes that this process owns, and of
+    mirrors here.
     """
 
-    __slots__ = ("_graph", "_mirrored", "_nodes", "_of_each", "_peers", "num_masters", "num_mirrors")
+    __slots__ = (
+        "_graph",
+        "_mirrored",
+        "_nodes",
+        "_of_each",
+        "_peers",
+        "num_masters",
+        "num_mirrors",
+    )
     num_masters: int
     num_mirrors: int
     _graph: Graph
@@ -53,7 +65,8 @@ class ExchangePlan(Frozen):
 
     @checked
     def __init__(self, graph: Graph) -> None:
-        peers, held = graph.peers, graph.held
+        peers = graph.peers
+        held = graph.held
         with peers.together("planning exchanges"):
             mirrors = held.mirrors
             routes = Routes(peers.owners(mirrors), peers.size)
@@ -70,11 +83,15 @@ class ExchangePlan(Frozen):
 
     @property
     def nodes(self) -> Ints:
-        """Parent ids, int64: first the nodes that this process owns, then the mirrors, each ascending."""
+        """Parent ids, int64: first the nodes that this process owns, then the mirrors, each
+        ascending.
+        """
         return self._nodes.get()
 
     def edges(self, direction: str) -> Edges:
-        """Return the edges held here, in rows of ``nodes``; their neighbours are places among ``nodes``."""
+        """Return the edges held here, in rows of ``nodes``; their neighbours are places among
+        ``nodes``.
+        """
         check_one_of(direction, "direction", ("in", "out"))
         held = self._graph.held
         return Edges._trusted(*held.edges_among(direction), whole=held.whole)
@@ -84,12 +101,16 @@ class ExchangePlan(Frozen):
         edges_along(self._graph, direction)
 
     def gathered(self, rows: Column) -> Column | Tensor:
-        """Return the rows of ``nodes``, given the rows of the nodes that this process owns; collective."""
+        """Return the rows of ``nodes``, given the rows of the nodes that this process owns;
+        collective.
+        """
         mirrors = self.broadcast(rows)
         return concat_rows([whole_column(rows), mirrors]) if self.num_mirrors else rows
 
     def reduced(self, rows: Tensor) -> Tensor:
-        """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``; collective."""
+        """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``;
+        collective.
+        """
         if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
             return self.own(rows)
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
@@ -101,26 +122,38 @@ class ExchangePlan(Frozen):
     @property
     def partners(self) -> list[int]:
         """Numbers of the processes that rows travel to or from."""
-        busy = [len(away) + len(own) for away, own in zip(self._mirrored, self._of_each, strict=True)]
+        busy = [
+            len(away) + len(own) for away, own in zip(self._mirrored, self._of_each, strict=True)
+        ]
         return [r for r, rows in enumerate(busy) if rows and r != self._peers.rank]
 
-    def broadcast(self, rows: Tensor | Rows, *, changed: MaskLike | None = None, into: Tensor | None = None) -> Tensor:
-        """Return the rows of the mirrors, ``[num_mirrors, ...]``, from those of their masters; collective.
+    def broadcast(
+        self, rows: Tensor | Rows, *, changed: MaskLike | None = None, into: Tensor | None = None
+    ) -> Tensor:
+        """Return the rows of the mirrors, ``[num_mirrors, ...]``, from those of their masters;
+        collective.
 
         Gradients do not travel.
 
         Args:
-            rows: the rows of the nodes that this process owns, ``[num_masters, ...]``, dense or sparse CSR.
-            changed: bool ``[num_masters]``: only these rows travel, on all processes or on none. None: all.
-            into: with ``changed``, the rows of the mirrors as they were, which is written to and returned.
+            rows: the rows of the nodes that this process owns, ``[num_masters, ...]``, dense or
+                sparse CSR.
+            changed: bool ``[num_masters]``: only these rows travel, on all processes or on none.
+                None: all.
+            into: with ``changed``, the rows of the mirrors as they were, which is written to and
+                returned.
 
-        Raises ValueError for arguments that do not fit each other, TypeError for ``changed`` with sparse rows.
+        Raises ValueError for arguments that do not fit each other, TypeError for ``changed`` with
+        sparse rows.
         """
         with self._peers.together("rows of mirrors"):
             check_num_rows(rows.shape, "rows", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_masters, "changed")
             if (mask is None) != (into is None):
-                raise ValueError("changed and into belong together: rows that did not change must be known already")
+                raise ValueError(
+                    "changed and into belong together: rows that did not change must be known "
+                    "already"
+                )
             if into is not None:
                 check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
                 _check_dense(rows)
@@ -133,14 +166,17 @@ class ExchangePlan(Frozen):
         return into
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
-        """Add the rows of the mirrors of all processes to their masters; return ``into``; collective.
+        """Add the rows of the mirrors of all processes to their masters; return ``into``;
+        collective.
 
         Rows are added in the order of the processes, so that sums are the same in every run.
 
         Args:
             rows: a row per mirror here, ``[num_mirrors, ...]``.
-            into: a row per node that this process owns, ``[num_masters, ...]``, which is written to.
-            changed: bool ``[num_mirrors]``: only these rows travel, the others count 0, on all processes or on none.
+            into: a row per node that this process owns, ``[num_masters, ...]``, which is written
+                to.
+            changed: bool ``[num_mirrors]``: only these rows travel, the others count 0, on all
+                processes or on none.
 
         Raises ValueError for arguments that do not fit each other, TypeError for sparse rows.
         """
@@ -151,31 +187,49 @@ class ExchangePlan(Frozen):
             mask = self._mask(changed, self.num_mirrors, "changed")
             arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
         for values, at in arrived:
-            into[torch.from_numpy(at)] += values.to(into.device)  # a node has one mirror in a process: no index repeats
+            # a node has one mirror in a process: no index repeats
+            into[torch.from_numpy(at)] += values.to(into.device)
         return into
 
     def _swapped(
-        self, what: str, rows: Tensor | Rows, sent: list[Ints], placed: list[Ints], mask: np.ndarray | None
+        self,
+        what: str,
+        rows: Tensor | Rows,
+        sent: list[Ints],
+        placed: list[Ints],
+        mask: np.ndarray | None,
     ) -> list[tuple[Tensor, Ints]]:
-        """Send the rows at the places ``sent`` to each process; return those that came, and their places."""
+        """Send the rows at the places ``sent`` to each process; return those that came, and their
+        places.
+        """
         kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
-        kind = kind if mask is None else f"{kind}, those that changed"  # which all processes must send alike
-        parcels = self._peers.exchange(what, [self._picked(rows, places, mask) for places in sent], kind)
+        # which all processes must send alike
+        kind = kind if mask is None else f"{kind}, those that changed"
+        parcels = self._peers.exchange(
+            what, [self._picked(rows, places, mask) for places in sent], kind
+        )
         arrived = []
         for at, arrays in zip(placed, parcels, strict=True):
             if arrays:
                 marks, *values = arrays
-                at = at if mask is None else at[np.unpackbits(marks, count=len(at)).astype(np.bool_)]
+                at = (
+                    at if mask is None else at[np.unpackbits(marks, count=len(at)).astype(np.bool_)]
+                )
                 arrived.append((from_arrays(values, rows), at))
         return arrived
 
     def _picked(self, rows: Tensor | Rows, places: Ints, mask: np.ndarray | None) -> list[Array]:
-        """Return one bit per row of ``rows[places]`` that marks those that changed, none for all, and these rows."""
+        """Return one bit per row of ``rows[places]`` that marks those that changed, none for all,
+        and these rows.
+        """
         if not len(places):
             return []
         kept = np.ones(len(places), np.bool_) if mask is None else mask[places]
         chosen = take_rows(rows, torch.from_numpy(places[kept]))
-        return [np.packbits(kept) if mask is not None else np.zeros(0, np.uint8), *to_arrays(chosen)]
+        return [
+            np.packbits(kept) if mask is not None else np.zeros(0, np.uint8),
+            *to_arrays(chosen),
+        ]
 
     def _mask(self, value: MaskLike | None, size: int, name: str) -> np.ndarray | None:
         if value is None:
@@ -186,9 +240,15 @@ class ExchangePlan(Frozen):
         return mask
 
     def __repr__(self) -> str:
-        return f"ExchangePlan({self.num_masters} masters, {self.num_mirrors} mirrors, partners {self.partners})"
+        return (
+            f"ExchangePlan({self.num_masters} masters, {self.num_mirrors} mirrors, partners "
+            f"{self.partners})"
+        )
 
 
 def _check_dense(rows: Tensor | Rows) -> None:
     if is_sparse(rows):
-        raise TypeError("rows must be dense to be added up, or where only those that changed travel; got sparse ones")
+        raise TypeError(
+            "rows must be dense to be added up, or where only those that changed travel; got "
+            "sparse ones"
+        )

@@ -1,4 +1,5 @@
-"""Full passes: a model computed layer by layer over the whole graph, or over what some nodes depend on.
+"""Full passes: a model computed layer by layer over the whole graph, or over what some nodes depend
+on.
 
 Rows of layers lie in memory, or in files, for graphs whose rows do not fit into memory.
 """
@@ -14,7 +15,15 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from nodeflow._base.checks import Ints, as_count, as_flag, as_ids, check_num_rows, check_type, describe
+from nodeflow._base.checks import (
+    Ints,
+    as_count,
+    as_flag,
+    as_ids,
+    check_num_rows,
+    check_type,
+    describe,
+)
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._disk.arrays import scratch_array
@@ -28,7 +37,9 @@ _CHUNK = 2**16  # nodes computed at a time with files, where the caller does not
 
 
 class LayeredModel(Protocol):
-    """The part of a ``nodeflow.nn.FlowModel``, or of a model of the user's, that a full pass uses; see there."""
+    """The part of a ``nodeflow.nn.FlowModel``, or of a model of the user's, that a full pass uses;
+    see there.
+    """
 
     @property
     def convs(self) -> Sized:
@@ -51,7 +62,12 @@ class LayeredModel(Protocol):
         """Return the result of convolution i along a flow."""
 
     def layers(
-        self, propagation: Propagation, h: Tensor | Rows, *, chunk_size: int | None = None, progress: bool = False
+        self,
+        propagation: Propagation,
+        h: Tensor | Rows,
+        *,
+        chunk_size: int | None = None,
+        progress: bool = False,
     ) -> Iterable[Tensor]:
         """Return the results of every layer for all nodes."""
 
@@ -67,7 +83,9 @@ def check_features(h: object) -> None:
             hint = "graph.ndata['feat'] = h makes one of a data frame or a scipy sparse matrix"
         raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}: {hint}")
     if h.layout not in (torch.strided, torch.sparse_csr):
-        raise TypeError(f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()")
+        raise TypeError(
+            f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()"
+        )
 
 
 def check_out(out: object, num_rows: int) -> Tensor | None:
@@ -77,21 +95,27 @@ def check_out(out: object, num_rows: int) -> Tensor | None:
     check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
     assert isinstance(out, Tensor)
     if out.layout != torch.strided or out.requires_grad or is_read_only(out):
-        what = "a file that was opened for reading only" if is_read_only(out) else "sparse, or requires a gradient"
+        what = (
+            "a file that was opened for reading only"
+            if is_read_only(out)
+            else "sparse, or requires a gradient"
+        )
         raise ValueError(f"out must be a dense tensor that can be written, but it is {what}")
     check_num_rows(out.shape, "out", num_rows, "node of the outputs")
     return out
 
 
 class FullPass:
-    """Computes a model layer by layer from full neighbourhoods. Arguments as for ``FlowModel.inference``.
+    """Computes a model layer by layer from full neighbourhoods. Arguments as for
+    ``FlowModel.inference``.
 
-    ``out`` takes the outputs of a pass over all nodes. Where several processes hold the graph, each computes all the
-    nodes that it owns, and ``outputs`` fetches those of ``nodes``.
+    ``out`` takes the outputs of a pass over all nodes. Where several processes hold the graph, each
+    computes all the nodes that it owns, and ``outputs`` fetches those of ``nodes``.
 
-    With ``folder``, in memory are the rows of ``chunk_size`` nodes and their neighbours only; those of layers lie in
-    files, which are gone after the pass. They are computed on the device of the model. The rows that enter the first
-    convolution are yielded as they came, without those left out that no node needs.
+    With ``folder``, in memory are the rows of ``chunk_size`` nodes and their neighbours only; those
+    of layers lie in files, which are gone after the pass. They are computed on the device of the
+    model. The rows that enter the first convolution are yielded as they came, without those left
+    out that no node needs.
     """
 
     def __init__(
@@ -104,11 +128,14 @@ class FullPass:
         progress: bool = False,
         folder: FileLike | None = None,
     ) -> None:
-        self.model, self.propagation, self.progress = model, propagation, as_flag(progress, "progress")
+        self.model = model
+        self.propagation = propagation
+        self.progress = as_flag(progress, "progress")
         self.out: Tensor | None = None
         self.device: torch.device | None = None  # of the rows, where they are moved
         self.folder = None if folder is None else Path(folder)
-        # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ in number
+        # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ
+        # in number
         if folder is not None and propagation.graph.peers.size > 1:
             raise ValueError("folder must be None for a graph that lies on several processes")
         # checked before anything is computed
@@ -118,9 +145,12 @@ class FullPass:
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.direction)
-            self.nodes = None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
+            self.nodes = (
+                None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
+            )
         self.num_outputs = propagation.plan.num_masters if self.nodes is None else len(self.nodes)
-        # a process alone has all rows that the outputs depend on; several compute what they own, for each other too
+        # a process alone has all rows that the outputs depend on; several compute what they own,
+        # for each other too
         if self.nodes is not None and propagation.graph.peers.size == 1:
             wanted = np.unique(self.nodes)
             for i in reversed(range(len(self.needed))):
@@ -129,16 +159,21 @@ class FullPass:
         if folder is not None:
             self.chunk_size = self.chunk_size or _CHUNK
             self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
-            parameters = (one for module in model.modules() for one in module.parameters(recurse=False))
+            parameters = (
+                one for module in model.modules() for one in module.parameters(recurse=False)
+            )
             self.device = next((one.device for one in parameters), torch.device("cpu"))
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
-        """Yield the rows that enter each convolution, before dropout, then the outputs: of the nodes needed."""
+        """Yield the rows that enter each convolution, before dropout, then the outputs: of the
+        nodes needed.
+        """
         if not isinstance(h, Rows):
             check_features(h)
         model = self.model
         check_num_rows(h.shape, "h", self.propagation.graph.num_nodes, "node of the graph")
-        modes = {module: module.training for module in model.modules()}  # parts may be frozen in evaluation mode
+        # parts may be frozen in evaluation mode
+        modes = {module: module.training for module in model.modules()}
         model.eval()
         total = sum(len(self._ranges(i)) for i in range(1, len(model.convs) + 1))
         try:
@@ -149,7 +184,9 @@ class FullPass:
                 module.training = training
 
     def _layers(self, h: Tensor | Rows, bar: tqdm[Any]) -> Iterator[Tensor]:
-        plan, jumping, end = self.propagation.plan, self.model.jumping, len(self.model.convs)
+        plan = self.propagation.plan
+        jumping = self.model.jumping
+        end = len(self.model.convs)
         kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
         rows = self._inputs(h)
         for i in range(end):
@@ -159,7 +196,9 @@ class FullPass:
             kept += [] if jumping is None else [self._wanted(i + 1, rows)]
         if jumping is not None:
             rows = self._in_ranges(
-                end, lambda start, stop: jumping([h[start:stop].to(self.device) for h in kept]), last=True
+                end,
+                lambda start, stop: jumping([h[start:stop].to(self.device) for h in kept]),
+                last=True,
             )
         yield rows
 
@@ -167,7 +206,8 @@ class FullPass:
         """The rows of the nodes that the first convolution reads."""
         if self.folder is not None:
             return cast(Tensor, h)  # read a range at a time
-        needed, h = self.needed[0], self.propagation.graph.held.of_all_nodes(h)
+        needed = self.needed[0]
+        h = self.propagation.graph.held.of_all_nodes(h)
         rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
         return self.model.activate(0, rows)
 
@@ -188,7 +228,12 @@ class FullPass:
         return self.propagation.ranges(self.chunk_size, None if nodes is None else len(nodes))
 
     def _in_ranges(
-        self, i: int, compute: Callable[[int, int], Tensor], *, last: bool = False, bar: tqdm[Any] | None = None
+        self,
+        i: int,
+        compute: Callable[[int, int], Tensor],
+        *,
+        last: bool = False,
+        bar: tqdm[Any] | None = None,
     ) -> Tensor:
         """Rows for the nodes of layer ``i``, a range at a time; ``last``: they are the outputs."""
         ranges = self._ranges(i)
@@ -212,13 +257,20 @@ class FullPass:
         return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
 
     def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
-        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows of the pass."""
+        """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows
+        of the pass.
+        """
         if self.nodes is None:
             return rows
-        self.out, peers, end = out, self.propagation.graph.peers, len(self.model.convs)
+        self.out = out
+        peers = self.propagation.graph.peers
+        end = len(self.model.convs)
         if out is None or self.needed[end] is None:
             wanted = peers.fetch(
-                "outputs", self.nodes, peers.owners, lambda ids: rows[self._rows(end, torch.from_numpy(ids))]
+                "outputs",
+                self.nodes,
+                peers.owners,
+                lambda ids: rows[self._rows(end, torch.from_numpy(ids))],
             )
             return wanted if out is None else self._fitting(wanted).copy_(wanted)
         self._fitting(rows)
@@ -233,17 +285,22 @@ class FullPass:
         assert out is not None
         if out.shape[1:] != part.shape[1:] or out.dtype != part.dtype:
             raise ValueError(
-                f"out must be {part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}], as the outputs are, "
-                f"got {out.dtype} {list(out.shape)}"
+                f"out must be {part.dtype} [{len(out)}, {', '.join(map(str, part.shape[1:]))}], as "
+                f"the outputs are, got {out.dtype} {list(out.shape)}"
             )
         return out
 
     def _entering(self, i: int, h: Tensor, start: int, stop: int) -> tuple[Flow, Tensor]:
         """The flow into a range of nodes, and the rows of its sources."""
-        nodes, size, propagation = self.needed[i + 1], self.propagation.plan.num_masters, self.propagation
-        # a convolution that multiplies first would multiply the rows of all nodes for every range; gathering the rows
-        # of the neighbours saves that, and costs more than it saves where a range has more edges than there are nodes
-        many = nodes is None and (stop - start == size or propagation.num_edges(start, stop) >= size)
+        nodes = self.needed[i + 1]
+        size = self.propagation.plan.num_masters
+        propagation = self.propagation
+        # a convolution that multiplies first would multiply the rows of all nodes for every range;
+        # gathering the rows of the neighbours saves that, and costs more than it saves where a
+        # range has more edges than there are nodes
+        many = nodes is None and (
+            stop - start == size or propagation.num_edges(start, stop) >= size
+        )
         if many and self.folder is None:
             return propagation.flow(start, stop, h.device), h
         places = np.arange(start, stop) if nodes is None else nodes[start:stop]
@@ -257,7 +314,9 @@ class FullPass:
         if nodes is None:
             return h
         places = self._rows(i, torch.from_numpy(nodes))
-        return self._in_ranges(len(self.model.convs), lambda start, stop: take_rows(h, places[start:stop]))
+        return self._in_ranges(
+            len(self.model.convs), lambda start, stop: take_rows(h, places[start:stop])
+        )
 
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
         """Positions of nodes among the rows computed for layer ``i``."""

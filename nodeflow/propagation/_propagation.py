@@ -1,4 +1,6 @@
-"""Full propagation: weighted sums over all edges of some nodes, or of all, straight from the parent graph."""
+"""Full propagation: weighted sums over all edges of some nodes, or of all, straight from the parent
+graph.
+"""
 
 from __future__ import annotations
 
@@ -26,23 +28,27 @@ from nodeflow.transform import DEGREES
 
 
 class Propagation(Frozen):
-    """The linear map ``out[v] = sum over all edges u -> v of P_uv h[u]``, with P an edge column, or 1.
+    """The linear map ``out[v] = sum over all edges u -> v of P_uv h[u]``, with P an edge column, or
+    1.
 
-    Where several processes hold the graph, making one and calling it are collective. Every process sums over the edges
-    that it holds, and sums at nodes that others own travel to these, which add them. So all ways to place edges work,
-    also a vertex-cut. Rows and sums are then those of the nodes that the process owns, ``graph.masters``.
+    Where several processes hold the graph, making one and calling it are collective. Every process
+    sums over the edges that it holds, and sums at nodes that others own travel to these, which add
+    them. So all ways to place edges work, also a vertex-cut. Rows and sums are then those of the
+    nodes that the process owns, ``graph.masters``.
 
     Args:
         graph: the parent graph.
-        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes the weights of a mean
-            and of a GCN. The column is read once: do not write to it in place afterwards.
+        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes
+            the weights of a mean and of a GCN. The column is read once: do not write to it in place
+            afterwards.
         direction: "out" sums over the edges v -> u instead.
         edge_filter: the edges that are summed, in the forms that a ``Sampler`` takes; None: all.
 
-    ``weights`` is the column P in the order of the edges held here, grouped by node; None for 1. ``plan`` says which
-    rows travel: its ``nodes`` are those that have edges here.
+    ``weights`` is the column P in the order of the edges held here, grouped by node; None for 1.
+    ``plan`` says which rows travel: its ``nodes`` are those that have edges here.
 
-    Raises KeyError for an unknown column, ValueError for one that is not finite; for a filter the errors of a sampler.
+    Raises KeyError for an unknown column, ValueError for one that is not finite; for a filter the
+    errors of a sampler.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> mean = Propagation(graph, weight="p")
@@ -51,7 +57,16 @@ class Propagation(Frozen):
             [0.7500]])
     """
 
-    __slots__ = ("_columns", "_leaving", "_sums", "direction", "edge_filter", "graph", "plan", "weight")
+    __slots__ = (
+        "_columns",
+        "_leaving",
+        "_sums",
+        "direction",
+        "edge_filter",
+        "graph",
+        "plan",
+        "weight",
+    )
     graph: Graph
     weight: str | None
     direction: str
@@ -62,14 +77,23 @@ class Propagation(Frozen):
     _columns: Lazy[Mapping[str, Tensor | Rows]]
 
     def __init__(
-        self, graph: Graph, *, weight: str | None = None, direction: str = "in", edge_filter: EdgeFilter | None = None
+        self,
+        graph: Graph,
+        *,
+        weight: str | None = None,
+        direction: str = "in",
+        edge_filter: EdgeFilter | None = None,
     ) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
         with together(graph, "making a Propagation"):
-            plan, held = ExchangePlan(graph), graph.held
-            mask, edges = edge_mask(graph, edge_filter), plan.edges(direction)
+            plan = ExchangePlan(graph)
+            held = graph.held
+            mask = edge_mask(graph, edge_filter)
+            edges = plan.edges(direction)
             edges = edges if mask is None else edges.keep(mask.mask)
-            weights = None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
+            weights = (
+                None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
+            )
             self._set(
                 graph=graph,
                 weight=weight,
@@ -78,9 +102,14 @@ class Propagation(Frozen):
                 plan=plan,
                 _sums=EdgeSums(edges, weights),
                 _leaving=Lazy(self._count_leaving),
-                _columns=Lazy(lambda: {n: held.of_all_nodes(graph.ndata[n]) for n in DEGREES if n in graph.ndata}),
+                _columns=Lazy(
+                    lambda: {
+                        n: held.of_all_nodes(graph.ndata[n]) for n in DEGREES if n in graph.ndata
+                    }
+                ),
             )
-            # these are exchanges, and flows make none; a process alone need not read all edges before it makes flows
+            # these are exchanges, and flows make none; a process alone need not read all edges
+            # before it makes flows
             if graph.peers.size > 1:
                 self._leaving.get(), self._columns.get()
 
@@ -97,7 +126,9 @@ class Propagation(Frozen):
 
     @property
     def fingerprint(self) -> int:
-        """A hash of edges and weights, int64, which tells propagations apart in files and checkpoints."""
+        """A hash of edges and weights, int64, which tells propagations apart in files and
+        checkpoints.
+        """
         own = self._sums.fingerprint
         # files and checkpoints of one process have the hash alone
         if self.graph.peers.size == 1:
@@ -109,25 +140,29 @@ class Propagation(Frozen):
 
         For edges that lie with their destinations. Nodes may differ between processes.
         """
-        peers, what = self.graph.peers, "numbers of edges"
+        peers = self.graph.peers
+        what = "numbers of edges"
         places = self.graph.held.whole.rows_of
         with peers.together(what):
             ids = nodes.cpu().numpy()
-            degrees = peers.fetch(what, ids, peers.owners, lambda own: self._sums.degrees_at(places(own)))
+            degrees = peers.fetch(
+                what, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
+            )
         return degrees.to(nodes.device)
 
     def __call__(self, h: Tensor | Rows, nodes: IdsLike | None = None) -> Tensor:
         """Return the sums at ``nodes``, ``[len(nodes), ...]``.
 
         Args:
-            h: a row per node that this process owns, floats, dense, or sparse CSR (then the result is sparse CSR); or
-                an object with ``shape``, ``dtype`` and ``fetch(ids, out=None)``, whose rows are fetched for a million
-                edges at a time.
+            h: a row per node that this process owns, floats, dense, or sparse CSR (then the result
+                is sparse CSR); or an object with ``shape``, ``dtype`` and ``fetch(ids, out=None)``,
+                whose rows are fetched for a million edges at a time.
             nodes: parent ids, repeats allowed; None: all nodes that this process owns, in order.
 
-        The sums are float64 for float64 rows, else float32. They are not recorded for gradients. Memory beside the
-        result: about ten MB; on another device than the CPU the gathered rows too. Those of several processes are equal
-        to those of one up to rounding: where edges lie with their destinations, bit for bit.
+        The sums are float64 for float64 rows, else float32. They are not recorded for gradients.
+        Memory beside the result: about ten MB; on another device than the CPU the gathered rows
+        too. Those of several processes are equal to those of one up to rounding: where edges lie
+        with their destinations, bit for bit.
 
         Raises ValueError for a wrong number of rows.
         """
@@ -140,25 +175,31 @@ class Propagation(Frozen):
             return self.plan.reduced(self._sums.at(self.plan.gathered(h), None))
 
     def sums_of_column(self, h: Tensor | Rows) -> Tensor:
-        """Return the sums at the nodes owned here from rows of all nodes; sparse ones need edges at destinations."""
+        """Return the sums at the nodes owned here from rows of all nodes; sparse ones need edges at
+        destinations.
+        """
         if is_sparse(h):
             self.plan.check_together(self.direction)
         check_num_rows(h.shape, "h", self.graph.num_nodes, "node of the graph")
         return self.plan.reduced(self._sums.at(self.graph.held.of_all_nodes(h), None))
 
     def sums_at(self, h: Tensor | Rows, nodes: Ints) -> Tensor:
-        """Return the sums at any ``nodes``, trusted parent ids, computed by their owners; in five exchanges.
+        """Return the sums at any ``nodes``, trusted parent ids, computed by their owners; in five
+        exchanges.
 
-        ``h`` are the rows of the nodes that this process owns; nodes may differ between processes. For edges that lie
-        with their destinations. Rows of neighbours travel, each once to a process.
+        ``h`` are the rows of the nodes that this process owns; nodes may differ between processes.
+        For edges that lie with their destinations. Rows of neighbours travel, each once to a
+        process.
         """
-        peers, places = self.graph.peers, self.graph.held.whole.rows_of
+        peers = self.graph.peers
+        places = self.graph.held.whole.rows_of
         # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
         at = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
         near = self._sums.needed(at)
-        own, others = near[near < self.plan.num_masters], near[near >= self.plan.num_masters]
+        own = near[near < self.plan.num_masters]
+        others = near[near >= self.plan.num_masters]
 
         def own_rows(ids: Ints) -> Tensor:
             return take_rows(h, torch.from_numpy(places(ids)))
@@ -175,27 +216,34 @@ class Propagation(Frozen):
         return fetched.to(h.device) if isinstance(h, Tensor) else fetched
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
-        """Return the flow of all edges held here into the nodes ``plan.nodes[start:stop]``, from ``plan.nodes``.
+        """Return the flow of all edges held here into the nodes ``plan.nodes[start:stop]``, from
+        ``plan.nodes``.
 
-        In one process these are the nodes of the graph in order. Its weights are P: float64 where the column is
-        float64, else float32. So ``conv(flow, h)`` computes a range of rows from the rows ``h`` of all nodes. Its
-        layers have the columns "in_degree" and "out_degree" where the graph has them.
+        In one process these are the nodes of the graph in order. Its weights are P: float64 where
+        the column is float64, else float32. So ``conv(flow, h)`` computes a range of rows from the
+        rows ``h`` of all nodes. Its layers have the columns "in_degree" and "out_degree" where the
+        graph has them.
         """
         indptr = self._sums.edges.indptr
-        first, last = int(indptr[start]), int(indptr[stop])
+        first = int(indptr[start])
+        last = int(indptr[stop])
         indices = self._sums.edges.indices[first:last].astype(np.int64)
         ends = indptr[start : stop + 1] - first
-        return self._full(ends, indices, slice(first, last), slice(None), slice(start, stop), start == 0, device)
+        return self._full(
+            ends, indices, slice(first, last), slice(None), slice(start, stop), start == 0, device
+        )
 
     def num_edges(self, start: int, stop: int) -> int:
         """Return the number of edges that ``flow(start, stop)`` has."""
         return int(self._sums.edges.indptr[stop] - self._sums.edges.indptr[start])
 
     def flow_into(self, places: Ints, device: torch.device | str = "cpu") -> FullFlow:
-        """Return the flow of all edges held here into some nodes, from these and their neighbours only.
+        """Return the flow of all edges held here into some nodes, from these and their neighbours
+        only.
 
-        ``places`` are distinct places in ``plan.nodes``, int64, in one process ids; they are trusted. The source layer
-        begins with them, and goes on with the others in order of first appearance. Its weights are P.
+        ``places`` are distinct places in ``plan.nodes``, int64, in one process ids; they are
+        trusted. The source layer begins with them, and goes on with the others in order of first
+        appearance. Its weights are P.
         """
         indptr, positions = kernels.csr.csr_rows(self._sums.edges.indptr, places)
         with Numbering(self._sums.edges.num_rows) as numbering:
@@ -214,16 +262,27 @@ class Propagation(Frozen):
         prefix: bool,
         device: torch.device | str,
     ) -> FullFlow:
-        """The flow of edges at ``positions`` from the nodes at the places ``src`` to those at ``dst``."""
-        edges, weights = self._sums.edges, self._sums.weights
+        """The flow of edges at ``positions`` from the nodes at the places ``src`` to those at
+        ``dst``.
+        """
+        edges = self._sums.edges
+        weights = self._sums.weights
         ends = self._layer(src, device), self._layer(dst, device)
-        structure = Structure._trusted(torch.from_numpy(indptr), torch.from_numpy(indices), len(ends[0])).to(device)
+        structure = Structure._trusted(
+            torch.from_numpy(indptr), torch.from_numpy(indices), len(ends[0])
+        ).to(device)
         weight = None
         if weights is not None:
             exact = self.weight is not None and self.graph.edata[self.weight].dtype == torch.float64
             kind = np.float64 if exact else np.float32  # as in sampled flows
             weight = Lazy.of(torch.from_numpy(weights[positions].astype(kind)).to(device))
-        at = Lazy(lambda: np.arange(positions.start, positions.stop) if isinstance(positions, slice) else positions)
+        at = Lazy(
+            lambda: (
+                np.arange(positions.start, positions.stop)
+                if isinstance(positions, slice)
+                else positions
+            )
+        )
         eid = Lazy(lambda: edges.parent_eid(at.get()).to(device))
         held = Lazy(lambda: torch.from_numpy(edges.ids(at.get())).to(device))
         data = EdgeColumns(len(indices), self.graph.held.edata, held)
@@ -242,11 +301,16 @@ class Propagation(Frozen):
 
     def _layer(self, places: Tensor | slice, device: torch.device | str) -> Layer:
         """A layer of the nodes at ``places`` with the degree columns that the graph has."""
-        nodes, columns = torch.from_numpy(self.plan.nodes)[places].to(device), {}
+        nodes = torch.from_numpy(self.plan.nodes)[places].to(device)
+        columns = {}
         if self._columns.get():
             at = torch.arange(len(self.plan.nodes))[places]
-            columns = {name: take_rows(rows, at).to(device) for name, rows in self._columns.get().items()}
-        return Layer._trusted(len(nodes), nodes, Frame(len(nodes), columns), schema=self.graph.schema)
+            columns = {
+                name: take_rows(rows, at).to(device) for name, rows in self._columns.get().items()
+            }
+        return Layer._trusted(
+            len(nodes), nodes, Frame(len(nodes), columns), schema=self.graph.schema
+        )
 
     def _count_leaving(self) -> Tensor:
         """The number of edges from each node at ``plan.nodes``."""
@@ -257,8 +321,12 @@ class Propagation(Frozen):
         """Return ``places`` and the places of all in-neighbours, int64, ascending, once each."""
         return self._sums.needed(places)
 
-    def ranges(self, chunk_size: int | None = None, size: int | None = None) -> list[tuple[int, int]]:
-        """Return ranges of ``chunk_size`` that cover ``size`` nodes, by default all owned here; None: one range."""
+    def ranges(
+        self, chunk_size: int | None = None, size: int | None = None
+    ) -> list[tuple[int, int]]:
+        """Return ranges of ``chunk_size`` that cover ``size`` nodes, by default all owned here;
+        None: one range.
+        """
         size = self.plan.num_masters if size is None else size
         step = max(size, 1) if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]

@@ -1,4 +1,6 @@
-"""The base class of all samplers: bound to a graph, fixed when made, called with seeds, reproducible."""
+"""The base class of all samplers: bound to a graph, fixed when made, called with seeds,
+reproducible.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import ExplainedABC
-from nodeflow._base.checks import Ints, as_array, as_count, as_ids, as_int, check_type, unmasked, with_article
+from nodeflow._base.checks import (
+    Ints,
+    as_array,
+    as_count,
+    as_ids,
+    as_int,
+    check_type,
+    unmasked,
+    with_article,
+)
 from nodeflow._base.habits import ATTRIBUTES, taught
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
@@ -29,17 +40,22 @@ from nodeflow.sampling._whole import check_one_process
 
 
 class _Missing:
-    """Stands in for the graph until ``SamplerBase.__init__`` sets it; its error names the call that was forgotten."""
+    """Stands in for the graph until ``SamplerBase.__init__`` sets it; its error names the call that
+    was forgotten.
+    """
 
     def __get__(self, sampler: Any, kind: type) -> Any:
         if sampler is None:
             return self
-        raise TypeError(f"the __init__ of {kind.__name__} must call super().__init__(graph, num_flows) first")
+        raise TypeError(
+            f"the __init__ of {kind.__name__} must call super().__init__(graph, num_flows) first"
+        )
 
 
 @taught
 class SamplerBase(metaclass=ExplainedABC):
-    """Base of all samplers. To write one that chooses edges layer by layer, start from ``Sampler`` instead.
+    """Base of all samplers. To write one that chooses edges layer by layer, start from ``Sampler``
+    instead.
 
     Args:
         graph: the parent graph; it is never written to.
@@ -61,7 +77,9 @@ class SamplerBase(metaclass=ExplainedABC):
     """
 
     numbered: bool = False
-    """Whether a loader must number the batches of an epoch; else a hash of their seeds tells batches apart."""
+    """Whether a loader must number the batches of an epoch; else a hash of their seeds tells
+    batches apart.
+    """
 
     takes_times: bool = False
     """Whether a call needs ``times``, one time per seed."""
@@ -72,21 +90,26 @@ class SamplerBase(metaclass=ExplainedABC):
     draws_together: bool = False
     """Whether what is drawn for a seed depends on the other seeds of the call.
 
-    Shares of a step then draw independently. Else a share draws what the whole step draws for its seeds.
+    Shares of a step then draw independently. Else a share draws what the whole step draws for its
+    seeds.
     """
 
     seeds_together: int = 1
     """Number of consecutive seeds of a step that must stay in one share."""
 
     by_row: bool = False
-    """Whether the edges that ``choose`` gives a destination depend on ``step`` and that destination's edges alone.
+    """Whether the edges that ``choose`` gives a destination depend on ``step`` and that
+    destination's edges alone.
 
-    Where several processes hold the graph, such a ``Sampler`` chooses where the edges lie, and chosen edges travel. For
-    any other one all edges of the destinations travel to the process that draws.
+    Where several processes hold the graph, such a ``Sampler`` chooses where the edges lie, and
+    chosen edges travel. For any other one all edges of the destinations travel to the process that
+    draws.
     """
 
     whole_only: ClassVar[bool] = True
-    """Whether the graph must not lie on several processes. False where other processes are asked for their edges."""
+    """Whether the graph must not lie on several processes. False where other processes are asked
+    for their edges.
+    """
 
     form: Form = COMPILED
     """The form in which draws run."""
@@ -95,7 +118,9 @@ class SamplerBase(metaclass=ExplainedABC):
     """Names of the attributes that ``read_graph`` has set."""
 
     made_with: Mapping[str, bool] = MappingProxyType({})
-    """Names of the arguments that the call passed which made the sampler, and whether each was the graph."""
+    """Names of the arguments that the call passed which made the sampler, and whether each was the
+    graph.
+    """
 
     graph: Graph = _Missing()  # type: ignore[assignment]
 
@@ -104,8 +129,11 @@ class SamplerBase(metaclass=ExplainedABC):
         named = inspect.signature(cls.__init__).parameters.values()
         _self, *by_place = (p.name for p in named if p.kind <= p.VAR_POSITIONAL)
         passed = {**dict(zip(by_place, arguments, strict=False)), **options}
-        # the names alone: values such as masks of all edges are kept by the attributes that need them
-        sampler.__dict__["made_with"] = {name: isinstance(value, Graph) for name, value in passed.items()}
+        # the names alone: values such as masks of all edges are kept by the attributes that need
+        # them
+        sampler.__dict__["made_with"] = {
+            name: isinstance(value, Graph) for name, value in passed.items()
+        }
         return sampler
 
     def __init__(self, graph: Graph, num_flows: int, *, seed: int = 0) -> None:
@@ -118,12 +146,16 @@ class SamplerBase(metaclass=ExplainedABC):
 
     @property
     def num_seeds(self) -> int:
-        """The number of possible seeds, which are the integers below it: the number of nodes, in most samplers."""
+        """The number of possible seeds, which are the integers below it: the number of nodes, in
+        most samplers.
+        """
         return self.graph.num_nodes
 
     @property
     def possible_seeds(self) -> range:
-        """The seeds that calls take, a part of the integers below ``num_seeds``: all, in most samplers."""
+        """The seeds that calls take, a part of the integers below ``num_seeds``: all, in most
+        samplers.
+        """
         return range(self.num_seeds)
 
     @property
@@ -137,52 +169,72 @@ class SamplerBase(metaclass=ExplainedABC):
         return self.form.name
 
     def in_torch(self, device: torch.device | str = "cpu") -> Self:
-        """Return a sampler like this one that draws by operations of torch on ``device``; batches are the same.
+        """Return a sampler like this one that draws by operations of torch on ``device``; batches
+        are the same.
 
-        They are so bit for bit. The edges are copied to the device once (on the CPU they are shared), batches are made
-        on it, and only sizes come back. Seeds are checked on the CPU, and the graph keeps its columns where they are.
-        On the CPU the compiled loops are faster.
+        They are so bit for bit. The edges are copied to the device once (on the CPU they are
+        shared), batches are made on it, and only sizes come back. Seeds are checked on the CPU, and
+        the graph keeps its columns where they are. On the CPU the compiled loops are faster.
 
-        Samplers of neighbours, of past edges, LABOR, FastGCN, LADIES and layer-wise ones have this form with most of
-        their settings (docs/sampling.md lists them), in a graph that lies on one process; and ``LinkSampler`` of these.
+        Samplers of neighbours, of past edges, LABOR, FastGCN, LADIES and layer-wise ones have this
+        form with most of their settings (docs/sampling.md lists them), in a graph that lies on one
+        process; and ``LinkSampler`` of these.
 
-        Raises TypeError for other samplers and settings, ValueError for a device that is not there, or that cannot hold
-        the numbers (float64, which Apple's GPUs lack).
+        Raises TypeError for other samplers and settings, ValueError for a device that is not there,
+        or that cannot hold the numbers (float64, which Apple's GPUs lack).
 
         >>> from nodeflow import NeighborSampler
         >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1]), [2]).in_torch("cpu")
         >>> sampler.backend, sampler([0]).flows[0].parent_eid
         ('torch on cpu', tensor([1, 2]))
         """
-        raise TypeError(f"{type(self).__name__} draws in compiled loops only, on the CPU: {self._lacks_torch()}")
+        raise TypeError(
+            f"{type(self).__name__} draws in compiled loops only, on the CPU: {self._lacks_torch()}"
+        )
 
     def _lacks_torch(self) -> str:
-        """Return why there is no form in torch for these settings, and what has one; empty where there is one."""
+        """Return why there is no form in torch for these settings, and what has one; empty where
+        there is one.
+        """
         return (
-            "NeighborSampler, FullSampler, TemporalNeighborSampler, LaborSampler and samplers of layers have a form in "
-            "operations of torch"
+            "NeighborSampler, FullSampler, TemporalNeighborSampler, LaborSampler and samplers of "
+            "layers have a form in operations of torch"
         )
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that determines the draws, except the graph: the arguments of ``__init__``, by name.
+        """Everything that determines the draws, except the graph: the arguments of ``__init__``, by
+        name.
 
-        The value of an argument is the attribute of that name; an argument without one is no setting. Functions and
-        modules are there by name. Other public attributes of a sampler of your own are settings too, where they hold
-        numbers, strings, or lists, tuples or dicts of these.
+        The value of an argument is the attribute of that name; an argument without one is no
+        setting. Functions and modules are there by name. Other public attributes of a sampler of
+        your own are settings too, where they hold numbers, strings, or lists, tuples or dicts of
+        these.
         """
-        values = {name: self.__dict__[name] for name in arguments(type(self)) if name in self.__dict__}
+        values = {
+            name: self.__dict__[name] for name in arguments(type(self)) if name in self.__dict__
+        }
         for name, value in values.items():
             if callable(value):  # its text has an address, which differs between processes
                 values[name] = getattr(value, "__qualname__", type(value).__qualname__)
         # arguments of a base class that this one does not take mean nothing to it
-        elsewhere = names_of(type(self)) | self._from_graph | (vars(SamplerBase).keys() - ATTRIBUTES["SamplerBase"])
-        values |= {name: value for name, value in self.__dict__.items() if name not in elsewhere and name[0] != "_"}
+        elsewhere = (
+            names_of(type(self))
+            | self._from_graph
+            | (vars(SamplerBase).keys() - ATTRIBUTES["SamplerBase"])
+        )
+        values |= {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in elsewhere and name[0] != "_"
+        }
         return {name: value for name, value in values.items() if is_plain(value)}
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__ and name in names_of(type(self)):
-            raise AttributeError(f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}")
+            raise AttributeError(
+                f"{name} of a sampler is fixed when it is made; make a new {type(self).__name__}"
+            )
         super().__setattr__(name, value)
 
     def __repr__(self) -> str:
@@ -196,7 +248,9 @@ class SamplerBase(metaclass=ExplainedABC):
         return f"{type(self).__name__}({self.graph}{settings})"
 
     def note(self) -> str:
-        """Return a line on the sizes drawn per seed, shown after the call: their order is easily mistaken."""
+        """Return a line on the sizes drawn per seed, shown after the call: their order is easily
+        mistaken.
+        """
         return ""
 
     def _repr_html_(self) -> str:
@@ -214,24 +268,31 @@ class SamplerBase(metaclass=ExplainedABC):
     ) -> NodeFlow:
         """Sample the NodeFlow of ``seeds``.
 
-        The result is a pure function of the sampler's settings and these arguments, on any thread and in any process.
+        The result is a pure function of the sampler's settings and these arguments, on any thread
+        and in any process.
 
         Args:
-            seeds: parent ids of the nodes whose outputs are wanted, ``[B]`` or ``[B, m]``, such as pairs; or a bool
-                mask ``[num_nodes]`` of them; or ids or masks by node type, ``{"paper": [0, 2]}``; of samplers with
-                other seeds, ids of edges (also by relation), pairs, parts or subgraphs.
-                Each node has one row in the last layer; ``seed_index``, of the shape of ``seeds``, says which. A
-                sampler can be the ``collate_fn`` of a ``torch.utils.data.DataLoader``, which passes lists. That loader
-                does not pass the epoch, so equal batches are equal draws; ``functools.partial`` can pass it.
+            seeds: parent ids of the nodes whose outputs are wanted, ``[B]`` or ``[B, m]``, such as
+                pairs; or a bool mask ``[num_nodes]`` of them; or ids or masks by node type,
+                ``{"paper": [0, 2]}``; of samplers with other seeds, ids of edges (also by
+                relation), pairs, parts or subgraphs. Each node has one row in the last layer;
+                ``seed_index``, of the shape of ``seeds``, says which. A sampler can be the
+                ``collate_fn`` of a ``torch.utils.data.DataLoader``, which passes lists. That loader
+                does not pass the epoch, so equal batches are equal draws; ``functools.partial`` can
+                pass it.
             epoch: number of the epoch. Draws of different epochs are independent.
-            batch_number: number of the batch in its epoch; None takes a hash of the seeds (and times) instead.
-            inputs: anything that the sampler may look at beside its settings, such as present activations.
-            times: a time for every seed or row of seeds, finite numbers, for samplers that take times; a node at two
-                times has two rows. Integers where the sampler's column of times holds integers.
+            batch_number: number of the batch in its epoch; None takes a hash of the seeds (and
+                times) instead.
+            inputs: anything that the sampler may look at beside its settings, such as present
+                activations.
+            times: a time for every seed or row of seeds, finite numbers, for samplers that take
+                times; a node at two times has two rows. Integers where the sampler's column of
+                times holds integers.
 
-        Raises TypeError for float seeds, for times that are missing, not taken, or floats against integers; IndexError
-        for an id out of range; ValueError for a mask or times of another length, times that are not finite, and numbers
-        by relation of which none is for a type that the seeds reach.
+        Raises TypeError for float seeds, for times that are missing, not taken, or floats against
+        integers; IndexError for an id out of range; ValueError for a mask or times of another
+        length, times that are not finite, and numbers by relation of which none is for a type that
+        the seeds reach.
         """
         with together(self.graph, "a batch"):
             batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
@@ -247,43 +308,56 @@ class SamplerBase(metaclass=ExplainedABC):
         return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
 
     def check_reach(self, nodes: Tensor) -> None:
-        """Raise ValueError where seeds that are ``nodes`` reach no type for which a flow has numbers by relation.
+        """Raise ValueError where seeds that are ``nodes`` reach no type for which a flow has
+        numbers by relation.
 
-        A call and a loader check all their seeds together: a single batch may lack the type that others have.
+        A call and a loader check all their seeds together: a single batch may lack the type that
+        others have.
         """
 
     def refuse(self, times: object) -> None:
         """Raise TypeError for times that this sampler does not take."""
         if times is not None and not self.takes_times:
             raise TypeError(
-                f"times must be None, because {type(self).__name__} takes none; use a sampler that sees the graph as "
-                "it was at a time, such as TemporalNeighborSampler"
+                f"times must be None, because {type(self).__name__} takes none; use a sampler that "
+                "sees the graph as it was at a time, such as TemporalNeighborSampler"
             )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:
-        """Add the columns that must be as new as possible, such as history; most samplers have none.
+        """Add the columns that must be as new as possible, such as history; most samplers have
+        none.
 
-        A loader draws batches ahead in its threads. It completes each batch in the caller's thread, when it is taken.
+        A loader draws batches ahead in its threads. It completes each batch in the caller's thread,
+        when it is taken.
         """
         return batch
 
     def estimate(
-        self, seeds: SeedsLike, *, ndata: NamesLike = None, times: NumbersLike | None = None, pilot: int = 20
+        self,
+        seeds: SeedsLike,
+        *,
+        ndata: NamesLike = None,
+        times: NumbersLike | None = None,
+        pilot: int = 20,
     ) -> Estimate:
-        """Return how many nodes, edges and bytes a batch of ``seeds`` has in the mean, per layer and flow.
+        """Return how many nodes, edges and bytes a batch of ``seeds`` has in the mean, per layer
+        and flow.
 
         Args:
             seeds: as for a call.
-            ndata: node columns of the graph whose bytes are counted, chosen as in ``NodeFlow.copy_from_parent``: a list
-                of names for all layers, or a dict as ``{0: ["feat"], -1: ["label"]}``. Sparse columns count with the
-                mean size of their rows, which are not read. None: ids only.
+            ndata: node columns of the graph whose bytes are counted, chosen as in
+                ``NodeFlow.copy_from_parent``: a list of names for all layers, or a dict as
+                ``{0: ["feat"], -1: ["label"]}``. Sparse columns count with the mean size of their
+                rows, which are not read. None: ids only.
             times: a time for every seed, for samplers that take times.
-            pilot: number of batches to draw. They are batches of the epochs -1, -2, ..., which training does not draw.
+            pilot: number of batches to draw. They are batches of the epochs -1, -2, ..., which
+                training does not draw.
 
-        Cost: that of the draws. On graphs of 3,000 to 64,000 nodes, means of 20 batches of 256 and 1,024 seeds were
-        within 1.4 % of those of 200.
+        Cost: that of the draws. On graphs of 3,000 to 64,000 nodes, means of 20 batches of 256 and
+        1,024 seeds were within 1.4 % of those of 200.
 
-        Raises ValueError for a ``pilot`` below 1, and for ``seeds`` and ``ndata`` what a call and a copy raise.
+        Raises ValueError for a ``pilot`` below 1, and for ``seeds`` and ``ndata`` what a call and a
+        copy raise.
 
         >>> from nodeflow import NeighborSampler
         >>> graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], ndata={"feat": torch.zeros(4, 100)})
@@ -292,14 +366,18 @@ class SamplerBase(metaclass=ExplainedABC):
         """
         count = as_count(pilot, "pilot", 1)
         with together(self.graph, "an estimate"):
-            return mean_sizes(lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata)
+            return mean_sizes(
+                lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata
+            )
 
     @abstractmethod
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         """Make the NodeFlow of checked seeds."""
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
-        """The checked seeds in one dimension, and the shape in which they were given: ``[B]`` or ``[B, m]``."""
+        """The checked seeds in one dimension, and the shape in which they were given: ``[B]`` or
+        ``[B, m]``.
+        """
         flat_ids, shape = self.flat_seeds(seeds)
         try:
             ids = as_ids(flat_ids, "seeds", self.num_seeds, self.seed_kind)
@@ -307,14 +385,18 @@ class SamplerBase(metaclass=ExplainedABC):
             if self.seed_kind == "node":
                 raise
             kind = with_article(self.seed_kind)
-            raise IndexError(f"{error}; a seed of {type(self).__name__} is {kind}, not a node") from None
+            raise IndexError(
+                f"{error}; a seed of {type(self).__name__} is {kind}, not a node"
+            ) from None
         return ids, shape or (len(ids),)
 
     def flat_seeds(self, seeds: SeedsLike) -> tuple[Any, tuple[int, ...] | None]:
-        """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may have it.
+        """Return the seeds in one dimension, and their shape if it is ``[B, m]``, as only nodes may
+        have it.
 
-        A bool mask with an entry per possible seed becomes the ids where it is True, a dict the ids of its parts. A
-        list of tensors without dimensions is one of those that a torch DataLoader passes to ``collate_fn``.
+        A bool mask with an entry per possible seed becomes the ids where it is True, a dict the ids
+        of its parts. A list of tensors without dimensions is one of those that a torch DataLoader
+        passes to ``collate_fn``.
         """
         if isinstance(seeds, Mapping):
             return self._of_parts(seeds), None
@@ -327,10 +409,18 @@ class SamplerBase(metaclass=ExplainedABC):
         )
         if flat is not seeds:
             return flat, None
-        words = [isinstance(part, str) for part in seeds[:3]] if isinstance(seeds, (tuple, list)) else []
+        words = (
+            [isinstance(part, str) for part in seeds[:3]]
+            if isinstance(seeds, (tuple, list))
+            else []
+        )
         if words == [True, False]:
-            raise TypeError("seeds of one type are a dict, as in {'paper': ids}, not a pair of its name and ids")
-        nested = isinstance(seeds, Sequence) and any(isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds)
+            raise TypeError(
+                "seeds of one type are a dict, as in {'paper': ids}, not a pair of its name and ids"
+            )
+        nested = isinstance(seeds, Sequence) and any(
+            isinstance(seed, (Sequence, Tensor, np.ndarray)) for seed in seeds
+        )
         if isinstance(seeds, str) or not (nested or getattr(seeds, "ndim", 1) == 2):
             return seeds, None
         rows: Any = seeds
@@ -344,16 +434,32 @@ class SamplerBase(metaclass=ExplainedABC):
         return array.reshape(-1), array.shape
 
     def _of_parts(self, seeds: Mapping[str, Any]) -> Tensor:
-        """The seeds of a dict from node types, or relations, to ids within them or masks, one after another."""
+        """The seeds of a dict from node types, or relations, to ids within them or masks, one after
+        another.
+        """
         if self.seed_kind not in ("node", "edge"):
-            raise TypeError(f"a seed of {type(self).__name__} is {with_article(self.seed_kind)}, which has no type")
-        parts: Mapping[Any, OfType] = self.graph.nodes if self.seed_kind == "node" else self.graph.relations
+            raise TypeError(
+                f"a seed of {type(self).__name__} is {with_article(self.seed_kind)}, which has no "
+                "type"
+            )
+        parts: Mapping[Any, OfType] = (
+            self.graph.nodes if self.seed_kind == "node" else self.graph.relations
+        )
         return torch.cat(
-            [torch.arange(0), *(parts[name].to_graph(ids, name=f"seeds[{name!r}]") for name, ids in seeds.items())]
+            [
+                torch.arange(0),
+                *(
+                    parts[name].to_graph(ids, name=f"seeds[{name!r}]")
+                    for name, ids in seeds.items()
+                ),
+            ]
         )
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
-        return ValueError(f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional seeds")
+        return ValueError(
+            f"{type(self).__name__} does not support seeds of shape {shape}: pass one-dimensional "
+            "seeds"
+        )
 
     def _shaped(self, batch: NodeFlow, ids: Ints, shape: tuple[int, ...]) -> NodeFlow:
         """The batch of ``ids`` with a ``seed_index`` of the shape in which they were given."""
@@ -365,31 +471,46 @@ class SamplerBase(metaclass=ExplainedABC):
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
-        """The keys of a call with checked seeds, or of its step; hashes in ``identity`` tell batches apart too."""
+        """The keys of a call with checked seeds, or of its step; hashes in ``identity`` tell
+        batches apart too.
+        """
         step = call.step
         every = ids if step is None else self._seeds(step.ids)[0]
-        number, epoch = call.batch_number, as_int(call.epoch, "epoch")
-        # after name, seed and epoch: 0 for batches told apart by a hash, 1 for numbered ones, 2 for the key of an epoch
-        named = (0, *self._identity(every), *identity) if number is None else (1, as_int(number, "batch_number"))
+        number = call.batch_number
+        epoch = as_int(call.epoch, "epoch")
+        # after name, seed and epoch: 0 for batches told apart by a hash, 1 for numbered ones, 2 for
+        # the key of an epoch
+        named = (
+            (0, *self._identity(every), *identity)
+            if number is None
+            else (1, as_int(number, "batch_number"))
+        )
         key = self._key(epoch, *named)
         if step is not None and self.draws_together:
-            # with the key of the step, shares would draw alike, and their mean would vary as one share does
+            # with the key of the step, shares would draw alike, and their mean would vary as one
+            # share does
             key = derive_key(key, "share", hash_ids(step.rows))
         return Draw(key, self._key(epoch, 2), number)
 
     def _identity(self, ids: Ints) -> tuple[int, ...]:
-        """The hash of the seeds of a batch, by which batches without a number differ; none where they need not."""
+        """The hash of the seeds of a batch, by which batches without a number differ; none where
+        they need not.
+        """
         return (hash_ids(ids),)
 
     def _key(self, *words: int | str) -> int:
-        """Derive a key from ``draws_as``, left out where it is empty (neighbour sampling), the seed, and ``words``."""
+        """Derive a key from ``draws_as``, left out where it is empty (neighbour sampling), the
+        seed, and ``words``.
+        """
         name = (self.draws_as,) if self.draws_as else ()
         return derive_key(*name, self.seed, *words)
 
     def read_graph(self) -> None:
-        """Set the attributes that are read from the graph, such as tables made from its columns, after all settings.
+        """Set the attributes that are read from the graph, such as tables made from its columns,
+        after all settings.
 
-        An override calls ``super().read_graph()`` first. What is set here is not pickled: unpickling calls it again.
+        An override calls ``super().read_graph()`` first. What is set here is not pickled:
+        unpickling calls it again.
         """
 
     def bind(self) -> None:
@@ -401,12 +522,15 @@ class SamplerBase(metaclass=ExplainedABC):
         self.read_graph()
         self._from_graph = frozenset(self.__dict__.keys() - own)
         self.graph.peers.agree(
-            f"settings of {type(self).__name__}", lambda: {name: repr(value) for name, value in self.settings.items()}
+            f"settings of {type(self).__name__}",
+            lambda: {name: repr(value) for name, value in self.settings.items()},
         )
 
     def __getstate__(self) -> dict[str, Any]:
         # the graph travels as itself, by the names of its files where it can
-        return {name: value for name, value in self.__dict__.items() if name not in self._from_graph}
+        return {
+            name: value for name, value in self.__dict__.items() if name not in self._from_graph
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

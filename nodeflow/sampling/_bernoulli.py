@@ -20,27 +20,34 @@ from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 class BernoulliSampler(RowSampler):
     """Every edge is kept with a probability p, independently of all others.
 
-    With ``fanouts``, p is the probability that k uniform draws with replacement hit a given one of the node's d edges,
-    1 - (1 - 1/d)^k; about k edges are kept where d is large. With ``rates``, p is the same for all edges of a flow.
+    With ``fanouts``, p is the probability that k uniform draws with replacement hit a given one of
+    the node's d edges, 1 - (1 - 1/d)^k; about k edges are kept where d is large. With ``rates``, p
+    is the same for all edges of a flow.
 
-    Estimator weights: A / p (Horvitz and Thompson 1952), where A is the ``weight`` column (1 without). With them the
-    weighted sum over the kept edges is unbiased for the sum of A times value over all in-edges; its variance is the sum
-    of (1 - p) / p (A value)^2. The number of kept edges is random: a node may get none of its edges. The only edge of a
-    node has p = 1 under ``fanouts``.
+    Estimator weights: A / p (Horvitz and Thompson 1952), where A is the ``weight`` column (1
+    without). With them the weighted sum over the kept edges is unbiased for the sum of A times
+    value over all in-edges; its variance is the sum of (1 - p) / p (A value)^2. The number of kept
+    edges is random: a node may get none of its edges. The only edge of a node has p = 1 under
+    ``fanouts``.
 
     Args:
-        fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 keeps all. Each may be a dict by relation or type, as in ``NeighborSampler``.
-        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in ``NeighborSampler``.
-        rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, or a dict of them, likewise.
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``. Edges that
-            ``edge_filter`` or ``without_edges`` leaves out do not count in d.
+        fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds,
+            ``fanouts[0]`` to the inputs; -1 keeps all. Each may be a dict by relation or type, as
+            in ``NeighborSampler``.
+        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in
+            ``NeighborSampler``.
+        rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, or a
+            dict of them, likewise.
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+            ``RowSampler``. Edges that ``edge_filter`` or ``without_edges`` leaves out do not count
+            in d.
 
-    Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next come from uniforms of
-    53 bits and float64 logarithms: the probability of every jump is exact to about 2^-52, p itself to about 2^-52 p.
+    Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next
+    come from uniforms of 53 bits and float64 logarithms: the probability of every jump is exact to
+    about 2^-52, p itself to about 2^-52 p.
 
-    Raises TypeError for arguments that are not lists of numbers, ValueError for neither or both of ``fanouts`` and
-    ``rates``, and for numbers out of range.
+    Raises TypeError for arguments that are not lists of numbers, ValueError for neither or both of
+    ``fanouts`` and ``rates``, and for numbers out of range.
 
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0])
     >>> flow = BernoulliSampler(graph, [2], seed=1)([0]).flows[0]
@@ -72,10 +79,13 @@ class BernoulliSampler(RowSampler):
         if (sizes is None) == (rates is None):
             number = "neither" if sizes is None else "both"
             raise ValueError(
-                f"BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, 0.5]; got {number}"
+                "BernoulliSampler takes either fanouts, as in [10, 25], or rates, as in [0.1, "
+                f"0.5]; got {number}"
             )
         kind = "relation" if edge_type is None else "edge type"
-        self.fanouts = None if sizes is None else check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
+        self.fanouts = (
+            None if sizes is None else check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
+        )
         self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", kind)
         super().__init__(
             graph,
@@ -92,7 +102,9 @@ class BernoulliSampler(RowSampler):
     def read_graph(self) -> None:
         super().read_graph()
         of = "fanouts" if self.rates is None else "rates"
-        self._counts = [self.kinds.numbers(number, of) for number in self.fanouts or self.rates or ()]
+        self._counts = [
+            self.kinds.numbers(number, of) for number in self.fanouts or self.rates or ()
+        ]
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         counts = self._counts[step.flow].astype(np.float64)
@@ -104,9 +116,15 @@ class BernoulliSampler(RowSampler):
             begin, degree, edges.indices, rows.ident, key, rejection
         )
         every = counts == 1 if self.rates is not None else counts < 0
-        inverse = None if every.all() else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
+        inverse = (
+            None if every.all() else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
+        )
         return Drawn(indptr, positions, src, inverse, False)
 
 
 def _rate(value: object, name: str, of_kind: bool) -> float:
-    return as_number(value, name, least=0, most=1) if of_kind else as_number(value, name, above=0, most=1)
+    return (
+        as_number(value, name, least=0, most=1)
+        if of_kind
+        else as_number(value, name, above=0, most=1)
+    )

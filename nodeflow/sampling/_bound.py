@@ -1,4 +1,6 @@
-"""The edges of a graph as samplers look them up, in a direction, through a filter, with weights; and candidates."""
+"""The edges of a graph as samplers look them up, in a direction, through a filter, with weights;
+and candidates.
+"""
 
 from __future__ import annotations
 
@@ -28,16 +30,21 @@ from nodeflow.sampling._whole import check_one_process
 
 
 class Reader(NamedTuple):
-    """Everything that a ``BoundSampler`` reads from its graph; ``BoundSampler.read_graph`` makes it."""
+    """Everything that a ``BoundSampler`` reads from its graph; ``BoundSampler.read_graph`` makes
+    it.
+    """
 
     edges: Edges  # along which neighbours are looked up
     column: Placed | None  # the ``weight`` column by edge id, ``[num_edges]``
-    weight_type: type[np.float32] | type[np.float64]  # of estimator weights: float64 where the ``weight`` column is
+    # of estimator weights: float64 where the ``weight`` column is
+    weight_type: type[np.float32] | type[np.float64]
     mask: NDArray[np.bool_] | None  # which edges the filter keeps, ``[num_edges]``; None: all
     left_out: Ints | None = None  # ids of the edges that ``without_edges`` leaves out
 
     @classmethod
-    def of(cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None) -> Reader:
+    def of(
+        cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None
+    ) -> Reader:
         """Read a graph. Raises what ``edges_along`` and ``edge_numbers`` raise."""
         edges = edges_along(graph, direction)
         mask = None if edge_filter is None else edge_filter.mask
@@ -60,16 +67,24 @@ class Reader(NamedTuple):
         return self._replace(edges=self.edges.in_form(form))
 
     def without(self, eid: Ints, held: Held) -> Reader:
-        """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read again."""
+        """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read
+        again.
+        """
         left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
         return self._replace(edges=self.edges.without(held.edges_here(left_out)), left_out=left_out)
 
     def intact(self) -> Reader:
         """Return the same with the edges that ``without`` leaves out."""
-        return self if self.left_out is None else self._replace(edges=self.edges.intact(), left_out=None)
+        return (
+            self
+            if self.left_out is None
+            else self._replace(edges=self.edges.intact(), left_out=None)
+        )
 
     def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
-        """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None: 1)."""
+        """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None:
+        1).
+        """
         if self.column is None:
             return np.ones(len(positions)) if factor is None else factor
         form = self.edges.form
@@ -81,26 +96,35 @@ class Reader(NamedTuple):
         return self.edges.form.weights(weights, self.weight_type)
 
     def flow_parts(
-        self, positions: Ints, needs_weight: bool | None, inverse: Callable[[], Array | None] | None = None
+        self,
+        positions: Ints,
+        needs_weight: bool | None,
+        inverse: Callable[[], Array | None] | None = None,
     ) -> FlowParts:
-        """Return the parts of a flow of the edges at ``positions``, weighted with the column times ``inverse()``."""
+        """Return the parts of a flow of the edges at ``positions``, weighted with the column times
+        ``inverse()``.
+        """
         eid = Lazy(lambda: self.edges.parent_eid(positions))
         parts: FlowParts = {"parent_eid": eid, "weight": None, "needs_weight": needs_weight}
         if self.weights is not None or inverse is not None:
             factor = inverse or (lambda: None)
-            parts["weight"] = Lazy(lambda: self.estimator_weight(self.weighted(positions, factor())))
+            parts["weight"] = Lazy(
+                lambda: self.estimator_weight(self.weighted(positions, factor()))
+            )
         return parts
 
 
 class Candidates(Frozen):
-    """All edges that a set of destinations could draw, grouped by destination, in the graph's order.
+    """All edges that a set of destinations could draw, grouped by destination, in the graph's
+    order.
 
-    Edges that a filter or ``without_edges`` leaves out are no candidates. All attributes are tensors on the CPU, except
-    ``positions``, which is for compiled loops.
+    Edges that a filter or ``without_edges`` leaves out are no candidates. All attributes are
+    tensors on the CPU, except ``positions``, which is for compiled loops.
 
     Attributes:
         dst_nid: parent ids of the destinations, a tensor, int64 ``[num_dst]``.
-        positions: positions of the candidates in the sampler's edge arrays, a numpy array, int64 ``[E]``.
+        positions: positions of the candidates in the sampler's edge arrays, a numpy array, int64
+            ``[E]``.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> sampler = NeighborSampler(Graph.from_edges([0, 1, 2, 3], [4, 4, 4, 4]), [1])
@@ -164,26 +188,33 @@ class Candidates(Frozen):
         return torch.from_numpy(self._reader.weighted(self.positions)).double()
 
     def select(
-        self, keep: IdsLike | MaskLike, weight: Tensor | float | None = None, *, prob: Tensor | float | None = None
+        self,
+        keep: IdsLike | MaskLike,
+        weight: Tensor | float | None = None,
+        *,
+        prob: Tensor | float | None = None,
     ) -> Choice:
-        """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending order.
+        """Return the Choice of the edges ``keep``: a bool mask ``[E]``, or row numbers in ascending
+        order.
 
         Args:
             keep: which candidate edges are chosen; a row number may be repeated.
             weight: estimator weight of the chosen edges, ``[chosen]`` or one number for all.
-            prob: instead of ``weight``, the probability with which each edge was chosen, or the mean number of times
-                that it is drawn, ``[chosen]`` or one number for all. Estimator weights are ``edge_weight / prob``.
-                None: 1.
+            prob: instead of ``weight``, the probability with which each edge was chosen, or the
+                mean number of times that it is drawn, ``[chosen]`` or one number for all. Estimator
+                weights are ``edge_weight / prob``. None: 1.
 
-        Raises ValueError for row numbers that are not ascending, for both ``weight`` and ``prob``, and for a ``prob``
-        that is not positive; IndexError for a row number out of range.
+        Raises ValueError for row numbers that are not ascending, for both ``weight`` and ``prob``,
+        and for a ``prob`` that is not positive; IndexError for a row number out of range.
         """
         size = len(self)
         chosen = unmasked(keep, "keep", size, "candidate")
         masked = chosen is not keep
         rows = as_ids(chosen, "keep", size, "candidate")
         if (np.diff(rows) < 0).any():
-            raise ValueError("keep must be ascending row numbers, so that the edges stay grouped by destination")
+            raise ValueError(
+                "keep must be ascending row numbers, so that the edges stay grouped by destination"
+            )
         if weight is not None and prob is not None:
             raise ValueError("select takes weight or prob, not both")
         if isinstance(weight, (int, float)):
@@ -193,13 +224,17 @@ class Candidates(Frozen):
             chance = torch.as_tensor(1.0 if prob is None else prob, dtype=torch.float64)
             if chance.ndim and chance.shape != (len(rows),):
                 raise ValueError(
-                    f"prob must have one number per chosen edge ({len(rows)}), got shape {tuple(chance.shape)}; of "
-                    "numbers per candidate pass those that were chosen, prob[keep]"
+                    f"prob must have one number per chosen edge ({len(rows)}), got shape "
+                    f"{tuple(chance.shape)}; of numbers per candidate pass those that were chosen, "
+                    "prob[keep]"
                 )
             if not bool((chance > 0).all()):
                 raise ValueError("prob must be positive: what was chosen had a chance")
             if masked and bool((chance > 1 + 1e-6).any()):
-                raise ValueError(f"prob must be at most 1 with a mask, which draws no edge twice; got {chance.max():g}")
+                raise ValueError(
+                    "prob must be at most 1 with a mask, which draws no edge twice; got "
+                    f"{chance.max():g}"
+                )
             precise = self.edge_weight[torch.from_numpy(rows)] / chance
             cell = Lazy.of(precise) if self._reader.weight_type is np.float64 else precise.float()
         return Choice(np.searchsorted(rows, self._indptr), self.positions[rows], weight=cell)
@@ -211,8 +246,9 @@ class Candidates(Frozen):
 class BoundSampler(SamplerBase):
     """Base of the samplers that look up edges: in a direction, through a filter, with weights.
 
-    Draws look up edges and weights in ``reader``. A subclass that reads more of the graph, such as another column,
-    overrides ``read_graph``; it sets the settings used there before it calls ``super().__init__``.
+    Draws look up edges and weights in ``reader``. A subclass that reads more of the graph, such as
+    another column, overrides ``read_graph``; it sets the settings used there before it calls
+    ``super().__init__``.
 
     Args:
         num_flows: number of flows, L.
@@ -234,7 +270,8 @@ class BoundSampler(SamplerBase):
         seed: int = 0,
     ) -> None:
         super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
-        self.direction, self.weight = direction, weight
+        self.direction = direction
+        self.weight = weight
         with together(graph, f"making a {type(self).__name__}"):
             self.edge_filter: EdgeMask | None = edge_mask(graph.near, edge_filter)
             self.bind()
@@ -247,7 +284,9 @@ class BoundSampler(SamplerBase):
 
     def in_torch(self, device: torch.device | str = "cpu") -> Self:
         if reason := self._lacks_torch():
-            raise TypeError(f"{type(self).__name__} draws in compiled loops only, on the CPU: {reason}")
+            raise TypeError(
+                f"{type(self).__name__} draws in compiled loops only, on the CPU: {reason}"
+            )
         form = InTorch(as_device(device))
         form.check()
         other = self.with_reader(self.reader.in_form(form))
@@ -260,7 +299,9 @@ class BoundSampler(SamplerBase):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that determines the draws, except the graph; arguments left at None are not shown."""
+        """Everything that determines the draws, except the graph; arguments left at None are not
+        shown.
+        """
         # so that states of loaders stay readable when a version adds an argument
         left = {name for name, p in arguments(type(self)).items() if p.default is None}
         settings = {k: v for k, v in super().settings.items() if v is not None or k not in left}
@@ -271,9 +312,10 @@ class BoundSampler(SamplerBase):
     def without_edges(self, eid: IdsLike) -> Self:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
 
-        They are left out before the draw, so fanouts stay full. If nodes draw on their own, nodes without such an edge
-        draw the same as before; if a layer draws as a whole, all of it may change. Meant for one batch, such as the
-        edges whose presence is to be predicted. To leave edges out for long, use ``edge_filter``: its draws are faster.
+        They are left out before the draw, so fanouts stay full. If nodes draw on their own, nodes
+        without such an edge draw the same as before; if a layer draws as a whole, all of it may
+        change. Meant for one batch, such as the edges whose presence is to be predicted. To leave
+        edges out for long, use ``edge_filter``: its draws are faster.
 
         Raises IndexError for an id out of range.
         """
@@ -282,20 +324,25 @@ class BoundSampler(SamplerBase):
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
-        other = object.__new__(type(self))  # not a copy as pickle makes it, which reads the graph anew
+        # not a copy as pickle makes it, which reads the graph anew
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.reader = reader
         return other
 
     def estimand(self) -> Tensor:
-        """Return the number by which every edge counts in the sums that are estimated, float64 ``[num_edges]``.
+        """Return the number by which every edge counts in the sums that are estimated, float64
+        ``[num_edges]``.
 
-        It is the ``weight`` column, or 1, and 0 for edges that the filter or ``without_edges`` leaves out. A sampler of
-        your own overrides this if it never draws some other edges, or counts edges otherwise: ``assert_unbiased``
-        compares its weighted sums with the sums by these numbers (example in docs/custom-samplers.md).
+        It is the ``weight`` column, or 1, and 0 for edges that the filter or ``without_edges``
+        leaves out. A sampler of your own overrides this if it never draws some other edges, or
+        counts edges otherwise: ``assert_unbiased`` compares its weighted sums with the sums by
+        these numbers (example in docs/custom-samplers.md).
         """
         check_one_process(self.graph, "estimand()")
-        weights, mask, left_out = self.reader.weights, self.reader.mask, self.reader.left_out
+        weights = self.reader.weights
+        mask = self.reader.mask
+        left_out = self.reader.left_out
         number = np.ones(self.graph.num_edges) if weights is None else weights.astype(np.float64)
         if mask is not None:
             number[~mask] = 0

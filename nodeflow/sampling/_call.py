@@ -11,7 +11,9 @@ from nodeflow.random import Random
 
 
 class StepSeeds(NamedTuple):
-    """All seeds of a training step, of which one call draws a share; other processes draw the others."""
+    """All seeds of a training step, of which one call draws a share; other processes draw the
+    others.
+    """
 
     ids: Any  # the seeds of the step, ``[S]`` or ``[S, m]``
     times: Any  # a time for each of them, for a sampler that takes times; else None
@@ -19,7 +21,8 @@ class StepSeeds(NamedTuple):
 
 
 class Call(NamedTuple):
-    """The arguments of ``SamplerBase.__call__`` beside the seeds, and the ``step`` that the seeds are a share of.
+    """The arguments of ``SamplerBase.__call__`` beside the seeds, and the ``step`` that the seeds
+    are a share of.
 
     Draws then are those of the whole step. None: the seeds are all of it.
     """
@@ -34,8 +37,9 @@ class Call(NamedTuple):
 class Draw(NamedTuple):
     """The random keys of one call of a sampler.
 
-    ``contexts``: the number that goes into the random key of each context, int64 ``[num_contexts]``; None: its index in
-    this call. A share of a step passes the index in the whole step, a sampler whose seeds draw on their own their ids.
+    ``contexts``: the number that goes into the random key of each context, int64
+    ``[num_contexts]``; None: its index in this call. A share of a step passes the index in the
+    whole step, a sampler whose seeds draw on their own their ids.
     """
 
     key: int
@@ -53,11 +57,13 @@ class Step(NamedTuple):
         batch_random: random numbers that all flows of the batch share.
         epoch_random: random numbers that all batches of the epoch share.
         batch_number: number of the batch; None where a hash of its seeds tells it apart.
-        contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts, else None.
+        contexts: context of every destination, int64 ``[num_dst]``, in samplers that have contexts,
+            else None.
         inputs: the argument ``inputs`` of the call.
-        roots: the number that goes into the random key of every destination instead of ``contexts``, int64
-            ``[num_dst]``: the parent id of the seed, in samplers whose seeds draw on their own; in a share of a step
-            (see the loader) the number of the context in the whole step. None: ``contexts`` goes into it.
+        roots: the number that goes into the random key of every destination instead of
+            ``contexts``, int64 ``[num_dst]``: the parent id of the seed, in samplers whose seeds
+            draw on their own; in a share of a step (see the loader) the number of the context in
+            the whole step. None: ``contexts`` goes into it.
 
     >>> from nodeflow import Graph, Sampler
     >>> class Shows(Sampler):
@@ -80,7 +86,8 @@ class Step(NamedTuple):
 
 
 def first_of_epoch(sampler: Any, call: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call, with the number 0 of its batch where the sampler needs a number.
+    """Return the arguments of a call, with the number 0 of its batch where the sampler needs a
+    number.
 
     Instead of a sampler it may be a function that calls one.
     """

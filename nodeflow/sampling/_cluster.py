@@ -28,16 +28,19 @@ _MOST = 2**31 - 1
 
 @checked
 def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
-    """Cut the nodes into parts of about equal size with few edges between them, by METIS (Karypis, Kumar 1998).
+    """Cut the nodes into parts of about equal size with few edges between them, by METIS (Karypis,
+    Kumar 1998).
 
     Edges count once per pair of nodes, whatever their direction; self-loops do not count.
 
     Args:
-        num_parts: number of parts, at most the number of nodes. Parts may be empty where nodes are few.
-        seed: any integer. The same seed gives the same parts with the same build of METIS: save parts that you will
-            need again. On small graphs all seeds may give the same parts.
+        num_parts: number of parts, at most the number of nodes. Parts may be empty where nodes are
+            few.
+        seed: any integer. The same seed gives the same parts with the same build of METIS: save
+            parts that you will need again. On small graphs all seeds may give the same parts.
 
-    Returns the part of every node, int64 ``[num_nodes]``. Cost: about proportional to the number of edges.
+    Returns the part of every node, int64 ``[num_nodes]``. Cost: about proportional to the number of
+    edges.
 
     Raises ValueError for more parts than nodes, ImportError without pymetis.
 
@@ -45,13 +48,18 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     >>> partition(ring, 2).bincount()
     tensor([3, 3])
     """
-    count, number = as_count(num_parts, "num_parts", 1), as_int(seed, "seed")
+    count = as_count(num_parts, "num_parts", 1)
+    number = as_int(seed, "seed")
     if count > max(1, graph.num_nodes):
-        raise ValueError(f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}")
+        raise ValueError(
+            f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
+        )
     try:
         import pymetis
     except ImportError:
-        raise ImportError("partitions are made by METIS; install it with: pip install pymetis") from None
+        raise ImportError(
+            "partitions are made by METIS; install it with: pip install pymetis"
+        ) from None
     if count == 1:
         return torch.from_numpy(np.zeros(graph.num_nodes, np.int64))
     pairs = links(graph)
@@ -63,56 +71,69 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
 
 
 def links(graph: Graph) -> Any:
-    """Return which nodes are linked in either direction, a bool scipy CSR array, without self-loops."""
+    """Return which nodes are linked in either direction, a bool scipy CSR array, without
+    self-loops.
+    """
     import scipy.sparse  # a third of a second that only partitions need
 
     indptr, src, _ = graph.csc()
     dst = np.repeat(np.arange(graph.num_nodes), np.diff(indptr))
-    u, v = src[src != dst], dst[src != dst]
+    u = src[src != dst]
+    v = dst[src != dst]
     pairs = (np.concatenate([u, v]), np.concatenate([v, u]))
     size = (graph.num_nodes, graph.num_nodes)
-    return scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()  # repeats are one
+    # repeats are one
+    return scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Parts(Frozen):
-    """The part of every node: ``numbers`` int64 ``[num_nodes]`` from 0 to ``count - 1``. Prints as sizes and a hash."""
+    """The part of every node: ``numbers`` int64 ``[num_nodes]`` from 0 to ``count - 1``. Prints as
+    sizes and a hash.
+    """
 
     numbers: Ints
     count: int
 
     def __repr__(self) -> str:
-        return f"Parts({self.count} parts of {len(self.numbers)} nodes, {hash_ids(self.numbers):#018x})"
+        return (
+            f"Parts({self.count} parts of {len(self.numbers)} nodes, "
+            f"{hash_ids(self.numbers):#018x})"
+        )
 
 
 class ClusterSampler(SubgraphSampler):
-    """Subgraphs of whole parts of the graph (Cluster-GCN: Chiang et al. 2019, sections 3.1 and 3.2).
+    """Subgraphs of whole parts of the graph (Cluster-GCN: Chiang et al. 2019, sections 3.1 and
+    3.2).
 
-    A seed is the number of a part: ``sampler([3, 5])`` is all nodes of the parts 3 and 5, with all edges among them,
-    those between the parts included. ``NodeFlowLoader(sampler, range(sampler.num_seeds), batch_size=q, shuffle=True)``
-    joins q random parts at a time: the paper's stochastic multiple partitions. The nodes come part by part in the order
-    of the seeds, ascending within a part.
+    A seed is the number of a part: ``sampler([3, 5])`` is all nodes of the parts 3 and 5, with all
+    edges among them, those between the parts included.
+    ``NodeFlowLoader(sampler, range(sampler.num_seeds), batch_size=q, shuffle=True)`` joins q random
+    parts at a time: the paper's stochastic multiple partitions. The nodes come part by part in the
+    order of the seeds, ascending within a part.
 
-    Estimator weights, for q parts out of p: an edge within a part is always in the subgraph of its destination and has
-    the weight A, the ``weight`` column or 1. An edge between parts is in it with probability (q - 1) / (p - 1) and has
-    the weight A (p - 1) / (q - 1). If every set of q >= 2 parts is equally likely, then given that v is in the
-    subgraph, the weighted sum over its edges there is unbiased for the sum over all its edges. With q = 1,
-    edges between parts are never seen: the sum is that over the edges within the part.
+    Estimator weights, for q parts out of p: an edge within a part is always in the subgraph of its
+    destination and has the weight A, the ``weight`` column or 1. An edge between parts is in it
+    with probability (q - 1) / (p - 1) and has the weight A (p - 1) / (q - 1). If every set of q >=
+    2 parts is equally likely, then given that v is in the subgraph, the weighted sum over its edges
+    there is unbiased for the sum over all its edges. With q = 1, edges between parts are never
+    seen: the sum is that over the edges within the part.
 
     Args:
         num_flows: number of flows, L.
-        parts: the part of every node, integers ``[num_nodes]`` from 0, or ``parts`` of another sampler of the graph; or
-            a number of parts, into which ``partition`` then cuts the graph.
-        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is random: the seed is
-            for it, and all epochs are alike.
+        parts: the part of every node, integers ``[num_nodes]`` from 0, or ``parts`` of another
+            sampler of the graph; or a number of parts, into which ``partition`` then cuts the
+            graph.
+        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is
+            random: the seed is for it, and all epochs are alike.
 
-    Parts named twice count once. A part without nodes adds nothing, but counts among the p parts. All nodes are equally
-    likely to be in a batch of an epoch, so losses need no weights.
+    Parts named twice count once. A part without nodes adds nothing, but counts among the p parts.
+    All nodes are equally likely to be in a batch of an epoch, so losses need no weights.
 
     Cost: the sum of the degrees of the nodes.
 
-    Raises ValueError unless ``parts`` has one entry per node, IndexError for a negative one, and the errors of
-    ``partition``.
+    Raises ValueError unless ``parts`` has one entry per node, IndexError for a negative one, and
+    the errors of ``partition``.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     >>> batch = ClusterSampler(graph, 2, parts=[0, 0, 1, 2])([2, 0])
@@ -147,7 +168,9 @@ class ClusterSampler(SubgraphSampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        self._begin, self._members = kernels.csr.sort_by_destination(self.parts.numbers, self.parts.count)
+        self._begin, self._members = kernels.csr.sort_by_destination(
+            self.parts.numbers, self.parts.count
+        )
 
     @property
     def num_seeds(self) -> int:
@@ -155,10 +178,14 @@ class ClusterSampler(SubgraphSampler):
         return self.parts.count
 
     def choose_nodes(self, seeds: Ints, random: Random) -> Ints:
-        return cast("Ints", self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]])
+        return cast(
+            "Ints", self._members[kernels.csr.csr_rows(self._begin, distinct_in_order(seeds)[0])[1]]
+        )
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
-        """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None for one part."""
+        """Return (p - 1) / (q - 1) for edges between parts, 1 for the others, float64 ``[E]``; None
+        for one part.
+        """
         q = len(distinct_in_order(seeds)[0])
         if q < 2:
             return None
@@ -173,15 +200,18 @@ def _parts(graph: Graph, parts: int | IdsLike | Parts, seed: int) -> Parts:
     if isinstance(parts, Parts):
         check_length(parts.numbers, "parts", graph.num_nodes, "node")
         return parts
-    if not isinstance(parts, Iterable) or (isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0):
+    if not isinstance(parts, Iterable) or (
+        isinstance(parts, (Tensor, np.ndarray)) and parts.ndim == 0
+    ):
         count = as_count(parts, "parts", 1)
         check_one_process(graph, "ClusterSampler(parts=<a number>)")
         return Parts(partition(graph, count, seed).numpy(), count)
     numbers = as_ids(parts, "parts", _MOST, "part").copy()
     check_length(numbers, "parts", graph.num_nodes, "node")
-    if len(numbers) and numbers.max() >= 16 * len(numbers) + 1024:  # every number up to the largest is a part
+    # every number up to the largest is a part
+    if len(numbers) and numbers.max() >= 16 * len(numbers) + 1024:
         raise ValueError(
-            f"parts must number the parts 0, 1, 2, ..., but the largest of {len(numbers)} is {numbers.max()}; renumber "
-            "them with numpy.unique(parts, return_inverse=True)[1]"
+            f"parts must number the parts 0, 1, 2, ..., but the largest of {len(numbers)} is "
+            f"{numbers.max()}; renumber them with numpy.unique(parts, return_inverse=True)[1]"
         )
     return Parts(numbers, int(numbers.max(initial=-1)) + 1)

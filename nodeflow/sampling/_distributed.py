@@ -1,6 +1,8 @@
-"""Choosing edges of a graph that several processes may hold: on their owners, or here after fetching them.
+"""Choosing edges of a graph that several processes may hold: on their owners, or here after
+fetching them.
 
-One process has all edges: every function here then hands back what it was given, or calls ``choose``.
+One process has all edges: every function here then hands back what it was given, or calls
+``choose``.
 """
 
 from __future__ import annotations
@@ -43,16 +45,22 @@ Arrays = list[Array]
 def _chosen_here(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
     """All edges of the destinations travel here, and are chosen among here."""
     own = with_rows_of(sampler, dst.numpy())
-    choice, edges = own.choose(dst, step), own.reader.edges
+    choice = own.choose(dst, step)
+    edges = own.reader.edges
     check_choice(sampler.graph, edges, choice, dst.numpy(), step.flow)
-    src, eid = choice.take_sources(edges), parent_eid(edges, choice).get()
+    src = choice.take_sources(edges)
+    eid = parent_eid(edges, choice).get()
     weight = None if choice.weight is None else choice.weight.get
-    columns: Any = {name: getattr(choice, name) for name in ("needs_weight", "edata", "nodes", "ndata")}
+    columns: Any = {
+        name: getattr(choice, name) for name in ("needs_weight", "edata", "nodes", "ndata")
+    }
     return Choice.of_kernel(choice.indptr, None, src, weight, eid=eid, **columns)
 
 
 class _BroughtIds(WholeIds):
-    """The ids of rows that were brought here: those of the nodes ``rows``, ascending; ``edge_ids`` of their edges."""
+    """The ids of rows that were brought here: those of the nodes ``rows``, ascending; ``edge_ids``
+    of their edges.
+    """
 
     __slots__ = ("edge_ids", "rows")
     rows: Ints
@@ -72,8 +80,11 @@ class _BroughtIds(WholeIds):
 
 
 def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
-    """Return a sampler that looks up the edges of ``nodes``, but those that it leaves out, here; collective."""
-    graph, reader = sampler.graph, sampler.reader
+    """Return a sampler that looks up the edges of ``nodes``, but those that it leaves out, here;
+    collective.
+    """
+    graph = sampler.graph
+    reader = sampler.reader
     layout = reader.edges.whole_rows
     # the rows of one process serve as they are, without a copy
     if graph.peers.size == 1:
@@ -85,19 +96,22 @@ def with_rows_of(sampler: AnySampler, nodes: Ints) -> AnySampler:
     kinds = NOTHING if layout.is_plain else column.pop(0)
     edges = Edges._trusted(indptr, indices, None, whole=whole)
     edges = edges.by_kind(lambda: kinds, own=layout.restricted(rows), whole=layout)
-    return sampler.with_reader(Reader(edges, Placed(column[0]) if column else None, reader.weight_type, None))
+    return sampler.with_reader(
+        Reader(edges, Placed(column[0]) if column else None, reader.weight_type, None)
+    )
 
 
 def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
     """Return the edges of some nodes, one after another, wherever they lie; collective.
 
-    Arrays are: ``indptr``; the other ends of the edges and their ids, both parent ids; their kinds, where a node may
-    have several rows; their weights, where the reader has weights.
+    Arrays are: ``indptr``; the other ends of the edges and their ids, both parent ids; their kinds,
+    where a node may have several rows; their weights, where the reader has weights.
     """
 
     def found(own: Reader, nodes: Ints) -> Arrays:
         candidates = Candidates(own, torch.from_numpy(nodes))
-        indices, ids = own.edges.indices[candidates.positions], own.edges.ids(candidates.positions)
+        indices = own.edges.indices[candidates.positions]
+        ids = own.edges.ids(candidates.positions)
         weights = [] if own.weights is None else [own.weights[ids]]
         kinds = [] if own.edges.whole_rows.is_plain else [own.edges.kinds_at(candidates.positions)]
         eid = narrowed(own.edges.whole.edge_ids_of(ids), graph.num_edges)
@@ -107,38 +121,53 @@ def edges_of(graph: Graph, reader: Reader, nodes: Ints) -> Arrays:
     asked = graph.peers.ask("edges of nodes", parcels, with_reader(graph, reader, found))
     answers = [arrays for arrays in asked if arrays]
     indptr, taken = _in_order([arrays[0] for arrays in answers], routes)
-    indices, ids, *columns = (taken(list(arrays)) for arrays in list(zip(*answers, strict=True))[1:])
+    indices, ids, *columns = (
+        taken(list(arrays)) for arrays in list(zip(*answers, strict=True))[1:]
+    )
     return [indptr, indices, ids.astype(np.int64, copy=False), *columns]
 
 
 def squared_norms(sources: Array, weights: Array | None, size: int) -> Floats:
-    """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its edges, float64."""
+    """Return for each of ``size`` sources the sum of the squared ``weights`` (None: 1) of its
+    edges, float64.
+    """
     squares = None if weights is None else np.square(weights, dtype=np.float64)
     return np.bincount(sources, squares, minlength=size).astype(np.float64)
 
 
 def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
-    """Return the positions of the edges of nodes that this process owns, of all that samplers read here."""
+    """Return the positions of the edges of nodes that this process owns, of all that samplers read
+    here.
+    """
     nodes = graph.near.held.masters.numpy()
     own = graph.peers.owners(nodes) == graph.peers.rank
     return slice(None) if own.all() else np.flatnonzero(np.repeat(own, np.diff(edges.node_indptr)))
 
 
 def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Floats:
-    """Return for each node the sum of the squared ``weights``, by position, of the edges from it; None: 1. Collective.
+    """Return for each node the sum of the squared ``weights``, by position, of the edges from it;
+    None: 1. Collective.
 
     Numbers are added in the order of the whole graph, so sums are those of one process bit for bit.
     """
-    peers, size = graph.peers, graph.num_nodes
+    peers = graph.peers
+    size = graph.num_nodes
     # a pass over the edges, without a sort of them
     if peers.size == 1:
         return squared_norms(edges.indices, weights, size)
-    masters, own = graph.masters.numpy(), own_positions(graph, edges)
+    masters = graph.masters.numpy()
+    own = own_positions(graph, edges)
     dst = np.repeat(graph.near.held.masters.numpy(), np.diff(edges.indptr))
-    columns = [column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))]
-    received = peers.exchange("edges by source", Routes(peers.owners(columns[0]), peers.size).parcels(*columns))
+    columns = [
+        column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))
+    ]
+    received = peers.exchange(
+        "edges by source", Routes(peers.owners(columns[0]), peers.size).parcels(*columns)
+    )
     empty = [column[:0] for column in columns]
-    src, dst, *rest = map(np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True))
+    src, dst, *rest = map(
+        np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True)
+    )
     order = np.argsort(dst, kind="stable")
     of_masters = squared_norms(src[order], rest[0][order] if rest else None, size)[masters]
     norms = np.zeros(size)
@@ -147,13 +176,18 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     return norms
 
 
-def to_owners(graph: Graph, reader: Reader, columns: Arrays, facts: Arrays) -> tuple[Routes, list[Arrays]]:
-    """Return the routes of questions about nodes to where their edges are, and the questions by process.
+def to_owners(
+    graph: Graph, reader: Reader, columns: Arrays, facts: Arrays
+) -> tuple[Routes, list[Arrays]]:
+    """Return the routes of questions about nodes to where their edges are, and the questions by
+    process.
 
-    These are: the edges that ``reader`` leaves out there, the entries of ``columns``, of which the first are the nodes
-    and an empty one has none, and all of ``facts``. See ``with_reader`` for what answers them.
+    These are: the edges that ``reader`` leaves out there, the entries of ``columns``, of which the
+    first are the nodes and an empty one has none, and all of ``facts``. See ``with_reader`` for
+    what answers them.
     """
-    peers, held = graph.peers, graph.near.held
+    peers = graph.peers
+    held = graph.near.held
     routes = Routes(held.holders(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out
     lies = peers.owners(left_out, "edge") if len(left_out) else left_out
@@ -161,18 +195,29 @@ def to_owners(graph: Graph, reader: Reader, columns: Arrays, facts: Arrays) -> t
     for rank in range(peers.size):
         entries = routes.to(rank)
         absent = left_out if rank == peers.rank else left_out[lies == rank]
-        parcel = [absent, *(column[entries] if len(column) else column for column in columns), *facts]
-        # a process without entries is asked nothing, except this one, so that at least one answer exists
+        parcel = [
+            absent,
+            *(column[entries] if len(column) else column for column in columns),
+            *facts,
+        ]
+        # a process without entries is asked nothing, except this one, so that at least one answer
+        # exists
         parcels.append(parcel if len(entries) or rank == peers.rank else [])
     return routes, parcels
 
 
-def with_reader(graph: Graph, reader: Reader, answer: Callable[..., Arrays]) -> Callable[..., Arrays]:
-    """What answers questions with a reader, which leaves out those edges that are named before the question."""
+def with_reader(
+    graph: Graph, reader: Reader, answer: Callable[..., Arrays]
+) -> Callable[..., Arrays]:
+    """What answers questions with a reader, which leaves out those edges that are named before the
+    question.
+    """
     intact = reader.intact()
 
     def answered(left_out: Ints, *question: Array) -> Arrays:
-        return answer(intact.without(left_out, graph.near.held) if len(left_out) else intact, *question)
+        return answer(
+            intact.without(left_out, graph.near.held) if len(left_out) else intact, *question
+        )
 
     return answered
 
@@ -183,8 +228,8 @@ def choosing(sampler: Sampler) -> Iterator[Callable[[Tensor, Step], Choice]]:
 
     It returns what ``sampler.choose(dst, step)`` returns on the whole graph; ``dst`` may be empty.
 
-    Where processes draw for each other, one that needs no edges of another goes on to its next flow at once, and
-    answers the others when it needs some, or in the end.
+    Where processes draw for each other, one that needs no edges of another goes on to its next flow
+    at once, and answers the others when it needs some, or in the end.
     """
     peers = sampler.graph.peers
     # the edges of one process need not travel: no copies
@@ -200,7 +245,9 @@ def choosing(sampler: Sampler) -> Iterator[Callable[[Tensor, Step], Choice]]:
 
 
 def _chosen_by_owners(sampler: Sampler, ask: Ask, dst: Tensor, step: Step) -> Choice:
-    """What is at hand is chosen here; other destinations travel to their owners, and the chosen edges back."""
+    """What is at hand is chosen here; other destinations travel to their owners, and the chosen
+    edges back.
+    """
     graph = sampler.graph
     times = _times_of(step.inputs)
     if (graph.near.held.holders(dst.numpy()) == graph.peers.rank).all():
@@ -221,7 +268,9 @@ def _chosen_by_owners(sampler: Sampler, ask: Ask, dst: Tensor, step: Step) -> Ch
 
 
 def _times_of(inputs: Any) -> Array | None:
-    """The times of a call, of a sampler that takes times; raises TypeError where the call has other inputs."""
+    """The times of a call, of a sampler that takes times; raises TypeError where the call has other
+    inputs.
+    """
     call = inputs if isinstance(inputs, Call) else Call(inputs=inputs)
     if call.inputs is not None:
         raise TypeError(
@@ -242,7 +291,9 @@ def _drawn_for_another(
     facts: Ints,
     times: Array,
 ) -> Arrays:
-    """The edges of ``nodes`` that are drawn here for another process, from its question: see ``_chosen_by_owners``."""
+    """The edges of ``nodes`` that are drawn here for another process, from its question: see
+    ``_chosen_by_owners``.
+    """
     flow, has_contexts, has_roots, has_times = facts.tolist()
     random, batch_random, epoch_random = (Random(int(key)) for key in keys)
     step = Step(
@@ -262,32 +313,46 @@ def _drawn_for_another(
 
 
 def _check_travels(choice: Choice) -> None:
-    """Raise TypeError for a Choice that only some processes could have, also where it does not travel."""
+    """Raise TypeError for a Choice that only some processes could have, also where it does not
+    travel.
+    """
     if choice.nodes is not None:
-        raise TypeError("a Choice has no ndata where the graph lies on several processes, which may share its nodes")
+        raise TypeError(
+            "a Choice has no ndata where the graph lies on several processes, which may share its "
+            "nodes"
+        )
     if recorded := [name for name, column in sorted(choice.edata.items()) if column.requires_grad]:
-        raise TypeError(f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between processes")
+        raise TypeError(
+            f"column {recorded[0]!r} of a Choice has a gradient, which cannot travel between "
+            "processes"
+        )
 
 
 def _packed(sampler: Sampler, choice: Choice) -> Arrays:
     """The chosen edges as they travel.
 
-    Arrays are: ``needs_weight`` and the names and types of columns in JSON; the number of edges of every destination;
-    the parent ids of sources and edges; estimator weights, of no dimension where all are 1; the edge columns.
+    Arrays are: ``needs_weight`` and the names and types of columns in JSON; the number of edges of
+    every destination; the parent ids of sources and edges; estimator weights, of no dimension where
+    all are 1; the edge columns.
     """
     _check_travels(choice)
-    edges, graph, sent = sampler.reader.edges, sampler.graph, sorted(choice.edata.items())
+    edges = sampler.reader.edges
+    graph = sampler.graph
+    sent = sorted(choice.edata.items())
     names = [(name, str(column.dtype).removeprefix("torch.")) for name, column in sent]
     text = np.frombuffer(json.dumps([choice.needs_weight, names]).encode(), np.uint8)
-    src, eid = choice.take_sources(edges), parent_eid(edges, choice).get().numpy()
-    counts, src = narrowed(np.diff(choice.indptr), len(src)), narrowed(src, graph.num_nodes)
+    src = choice.take_sources(edges)
+    eid = parent_eid(edges, choice).get().numpy()
+    counts = narrowed(np.diff(choice.indptr), len(src))
+    src = narrowed(src, graph.num_nodes)
     weight = np.zeros(()) if choice.weight is None else choice.weight.get().numpy()
     columns = [as_array(column.cpu().contiguous()) for _, column in sent]
     return [text, counts, src, narrowed(eid, graph.num_edges), weight, *columns]
 
 
 def _joined(answers: list[Arrays], routes: Routes) -> Choice:
-    """The edges of all destinations, from those that each process packed, in the order of the destinations.
+    """The edges of all destinations, from those that each process packed, in the order of the
+    destinations.
 
     Where a process chose no edges, its answer may lack weights and columns that the others have.
     """
@@ -295,26 +360,37 @@ def _joined(answers: list[Arrays], routes: Routes) -> Choice:
     answers = [arrays for arrays in answers if len(arrays[2])] or answers[:1]
     needs, names = zip(*(json.loads(arrays[0].tobytes()) for arrays in answers), strict=True)
     if other := [each for each in names if each != names[0]]:
-        raise ValueError(f"a Choice must have the same columns on all processes, got {names[0]} and {other[0]}")
-    weights = [weight if weight.ndim else np.ones(len(src), np.float32) for _, _, src, _, weight, *_ in answers]
+        raise ValueError(
+            f"a Choice must have the same columns on all processes, got {names[0]} and {other[0]}"
+        )
+    weights = [
+        weight if weight.ndim else np.ones(len(src), np.float32)
+        for _, _, src, _, weight, *_ in answers
+    ]
     weight = torch.from_numpy(taken(weights)) if any(arrays[4].ndim for arrays in answers) else None
     needed = True if True in needs else None if None in needs else False
-    src, eid = (taken([arrays[i] for arrays in answers]).astype(np.int64, copy=False) for i in (2, 3))
+    src, eid = (
+        taken([arrays[i] for arrays in answers]).astype(np.int64, copy=False) for i in (2, 3)
+    )
     columns = {
         name: from_numpy(taken([arrays[5 + i] for arrays in answers]), DTYPES[kind])
         for i, (name, kind) in enumerate(names[0])
     }
     get = None if weight is None else lambda: weight
-    return Choice.of_kernel(indptr, None, src, get, needs_weight=needed, eid=torch.from_numpy(eid), edata=columns)
+    return Choice.of_kernel(
+        indptr, None, src, get, needs_weight=needed, eid=torch.from_numpy(eid), edata=columns
+    )
 
 
 def _in_order(counts: list[Array], routes: Routes) -> tuple[Ints, Callable[[Arrays], Array]]:
-    """The ``indptr`` of entries in the order of their questions, and what joins the answers of all in that order.
+    """The ``indptr`` of entries in the order of their questions, and what joins the answers of all
+    in that order.
 
     ``counts``: by process that answered, the number of edges of every entry that it was asked for.
     """
     joined = np.concatenate(counts)
-    indptr, index = np.concatenate([np.zeros(1, np.int64), np.cumsum(joined, dtype=np.int64)]), None
+    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(joined, dtype=np.int64)])
+    index = None
     if not routes.in_order:
         indptr, index = kernels.csr.csr_rows(indptr, routes.back())
 

@@ -23,9 +23,11 @@ class Estimate(NamedTuple):
     Attributes:
         nodes: mean number of nodes of every layer, L + 1 numbers, the seeds last.
         edges: mean number of edges of every flow, L numbers.
-        node_bytes: bytes of every layer: 8 per node for its parent id, and the columns that were named.
-        edge_bytes: bytes of every flow: 8 per edge for its source, and 8 per destination (and 8 more) for ``indptr``.
-            Parent edge ids (8 per edge) and estimator weights (4 or 8) are made when first asked for, and not counted.
+        node_bytes: bytes of every layer: 8 per node for its parent id, and the columns that were
+            named.
+        edge_bytes: bytes of every flow: 8 per edge for its source, and 8 per destination (and 8
+            more) for ``indptr``. Parent edge ids (8 per edge) and estimator weights (4 or 8) are
+            made when first asked for, and not counted.
         pilot: number of batches that were drawn for the estimate.
 
     >>> from nodeflow import Graph, NeighborSampler
@@ -55,7 +57,11 @@ class Estimate(NamedTuple):
     def _rows(self) -> list[tuple[str, ...]]:
         sizes = ((self.nodes, self.node_bytes), (self.edges, self.edge_bytes))
         nodes, edges = (
-            [(f"{i}", f"{n:,.1f}", bytes_text(b)) for i, (n, b) in enumerate(zip(*each, strict=True))] for each in sizes
+            [
+                (f"{i}", f"{n:,.1f}", bytes_text(b))
+                for i, (n, b) in enumerate(zip(*each, strict=True))
+            ]
+            for each in sizes
         )
         return [(*n, *e) for n, e in zip(nodes, [*edges, ("", "", "")], strict=True)]
 
@@ -64,8 +70,13 @@ class Estimate(NamedTuple):
 
     def __repr__(self) -> str:
         rows = [_HEAD, *self._rows()]
-        width = [max(len(row[i]) for row in rows) + (0, 3, 3, 6, 3, 3)[i] for i in range(len(_HEAD))]
-        lines = ["".join(cell.rjust(w) for cell, w in zip(row, width, strict=True)).rstrip() for row in rows]
+        width = [
+            max(len(row[i]) for row in rows) + (0, 3, 3, 6, 3, 3)[i] for i in range(len(_HEAD))
+        ]
+        lines = [
+            "".join(cell.rjust(w) for cell, w in zip(row, width, strict=True)).rstrip()
+            for row in rows
+        ]
         return "\n".join([*lines, self._words()])
 
     def _repr_html_(self) -> str:
@@ -73,13 +84,17 @@ class Estimate(NamedTuple):
 
 
 def mean_sizes(draw: Callable[[int], NodeFlow], count: int, ndata: NamesLike) -> Estimate:
-    """Return the mean sizes of the batches 0 to ``count - 1``, with the bytes of ids, edges and node columns."""
-    layers, flows = [], []
+    """Return the mean sizes of the batches 0 to ``count - 1``, with the bytes of ids, edges and
+    node columns.
+    """
+    layers = []
+    flows = []
     for i in range(count):
         batch = draw(i)
         layers.append(batch.layer_sizes)
         flows.append(batch.flow_sizes)
-    nodes, edges = np.mean(layers, 0), np.mean(np.asarray(flows, float).reshape(count, -1), 0)
+    nodes = np.mean(layers, 0)
+    edges = np.mean(np.asarray(flows, float).reshape(count, -1), 0)
     per_node = np.full(len(nodes), float(_ID))
     for layer, names in node_columns(batch, ndata) if ndata is not None else ():
         assert batch.parent is not None

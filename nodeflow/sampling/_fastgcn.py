@@ -19,12 +19,14 @@ from nodeflow.sampling._pps import Picked, list_probabilities
 
 
 class FastGCNSampler(LayerSampler):
-    """FastGCN: every layer is drawn among all nodes of the graph, in proportion to their squared weights.
+    """FastGCN: every layer is drawn among all nodes of the graph, in proportion to their squared
+    weights.
 
-    Node u has the probability q_u in proportion to the sum of A_e^2 over all its edges in the graph (Chen, Ma, Xiao
-    2018, algorithm 2), after the edge filter. These are computed when the sampler is made. Estimator weights
-    are ``A_e * times / mean`` and unbiased, as for ``LayerSampler``. A drawn node without an edge to the destinations
-    is not in the layer. So on sparse graphs few drawn nodes may be used, and many destinations get no edges.
+    Node u has the probability q_u in proportion to the sum of A_e^2 over all its edges in the graph
+    (Chen, Ma, Xiao 2018, algorithm 2), after the edge filter. These are computed when the sampler
+    is made. Estimator weights are ``A_e * times / mean`` and unbiased, as for ``LayerSampler``. A
+    drawn node without an edge to the destinations is not in the layer. So on sparse graphs few
+    drawn nodes may be used, and many destinations get no edges.
 
     Args:
         graph, layer_sizes, direction, include_dst, edge_filter, weight, seed: see ``LayerSampler``.
@@ -32,7 +34,8 @@ class FastGCNSampler(LayerSampler):
 
     A node whose edges all have A = 0 is never drawn. ``without_edges`` does not change q.
 
-    Cost of a call: one pass over the edges of the destinations, and the draws; of making one: a pass over all edges.
+    Cost of a call: one pass over the edges of the destinations, and the draws; of making one: a
+    pass over all edges.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0, 1], [4, 4, 4, 4, 5, 5])
     >>> FastGCNSampler(graph, [2], draw="systematic", seed=1)([4, 5])
@@ -74,13 +77,15 @@ class FastGCNSampler(LayerSampler):
         norms = norms_of_sources(self.graph, self.reader.edges, weights)
         if weights is None and norms.max(initial=0) < 2**24 and self.draw == "replacement":
             norms = norms.astype(np.float32)  # exactly the same numbers: of edges
-        types, order = list(self.graph.schema.nodes.values()), self._key(0)
+        types = list(self.graph.schema.nodes.values())
+        order = self._key(0)
         # by the number of the type, and of its draws: what the draws need
         self._prob: dict[tuple[int, int], Floats] = {}
         self._lines: dict[tuple[int, int], pps.Line] = {}
         self._steps: dict[int, pps.Ladder] = {}
         for i, ids in enumerate(types):
-            own, nodes = norms[ids.start : ids.stop], np.arange(ids.start, ids.stop)
+            own = norms[ids.start : ids.stop]
+            nodes = np.arange(ids.start, ids.stop)
             if self.draw == "replacement" and own.any():
                 self._steps[i] = pps.ladder(own, max(len(own).bit_length() - 2, 0))
             for size in {int(sizes[i]) for sizes in self._sizes if self.draw != "replacement"}:
@@ -90,13 +95,16 @@ class FastGCNSampler(LayerSampler):
         # by the numbers of draws: the probability of every node
         self._chances = {
             numbers: Placed(np.concatenate([self._prob[each] for each in enumerate(numbers)]))
-            for numbers in {tuple(map(int, sizes)) for sizes in self._sizes if self.draw == "poisson"}
+            for numbers in {
+                tuple(map(int, sizes)) for sizes in self._sizes if self.draw == "poisson"
+            }
         }
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.draw != "poisson":
             return super().choose(dst, step)
-        edges, form = self.reader.edges, self.reader.edges.form
+        edges = self.reader.edges
+        form = self.reader.edges.form
         rows = edges.rows_of(self._nodes_of(dst, step))
         (prob,) = self._chances[tuple(map(int, self._sizes[step.flow]))].at(form)
         indptr, positions = edges.staying(*form.of(BY_CHANCE)(edges, rows, prob, step.random.key))
@@ -105,11 +113,15 @@ class FastGCNSampler(LayerSampler):
         # of a batch's sources an array of its own, which is overwritten
         return Choice.of_kernel(indptr, positions, form.wide(src + 0), weight, needs_weight=True)
 
-    def _drawn(self, dst: Tensor, rows: Ints, step: Step) -> tuple[Ints, Picked, dict[str, Tensor] | None]:
+    def _drawn(
+        self, dst: Tensor, rows: Ints, step: Step
+    ) -> tuple[Ints, Picked, dict[str, Tensor] | None]:
         parts = []
         for number, key, ids, size in self._draws(step, range(len(self.graph.schema.nodes))):
             if self.draw == "systematic":
-                picked = pps.pick_systematic(self._lines[number, size], self._prob[number, size], key)
+                picked = pps.pick_systematic(
+                    self._lines[number, size], self._prob[number, size], key
+                )
             elif number in self._steps:
                 picked = pps.pick_with_replacement(self._steps[number], size, key)
             else:

@@ -1,4 +1,6 @@
-"""Kinds of edges of which every node draws on its own: the relations of a graph, or the types in an edge column."""
+"""Kinds of edges of which every node draws on its own: the relations of a graph, or the types in an
+edge column.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,15 @@ class Kinds(NamedTuple):
 
 def relations(graph: Graph, direction: str) -> Kinds:
     """Return the relations of the schema of a graph as kinds."""
-    schema, held = graph.schema, graph.near.held
+    schema = graph.schema
+    held = graph.near.held
 
     def find(name: Any) -> Any:
         if isinstance(name, int):
-            raise TypeError(f"fanouts per edge type ({name}) need edge_type=, the name of an edge column of integers")
+            raise TypeError(
+                f"fanouts per edge type ({name}) need edge_type=, the name of an edge column of "
+                "integers"
+            )
         return schema.relation(name)
 
     def of_edges() -> Ints:
@@ -61,15 +67,17 @@ def relations(graph: Graph, direction: str) -> Kinds:
 
 
 def types_in(graph: Graph, name: str) -> Kinds:
-    """Return the types in an edge column of integers as kinds. Collective. Raises what ``NeighborSampler`` says."""
+    """Return the types in an edge column of integers as kinds. Collective. Raises what
+    ``NeighborSampler`` says.
+    """
     column = edge_integers(graph.near, name, "edge_type")
     types = np.unique(column)
     # a type may occur on other processes only
     types = np.unique(np.concatenate([t for (t,) in graph.peers.gather("types of edges", [types])]))
     if graph.num_nodes * len(types) > 16 * (graph.num_nodes + graph.num_edges):
         raise ValueError(
-            f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for each; "
-            "group them into fewer types"
+            f"edge_type: the column {name!r} has {len(types)} types, and every node gets a row for "
+            "each; group them into fewer types"
         )
     names = [int(kind) for kind in types]
 
@@ -88,7 +96,9 @@ def types_in(graph: Graph, name: str) -> Kinds:
 def numbers_of(
     value: float | Mapping[Any, float], names: Iterable[Any], find: Callable[[Any], Any], of: str
 ) -> NDArray[Any]:
-    """Return a number for each name, from one for all, or a dict by what ``find`` turns into names; else 0."""
+    """Return a number for each name, from one for all, or a dict by what ``find`` turns into names;
+    else 0.
+    """
     every = list(names)
     if not isinstance(value, Mapping):
         return np.full(max(len(every), 1), value)
@@ -105,7 +115,9 @@ def by_kind(
     return tuple(
         of_kinds(each, f"{name}[{i}]", check, kind)
         for i, each in enumerate(
-            as_list(value, name, f"one number per flow, as in {example}, or a dict of them by {kind}")
+            as_list(
+                value, name, f"one number per flow, as in {example}, or a dict of them by {kind}"
+            )
         )
     )
 
@@ -115,8 +127,8 @@ def of_kinds(
 ) -> Number | dict[Any, Number]:
     """Check one number for all kinds, or a dict from kind to number.
 
-    ``kind`` is "relation", "node type", or "edge type", which is an integer, or one as text. ``check(number, name,
-    of_kind)`` checks a number; one of a kind may be 0, for none.
+    ``kind`` is "relation", "node type", or "edge type", which is an integer, or one as text.
+    ``check(number, name, of_kind)`` checks a number; one of a kind may be 0, for none.
     """
     if not isinstance(value, Mapping):
         return check(value, name, False)
@@ -124,7 +136,10 @@ def of_kinds(
     if kind == "edge type":
         keys = [int(key) if isinstance(key, str) and key.isdecimal() else key for key in keys]
         keys = [as_int(key, f"an edge type in {name}") for key in keys]
-    return {key: check(number, f"{name}[{key!r}]", True) for key, number in zip(keys, value.values(), strict=True)}
+    return {
+        key: check(number, f"{name}[{key!r}]", True)
+        for key, number in zip(keys, value.values(), strict=True)
+    }
 
 
 def check_fanouts(
@@ -136,22 +151,29 @@ def check_fanouts(
     """
     if (fanouts is None) == (num_neighbors is None):
         raise TypeError(
-            "fanouts in flow order, the last for the seeds, are needed, or num_neighbors in the order of PyTorch "
-            f"Geometric, the first for the seeds; got {'neither' if fanouts is None else 'both'}"
+            "fanouts in flow order, the last for the seeds, are needed, or num_neighbors in the "
+            "order of PyTorch Geometric, the first for the seeds; got "
+            f"{'neither' if fanouts is None else 'both'}"
         )
     kind = "relation" if edge_type is None else "edge type"
     if num_neighbors is None:
         checked = by_kind(fanouts, "fanouts", as_fanout, "[10, 25]", kind)
     else:
-        checked = by_kind(_by_flow(num_neighbors), "num_neighbors", as_fanout, "[25, 10]", kind)[::-1]
+        checked = by_kind(_by_flow(num_neighbors), "num_neighbors", as_fanout, "[25, 10]", kind)[
+            ::-1
+        ]
     if repeated:
-        largest = max(max(each.values(), default=0) if isinstance(each, dict) else each for each in checked)
+        largest = max(
+            max(each.values(), default=0) if isinstance(each, dict) else each for each in checked
+        )
         check_draws(largest, "fanouts with replacement")
     return checked
 
 
 def _by_flow(num_neighbors: Any) -> Any:
-    """Return a list per relation, as PyTorch Geometric has it, as a dict by relation per flow; others as they are."""
+    """Return a list per relation, as PyTorch Geometric has it, as a dict by relation per flow;
+    others as they are.
+    """
     if not isinstance(num_neighbors, Mapping):
         return num_neighbors
     lists = [
@@ -159,7 +181,9 @@ def _by_flow(num_neighbors: Any) -> Any:
         for kind, numbers in num_neighbors.items()
     ]
     if len(set(map(len, lists))) > 1:
-        raise ValueError(f"num_neighbors must have as many numbers for every relation, got {dict(num_neighbors)}")
+        raise ValueError(
+            f"num_neighbors must have as many numbers for every relation, got {dict(num_neighbors)}"
+        )
     return [dict(zip(num_neighbors, numbers, strict=True)) for numbers in zip(*lists, strict=True)]
 
 

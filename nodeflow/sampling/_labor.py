@@ -1,4 +1,6 @@
-"""LABOR: every source has one random number for all destinations, so that these choose the same sources."""
+"""LABOR: every source has one random number for all destinations, so that these choose the same
+sources.
+"""
 
 from __future__ import annotations
 
@@ -28,71 +30,93 @@ _MOST_ROUNDS = 100
 _TOLERANCE = 1e-4
 _WORDS = 2**32
 _LONGEST = 2**31
-_SHARED, _PHASE = -1, -2  # used in a key in place of the number of a flow
+# used in a key in place of the number of a flow
+_SHARED = -1
+_PHASE = -2
 
 
 class _Layout(NamedTuple):
-    """The edges of n destinations, as the rounds that solve for their importance go through them."""
+    """The edges of n destinations, as the rounds that solve for their importance go through
+    them.
+    """
 
-    begin: Ints  # where the edges of each destination begin in ``indices``, ``[n]``, and how many they are
+    # where the edges of each destination begin in ``indices``, ``[n]``, and how many they are
+    begin: Ints
     degree: Ints
     indices: Array  # the source of every edge, below ``size``
     nodes: Ints  # the parent id of every source; empty where sources are parent ids
     size: int
-    candidates: Ints | None  # positions of the edges in the sampler's arrays; None: in ``indices``, plus ``ahead``
-    ahead: Ints | None  # what is added to the positions of each destination's edges, ``[n]``; None: nothing
+    # positions of the edges in the sampler's arrays; None: in ``indices``, plus ``ahead``
+    candidates: Ints | None
+    # what is added to the positions of each destination's edges, ``[n]``; None: nothing
+    ahead: Ints | None
 
 
 class LaborSampler(RowSampler):
-    """Layer-neighbour sampling: as good as neighbour sampling for every destination, with fewer sources in all.
+    """Layer-neighbour sampling: as good as neighbour sampling for every destination, with fewer
+    sources in all.
 
-    LABOR of Balin and Catalyurek (NeurIPS 2023, arXiv:2210.13339). Every source t has one uniform random number r_t per
-    flow, and the edge t -> s is drawn when ``r_t < c_s pi_t``. So destinations tend to draw the same sources. For k =
-    fanout and d = degree of s, c_s is such that ``sum_t 1 / min(1, c_s pi_t) = d**2 / min(k, d)``, so that the variance
-    of a mean over neighbours is that of k neighbours drawn without replacement, where their values are uncorrelated.
+    LABOR of Balin and Catalyurek (NeurIPS 2023, arXiv:2210.13339). Every source t has one uniform
+    random number r_t per flow, and the edge t -> s is drawn when ``r_t < c_s pi_t``. So
+    destinations tend to draw the same sources. For k = fanout and d = degree of s, c_s is such that
+    ``sum_t 1 / min(1, c_s pi_t) = d**2 / min(k, d)``, so that the variance of a mean over
+    neighbours is that of k neighbours drawn without replacement, where their values are
+    uncorrelated.
 
-    Estimator weights: 1 / probability, times the ``weight`` column. With them the weighted sum over the drawn edges is
-    unbiased for the weighted sum over all in-edges, for values fixed before the draw. Sums of different destinations
-    are correlated, which does not bias them. A node with at most k neighbours keeps all of them, weight 1; one without
-    neighbours gets no edges. With ``method="poisson"`` a node may happen to draw none.
+    Estimator weights: 1 / probability, times the ``weight`` column. With them the weighted sum over
+    the drawn edges is unbiased for the weighted sum over all in-edges, for values fixed before the
+    draw. Sums of different destinations are correlated, which does not bias them. A node with at
+    most k neighbours keeps all of them, weight 1; one without neighbours gets no edges. With
+    ``method="poisson"`` a node may happen to draw none.
 
     Args:
-        fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds. It is the expected
-            number of neighbours for ``iterations=0``; more iterations draw more edges to fewer nodes. -1 takes all.
-            Each may be a dict by relation or type, as in ``NeighborSampler``; a source has one r_t for all of these.
-        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in ``NeighborSampler``.
-        iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability ``min(1, k / d)``. i is LABOR-i: i
-            times, every pi_t is multiplied by the largest c_s of its destinations and the c_s are solved for again,
-            which lowers the expected number of sources. "converged" (or -1) is ``LABOR-*``: until that number falls by
-            less than 1 in 10,000, at most 100 times.
-        method: "poisson" decides every source on its own, so the number of neighbours varies; "sequential" takes
-            exactly ``min(k, d)``, those with the smallest ``r_t / pi_t`` (sequential Poisson sampling, Ohlsson 1998).
-            Probabilities are then k / d for ``iterations=0``, and else, given the other sources' numbers,
-            ``min(1, pi_t tau)``, where tau is the smallest ``r_t / pi_t`` not drawn (Duffield, Lund, Thorup 2007).
-            With a fanout of 1 these weights have infinite variance (as 1 / the second smallest of d numbers has).
-        estimator: "horvitz-thompson" is as said above. "hajek" scales the weights of every destination so that the
-            inverse probabilities add up to its degree, as DGL does; the mean over neighbours is then a mean of drawn
-            values. It trades bias for variance: sums are no longer unbiased.
-        layer_dependency: all flows of a batch use the same r_t, so that flows draw the same nodes. Only the flow into
-            the seeds stays unbiased. An inner node is in the batch because its number is small, and uses that number
-            again as a source: sums of the flows below are biased.
-        batch_dependency: number of batches for which a node keeps its r_t; 1 draws afresh in every batch, None once per
-            epoch. Nodes renew theirs at batches of their own, so two batches at distance b in an epoch share a fraction
-            ``max(0, 1 - b / batch_dependency)`` of the numbers, and each batch is a draw as good as any. Batches must
-            then be numbered (a ``NodeFlowLoader`` does so).
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``; ``reuse`` needs
-            ``iterations=0``. Probabilities do not depend on ``weight``.
+        fanouts: k, one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds. It
+            is the expected number of neighbours for ``iterations=0``; more iterations draw more
+            edges to fewer nodes. -1 takes all. Each may be a dict by relation or type, as in
+            ``NeighborSampler``; a source has one r_t for all of these.
+        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in
+            ``NeighborSampler``.
+        iterations: 0 is LABOR-0: all pi are 1, and an edge is drawn with probability
+            ``min(1, k / d)``. i is LABOR-i: i times, every pi_t is multiplied by the largest c_s of
+            its destinations and the c_s are solved for again, which lowers the expected number of
+            sources. "converged" (or -1) is ``LABOR-*``: until that number falls by less than 1 in
+            10,000, at most 100 times.
+        method: "poisson" decides every source on its own, so the number of neighbours varies;
+            "sequential" takes exactly ``min(k, d)``, those with the smallest ``r_t / pi_t``
+            (sequential Poisson sampling, Ohlsson 1998). Probabilities are then k / d for
+            ``iterations=0``, and else, given the other sources' numbers, ``min(1, pi_t tau)``,
+            where tau is the smallest ``r_t / pi_t`` not drawn (Duffield, Lund, Thorup 2007). With a
+            fanout of 1 these weights have infinite variance (as 1 / the second smallest of d
+            numbers has).
+        estimator: "horvitz-thompson" is as said above. "hajek" scales the weights of every
+            destination so that the inverse probabilities add up to its degree, as DGL does; the
+            mean over neighbours is then a mean of drawn values. It trades bias for variance: sums
+            are no longer unbiased.
+        layer_dependency: all flows of a batch use the same r_t, so that flows draw the same nodes.
+            Only the flow into the seeds stays unbiased. An inner node is in the batch because its
+            number is small, and uses that number again as a source: sums of the flows below are
+            biased.
+        batch_dependency: number of batches for which a node keeps its r_t; 1 draws afresh in every
+            batch, None once per epoch. Nodes renew theirs at batches of their own, so two batches
+            at distance b in an epoch share a fraction ``max(0, 1 - b / batch_dependency)`` of the
+            numbers, and each batch is a draw as good as any. Batches must then be numbered (a
+            ``NodeFlowLoader`` does so).
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+            ``RowSampler``; ``reuse`` needs ``iterations=0``. Probabilities do not depend on
+            ``weight``.
 
-    At equal seeds all LaborSamplers have the same r_t, whatever their ``method``, ``iterations`` and fanouts: they can
-    be compared on common random numbers. Samplers of other classes draw independently of them.
+    At equal seeds all LaborSamplers have the same r_t, whatever their ``method``, ``iterations``
+    and fanouts: they can be compared on common random numbers. Samplers of other classes draw
+    independently of them.
 
-    Several edges from one source to a destination have one number with "poisson" (all or none are drawn); with
-    "sequential" each has its own.
+    Several edges from one source to a destination have one number with "poisson" (all or none are
+    drawn); with "sequential" each has its own.
 
-    Cost: proportional to the degrees of the destinations, not to what is drawn. Memory in proportion to what is drawn;
-    ``iterations=1`` takes for a moment also 9 bytes per node of the graph ("sequential": 13), or where the degrees add
-    up to less than a quarter of the nodes, in proportion to them; more iterations, in proportion to the degrees too. A
-    sequential sampler with ``iterations=0`` reads all edges of the graph once when it is made.
+    Cost: proportional to the degrees of the destinations, not to what is drawn. Memory in
+    proportion to what is drawn; ``iterations=1`` takes for a moment also 9 bytes per node of the
+    graph ("sequential": 13), or where the degrees add up to less than a quarter of the nodes, in
+    proportion to them; more iterations, in proportion to the degrees too. A sequential sampler with
+    ``iterations=0`` reads all edges of the graph once when it is made.
 
     Raises TypeError or ValueError for arguments of another type or value.
 
@@ -130,22 +154,24 @@ class LaborSampler(RowSampler):
         self.iterations = _iterations(iterations)
         check_one_of(method, "method", ("poisson", "sequential"))
         check_one_of(estimator, "estimator", ("horvitz-thompson", "hajek"))
-        self.method, self.estimator = method, estimator
+        self.method = method
+        self.estimator = estimator
         self.layer_dependency = as_flag(layer_dependency, "layer_dependency")
         period = None if batch_dependency is None else as_int(batch_dependency, "batch_dependency")
         if period is not None and not 1 <= period <= _LONGEST:
             raise ValueError(
-                "batch_dependency must be a number of batches from 1 to 2**31, or None for all of an epoch, got "
-                f"{period}"
+                "batch_dependency must be a number of batches from 1 to 2**31, or None for all of "
+                f"an epoch, got {period}"
             )
         self.batch_dependency = period
         if reuse and self.iterations != 0:
             raise ValueError(
-                f"reuse=True needs iterations=0, got iterations={self.iterations!r}: the importance of a source "
-                "belongs to one flow, not to draws that flows share"
+                f"reuse=True needs iterations=0, got iterations={self.iterations!r}: the "
+                "importance of a source belongs to one flow, not to draws that flows share"
             )
         self.numbered = period is not None and period > 1
-        self.by_row = self.iterations == 0  # else the importance of a source depends on all destinations
+        # else the importance of a source depends on all destinations
+        self.by_row = self.iterations == 0
         super().__init__(
             graph,
             len(self.fanouts),
@@ -163,7 +189,8 @@ class LaborSampler(RowSampler):
         self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
         # the parallel edges, which have a random number each
         if self.method == "sequential" and self.iterations == 0:
-            edges, size = self.reader.edges, self.graph.num_nodes
+            edges = self.reader.edges
+            size = self.graph.num_nodes
             self._repeats = Placed(*kernels.labor.find_repeats(edges.indptr, edges.indices, size))
 
     def _loops_only(self) -> str:
@@ -173,14 +200,25 @@ class LaborSampler(RowSampler):
         return f"{other[0]} has no form in operations of torch; {needs} have" if other else ""
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        form, which = edges.form, (self._counts[step.flow], self._numbers(step), self.graph.num_nodes)
+        form = edges.form
+        which = (self._counts[step.flow], self._numbers(step), self.graph.num_nodes)
         if self.method == "sequential":
-            indptr, positions, src, _, degree = form.of(SMALLEST)(edges, rows, *which, self._repeats_of(edges))
-            return Drawn(indptr, positions, src, lambda: form.inverse_rate(degree, indptr, len(positions)), False)
+            indptr, positions, src, _, degree = form.of(SMALLEST)(
+                edges, rows, *which, self._repeats_of(edges)
+            )
+            return Drawn(
+                indptr,
+                positions,
+                src,
+                lambda: form.inverse_rate(degree, indptr, len(positions)),
+                False,
+            )
         indptr, positions, src, fanout, degree = form.of(POISSON)(edges, rows, *which)
 
         def inverse() -> Any:
-            return self._scaled(form.of(INVERSES)(fanout, degree, indptr, len(positions)), indptr, degree)
+            return self._scaled(
+                form.of(INVERSES)(fanout, degree, indptr, len(positions)), indptr, degree
+            )
 
         return Drawn(indptr, positions, src, inverse, False)
 
@@ -196,17 +234,22 @@ class LaborSampler(RowSampler):
         if self.iterations == 0:
             return super().choose(dst, step)
         rows, begins = self._rows_of(dst, step)
-        laid, numbers = self._layout(rows), self._numbers(step)
+        laid = self._layout(rows)
+        numbers = self._numbers(step)
         fanout, degree = fanouts_of(self._counts[step.flow], rows, laid.degree)
         laid = laid._replace(degree=degree)
         edges = laid.begin, degree, laid.indices
-        pi, codes = outside(laid.size, np.float64), outside(laid.size, np.uint8)
+        pi = outside(laid.size, np.float64)
+        codes = outside(laid.size, np.uint8)
         spare = np.empty(0 if laid.ahead is None else laid.size, np.float64)
         c = self._importance(laid, fanout, pi, codes, spare)
-        # room for all edges, of which the kept ones are copied: their number is known only afterwards
-        most, plain = int(laid.degree.sum()), self.reader.weights is None and self.estimator == "horvitz-thompson"
+        # room for all edges, of which the kept ones are copied: their number is known only
+        # afterwards
+        most = int(laid.degree.sum())
+        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"
         kept = outside(most, self.reader.edges.position_type)
-        inverse = outside(most, np.float32 if plain else np.float64)  # plain weights are 1 / probability
+        # plain weights are 1 / probability
+        inverse = outside(most, np.float32 if plain else np.float64)
         rest = (laid.nodes, fanout, *numbers, pi, codes, spare, kept, inverse)
         if self.method == "poisson":
             indptr = kernels.labor_importance.keep_poisson(*edges, *rest, c)
@@ -214,7 +257,8 @@ class LaborSampler(RowSampler):
             indptr = kernels.labor_importance.keep_smallest(*edges, *rest)
         # large arrays go before others are made: together they would be the peak of a step's memory
         del rest, pi, codes, spare
-        kept, scale = copied_outside(kept[: indptr[-1]]), copied_outside(inverse[: indptr[-1]])
+        kept = copied_outside(kept[: indptr[-1]])
+        scale = copied_outside(inverse[: indptr[-1]])
         del inverse
         src = copied_outside(laid.indices[kept], np.int64)
         src = laid.nodes[src] if len(laid.nodes) else src
@@ -225,49 +269,69 @@ class LaborSampler(RowSampler):
         return self._choice(drawn, rows, begins, step)
 
     def _layout(self, rows: DrawingRows) -> _Layout:
-        edges, size = self.reader.edges, self.graph.num_nodes
-        indices, nodes, candidates, ahead = edges.indices, NOTHING, None, None
+        edges = self.reader.edges
+        size = self.graph.num_nodes
+        indices = edges.indices
+        nodes = NOTHING
+        candidates = None
+        ahead = None
         begin = edges.indptr[rows.numbers]
         degree = edges.indptr[rows.numbers + 1] - begin
-        # few edges: arrays of an entry per node of the graph would take longer than to number the sources. Where
-        # the edges have a patch, some are left out for a while, and only candidates are without them
+        # few edges: arrays of an entry per node of the graph would take longer than to number the
+        # sources. Where the edges have a patch, some are left out for a while, and only candidates
+        # are without them
         few = size > max(4 * int(degree.sum()), 1024)
         if few or edges.patch is not None:
             ends, candidates = edges.staying(*kernels.csr.csr_rows(edges.indptr, rows.numbers))
-            begin, degree = ends[:-1], np.diff(ends)
+            begin = ends[:-1]
+            degree = np.diff(ends)
             indices = indices[candidates]
             if few:
                 with Numbering(size) as numbering:
                     indices = numbering.extend(indices.astype(np.int64)).astype(indices.dtype)
                     nodes = numbering.nodes
                 size = len(nodes)
-        # several rounds: numbered by first appearance, nodes of many edges lie side by side. Rounds are twice as fast
-        # then, at 4 bytes per edge, but to number the sources takes as long as four rounds
+        # several rounds: numbered by first appearance, nodes of many edges lie side by side. Rounds
+        # are twice as fast then, at 4 bytes per edge, but to number the sources takes as long as
+        # four rounds
         if not few and self.iterations != 1 and size < _LONGEST:
-            local, start = outside(int(degree.sum()), np.int32), np.cumsum(degree) - degree
-            nodes = kernels.labor_importance.gather_local(begin, degree, indices, np.full(size, -1, np.int32), local)
-            indices, begin, ahead, size = local, start, begin - start, len(nodes)
-        indices.flags.writeable = False  # as those of the graph are, or the kernels would be compiled twice
+            local = outside(int(degree.sum()), np.int32)
+            start = np.cumsum(degree) - degree
+            nodes = kernels.labor_importance.gather_local(
+                begin, degree, indices, np.full(size, -1, np.int32), local
+            )
+            indices = local
+            ahead = begin - start
+            begin = start
+            size = len(nodes)
+        # as those of the graph are, or the kernels would be compiled twice
+        indices.flags.writeable = False
         return _Layout(begin, degree, indices, nodes, size, candidates, ahead)
 
     def _importance(
         self, laid: _Layout, fanout: Ints, pi: Floats, seen: NDArray[np.uint8], spare: Floats
     ) -> NDArray[np.float64]:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
-        begin, degree, indices = laid.begin, laid.degree, laid.indices
+        begin = laid.begin
+        degree = laid.degree
+        indices = laid.indices
         c: Floats = kernels.labor.labor0_rates(fanout, degree)
         pi.fill(1)
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
-            sources = kernels.labor_importance.update(begin, degree, indices, np.argsort(-c), c, pi, seen)
+            sources = kernels.labor_importance.update(
+                begin, degree, indices, np.argsort(-c), c, pi, seen
+            )
             kernels.labor_importance.solve(begin, degree, indices, fanout, pi, c, spare)
             if until and sources >= before * (1 - _TOLERANCE):
                 break
             before = sources
         return c
 
-    def _scaled(self, inverse: NDArray[np.float64], indptr: Ints, degree: Ints) -> NDArray[np.float64]:
+    def _scaled(
+        self, inverse: NDArray[np.float64], indptr: Ints, degree: Ints
+    ) -> NDArray[np.float64]:
         """1 / probability, for the Hajek estimator scaled by degree / its sum over the row."""
         if self.estimator == "horvitz-thompson":
             return inverse
@@ -276,11 +340,13 @@ class LaborSampler(RowSampler):
         return inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:
-        """The keys that the loops make r_t from, and the share of nodes that use the second one, times 2**32.
+        """The keys that the loops make r_t from, and the share of nodes that use the second one,
+        times 2**32.
 
         uint64 ``[3]``: two keys of numbers and the key that decides which of them a node uses.
         """
-        period, shared = self.batch_dependency, step.epoch_random.key
+        period = self.batch_dependency
+        shared = step.epoch_random.key
         if period == 1:
             key = (step.batch_random if self.layer_dependency else step.random).key
             return np.array([key] * 3, np.uint64), np.uint32(0)
@@ -289,11 +355,13 @@ class LaborSampler(RowSampler):
             return np.array([base] * 3, np.uint64), np.uint32(0)
         if step.batch_number is None:
             raise ValueError(
-                f"batch_dependency={period} needs the number of the batch: call the sampler with batch_number=0, 1, 2, "
-                "..., or give it to a NodeFlowLoader, which numbers its batches"
+                f"batch_dependency={period} needs the number of the batch: call the sampler with "
+                "batch_number=0, 1, 2, ..., or give it to a NodeFlowLoader, which numbers its "
+                "batches"
             )
-        # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in [0, period): it is
-        # at the later of two where a number of 32 bits is below the share of the period that has passed
+        # node t has number (batch + phase_t) // period of its own numbers, with phase_t uniform in
+        # [0, period): it is at the later of two where a number of 32 bits is below the share of the
+        # period that has passed
         window, passed = divmod(step.batch_number, period)
         keys = [derive_key(base, window), derive_key(base, window + 1), derive_key(shared, _PHASE)]
         return np.array(keys, np.uint64), np.uint32(-(-passed * _WORDS // period))
@@ -304,9 +372,13 @@ def _iterations(value: object) -> int | str:
     if number in (_CONVERGED, -1):
         return _CONVERGED
     if isinstance(number, str) or number < 0:
-        raise ValueError(f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got {number!r}")
+        raise ValueError(
+            f"iterations must be a number from 0 or {_CONVERGED!r} (or -1, the same), got "
+            f"{number!r}"
+        )
     if number > _MOST_ROUNDS:
         raise ValueError(
-            f"iterations must be at most {_MOST_ROUNDS}, or {_CONVERGED!r}, which stops by itself; got {number}"
+            f"iterations must be at most {_MOST_ROUNDS}, or {_CONVERGED!r}, which stops by itself; "
+            f"got {number}"
         )
     return number

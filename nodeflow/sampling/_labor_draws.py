@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows
 
 Numbers = tuple[NDArray[np.uint64], np.uint32]
-"""The keys that the numbers of sources are made from, and the share of sources that use the second, times 2**32."""
+"""The keys that the numbers of sources are made from, and the share of sources that use the second,
+times 2**32.
+"""
 Result = tuple[Any, Any, Any, Any, Any]
-"""Where the edges of each row begin, positions, sources, fanouts of rows, and degrees, 0 where the fanout is 0."""
+"""Where the edges of each row begin, positions, sources, fanouts of rows, and degrees, 0 where the
+fanout is 0.
+"""
 _WORDS = 2**32
 
 
@@ -30,20 +34,32 @@ def fanouts_of(counts: NDArray[Any], rows: DrawingRows, degree: Ints) -> tuple[I
     return fanout, np.where(fanout == 0, 0, degree)
 
 
-def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int) -> Result:
-    indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING)
+def _compiled(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int
+) -> Result:
+    indptr, begin, degree = kernels.uniform.plan(
+        edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
+    )
     fanout, degree = fanouts_of(counts, rows, degree)
     expected = int(indptr[-1])
     drawn = kernels.labor.draw_poisson(begin, degree, edges.indices, fanout, *numbers, expected)
     return *drawn, fanout, degree
 
 
-def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int) -> Result:
+def _in_torch(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int
+) -> Result:
     keys, early = numbers
     begin, degree, fanout = _rows_in_torch(edges, rows, counts)
     return (
         *labor.draw_poisson(
-            begin, degree, edges.arrays.indices, num_nodes, fanout, [key_of(int(key)) for key in keys], int(early)
+            begin,
+            degree,
+            edges.arrays.indices,
+            num_nodes,
+            fanout,
+            [key_of(int(key)) for key in keys],
+            int(early),
         ),
         fanout,
         degree,
@@ -65,7 +81,9 @@ def _rows_in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any]) -> tup
 
 
 POISSON = Loop(_compiled, _in_torch)
-"""Which edges n rows keep, for ``counts`` by kind and the numbers of sources, which are below ``num_nodes``."""
+"""Which edges n rows keep, for ``counts`` by kind and the numbers of sources, which are below
+``num_nodes``.
+"""
 
 
 def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> NDArray[np.float64]:
@@ -74,22 +92,39 @@ def _inverses(fanout: Ints, degree: Ints, indptr: Ints, size: int) -> NDArray[np
 
 
 INVERSES = Loop(_inverses, labor.inverses)
-"""1 / p of every drawn edge, ``[size]``, where p is rounded up to a multiple of 2**-32, as in the draw."""
+"""1 / p of every drawn edge, ``[size]``, where p is rounded up to a multiple of 2**-32, as in the
+draw.
+"""
 
 
 def _smallest(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int, repeats: Placed
+    edges: Edges,
+    rows: DrawingRows,
+    counts: NDArray[Any],
+    numbers: Numbers,
+    num_nodes: int,
+    repeats: Placed,
 ) -> Result:
-    indptr, begin, degree = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING)
+    indptr, begin, degree = kernels.uniform.plan(
+        edges.indptr, rows.numbers, counts, rows.kinds, False, NOTHING
+    )
     fanout, degree = fanouts_of(counts, rows, degree)
-    positions, src = np.empty(indptr[-1], np.int64), np.empty(indptr[-1], np.int64)
+    positions = np.empty(indptr[-1], np.int64)
+    src = np.empty(indptr[-1], np.int64)
     repeated = repeats.at(edges.form)
-    kernels.labor.draw_smallest(begin, degree, edges.indices, *numbers, *repeated, indptr, positions, src)
+    kernels.labor.draw_smallest(
+        begin, degree, edges.indices, *numbers, *repeated, indptr, positions, src
+    )
     return indptr, positions, src, fanout, degree
 
 
 def _smallest_in_torch(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], numbers: Numbers, num_nodes: int, repeats: Placed
+    edges: Edges,
+    rows: DrawingRows,
+    counts: NDArray[Any],
+    numbers: Numbers,
+    num_nodes: int,
+    repeats: Placed,
 ) -> Result:
     keys, early = numbers
     begin, degree, fanout = _rows_in_torch(edges, rows, counts)
@@ -110,4 +145,6 @@ def _smallest_in_torch(
 
 
 SMALLEST = Loop(_smallest, _smallest_in_torch)
-"""Which edges n rows keep: those whose sources have the smallest numbers; parallel edges are ``find_repeats``'s."""
+"""Which edges n rows keep: those whose sources have the smallest numbers; parallel edges are
+``find_repeats``'s.
+"""

@@ -28,11 +28,15 @@ def _drawn(edges: Edges, rows: Ints, size: int, key: int) -> tuple[Ints, Ints, i
 
 def _drawn_in_torch(edges: Edges, rows: Any, size: int, key: int) -> tuple[Any, Any, int]:
     arrays = edges.arrays
-    return layerwise.draw_edges(arrays.indptr, arrays.indices, rows, edges.form.array(edges.left_out), size, key)
+    return layerwise.draw_edges(
+        arrays.indptr, arrays.indices, rows, edges.form.array(edges.left_out), size, key
+    )
 
 
 DRAWN = Loop(_drawn, _drawn_in_torch)
-"""Sources of ``size`` edges of rows, drawn uniformly with replacement, how often each, and the number of all edges."""
+"""Sources of ``size`` edges of rows, drawn uniformly with replacement, how often each, and the
+number of all edges.
+"""
 
 
 def _edges_from(
@@ -56,14 +60,18 @@ def _edges_from_in_torch(
 
 
 EDGES_FROM = Loop(_edges_from, _edges_from_in_torch)
-"""The edges of rows from the distinct ``nodes``: ``indptr``, positions, index of the source in ``nodes``.
+"""The edges of rows from the distinct ``nodes``: ``indptr``, positions, index of the source in
+``nodes``.
 
-The fourth result is the sum of squared weights (``column``, by position; empty: 1) of these edges, for each node.
+The fourth result is the sum of squared weights (``column``, by position; empty: 1) of these edges,
+for each node.
 """
 
 
 def _edges_by_chance(edges: Edges, rows: Ints, prob: Floats, key: int) -> tuple[Ints, Ints]:
-    indptr, positions = kernels.layerwise.edges_by_chance(edges.indptr, edges.indices, rows, prob, np.uint64(key))
+    indptr, positions = kernels.layerwise.edges_by_chance(
+        edges.indptr, edges.indices, rows, prob, np.uint64(key)
+    )
     return indptr, positions
 
 
@@ -72,7 +80,9 @@ def _by_chance_in_torch(edges: Edges, rows: Any, prob: Any, key: int) -> tuple[A
 
 
 BY_CHANCE = Loop(_edges_by_chance, _by_chance_in_torch)
-"""``indptr`` and positions of the edges of rows from nodes that are drawn: node u with probability ``prob[u]``."""
+"""``indptr`` and positions of the edges of rows from nodes that are drawn: node u with probability
+``prob[u]``.
+"""
 
 
 def _sources(edges: Edges, rows: Ints, num_nodes: int) -> Ints:
@@ -83,7 +93,8 @@ def _sources(edges: Edges, rows: Ints, num_nodes: int) -> Ints:
 
 
 def _sources_in_torch(edges: Edges, rows: Any, num_nodes: int) -> Any:
-    arrays, left_out = edges.arrays, edges.form.array(edges.left_out)
+    arrays = edges.arrays
+    left_out = edges.form.array(edges.left_out)
     return layerwise.sources_of(arrays.indptr, arrays.indices, num_nodes, rows, left_out)
 
 
@@ -96,7 +107,8 @@ def _pick(ids: Ints, scores: Floats | None, size: int, draw: str, key: int) -> P
 
 
 def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Picked:
-    # candidates of equal scores differ by their ids only: which places are drawn depends on their number alone
+    # candidates of equal scores differ by their ids only: which places are drawn depends on their
+    # number alone
     equal = np.ones(len(ids))
     if draw == "replacement":
         return pick(equal, NOTHING, size, draw, key)
@@ -114,8 +126,8 @@ def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Pi
 PICK = Loop(_pick, _pick_in_torch)
 """Draw ``size`` of the candidates ``ids`` in proportion to their scores, or equally; see ``pick``.
 
-In torch scores must be equal (None); ``places`` are an array of the form or of the host, ``times`` and ``mean`` of the
-host.
+In torch scores must be equal (None); ``places`` are an array of the form or of the host, ``times``
+and ``mean`` of the host.
 """
 
 

@@ -1,4 +1,6 @@
-"""Link prediction: batches whose seeds are edges or pairs, with negatives that replace one of their ends."""
+"""Link prediction: batches whose seeds are edges or pairs, with negatives that replace one of their
+ends.
+"""
 
 from __future__ import annotations
 
@@ -35,83 +37,101 @@ from nodeflow.sampling._sampler import check_draws
 
 
 class LinkSampler(SamplerBase):
-    """NodeFlows for link prediction: a seed is an edge, and the last layer holds its ends and its negatives.
+    """NodeFlows for link prediction: a seed is an edge, and the last layer holds its ends and its
+    negatives.
 
-    ``batch = links(edge_ids)`` has ``batch.seed_index``, int64 ``[B, 2 + K]``: row b holds the rows of the last layer
-    of (source, destination, negative 1, ..., negative K) of seed edge b, in the order given. A repeated edge keeps rows
-    of its own, with negatives of their own. The last layer has each of these nodes once, in order of first appearance
-    over the rows of ``seed_index``. ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the
-    edge ids asked for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. In a graph of
-    several relations, theirs are the column "relation" of ``batch.seed_data``, numbers in the order of
-    ``graph.schema.relations``; a batch may mix them. ``batch.chunks`` are the seeds in groups that share negatives, for
-    ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without it, and with times, where every seed has rows of its
-    own); per side that is replaced, destinations first, a chunk of all whole groups, and one of the seeds left over.
+    ``batch = links(edge_ids)`` has ``batch.seed_index``, int64 ``[B, 2 + K]``: row b holds the rows
+    of the last layer of (source, destination, negative 1, ..., negative K) of seed edge b, in the
+    order given. A repeated edge keeps rows of its own, with negatives of their own. The last layer
+    has each of these nodes once, in order of first appearance over the rows of ``seed_index``.
+    ``batch.seeds[batch.seed_index]`` are the parent ids; ``batch.seed_ids`` are the edge ids asked
+    for, ``[B]``, so ``graph.edata["label"][batch.seed_ids]`` are labels of the seed edges. In a
+    graph of several relations, theirs are the column "relation" of ``batch.seed_data``, numbers in
+    the order of ``graph.schema.relations``; a batch may mix them. ``batch.chunks`` are the seeds in
+    groups that share negatives, for ``Decoder.score_chunks``: groups of ``chunk`` seeds (1 without
+    it, and with times, where every seed has rows of its own); per side that is replaced,
+    destinations first, a chunk of all whole groups, and one of the seeds left over.
 
-    ``pairs_of(batch)`` gives the pairs to score and their labels. Pairs without negatives need no LinkSampler: give
-    them, of shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``.
+    ``pairs_of(batch)`` gives the pairs to score and their labels. Pairs without negatives need no
+    LinkSampler: give them, of shape ``[B, 2]``, to the sampler of nodes or its ``NodeFlowLoader``.
 
-    A negative takes the place of the destination, or with ``corrupt=`` of the source: the pair is one to score low. By
-    default it is any node of the same type, so it may by chance be the destination, the source, or another
-    out-neighbour.
+    A negative takes the place of the destination, or with ``corrupt=`` of the source: the pair is
+    one to score low. By default it is any node of the same type, so it may by chance be the
+    destination, the source, or another out-neighbour.
 
     Args:
-        sampler: makes the NodeFlow of these nodes; any sampler whose seeds are nodes. It draws with its own seed.
+        sampler: makes the NodeFlow of these nodes; any sampler whose seeds are nodes. It draws with
+            its own seed.
         num_negatives: negatives per seed edge, K; 0 for none.
-        negatives: "uniform" over all nodes; weights of nodes ``[num_nodes]``, or the name of a node column of them; or
-            "degree": in proportion to in-degree ** ``power`` (so nodes without in-edges are never drawn; the in-degree
-            in the whole graph, of all relations, whatever the sampler's direction or filter). Or your own: a matrix of
-            nodes ``[num_seeds, num_negatives]``, those of each seed; or a function ``(links, num_negatives, random)``
-            that returns them ``[B, num_negatives]`` for the links of a batch, or of a step of several processes:
-            tensors ``links.src``, ``links.relation`` (or None) and ``links.dst``, ids of the graph. It takes random
-            numbers from ``random``, a ``nodeflow.random.Random`` of this batch, so that its draws can be repeated.
-        power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on "uniform".
-        relation: name of the edge column with the relation of every edge, whole numbers from 0, and of the column of
-            ``batch.seed_data``. None: the relations of ``graph.schema``, or none where it has only one. With relations
-            ``filter_known`` looks at edges of the seed's relation, ``pairs`` and ``known`` are triples ``[n, 3]`` of
-            (source, relation, destination), and ``batch.chunks`` have relations.
-        pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the number of a pair, and
-            ``batch.seed_ids`` are numbers of pairs. They need not be edges, nor of a relation of ``graph.schema``. A
-            dict ``{"writes": pairs}`` has them by relation, in ids within the types of both ends; so may ``known``.
-        labels: a number per pair, for ``pairs_of``, of the types that columns have. Columns of several go to a loader,
-            as ``seed_data=``.
-        corrupt: what a negative takes the place of: "destination", "source", or "both" (negative 1, 3, ... of the
-            destination, 2, 4, ... of the source).
-        birth: for a sampler with times, from which time on each node exists: a number per node, or the name of a node
-            column. Negatives exist at the time of their seed. None: by the sampler's ``time``, the node's own; where
-            it has none, and edges have times, that of its first edge in either direction; without edges it never does.
-        chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are computed. They need
-            them of one type, and stay on one process where several share a step. None is 1.
-        exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all edges between the two
-            ends of a seed edge, in both directions, parallel ones too; where ``graph.schema`` has a reverse of the
-            seed's relation, as "rev_writes" is of "writes", only those of these two. A list of relations: those of them
-            between the two ends. They are left out before the draw, so fanouts stay full. None: none, so a seed edge
-            may be part of its own input.
-        filter_known: never draw a negative n for a source u when an edge u -> n is known (of the seed's relation, with
-            ``relation``), or when n is u. The other nodes keep the exact proportions of their probabilities;
-            there are no repeated trials. With ``chunk``, shared negatives are known to none of those that share them.
-            "mark": known ones are drawn too, and ``batch.chunks`` say which they are.
-        known: pairs ``[n, 2]``, or triples with ``relation``, or a list of several such arrays, that ``filter_known``
-            looks at instead of the graph's edges, as in ``metrics.rank_links``. None: the edges of the graph.
+        negatives: "uniform" over all nodes; weights of nodes ``[num_nodes]``, or the name of a node
+            column of them; or "degree": in proportion to in-degree ** ``power`` (so nodes without
+            in-edges are never drawn; the in-degree in the whole graph, of all relations, whatever
+            the sampler's direction or filter). Or your own: a matrix of nodes
+            ``[num_seeds, num_negatives]``, those of each seed; or a function
+            ``(links, num_negatives, random)`` that returns them ``[B, num_negatives]`` for the
+            links of a batch, or of a step of several processes: tensors ``links.src``,
+            ``links.relation`` (or None) and ``links.dst``, ids of the graph. It takes random
+            numbers from ``random``, a ``nodeflow.random.Random`` of this batch, so that its draws
+            can be repeated.
+        power: above 0; 0.75 is that of Mikolov et al. 2013, section 2.2. Without effect on
+            "uniform".
+        relation: name of the edge column with the relation of every edge, whole numbers from 0, and
+            of the column of ``batch.seed_data``. None: the relations of ``graph.schema``, or none
+            where it has only one. With relations ``filter_known`` looks at edges of the seed's
+            relation, ``pairs`` and ``known`` are triples ``[n, 3]`` of (source, relation,
+            destination), and ``batch.chunks`` have relations.
+        pairs: ids ``[n, 2]`` of nodes that are the seeds instead of edges: a seed then is the
+            number of a pair, and ``batch.seed_ids`` are numbers of pairs. They need not be edges,
+            nor of a relation of ``graph.schema``. A dict ``{"writes": pairs}`` has them by
+            relation, in ids within the types of both ends; so may ``known``.
+        labels: a number per pair, for ``pairs_of``, of the types that columns have. Columns of
+            several go to a loader, as ``seed_data=``.
+        corrupt: what a negative takes the place of: "destination", "source", or "both" (negative 1,
+            3, ... of the destination, 2, 4, ... of the source).
+        birth: for a sampler with times, from which time on each node exists: a number per node, or
+            the name of a node column. Negatives exist at the time of their seed. None: by the
+            sampler's ``time``, the node's own; where it has none, and edges have times, that of its
+            first edge in either direction; without edges it never does.
+        chunk: number of consecutive seed edges that share their negatives, so that fewer nodes are
+            computed. They need them of one type, and stay on one process where several share a
+            step. None is 1.
+        exclude: which edges no node of the batch may draw: "self" the seed edges; "reverse" all
+            edges between the two ends of a seed edge, in both directions, parallel ones too; where
+            ``graph.schema`` has a reverse of the seed's relation, as "rev_writes" is of "writes",
+            only those of these two. A list of relations: those of them between the two ends. They
+            are left out before the draw, so fanouts stay full. None: none, so a seed edge may be
+            part of its own input.
+        filter_known: never draw a negative n for a source u when an edge u -> n is known (of the
+            seed's relation, with ``relation``), or when n is u. The other nodes keep the exact
+            proportions of their probabilities; there are no repeated trials. With ``chunk``, shared
+            negatives are known to none of those that share them. "mark": known ones are drawn too,
+            and ``batch.chunks`` say which they are.
+        known: pairs ``[n, 2]``, or triples with ``relation``, or a list of several such arrays,
+            that ``filter_known`` looks at instead of the graph's edges, as in
+            ``metrics.rank_links``. None: the edges of the graph.
         seed: any integer; of the negatives only.
 
-    The negatives of row b are a pure function of this sampler's seed, the epoch, the batch and b. With ``times=``, one
-    per seed, all 2 + K nodes of a seed are seen at its time. A call raises ValueError, with ``filter_known``, for a
-    source that has no negative left.
+    The negatives of row b are a pure function of this sampler's seed, the epoch, the batch and b.
+    With ``times=``, one per seed, all 2 + K nodes of a seed are seen at its time. A call raises
+    ValueError, with ``filter_known``, for a source that has no negative left.
 
-    On a graph that lies on several processes a batch is the same, bit for bit. Then ``filter_known`` needs ``known``,
-    and all processes pass the same tables. ``pairs_of`` and ``log_proposal`` ask no other process.
+    On a graph that lies on several processes a batch is the same, bit for bit. Then
+    ``filter_known`` needs ``known``, and all processes pass the same tables. ``pairs_of`` and
+    ``log_proposal`` ask no other process.
 
-    Settings of the sampler stay its own. Known without ``known`` are all edges of the graph, also those that the
-    sampler filters out. A graph without edges has no seeds.
+    Settings of the sampler stay its own. Known without ``known`` are all edges of the graph, also
+    those that the sampler filters out. A graph without edges has no seeds.
 
-    Cost: that of the sampler for the 2 + K nodes per edge; per negative the logarithm of the number of nodes ("degree")
-    and of the source's out-degree (``filter_known``; with ``chunk`` the known nodes of a batch are sorted); for
-    ``exclude`` the degrees of the ends. Once, when made: a pass over the edges; with "reverse" or ``filter_known``
-    their ends in sorted order, 8 bytes an edge, and 4 (uniform) or 12 (degree) more for ``filter_known``. A graph with
-    edge ids of its own takes 8 bytes an edge to look up their ends.
+    Cost: that of the sampler for the 2 + K nodes per edge; per negative the logarithm of the number
+    of nodes ("degree") and of the source's out-degree (``filter_known``; with ``chunk`` the known
+    nodes of a batch are sorted); for ``exclude`` the degrees of the ends. Once, when made: a pass
+    over the edges; with "reverse" or ``filter_known`` their ends in sorted order, 8 bytes an edge,
+    and 4 (uniform) or 12 (degree) more for ``filter_known``. A graph with edge ids of its own takes
+    8 bytes an edge to look up their ends.
 
-    Raises TypeError if ``sampler`` is not a sampler, has seeds that are not nodes, or cannot leave edges out for
-    ``exclude``; KeyError for a relation that is not there; ValueError for values other than those above.
+    Raises TypeError if ``sampler`` is not a sampler, has seeds that are not nodes, or cannot leave
+    edges out for ``exclude``; KeyError for a relation that is not there; ValueError for values
+    other than those above.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 0])
@@ -145,11 +165,16 @@ class LinkSampler(SamplerBase):
         check_type(sampler, "sampler", SamplerBase, "a nodeflow sampler")
         if sampler.seed_kind != "node":
             kind = with_article(sampler.seed_kind)
-            raise TypeError(f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is {kind}")
-        self.sampler, self.form = sampler, sampler.form
+            raise TypeError(
+                f"sampler must take nodes as seeds, but a seed of {type(sampler).__name__} is "
+                f"{kind}"
+            )
+        self.sampler = sampler
+        self.form = sampler.form
         super().__init__(sampler.graph, sampler.num_flows, seed=seed)
         with together(self.graph, f"making a {type(self).__name__}"):
-            self.numbered, self.takes_times = sampler.numbered, sampler.takes_times
+            self.numbered = sampler.numbered
+            self.takes_times = sampler.takes_times
             self.num_negatives = as_count(num_negatives, "num_negatives")
             check_draws(self.num_negatives, "num_negatives")
             check_one_of(corrupt, "corrupt", (*SIDES, "both"))
@@ -157,14 +182,18 @@ class LinkSampler(SamplerBase):
             self.relation = relation
             self._pairs = None if pairs is None else checks.as_pairs(pairs, self.graph, relation)
             self._labels = checks.as_labels(labels, self._pairs)
-            self.negatives = negatives if isinstance(negatives, str) or callable(negatives) else "weights"
+            self.negatives = (
+                negatives if isinstance(negatives, str) or callable(negatives) else "weights"
+            )
             self._own = as_own(negatives, (self.num_seeds, self.num_negatives), self.graph)
             drawn_evenly = self._own is not None or self.negatives in LAWS
             self._weights = None if drawn_evenly else checks.node_weights(self.graph, negatives)
             timed = sampler.takes_times and self.num_negatives > 0 and self._own is None
             self._birth_given = birth is not None
             if self._birth_given and not timed:
-                raise TypeError(f"birth is for negatives at times, but {type(sampler).__name__} takes no times")
+                raise TypeError(
+                    f"birth is for negatives at times, but {type(sampler).__name__} takes no times"
+                )
             self._birth = checks.birth_times(sampler, birth) if timed else None
             self.power = as_number(power, "power", above=0)
             self.chunk = None if chunk is None else as_count(chunk, "chunk", 1)
@@ -173,15 +202,19 @@ class LinkSampler(SamplerBase):
             self.filter_known = checks.as_filter(filter_known, known, self.graph)
             if self._own is not None and (self.seeds_together > 1 or self.filter_known is True):
                 raise ValueError(
-                    "negatives that are a matrix or a function are not drawn here, so they are neither shared by "
-                    "chunk= nor filtered; leave out chunk, and take filter_known='mark'"
+                    "negatives that are a matrix or a function are not drawn here, so they are "
+                    "neither shared by chunk= nor filtered; leave out chunk, and take "
+                    "filter_known='mark'"
                 )
-            nodes, schema = self.graph.num_nodes, self.graph.schema
+            nodes = self.graph.num_nodes
+            schema = self.graph.schema
             # a relation that all edges have says nothing
             related = relation is not None or len(schema.relations) > 1
             related = related if self._pairs is None else self._pairs.relation is not None
             links = checks.by_name(known, "known", schema, relation)
-            self._known = None if known is None else as_known(links, nodes, related, "as the seeds have")
+            self._known = (
+                None if known is None else as_known(links, nodes, related, "as the seeds have")
+            )
             group = 1 if sampler.takes_times else self.seeds_together
             column = (relation or "relation") if related else None
             self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), column, group)
@@ -189,15 +222,22 @@ class LinkSampler(SamplerBase):
 
     def read_graph(self) -> None:
         plain = self._layout.relation is None and self._known is None
-        # all pairs that are edges, which make look-ups fast. A process that holds a part of the graph does not know
-        # them: there the graph is asked
+        # all pairs that are edges, which make look-ups fast. A process that holds a part of the
+        # graph does not know them: there the graph is asked
         between = self.exclude not in (None, "self")
         needed = self.graph.peers.size == 1 and (between or (self.filter_known and plain))
         self._joined = Pairs.of(self.graph) if needed else None
         if self.relation is not None:
-            column, name = edge_integers(self.graph, self.relation, "relation"), self.relation
-            check_edges(self.graph, column, column < 0, f"relation: the edge column {name!r} must hold numbers from 0")
-        links, self._negatives = self._known, {}
+            column = edge_integers(self.graph, self.relation, "relation")
+            name = self.relation
+            check_edges(
+                self.graph,
+                column,
+                column < 0,
+                f"relation: the edge column {name!r} must hold numbers from 0",
+            )
+        links = self._known
+        self._negatives = {}
         if self.filter_known and not plain and links is None:
             links = self._links_of_edges(np.arange(self.graph.num_edges))
         for side in self._layout.sides:
@@ -210,12 +250,15 @@ class LinkSampler(SamplerBase):
                 weights = LAWS[str(self.negatives)](self.graph, side, self.power)
             else:
                 weights = whole_weights(self._weights)
-            filtered, bounds = self.filter_known is True, self.graph.schema.bounds()
+            filtered = self.filter_known is True
+            bounds = self.graph.schema.bounds()
             self._negatives[side] = Negatives(bounds, weights, known, self._birth, filtered)
 
     @property
     def num_seeds(self) -> int:
-        """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a pair."""
+        """Number of edges, or of ``pairs``: a seed is an edge id of the graph, or the number of a
+        pair.
+        """
         return self.graph.num_edges if self._pairs is None else len(self._pairs.src)
 
     @property
@@ -225,12 +268,23 @@ class LinkSampler(SamplerBase):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that determines the draws, except the graph; ``sampler`` as its class and its settings."""
-        settings = {**super().settings, "sampler": (type(self.sampler).__name__, self.sampler.settings)}
+        """Everything that determines the draws, except the graph; ``sampler`` as its class and its
+        settings.
+        """
+        settings = {
+            **super().settings,
+            "sampler": (type(self.sampler).__name__, self.sampler.settings),
+        }
         matrix = None if callable(self._own) else self._own
-        hashed = {"negatives": matrix, "weights": self._weights, "birth": self._birth if self._birth_given else None}
+        hashed = {
+            "negatives": matrix,
+            "weights": self._weights,
+            "birth": self._birth if self._birth_given else None,
+        }
         for name, links in (("pairs", self._pairs), ("known", self._known)):
-            hashed[name] = None if links is None else np.stack([part for part in links if part is not None], 1)
+            hashed[name] = (
+                None if links is None else np.stack([part for part in links if part is not None], 1)
+            )
         for name, array in hashed.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
@@ -244,12 +298,17 @@ class LinkSampler(SamplerBase):
 
     def text(self) -> str:
         """Return the call that makes this sampler, with that of the sampler of nodes."""
-        rest = "".join(f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler")
+        rest = "".join(
+            f", {name}={value!r}" for name, value in self.settings.items() if name != "sampler"
+        )
         return f"{type(self).__name__}({self.sampler.text()}{rest})"
 
     def in_torch(self, device: torch.device | str = "cpu") -> Self:
-        """Return the same with ``sampler.in_torch(device)``; links and negatives are drawn on the CPU all the same."""
-        other, sampler = object.__new__(type(self)), self.sampler.in_torch(device)
+        """Return the same with ``sampler.in_torch(device)``; links and negatives are drawn on the
+        CPU all the same.
+        """
+        other = object.__new__(type(self))
+        sampler = self.sampler.in_torch(device)
         other.__dict__.update(self.__dict__, sampler=sampler, form=sampler.form)
         return other
 
@@ -264,40 +323,60 @@ class LinkSampler(SamplerBase):
         return self._sample(*checked)
 
     def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
-        """The checked seeds of a call or its step, the keys of the draw, and the call of the sampler of nodes."""
-        ids, times, number = self._seeds(seeds)[0], call.times, call.batch_number
-        if call.step is not None:  # negatives are drawn for the whole step, since they depend on the rows of the others
-            ids, times = self._seeds(call.step.ids)[0], call.step.times
-        hashes, when = [hash_ids(ids)], None
+        """The checked seeds of a call or its step, the keys of the draw, and the call of the
+        sampler of nodes.
+        """
+        ids = self._seeds(seeds)[0]
+        times = call.times
+        number = call.batch_number
+        # negatives are drawn for the whole step, since they depend on the rows of the others
+        if call.step is not None:
+            ids = self._seeds(call.step.ids)[0]
+            times = call.step.times
+        hashes = [hash_ids(ids)]
+        when = None
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
-            hashes.append(hash_ids(when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)))
+            hashes.append(
+                hash_ids(
+                    when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)
+                )
+            )
         draw = self._draw_of(call, ids, *hashes[1:])
-        # Without a number the sampler of nodes would hash its own seeds, and draw alike for two batches whose edges
-        # have the same ends. So it gets a number made of the edges, unless its numbers mean more than "another batch".
+        # Without a number the sampler of nodes would hash its own seeds, and draw alike for two
+        # batches whose edges have the same ends. So it gets a number made of the edges, unless its
+        # numbers mean more than "another batch".
         if number is None and not self.sampler.numbered:
             number = derive_key(*hashes) >> 1
         return ids, draw, call._replace(batch_number=number, times=when)
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(
-            "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to the sampler of nodes "
-            "itself"
+            "seeds must be edge ids, one-dimensional, got rows of several; give pairs of nodes to "
+            "the sampler of nodes itself"
         )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
         links, negatives = self._drawn(seeds, draw, inputs.times)
         sampler: Any = self.sampler
         if self.exclude is not None:
-            sampler = sampler.without_edges(seeds if self.exclude == "self" else self._edges_between(links))
+            sampler = sampler.without_edges(
+                seeds if self.exclude == "self" else self._edges_between(links)
+            )
         nodes = np.concatenate([links.src[:, None], links.dst[:, None], negatives], axis=1)
         if inputs.step is not None:
-            rows, times = inputs.step.rows, inputs.times
+            rows = inputs.step.rows
+            times = inputs.times
             step = StepSeeds(nodes, times, rows)
             inputs = inputs._replace(times=None if times is None else times[rows], step=step)
-            nodes, negatives, seeds, links = nodes[rows], negatives[rows], seeds[rows], links.at(rows)
+            nodes = nodes[rows]
+            negatives = negatives[rows]
+            seeds = seeds[rows]
+            links = links.at(rows)
         batch: NodeFlow = sampler.draw_batch(nodes, inputs)
-        batch = batch.with_seeds(seed_ids=self.form.placed(seeds.copy()), seed_layout=self._layout.chunks)
+        batch = batch.with_seeds(
+            seed_ids=self.form.placed(seeds.copy()), seed_layout=self._layout.chunks
+        )
         if self._layout.relation is not None and links.relation is not None:
             batch.seed_data[self._layout.relation] = self.form.placed(links.relation.copy())
         if self.filter_known == "mark":
@@ -314,21 +393,36 @@ class LinkSampler(SamplerBase):
             return links, own
         drawn = np.empty((len(seeds), self.num_negatives), np.int64)
         for side, negatives in self._negatives.items():
-            (ends, replaced), columns, schema = links.ends(side), self._layout.columns(side), self.graph.schema
+            ends, replaced = links.ends(side)
+            columns = self._layout.columns(side)
+            schema = self.graph.schema
             key = derive_key(draw.key, "negative", *([1] if side == "source" else []))
-            rows, count = negatives.rows_of(ends, links.relation), drawn[:, columns].shape[1]
+            rows = negatives.rows_of(ends, links.relation)
+            count = drawn[:, columns].shape[1]
             types = schema.types_of(replaced)
             checks.check_shared(types, self.seeds_together, schema)
-            drawn[:, columns], bad = negatives.draw(key, rows, types, count, self.seeds_together, times)
+            drawn[:, columns], bad = negatives.draw(
+                key, rows, types, count, self.seeds_together, times
+            )
             if bad >= 0:
-                seed, time = f"{self.seed_kind} {seeds[bad]}", None if times is None else times[bad]
-                raise ValueError(self._none_left(side, int(ends[bad]), list(schema.nodes)[types[bad]], seed, time))
+                seed = f"{self.seed_kind} {seeds[bad]}"
+                time = None if times is None else times[bad]
+                raise ValueError(
+                    self._none_left(
+                        side, int(ends[bad]), list(schema.nodes)[types[bad]], seed, time
+                    )
+                )
         return links, drawn
 
     def _none_left(self, side: str, node: int, kind: str, seed: str, time: object) -> str:
-        """The message for a seed, such as "edge 7", with the other end ``node``, which has no negative of a type."""
+        """The message for a seed, such as "edge 7", with the other end ``node``, which has no
+        negative of a type.
+        """
         direction = "in" if side == "destination" else "out"
-        among = {"uniform": f"every other {kind}", "degree": f"every {kind} that has {direction}-edges"}
+        among = {
+            "uniform": f"every other {kind}",
+            "degree": f"every {kind} that has {direction}-edges",
+        }
         everything = among.get(str(self.negatives), f"every {kind} with a weight")
         if time is not None:
             everything += f" that exists at time {time}"
@@ -336,28 +430,33 @@ class LinkSampler(SamplerBase):
             return f"no negative is left for {seed}: no {kind} with a weight above 0 exists"
         if self.seeds_together > 1:
             return (
-                f"the seeds from {seed} on share their negatives, but {everything} is known to one of these "
-                f"{self.seeds_together}; take a smaller chunk, or filter_known='mark'"
+                f"the seeds from {seed} on share their negatives, but {everything} is known to one "
+                f"of these {self.seeds_together}; take a smaller chunk, or filter_known='mark'"
             )
         end = "source" if side == "destination" else "destination"
         return (
-            f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so no negative is left "
-            f"for it; leave the {self.seed_kind} out of the seeds, or use filter_known=False"
+            f"node {node}, the {end} of {seed}, has edges to {everything} (but perhaps itself), so "
+            f"no negative is left for it; leave the {self.seed_kind} out of the seeds, or use "
+            "filter_known=False"
         )
 
     def _marks(self, links: Links, drawn: Ints) -> Array:
         """Mark the negatives ``[B, K]`` of links that are known positives."""
-        marks, size = np.empty(drawn.shape, np.bool_), min(self._layout.chunk, max(len(drawn), 1))
+        marks = np.empty(drawn.shape, np.bool_)
+        size = min(self._layout.chunk, max(len(drawn), 1))
         for side, negatives in self._negatives.items():
-            columns, rows = self._layout.columns(side), negatives.rows_of(links.ends(side)[0], links.relation)
+            columns = self._layout.columns(side)
+            rows = negatives.rows_of(links.ends(side)[0], links.relation)
             marks[:, columns] = negatives.marked(rows, drawn[::size, columns], size)
         return marks
 
     def pairs_of(self, batch: NodeFlow) -> tuple[Tensor, Tensor]:
-        """Return the pairs of a batch of this sampler and their labels: each seed, then its negatives.
+        """Return the pairs of a batch of this sampler and their labels: each seed, then its
+        negatives.
 
-        The pairs are rows of the last layer, int64 ``[B, 1 + K, 2]`` of (source, destination); the labels are
-        ``[B, 1 + K]``: those of the seeds (``labels``, else 1) and 0 for negatives, float32 without ``labels``.
+        The pairs are rows of the last layer, int64 ``[B, 1 + K, 2]`` of (source, destination); the
+        labels are ``[B, 1 + K]``: those of the seeds (``labels``, else 1) and 0 for negatives,
+        float32 without ``labels``.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [1]), num_negatives=2, corrupt="both")
@@ -366,17 +465,24 @@ class LinkSampler(SamplerBase):
         (torch.Size([2, 3, 2]), [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
         """
         pairs = paired(batch.seed_index, self.corrupt)
-        labels = torch.zeros_like(pairs[..., 0], dtype=torch.float32 if self._labels is None else self._labels.dtype)
-        labels[:, 0] = 1 if self._labels is None else self._labels[batch.seed_ids.cpu()].to(pairs.device)
+        labels = torch.zeros_like(
+            pairs[..., 0], dtype=torch.float32 if self._labels is None else self._labels.dtype
+        )
+        labels[:, 0] = (
+            1 if self._labels is None else self._labels[batch.seed_ids.cpu()].to(pairs.device)
+        )
         return pairs, labels
 
     def log_proposal(self, batch: NodeFlow) -> Tensor:
-        """Return logarithms of the probabilities with which the negatives of a batch were drawn, ``[S * B, k]``.
+        """Return logarithms of the probabilities with which the negatives of a batch were drawn,
+        ``[S * B, k]``.
 
-        The order is that of ``Decoder.score_chunks``: per side that is replaced the B seeds; k negatives of the side
-        that has most, where places that the other has not hold 0. For ``nn.softmax_loss(log_proposal=)``.
+        The order is that of ``Decoder.score_chunks``: per side that is replaced the B seeds; k
+        negatives of the side that has most, where places that the other has not hold 0. For
+        ``nn.softmax_loss(log_proposal=)``.
 
-        Raises TypeError for a sampler with times, and for negatives that are a matrix or a function.
+        Raises TypeError for a sampler with times, and for negatives that are a matrix or a
+        function.
 
         >>> from nodeflow import Graph, NeighborSampler
         >>> links = LinkSampler(NeighborSampler(Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0]), [1]), filter_known=True)
@@ -384,20 +490,30 @@ class LinkSampler(SamplerBase):
         tensor([[0.5000]])
         """
         if self.takes_times:
-            raise TypeError("log_proposal is not there for negatives at times, whose probabilities depend on the time")
+            raise TypeError(
+                "log_proposal is not there for negatives at times, whose probabilities depend on "
+                "the time"
+            )
         if self._own is not None:
             raise TypeError(
-                "log_proposal is not there for negatives of your own, whose probabilities are not known here"
+                "log_proposal is not there for negatives of your own, whose probabilities are not "
+                "known here"
             )
-        ends, size = batch.seeds[batch.seed_index[:, :2]].numpy(force=True), len(batch.seed_index)
+        ends = batch.seeds[batch.seed_index[:, :2]].numpy(force=True)
+        size = len(batch.seed_index)
         column = self._layout.relation
         relation = None if column is None else batch.seed_data[column].numpy(force=True)
-        links, size = Links(ends[:, 0], relation, ends[:, 1]), min(self.seeds_together, max(size, 1))
-        drawn, parts = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True), []
+        links = Links(ends[:, 0], relation, ends[:, 1])
+        size = min(self.seeds_together, max(size, 1))
+        drawn = batch.seeds[batch.seed_index[::size, 2:]].numpy(force=True)
+        parts = []
         for side, negatives in self._negatives.items():
             near, replaced = links.ends(side)
-            rows, types = negatives.rows_of(near, links.relation), self.graph.schema.types_of(replaced)
-            parts.append(negatives.log_chance(rows, types, drawn[:, self._layout.columns(side)], size))
+            rows = negatives.rows_of(near, links.relation)
+            types = self.graph.schema.types_of(replaced)
+            parts.append(
+                negatives.log_chance(rows, types, drawn[:, self._layout.columns(side)], size)
+            )
         most = max(part.shape[1] for part in parts)
         wide = np.concatenate([np.pad(part, ((0, 0), (0, most - part.shape[1]))) for part in parts])
         return torch.from_numpy(wide.astype(np.float32)).to(batch.seed_index.device)
@@ -407,14 +523,22 @@ class LinkSampler(SamplerBase):
         src, dst = self.graph.find_edges(ids)
         relation = None
         if self.relation is not None:
-            relation = fetch_rows(self.graph.edata[self.relation], torch.from_numpy(ids)).numpy().astype(np.int64)
+            relation = (
+                fetch_rows(self.graph.edata[self.relation], torch.from_numpy(ids))
+                .numpy()
+                .astype(np.int64)
+            )
         elif self._layout.relation is not None:
             relation = self.graph.schema.relations_of(ids)
         return Links(src.numpy(), relation, dst.numpy())
 
     def _edges_between(self, links: Links) -> Ints:
-        """The ids of the edges between the ends of links that ``exclude`` leaves out, some repeatedly; collective."""
-        u, v, schema = links.src, links.dst, self.graph.schema
+        """The ids of the edges between the ends of links that ``exclude`` leaves out, some
+        repeatedly; collective.
+        """
+        u = links.src
+        v = links.dst
+        schema = self.graph.schema
         if self._joined is None:
             ends = torch.from_numpy(np.stack([np.concatenate([u, v]), np.concatenate([v, u])]))
             ids = self.graph.edge_ids(*ends, return_uv=True)[2].numpy()
@@ -422,12 +546,20 @@ class LinkSampler(SamplerBase):
             ids = self._joined.between(u, v)
         relations = schema.relations_of(ids)
         if isinstance(self.exclude, tuple):
-            return ids[np.isin(relations, [i for i, name in enumerate(schema.relations) if name in self.exclude])]
+            return ids[
+                np.isin(
+                    relations,
+                    [i for i, name in enumerate(schema.relations) if name in self.exclude],
+                )
+            ]
         if self.relation is not None or links.relation is None:
             return ids
-        # of each pair of ends the edges of the seed's relation and of its reverse; all, if it has none
+        # of each pair of ends the edges of the seed's relation and of its reverse; all, if it has
+        # none
         pairs = (u, v), tuple(part.numpy() for part in self.graph.find_edges(ids))
-        of_links, of_edges = (np.minimum(a, b) * schema.num_nodes + np.maximum(a, b) for a, b in pairs)
+        of_links, of_edges = (
+            np.minimum(a, b) * schema.num_nodes + np.maximum(a, b) for a, b in pairs
+        )
         kinds = schema.reversals()
         left_out = np.isin(of_edges, of_links[kinds[links.relation] < 0])
         for kind in np.unique(kinds[kinds >= 0]):

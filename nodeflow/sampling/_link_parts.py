@@ -1,4 +1,6 @@
-"""Parts of a link sampler: checks of its arguments, and the rows of a batch as they are scored: pairs, and groups."""
+"""Parts of a link sampler: checks of its arguments, and the rows of a batch as they are scored:
+pairs, and groups.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, check_one_of, check_range, describe, first_true, lasting
+from nodeflow._base.checks import (
+    Ints,
+    as_array,
+    check_one_of,
+    check_range,
+    describe,
+    first_true,
+    lasting,
+)
 from nodeflow._base.dates import as_moments
 from nodeflow._base.types import Array, Floats, NumbersLike
 from nodeflow._links.links import Links, LinksLike, as_links
@@ -30,17 +40,23 @@ Exclude: TypeAlias = "str | Sequence[str | Relation] | None"
 
 
 def as_filter(value: bool | str, known: object, graph: Graph) -> bool | str:
-    """Return ``filter_known`` of a link sampler, checked against its other settings: a bool, or "mark"."""
+    """Return ``filter_known`` of a link sampler, checked against its other settings: a bool, or
+    "mark".
+    """
     if isinstance(value, str) and value != "mark":
         raise ValueError(f"filter_known must be False, True or 'mark', got {value!r}")
     if known is not None and not value:
-        raise ValueError("known is what filter_known looks at, so pass filter_known=True or 'mark' too")
+        raise ValueError(
+            "known is what filter_known looks at, so pass filter_known=True or 'mark' too"
+        )
     if value and known is None:
         check_one_process(graph, "LinkSampler(filter_known=True)")
     return value if value == "mark" else bool(value)
 
 
-def as_exclude(value: Exclude, sampler: SamplerBase, *, edges: bool) -> str | tuple[Relation, ...] | None:
+def as_exclude(
+    value: Exclude, sampler: SamplerBase, *, edges: bool
+) -> str | tuple[Relation, ...] | None:
     """Return ``exclude`` of a link sampler, checked; ``edges``: whether its seeds are edges."""
     chosen: str | tuple[Relation, ...] | None
     if isinstance(value, list | tuple):
@@ -52,8 +68,8 @@ def as_exclude(value: Exclude, sampler: SamplerBase, *, edges: bool) -> str | tu
         raise ValueError("exclude='self' is for seeds that are edges; for pairs take 'reverse'")
     if value is not None and not callable(getattr(sampler, "without_edges", None)):
         raise TypeError(
-            f"exclude={value!r} needs a sampler that can leave edges out for one batch, but {type(sampler).__name__} "
-            "has no without_edges; use exclude=None"
+            f"exclude={value!r} needs a sampler that can leave edges out for one batch, but "
+            f"{type(sampler).__name__} has no without_edges; use exclude=None"
         )
     return chosen
 
@@ -61,57 +77,73 @@ def as_exclude(value: Exclude, sampler: SamplerBase, *, edges: bool) -> str | tu
 def by_name(value: object, name: str, schema: Schema, relation: str | None) -> object:
     """Return links that are given by the names of their relations as an array; others as they are.
 
-    Ids within types become those of the graph, and names numbers, which pairs of the only relation are without.
+    Ids within types become those of the graph, and names numbers, which pairs of the only relation
+    are without.
     """
     if not isinstance(value, Mapping):
         return value
     if relation is not None:
-        raise TypeError(f"{name} by names of relations has those of graph.schema, so leave relation={relation!r} out")
-    numbers, parts = {each: number for number, each in enumerate(schema.relations)}, [np.zeros((0, 3), np.int64)]
+        raise TypeError(
+            f"{name} by names of relations has those of graph.schema, so leave "
+            f"relation={relation!r} out"
+        )
+    numbers = {each: number for number, each in enumerate(schema.relations)}
+    parts = [np.zeros((0, 3), np.int64)]
     for key, pairs in value.items():
-        each, label = schema.relation(key), f"{name}[{key!r}]"
+        each = schema.relation(key)
+        label = f"{name}[{key!r}]"
         ends = as_links(pairs, label, np.iinfo(np.int64).max, False)
         for i, ids, node_type in ((0, ends.src, each[0]), (1, ends.dst, each[2])):
             check_range(ids, f"{label}[:, {i}]", len(schema.ids(node_type)), f"{node_type} node")
-        src, dst = ends.src + schema.ids(each[0]).start, ends.dst + schema.ids(each[2]).start
+        src = ends.src + schema.ids(each[0]).start
+        dst = ends.dst + schema.ids(each[2]).start
         parts.append(np.stack([src, np.full(len(src), numbers[each]), dst], 1))
     links = np.concatenate(parts)
     return links if len(numbers) > 1 else links[:, ::2]
 
 
 def as_pairs(value: object, graph: Graph, relation: str | None) -> Links:
-    """Return ``pairs`` of a link sampler, checked: triples with the relations of an edge column, or of the schema.
+    """Return ``pairs`` of a link sampler, checked: triples with the relations of an edge column, or
+    of the schema.
 
-    Pairs without relations stay so: theirs need not be in the schema, which may have only those of messages.
+    Pairs without relations stay so: theirs need not be in the schema, which may have only those of
+    messages.
     """
-    schema, name = graph.schema, "pairs"
-    triples, why = None if len(schema.relations) > 1 else False, "for relations pass relation=, their edge column"
+    schema = graph.schema
+    name = "pairs"
+    triples = None if len(schema.relations) > 1 else False
+    why = "for relations pass relation=, their edge column"
     if relation is not None:
-        triples, why = True, "since relation= is given"
+        triples = True
+        why = "since relation= is given"
     links = as_links(by_name(value, name, schema, relation), name, graph.num_nodes, triples, why)
     if relation is not None or links.relation is None:
         return links
     check_range(links.relation, f"{name}[:, 1]", len(schema.relations), "relation")
-    relations, types = list(schema.relations), list(schema.nodes)
+    relations = list(schema.relations)
+    types = list(schema.nodes)
     for end, word, ids in ((0, "source", links.src), (2, "destination", links.dst)):
         wanted = np.array([types.index(each[end]) for each in relations], np.int64)[links.relation]
         if (i := first_true((types_of := schema.types_of(ids)) != wanted)) is not None:
             named = relations[links.relation[i]]
             raise ValueError(
-                f"{name}[{i}] is a link of {named}, but its {word} {ids[i]} is of type {types[types_of[i]]!r}"
+                f"{name}[{i}] is a link of {named}, but its {word} {ids[i]} is of type "
+                f"{types[types_of[i]]!r}"
             )
     return links
 
 
 def check_shared(types: Ints, size: int, schema: Schema) -> None:
-    """Raise ValueError where ``size`` seeds in turn, which share negatives, need them of several types."""
+    """Raise ValueError where ``size`` seeds in turn, which share negatives, need them of several
+    types.
+    """
     first = np.arange(len(types)) // size * size
     if (i := first_true(types != types[first])) is not None:
         names = list(schema.nodes)
         raise ValueError(
-            f"seeds {first[i]} and {i} of the batch share their negatives (chunk={size}), but need them of types "
-            f"{names[types[first[i]]]!r} and {names[types[i]]!r}; order the seeds by relation, with a loader for "
-            "each relation if it shuffles, or leave chunk out"
+            f"seeds {first[i]} and {i} of the batch share their negatives (chunk={size}), but need "
+            f"them of types {names[types[first[i]]]!r} and {names[types[i]]!r}; order the seeds by "
+            "relation, with a loader for each relation if it shuffles, or leave chunk out"
         )
 
 
@@ -120,23 +152,32 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
     if value is None:
         return None
     if pairs is None:
-        raise ValueError("labels are of pairs, so pass pairs too; those of edges are a column of graph.edata")
+        raise ValueError(
+            "labels are of pairs, so pass pairs too; those of edges are a column of graph.edata"
+        )
     value = lasting(value)
     array = as_array(value, "labels", "numbers")
     if array.dtype.kind not in "biuf":
         raise TypeError(f"labels must be numbers, got dtype {array.dtype}")
     if array.shape != (len(pairs.src),):
         raise ValueError(
-            f"labels must have one entry per pair ({len(pairs.src)}), got shape {array.shape}; columns of several "
-            "numbers per pair go to the loader: NodeFlowLoader(..., seed_data={'label': labels})"
+            f"labels must have one entry per pair ({len(pairs.src)}), got shape {array.shape}; "
+            "columns of several numbers per pair go to the loader: NodeFlowLoader(..., "
+            "seed_data={'label': labels})"
         )
     # an array of Python's floats would be float64
-    column = column_of_numbers(value, "labels") if isinstance(value, list | tuple) else as_column(array, "labels")
+    column = (
+        column_of_numbers(value, "labels")
+        if isinstance(value, list | tuple)
+        else as_column(array, "labels")
+    )
     return column.clone()
 
 
 def node_weights(graph: Graph, value: object) -> Floats:
-    """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node column."""
+    """Return weights of nodes, float64 ``[num_nodes]``, given as numbers or as the name of a node
+    column.
+    """
     name = "negatives"
     if isinstance(value, str):
         if value not in graph.ndata:
@@ -144,10 +185,13 @@ def node_weights(graph: Graph, value: object) -> Floats:
                 f"negatives must be 'uniform' or 'degree', the name of a node column, or a weight "
                 f"per node, got {value!r}"
             )
-        value, name = whole_column(graph.ndata[value]), f"negatives: the node column {value!r}"
+        name = f"negatives: the node column {value!r}"
+        value = whole_column(graph.ndata[value])
     array = as_array(value, name)
     if array.dtype.kind not in "iuf" or array.shape != (graph.num_nodes,):
-        raise ValueError(f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}")
+        raise ValueError(
+            f"{name} must hold a number per node ({graph.num_nodes}), got {describe(array)}"
+        )
     weights: Floats = array.astype(np.float64)
     if (i := first_true(~(np.isfinite(weights) & (weights >= 0)))) is not None:
         raise ValueError(f"{name} must be finite and not negative, but node {i} has {weights[i]}")
@@ -168,8 +212,9 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
             return np.where(own == NO_TIME[own.dtype.kind], firsts, own)
         if of_nodes is None:
             raise TypeError(
-                f"birth is missing: {type(sampler).__name__} has no column of times, of all edges or of nodes, from "
-                "which to tell when a node begins to be there; pass a time per node, or the name of a node column"
+                f"birth is missing: {type(sampler).__name__} has no column of times, of all edges "
+                "or of nodes, from which to tell when a node begins to be there; pass a time per "
+                "node, or the name of a node column"
             )
         return of_nodes
     if isinstance(value, str):
@@ -182,8 +227,11 @@ def birth_times(sampler: SamplerBase, value: object) -> Array:
 
 
 def _first_times(graph: Graph, column: str) -> Array:
-    """The time of the first edge of every node in either direction; the largest number for a node without edges."""
-    held, times = graph.held, time_column(graph, column)
+    """The time of the first edge of every node in either direction; the largest number for a node
+    without edges.
+    """
+    held = graph.held
+    times = time_column(graph, column)
     never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
     births = np.full(graph.num_nodes, never, times.dtype)
     for ends in graph.find_edges(held.whole.edge_ids_of(np.arange(held.num_edges))):
@@ -208,7 +256,8 @@ MARKS = "known_negatives"
 
 
 class LinkChunk(NamedTuple):
-    """C groups of n seeds that share K negatives each. All are rows of the last layer but ``relation``.
+    """C groups of n seeds that share K negatives each. All are rows of the last layer but
+    ``relation``.
 
     ``batch.chunks`` of a ``LinkSampler`` has them, on the device of the batch.
 
@@ -230,7 +279,9 @@ class LinkChunk(NamedTuple):
     negatives: Tensor
     """Negatives, int64 ``[C, K]``."""
     known: Tensor | None
-    """Which negatives are known positives of a seed, bool ``[C, n, K]``; None without ``filter_known="mark"``."""
+    """Which negatives are known positives of a seed, bool ``[C, n, K]``; None without
+    ``filter_known="mark"``.
+    """
 
 
 class LinkLayout(NamedTuple):
@@ -245,29 +296,39 @@ class LinkLayout(NamedTuple):
         return slice(self.sides.index(side), None, len(self.sides))
 
     def chunks(self, batch: NodeFlow) -> list[LinkChunk]:
-        """Return the seeds of a batch in groups that share negatives: whole groups, and one of the seeds left over."""
-        index, data = batch.seed_index, batch.seed_data
-        relation, marks = None if self.relation is None else data[self.relation], data.get(MARKS)
+        """Return the seeds of a batch in groups that share negatives: whole groups, and one of the
+        seeds left over.
+        """
+        index = batch.seed_index
+        data = batch.seed_data
+        relation = None if self.relation is None else data[self.relation]
+        marks = data.get(MARKS)
         size = min(self.chunk, max(len(index), 1))
         count, rest = divmod(len(index), size)
-        # a batch without seeds is one chunk of no groups, so that scores still depend on all parameters
+        # a batch without seeds is one chunk of no groups, so that scores still depend on all
+        # parameters
         groups = [(0, count, size)] + ([(count * size, 1, rest)] if rest else [])
         parts: list[LinkChunk] = []
         for side in self.sides:
             columns = self.columns(side)
             for first, count, n in groups:
-                rows, shape = slice(first, first + count * n), (count, n)
+                rows = slice(first, first + count * n)
+                shape = (count, n)
                 kinds = None if relation is None else relation[rows].unflatten(0, shape)
                 known = None if marks is None else marks[rows, columns].unflatten(0, shape)
-                src, dst = index[rows, 0].unflatten(0, shape), index[rows, 1].unflatten(0, shape)
+                src = index[rows, 0].unflatten(0, shape)
+                dst = index[rows, 1].unflatten(0, shape)
                 negatives = index[rows, 2:][:, columns].unflatten(0, shape)[:, 0]
                 parts.append(LinkChunk(side, src, kinds, dst, negatives, known))
         return parts
 
 
 def paired(index: Tensor, corrupt: str) -> Tensor:
-    """Return the ends of every seed, then of its negatives, ``[B, 1 + K, 2]``, from a ``seed_index`` ``[B, 2 + K]``."""
-    src, dst = index[:, :1].expand(-1, index.shape[1] - 1).clone(), index[:, 1:].clone()
+    """Return the ends of every seed, then of its negatives, ``[B, 1 + K, 2]``, from a
+    ``seed_index`` ``[B, 2 + K]``.
+    """
+    src = index[:, :1].expand(-1, index.shape[1] - 1).clone()
+    dst = index[:, 1:].clone()
     replaced = slice(1, None) if corrupt == "source" else slice(2, None, 2)
     if corrupt != "destination":
         src[:, replaced] = index[:, 1:][:, replaced]

@@ -1,4 +1,6 @@
-"""Negatives, drawn or of the user's choice, look-ups of edges by their two ends, and the known answers of queries."""
+"""Negatives, drawn or of the user's choice, look-ups of edges by their two ends, and the known
+answers of queries.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,19 @@ from nodeflow.random import Random
 from nodeflow.sampling._link_parts import LinkLayout
 
 OwnNegatives: TypeAlias = "Ints | Callable[[Any, int, Random], Any]"
-"""Nodes ``[num_seeds, K]``, or a function of links, K and random numbers that returns nodes ``[B, K]``."""
+"""Nodes ``[num_seeds, K]``, or a function of links, K and random numbers that returns nodes
+``[B, K]``.
+"""
 
 _NONE_KNOWN = (np.zeros(2, np.int64), NOTHING, NOTHING)  # one row, in which no node is known
 
 
 class Known(NamedTuple):
-    """The nodes that answer queries: row i has ``nodes[indptr[i] : indptr[i + 1]]``, ascending, for node ``own[i]``.
+    """The nodes that answer queries: row i has ``nodes[indptr[i] : indptr[i + 1]]``, ascending, for
+    node ``own[i]``.
 
-    Row u is that of node u. With ``queries`` row i is that of query i, and behind these every node has a row without
-    answers, for queries that are not among them.
+    Row u is that of node u. With ``queries`` row i is that of query i, and behind these every node
+    has a row without answers, for queries that are not among them.
     """
 
     indptr: Ints
@@ -41,23 +46,36 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, links: Links, side: str, num_nodes: int) -> Known:
-        """Collect the answers that links give for a side: 24 bytes a link while they are sorted, 4 (or 8) then."""
-        own, relation = np.arange(num_nodes), links.relation
+        """Collect the answers that links give for a side: 24 bytes a link while they are sorted, 4
+        (or 8) then.
+        """
+        own = np.arange(num_nodes)
+        relation = links.relation
         queries = Queries(own if relation is None else links.ends(side)[0], relation, num_nodes)
         indptr, nodes = queries.answers(links, side)
         narrow = nodes.astype(np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64)
         if relation is None:
             return cls(indptr, narrow, own)
-        return cls(np.pad(indptr, (0, num_nodes), mode="edge"), narrow, np.concatenate([queries.node, own]), queries)
+        return cls(
+            np.pad(indptr, (0, num_nodes), mode="edge"),
+            narrow,
+            np.concatenate([queries.node, own]),
+            queries,
+        )
 
     def renumbered(self, rank: Ints) -> Known:
         """Return the same with node v written as ``rank[v]``."""
-        rows, nodes = np.repeat(np.arange(len(self.own)), np.diff(self.indptr)), rank[self.nodes]
-        return self._replace(nodes=nodes[np.lexsort((nodes, rows))].astype(self.nodes.dtype), own=rank[self.own])
+        rows = np.repeat(np.arange(len(self.own)), np.diff(self.indptr))
+        nodes = rank[self.nodes]
+        return self._replace(
+            nodes=nodes[np.lexsort((nodes, rows))].astype(self.nodes.dtype), own=rank[self.own]
+        )
 
 
 class Pairs(NamedTuple):
-    """The out-edges of every node by destination: ``dst`` and ``eid`` ``[num_edges]``, ascending ``dst`` in a row."""
+    """The out-edges of every node by destination: ``dst`` and ``eid`` ``[num_edges]``, ascending
+    ``dst`` in a row.
+    """
 
     indptr: Ints
     dst: Stored
@@ -69,7 +87,11 @@ class Pairs(NamedTuple):
         indptr, src, edge_ids = graph.csc()
         # the in-edges come by destination, and turning them round keeps that order in every row
         rows, dst, positions = kernels.csr.transpose(indptr, src, graph.num_nodes)
-        narrow = np.int32 if max(graph.num_nodes, graph.num_edges) <= np.iinfo(np.int32).max else np.int64
+        narrow = (
+            np.int32
+            if max(graph.num_nodes, graph.num_edges) <= np.iinfo(np.int32).max
+            else np.int64
+        )
         eid = positions if edge_ids is None else edge_ids[positions]
         return cls(rows, dst.astype(narrow), eid.astype(narrow))
 
@@ -81,37 +103,61 @@ class Pairs(NamedTuple):
         return Known(rows, src.astype(self.dst.dtype), np.arange(len(rows) - 1))
 
     def between(self, u: Ints, v: Ints) -> Ints:
-        """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64; some repeatedly."""
-        pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)  # parallel edges make one look-up
-        return cast("Ints", kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1]))
+        """Return the ids of all edges between ``u[i]`` and ``v[i]``, in either direction, int64;
+        some repeatedly.
+        """
+        # parallel edges make one look-up
+        pairs = np.unique(np.stack([np.minimum(u, v), np.maximum(u, v)]), axis=1)
+        return cast(
+            "Ints",
+            kernels.negative.edges_between(self.indptr, self.dst, self.eid, pairs[0], pairs[1]),
+        )
 
 
 class Negatives:
-    """The distribution of negatives: every node of a type alike, or in proportion to ``weights``, whole numbers.
+    """The distribution of negatives: every node of a type alike, or in proportion to ``weights``,
+    whole numbers.
 
-    Type t has the nodes ``bounds[t]`` to ``bounds[t + 1] - 1``. A draw for a row of ``known`` leaves out its nodes and
-    the row's own node where it is ``filtered``; the others of the type keep the proportions of their probabilities.
-    ``birth`` ``[num_nodes]`` is the time from which on each node exists.
+    Type t has the nodes ``bounds[t]`` to ``bounds[t + 1] - 1``. A draw for a row of ``known``
+    leaves out its nodes and the row's own node where it is ``filtered``; the others of the type
+    keep the proportions of their probabilities. ``birth`` ``[num_nodes]`` is the time from which on
+    each node exists.
     """
 
     def __init__(
-        self, bounds: Ints, weights: Ints | None, known: Known | None, birth: Array | None, filtered: bool = True
+        self,
+        bounds: Ints,
+        weights: Ints | None,
+        known: Known | None,
+        birth: Array | None,
+        filtered: bool = True,
     ) -> None:
-        self._bounds, self._num_nodes = bounds, int(bounds[-1])
-        self._birth, self._filtered = birth, filtered and known is not None
+        self._bounds = bounds
+        self._num_nodes = int(bounds[-1])
+        self._birth = birth
+        self._filtered = filtered and known is not None
         self._order: Ints | None = None
         self._rank: Ints | None = None
-        if birth is not None:  # nodes are numbered by birth within their type, so that those that exist come first
-            self._order = np.lexsort((birth, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))))
+        # nodes are numbered by birth within their type, so that those that exist come first
+        if birth is not None:
+            self._order = np.lexsort(
+                (birth, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
+            )
             self._rank = np.argsort(self._order)
             self._birth = birth[self._order]
             weights = None if weights is None else weights[self._order]
             known = None if known is None else known.renumbered(self._rank)
-        self._upto = NOTHING if weights is None else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        self._upto = (
+            NOTHING
+            if weights is None
+            else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
+        )
         self._queries = None if known is None else known.queries
         self._known: tuple[Ints, Stored, Ints] = _NONE_KNOWN
         if known is not None:
-            self._known = kernels.negative.known_rows(known.own, known.indptr, known.nodes, self._upto)
+            self._known = kernels.negative.known_rows(
+                known.own, known.indptr, known.nodes, self._upto
+            )
 
     def rows_of(self, ends: Ints, relation: Ints | None) -> Ints:
         """Return the rows of ``known`` for nodes and their relations."""
@@ -121,24 +167,39 @@ class Negatives:
         return np.where(number >= 0, number, len(self._queries) + ends)
 
     def draw(
-        self, key: int, rows: Ints, types: Ints, count: int, chunk: int = 1, times: Array | None = None
+        self,
+        key: int,
+        rows: Ints,
+        types: Ints,
+        count: int,
+        chunk: int = 1,
+        times: Array | None = None,
     ) -> tuple[Ints, int]:
-        """Draw ``count`` nodes of ``types[i]`` for row ``rows[i]`` of ``known``, int64 ``[n, count]``.
+        """Draw ``count`` nodes of ``types[i]`` for row ``rows[i]`` of ``known``, int64
+        ``[n, count]``.
 
-        ``chunk`` rows in turn share theirs, which are known to none of them; they have one type. With ``birth``, nodes
-        exist at ``times`` ``[n]``, those that a chunk shares at all its times. Returns the nodes and -1, or the number
-        of the first row for which there is no node left to draw.
+        ``chunk`` rows in turn share theirs, which are known to none of them; they have one type.
+        With ``birth``, nodes exist at ``times`` ``[n]``, those that a chunk shares at all its
+        times. Returns the nodes and -1, or the number of the first row for which there is no node
+        left to draw.
         """
-        n, bits = len(rows), np.uint64(key)
+        n = len(rows)
+        bits = np.uint64(key)
         size = min(chunk, max(n, 1))
         out = np.empty((-(-n // size), count), np.int64)
         if out.size == 0:
             return np.empty((n, count), np.int64), -1
         limits = self._bounds[types[::size] + 1]
         if self._birth is not None and times is not None:
-            limits = np.minimum.reduceat(self._existing(self._birth, types, times), np.arange(0, n, size))
+            limits = np.minimum.reduceat(
+                self._existing(self._birth, types, times), np.arange(0, n, size)
+            )
         answers = self._known_to_chunks(rows, size)
-        bad = int(kernels.negative.draw_unknown(bits, self._bounds[types[::size]], limits, self._upto, *answers, out))
+        bad = int(
+            kernels.negative.draw_unknown(
+                bits, self._bounds[types[::size]], limits, self._upto, *answers, out
+            )
+        )
         if bad >= 0:
             return np.empty((n, count), np.int64), bad * size
         if self._order is not None:
@@ -149,12 +210,15 @@ class Negatives:
         """Return the end of the nodes of a type that exist at a time, for each type and time."""
         ends = np.empty(len(types), np.int64)
         for kind in np.unique(types):
-            (first, end), at = self._bounds[kind : kind + 2], types == kind
+            first, end = self._bounds[kind : kind + 2]
+            at = types == kind
             ends[at] = first + np.searchsorted(birth[first:end], times[at], side="right")
         return ends
 
     def _known_to_chunks(self, rows: Ints, size: int) -> tuple[Ints, Ints, Stored, Ints]:
-        """Return a row of nodes that are not drawn for every ``size`` rows in turn, and the arrays of these rows."""
+        """Return a row of nodes that are not drawn for every ``size`` rows in turn, and the arrays
+        of these rows.
+        """
         if not self._filtered:
             return np.zeros(-(-len(rows) // size), np.int64), *_NONE_KNOWN
         if size == 1:
@@ -162,37 +226,63 @@ class Negatives:
         indptr, answers, _ = self._known
         begin, positions = kernels.csr.csr_rows(indptr, rows)
         chunk = np.repeat(np.arange(len(rows)) // size, np.diff(begin))
-        chunk, nodes = np.divmod(np.unique(chunk * self._num_nodes + answers[positions]), self._num_nodes)
+        chunk, nodes = np.divmod(
+            np.unique(chunk * self._num_nodes + answers[positions]), self._num_nodes
+        )
         count = -(-len(rows) // size)
-        begin, before = pointers(chunk, count), NOTHING
+        begin = pointers(chunk, count)
+        before = NOTHING
         if len(self._upto):
-            # the sums over all chunks may wrap around, their differences within a chunk are right all the same
-            sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(self._upto[nodes + 1] - self._upto[nodes])])
+            # the sums over all chunks may wrap around, their differences within a chunk are right
+            # all the same
+            sums = np.concatenate(
+                [np.zeros(1, np.int64), np.cumsum(self._upto[nodes + 1] - self._upto[nodes])]
+            )
             before = sums[:-1] - sums[begin[chunk]]
         return np.arange(count), begin, nodes, before
 
     def marked(self, rows: Ints, nodes: Ints, size: int) -> NDArray[np.bool_]:
-        """Return which ``nodes`` ``[n / size, count]``, shared by ``size`` rows in turn, are known, ``[n, count]``."""
+        """Return which ``nodes`` ``[n / size, count]``, shared by ``size`` rows in turn, are known,
+        ``[n, count]``.
+        """
         indptr, answers, _ = self._known
         nodes = nodes if self._rank is None else self._rank[nodes]
         return cast(
-            "NDArray[np.bool_]", kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes)
+            "NDArray[np.bool_]",
+            kernels.negative.known_among(rows, indptr, answers, nodes, size, self._num_nodes),
         )
 
     def log_chance(self, rows: Ints, types: Ints, nodes: Ints, size: int) -> Floats:
-        """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``, ``[n, count]``."""
-        even, kinds = len(self._upto) == 0, types[::size]
-        weights = np.ones(nodes.shape) if even else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
-        among = self._bounds[kinds], self._bounds[kinds + 1], self._upto, *self._known_to_chunks(rows, size)
+        """Return the logarithms of the probabilities of ``nodes``, which are as for ``marked``,
+        ``[n, count]``.
+        """
+        even = len(self._upto) == 0
+        kinds = types[::size]
+        weights = (
+            np.ones(nodes.shape)
+            if even
+            else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
+        )
+        among = (
+            self._bounds[kinds],
+            self._bounds[kinds + 1],
+            self._upto,
+            *self._known_to_chunks(rows, size),
+        )
         with np.errstate(divide="ignore"):
-            chance: Floats = np.log(weights) - np.log(kernels.negative.totals(*among).astype(np.float64))[:, None]
+            chance: Floats = (
+                np.log(weights)
+                - np.log(kernels.negative.totals(*among).astype(np.float64))[:, None]
+            )
         return chance[np.arange(len(rows)) // size]
 
 
 def whole_weights(weights: Floats) -> Ints:
-    """Return whole numbers in proportion to ``weights`` ``[n]``, not all 0, whose sum is about 2^61.
+    """Return whole numbers in proportion to ``weights`` ``[n]``, not all 0, whose sum is about
+    2^61.
 
-    A weight of 0 gives 0, any other at least 1. Relative rounding is at most 2^-51, or 2^-61 of the sum.
+    A weight of 0 gives 0, any other at least 1. Relative rounding is at most 2^-51, or 2^-61 of the
+    sum.
     """
     total = math.fsum(weights)  # exact, so that it is the same on every processor
     shares = np.floor(weights / total * 2.0**61).astype(np.int64)
@@ -202,21 +292,28 @@ def whole_weights(weights: Floats) -> Ints:
 def degree_weights(degrees: Ints, power: float) -> NDArray[np.int64]:
     """Return whole numbers in proportion to ``degrees ** power`` ``[n]``, whose sum is about 2^61.
 
-    A degree of 0 gives 0, any other at least 1. Relative rounding is at most 2^-61 times the sum of the powers over
-    the power itself. Made with decimal numbers, because powers of floats differ between processors in their last bit.
+    A degree of 0 gives 0, any other at least 1. Relative rounding is at most 2^-61 times the sum of
+    the powers over the power itself. Made with decimal numbers, because powers of floats differ
+    between processors in their last bit.
     """
     distinct, index, times = np.unique(degrees, return_inverse=True, return_counts=True)
     weights = np.zeros(len(distinct), np.int64)
     if len(distinct) and distinct[-1] > 0:
         exact = decimal.Context(prec=34, Emin=-999999, Emax=999999, traps=[])
-        top, exponent = decimal.Decimal(int(distinct[-1])), decimal.Decimal(power)
-        powers = [exact.power(exact.divide(int(d), top), exponent) if d else decimal.Decimal(0) for d in distinct]
+        top = decimal.Decimal(int(distinct[-1]))
+        exponent = decimal.Decimal(power)
+        powers = [
+            exact.power(exact.divide(int(d), top), exponent) if d else decimal.Decimal(0)
+            for d in distinct
+        ]
         total = decimal.Decimal(0)
         for value, number in zip(powers, times, strict=True):
             total = exact.fma(value, int(number), total)
         scale = exact.divide(decimal.Decimal(2**61), total)
         least = (distinct > 0).tolist()
-        weights[:] = [max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)]
+        weights[:] = [
+            max(int(exact.multiply(p, scale)), int(b)) for p, b in zip(powers, least, strict=True)
+        ]
     return weights[index]
 
 
@@ -229,12 +326,15 @@ LAWS: dict[str, Callable[[Graph, str, float], Ints | None]] = {
     "uniform": lambda graph, side, power: None,
     "degree": _by_degree,
 }
-"""Whole numbers ``[num_nodes]`` to which the chance of a node as a negative of a side is in proportion, None for equal
-ones; of a graph, a side and a power."""
+"""Whole numbers ``[num_nodes]`` to which the chance of a node as a negative of a side is in
+proportion, None for equal ones; of a graph, a side and a power.
+"""
 
 
 def as_own(value: object, shape: tuple[int, int], graph: Graph) -> OwnNegatives | None:
-    """Return ``negatives`` of a link sampler that are a function or a matrix; None for a law, and for weights."""
+    """Return ``negatives`` of a link sampler that are a function or a matrix; None for a law, and
+    for weights.
+    """
     if callable(value):
         return value
     if isinstance(value, str) or as_array(value, "negatives", "numbers").ndim != 2:
@@ -242,7 +342,9 @@ def as_own(value: object, shape: tuple[int, int], graph: Graph) -> OwnNegatives 
     return _as_nodes(value, shape, "a row per seed, and num_negatives columns,", graph)
 
 
-def own_nodes(own: OwnNegatives, seeds: Ints, links: Links, count: int, random: Random, graph: Graph) -> Ints:
+def own_nodes(
+    own: OwnNegatives, seeds: Ints, links: Links, count: int, random: Random, graph: Graph
+) -> Ints:
     """Return the negatives ``[B, count]`` of seeds, which are ``links``."""
     if not callable(own):
         return own[seeds]
@@ -261,17 +363,22 @@ def check_types(nodes: Ints, links: Links, graph: Graph, layout: LinkLayout) -> 
         row, column = divmod(at, nodes.shape[1])
         names = list(graph.schema.nodes)
         raise ValueError(
-            f"negatives[{row}, {column}] of the batch is of type {names[types[row, column]]!r}, but the "
-            f"{layout.sides[column % len(layout.sides)]} that it replaces is of type {names[wanted[row, column]]!r}"
+            f"negatives[{row}, {column}] of the batch is of type {names[types[row, column]]!r}, "
+            f"but the {layout.sides[column % len(layout.sides)]} that it replaces is of type "
+            f"{names[wanted[row, column]]!r}"
         )
 
 
 def _as_nodes(value: Any, shape: tuple[int, int], words: str, graph: Graph) -> Ints:
     array = as_array(value, "negatives")
     if array.shape != shape:
-        raise ValueError(f"negatives must have {words} {list(shape)}, got shape {list(array.shape)}")
+        raise ValueError(
+            f"negatives must have {words} {list(shape)}, got shape {list(array.shape)}"
+        )
     nodes = as_ids(array.reshape(-1), "negatives", LARGEST, lower=-LARGEST)
     if (at := first_true((nodes < 0) | (nodes >= graph.num_nodes))) is not None:
         row, column = divmod(at, shape[1])
-        raise IndexError(f"negatives[{row}, {column}] is {nodes[at]}, but nodes are 0 to {graph.num_nodes - 1}")
+        raise IndexError(
+            f"negatives[{row}, {column}] is {nodes[at]}, but nodes are 0 to {graph.num_nodes - 1}"
+        )
     return nodes.reshape(shape)

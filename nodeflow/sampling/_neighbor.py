@@ -22,54 +22,63 @@ from nodeflow.sampling._uniform import UNIFORM
 
 
 class NeighborSampler(RowSampler):
-    """Every node draws a fixed number of its neighbours, uniformly or in proportion to an edge column.
+    """Every node draws a fixed number of its neighbours, uniformly or in proportion to an edge
+    column.
 
     This is GraphSAGE's sampling (Hamilton, Ying, Leskovec 2017, algorithm 2).
 
-    Estimator weights: A / probability of being drawn; with replacement, A / mean number of times drawn. A is the
-    ``weight`` column (1 without). For k drawn edges of d this is A d / k without ``prob``; with ``prob``, the
-    column w, and W, its sum over the node's edges, it is A W / (k w) with replacement, and A / min(1, c w) without. The
-    weighted sum over the drawn edges is thus unbiased for the sum of A times value over all in-edges (with ``prob``:
-    those with w above 0); weights of 1 over a mean are what GraphSAGE uses. A node with no more neighbours than its
-    fanout keeps all of them once, in the graph's order, with weight A (with replacement it still draws ``fanout`` of
-    them); a node without neighbours gets no edges.
+    Estimator weights: A / probability of being drawn; with replacement, A / mean number of times
+    drawn. A is the ``weight`` column (1 without). For k drawn edges of d this is A d / k without
+    ``prob``; with ``prob``, the column w, and W, its sum over the node's edges, it is A W / (k w)
+    with replacement, and A / min(1, c w) without. The weighted sum over the drawn edges is thus
+    unbiased for the sum of A times value over all in-edges (with ``prob``: those with w above 0);
+    weights of 1 over a mean are what GraphSAGE uses. A node with no more neighbours than its fanout
+    keeps all of them once, in the graph's order, with weight A (with replacement it still draws
+    ``fanout`` of them); a node without neighbours gets no edges.
 
     Args:
-        fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 takes all neighbours. In a graph of several relations (``Graph.typed``) every node draws for each
-            relation on its own, and each number may be a dict from relations, by name or triple; with ``edge_type``,
-            from edge types. What is not in the dict draws nothing; a number instead of a dict holds for each.
-        num_neighbors: instead of ``fanouts``, the same numbers in the order of PyTorch Geometric, **the seeds' first**;
-            also a dict from relations to such lists.
-        replace: True: draw with replacement, so that a neighbour may be drawn repeatedly. False: without; then every
-            subset of the neighbours is equally likely, unless there is ``prob``.
-        prob: name of an edge column of numbers, finite and at least 0, that draws are proportional to. With
-            ``replace``, every draw takes edge e with probability w_e / W. Without, e is among the k edges drawn with
-            probability exactly min(1, c w_e), with the c that makes these add up to k; edges for which it is 1 are
-            certain, and have the weight A. Where no probability is above 1/2 and k^2 times the largest w / W is about 2
-            or less, the k are drawn by Sampford's method (1967); elsewhere those that are not certain are drawn by
-            Deville's systematic method (Deville 1998; Chauvet 2012; the law is that of the ordered pivotal method).
-            Edges of weight 0 are never drawn and count as no neighbours, also for fanout -1: a node that has no others
-            gets no edges. The column is read once, when the sampler is made; do not write to it in place afterwards.
-            None: uniform, and so for relations that have no such column.
-        disjoint: True: every seed has a neighbourhood of its own, that of the seed sampled alone, which shares no row
-            with the others'. ``Layer.context`` is the number of the seed in ``batch.seeds``; a node reached from two
-            seeds is two rows, which draw on their own. What a seed draws depends on the seed, the epoch and the number
-            of the batch, if it has one, and not on the other seeds. Seeds that repeat have one neighbourhood.
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``.
+        fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds,
+            ``fanouts[0]`` to the inputs; -1 takes all neighbours. In a graph of several relations
+            (``Graph.typed``) every node draws for each relation on its own, and each number may be
+            a dict from relations, by name or triple; with ``edge_type``, from edge types. What is
+            not in the dict draws nothing; a number instead of a dict holds for each.
+        num_neighbors: instead of ``fanouts``, the same numbers in the order of PyTorch Geometric,
+            **the seeds' first**; also a dict from relations to such lists.
+        replace: True: draw with replacement, so that a neighbour may be drawn repeatedly. False:
+            without; then every subset of the neighbours is equally likely, unless there is
+            ``prob``.
+        prob: name of an edge column of numbers, finite and at least 0, that draws are proportional
+            to. With ``replace``, every draw takes edge e with probability w_e / W. Without, e is
+            among the k edges drawn with probability exactly min(1, c w_e), with the c that makes
+            these add up to k; edges for which it is 1 are certain, and have the weight A. Where no
+            probability is above 1/2 and k^2 times the largest w / W is about 2 or less, the k are
+            drawn by Sampford's method (1967); elsewhere those that are not certain are drawn by
+            Deville's systematic method (Deville 1998; Chauvet 2012; the law is that of the ordered
+            pivotal method). Edges of weight 0 are never drawn and count as no neighbours, also for
+            fanout -1: a node that has no others gets no edges. The column is read once, when the
+            sampler is made; do not write to it in place afterwards. None: uniform, and so for
+            relations that have no such column.
+        disjoint: True: every seed has a neighbourhood of its own, that of the seed sampled alone,
+            which shares no row with the others'. ``Layer.context`` is the number of the seed in
+            ``batch.seeds``; a node reached from two seeds is two rows, which draw on their own.
+            What a seed draws depends on the seed, the epoch and the number of the batch, if it has
+            one, and not on the other seeds. Seeds that repeat have one neighbourhood.
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+            ``RowSampler``.
 
-    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With ``prob``, a draw
-    reads one number of an alias table. Without replacement, the systematic method reads all edges of the node.
+    Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With
+    ``prob``, a draw reads one number of an alias table. Without replacement, the systematic method
+    reads all edges of the node.
 
-    With ``prob``, tables take ``8 num_edges + 24 num_nodes`` bytes (``num_nodes`` times the number of types, with
-    ``edge_type``), and the weights in the order of the edges as much as the column. Tables are exact to 2**-45 W per
-    edge, and float64 sums to about 1e-15 W (times the square root of the degree for hubs): an edge below 1e-13 W may
-    never be drawn.
+    With ``prob``, tables take ``8 num_edges + 24 num_nodes`` bytes (``num_nodes`` times the number
+    of types, with ``edge_type``), and the weights in the order of the edges as much as the column.
+    Tables are exact to 2**-45 W per edge, and float64 sums to about 1e-15 W (times the square root
+    of the degree for hubs): an edge below 1e-13 W may never be drawn.
 
-    Raises TypeError for a bare int, and for neither or both of ``fanouts`` and ``num_neighbors``; ValueError for no
-    fanouts, 0 or numbers below -1, an edge type that does not occur, a relation's name that several have, or a ``prob``
-    column with a number that is negative, not finite, or (float64) beyond 1e-280 to 1e280; KeyError for an unknown
-    column or relation.
+    Raises TypeError for a bare int, and for neither or both of ``fanouts`` and ``num_neighbors``;
+    ValueError for no fanouts, 0 or numbers below -1, an edge type that does not occur, a relation's
+    name that several have, or a ``prob`` column with a number that is negative, not finite, or
+    (float64) beyond 1e-280 to 1e280; KeyError for an unknown column or relation.
 
     >>> weights = torch.tensor([3.0, 1.0, 0.0, 2.0, 1.0])
     >>> graph = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], edata={"w": weights})
@@ -98,7 +107,8 @@ class NeighborSampler(RowSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        self.replace, self.disjoint = as_flag(replace, "replace"), as_flag(disjoint, "disjoint")
+        self.replace = as_flag(replace, "replace")
+        self.disjoint = as_flag(disjoint, "disjoint")
         self.fanouts = self._checked(fanouts, num_neighbors, edge_type)
         self.prob = prob
         super().__init__(
@@ -119,9 +129,12 @@ class NeighborSampler(RowSampler):
         return {k: v for k, v in super().settings.items() if k != "disjoint" or v}
 
     def _identity(self, ids: Ints) -> tuple[int, ...]:
-        return () if self.disjoint else super()._identity(ids)  # seeds that draw on their own do not need batch numbers
+        # seeds that draw on their own do not need batch numbers
+        return () if self.disjoint else super()._identity(ids)
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
+    def _sample(
+        self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None
+    ) -> NodeFlow:
         # draws of contexts are told apart by the seed, not by its number
         if self.disjoint:
             distinct, contexts = distinct_in_order(seeds)
@@ -137,7 +150,9 @@ class NeighborSampler(RowSampler):
     def _loops_only(self) -> str:
         if self.prob is None or self.replace:
             return ""
-        return "draws with prob and without replace have no form in operations of torch; others have"
+        return (
+            "draws with prob and without replace have no form in operations of torch; others have"
+        )
 
     def read_graph(self) -> None:
         super().read_graph()
@@ -161,23 +176,32 @@ class NeighborSampler(RowSampler):
             tables = self._proportional if whole else Proportional(edges, self._proportional.column)
             return tables.draw(edges, rows, counts, step.random.key, replace=self.replace)
         form = edges.form
-        indptr, degree, positions, src = form.of(UNIFORM)(edges, rows, counts, step.random.key, replace=self.replace)
+        indptr, degree, positions, src = form.of(UNIFORM)(
+            edges, rows, counts, step.random.key, replace=self.replace
+        )
         size = len(src)
         inverse = None if (counts < 0).all() else lambda: form.inverse_rate(degree, indptr, size)
         return Drawn(indptr, positions, src, inverse, False)
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        # uniform draws step over what is left out, at no cost in degrees; weighted ones need an excerpt
-        return self.draw_rows(edges, rows, step) if self.prob is None else super()._draw_patched(edges, rows, step)
+        # uniform draws step over what is left out, at no cost in degrees; weighted ones need an
+        # excerpt
+        return (
+            self.draw_rows(edges, rows, step)
+            if self.prob is None
+            else super()._draw_patched(edges, rows, step)
+        )
 
 
 class FullSampler(NeighborSampler):
-    """Every node keeps all its neighbours: exact results for the seeds, at the cost of the whole neighbourhood.
+    """Every node keeps all its neighbours: exact results for the seeds, at the cost of the whole
+    neighbourhood.
 
     Args:
         graph: the parent graph.
         num_flows: number of flows.
-        direction, include_dst, reuse, edge_filter, weight: see ``Sampler``. Reuse gives the same NodeFlow, made faster.
+        direction, include_dst, reuse, edge_filter, weight: see ``Sampler``. Reuse gives the same
+            NodeFlow, made faster.
 
     >>> FullSampler(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2])
     NodeFlow(3 -> 2 -> 1 nodes, 2 + 1 edges)

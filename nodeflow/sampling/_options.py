@@ -19,7 +19,8 @@ def is_plain(value: object) -> bool:
 
 @cache
 def arguments(kind: type) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a sampler's ``__init__`` beside the graph, by name, also those that it passes on.
+    """Return the parameters of a sampler's ``__init__`` beside the graph, by name, also those that
+    it passes on.
 
     An ``__init__`` that ends with ``**options`` passes on what the next class takes.
     """

@@ -1,4 +1,6 @@
-"""Draws with probability proportional to size (pps), a weight or a user's score: per row, and from one list."""
+"""Draws with probability proportional to size (pps), a weight or a user's score: per row, and from
+one list.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,16 @@ class Picked(NamedTuple):
 
     places: Ints  # their indices in the list of candidates, ascending
     times: Ints  # how often each was drawn; 1 without replacement
-    mean: Floats  # the mean of ``times``: ``size * q`` with replacement, else the probability of being drawn
+    # the mean of ``times``: ``size * q`` with replacement, else the probability of being drawn
+    mean: Floats
 
 
 def scale_of(values: NDArray[np.floating]) -> float:
-    """Return the power of two that brings the largest absolute value to between 1/2 and 1; 1 where all are 0.
+    """Return the power of two that brings the largest absolute value to between 1/2 and 1; 1 where
+    all are 0.
 
-    Multiplied by it, values neither overflow nor vanish when they are squared and added, and none loses a digit.
+    Multiplied by it, values neither overflow nor vanish when they are squared and added, and none
+    loses a digit.
     """
     largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
     # a subnormal number would need a factor that is no number
@@ -46,12 +51,14 @@ def scale_of(values: NDArray[np.floating]) -> float:
 
 
 def list_probabilities(scores: Floats, size: int) -> Floats:
-    """Return ``min(1, c * score)`` with the c for which the probabilities add up to ``size``, float64 ``[n]``.
+    """Return ``min(1, c * score)`` with the c for which the probabilities add up to ``size``,
+    float64 ``[n]``.
 
-    Scores are finite and not negative. Where no more candidates than ``size`` have one above 0, each of those gets 1;
-    with ``size`` 0 all get 0.
+    Scores are finite and not negative. Where no more candidates than ``size`` have one above 0,
+    each of those gets 1; with ``size`` 0 all get 0.
 
-    Source: Sarndal, Swensson, Wretman 1992, section 3.6.1. Cost: proportional to n, and to size * log(size).
+    Source: Sarndal, Swensson, Wretman 1992, section 3.6.1. Cost: proportional to n, and to size *
+    log(size).
     """
     scores = scores * scale_of(scores)
     positive = scores > 0
@@ -79,11 +86,13 @@ class Line(NamedTuple):
 
 
 def laid_out(prob: Floats, ids: Ints, key: int | None) -> Line:
-    """Lay candidates with these probabilities (which add up to an integer) in the order that ``key`` gives ``ids``.
+    """Lay candidates with these probabilities (which add up to an integer) in the order that
+    ``key`` gives ``ids``.
 
     None: in the order in which they are given.
     """
-    certain, others = np.flatnonzero(prob >= 1), np.flatnonzero((prob > 0) & (prob < 1))
+    certain = np.flatnonzero(prob >= 1)
+    others = np.flatnonzero((prob > 0) & (prob < 1))
     order = others if key is None else others[kernels.pps.hash_order(ids[others], np.uint64(key))]
     ends = np.cumsum(prob[order])
     size = round(float(ends[-1])) if len(ends) else 0
@@ -93,14 +102,22 @@ def laid_out(prob: Floats, ids: Ints, key: int | None) -> Line:
 
 
 def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
-    """Draw exactly as many distinct candidates as the probabilities add up to, each with its own (Deville 1998)."""
-    drawn = kernels.pps.draw_systematic(line.ends, line.size, np.uint64(key)) if line.size else line.order[:0]
+    """Draw exactly as many distinct candidates as the probabilities add up to, each with its own
+    (Deville 1998).
+    """
+    drawn = (
+        kernels.pps.draw_systematic(line.ends, line.size, np.uint64(key))
+        if line.size
+        else line.order[:0]
+    )
     places = np.sort(np.concatenate([line.certain, line.order[drawn]]))
     return Picked(places, np.ones(len(places), np.int64), prob[places])
 
 
 class Ladder(NamedTuple):
-    """Candidates prepared for draws with replacement: scores, their running sums, and a guide for faster search."""
+    """Candidates prepared for draws with replacement: scores, their running sums, and a guide for
+    faster search.
+    """
 
     scores: NDArray[np.floating]
     ends: Floats
@@ -108,7 +125,9 @@ class Ladder(NamedTuple):
 
 
 def ladder(scores: NDArray[np.floating], bits: int = 0) -> Ladder:
-    """Prepare scores ``[n]``, at least one positive. A 2**bits near n makes draws fast. Cost: proportional to n."""
+    """Prepare scores ``[n]``, at least one positive. A 2**bits near n makes draws fast. Cost:
+    proportional to n.
+    """
     ends = np.cumsum(scores, dtype=np.float64)
     guide = np.empty(2**bits + 1, np.int32 if len(ends) < 2**31 else np.int64)
     kernels.pps.guide_to(ends, guide)
@@ -125,8 +144,8 @@ def pick_with_replacement(steps: Ladder, size: int, key: int) -> Picked:
 def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
     """Draw ``size`` candidates in proportion to their ``scores``; none where all scores are 0.
 
-    ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw`` see
-    ``LayerSampler``.
+    ``ids`` ``[n]`` are distinct numbers of the candidates, to which random numbers belong; ``draw``
+    see ``LayerSampler``.
     """
     scores = scores * scale_of(scores)
     if not scores.any():
@@ -141,34 +160,52 @@ def pick(scores: Floats, ids: Ints, size: int, draw: str, key: int) -> Picked:
 
 
 class Proportional:
-    """Weights of the edges of every row, by edge id and by position, and alias tables to draw in proportion to them.
+    """Weights of the edges of every row, by edge id and by position, and alias tables to draw in
+    proportion to them.
 
-    The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass over all edges. On
-    a device they, the weights, and how many are above 0 take ``20 num_edges`` there (weights of 4 bytes).
+    The tables take ``8 num_edges + 24 num_rows`` bytes (see ``_kernels/draw/alias.py``), and a pass
+    over all edges. On a device they, the weights, and how many are above 0 take ``20 num_edges``
+    there (weights of 4 bytes).
     """
 
     def __init__(self, edges: Edges, column: Array) -> None:
-        self.column, self.weights = column, np.ascontiguousarray(edges.by_position(column))
-        # made here, since numpy asks for large pages where it can: random access to small ones takes twice the time
-        self.table, self.sums = np.zeros(len(self.weights), np.uint64), np.zeros((edges.num_rows, 3), np.float64)
+        self.column = column
+        self.weights = np.ascontiguousarray(edges.by_position(column))
+        # made here, since numpy asks for large pages where it can: random access to small ones
+        # takes twice the time
+        self.table = np.zeros(len(self.weights), np.uint64)
+        self.sums = np.zeros((edges.num_rows, 3), np.float64)
         kernels.alias.build_tables(edges.indptr, self.weights, self.table, self.sums)
         self._placed = Lazy(self._placed_later)
 
-    def draw(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
-        """Draw ``fanouts`` edges for each of ``rows``: one number per kind of row, -1 for all edges.
+    def draw(
+        self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool
+    ) -> Drawn:
+        """Draw ``fanouts`` edges for each of ``rows``: one number per kind of row, -1 for all
+        edges.
 
         Only draws with replacement have a form in torch.
         """
-        return cast("Drawn", edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace))
+        return cast(
+            "Drawn", edges.form.of(_PROPORTIONAL)(self, edges, rows, fanouts, key, replace=replace)
+        )
 
     def _placed_later(self) -> Placed:
         positive = np.concatenate([[0], np.cumsum(self.weights > 0)])
-        return Placed(self.table.view(np.int64), self.sums[:, kernels.alias.TOTAL].copy(), positive, self.weights)
+        return Placed(
+            self.table.view(np.int64),
+            self.sums[:, kernels.alias.TOTAL].copy(),
+            positive,
+            self.weights,
+        )
 
-    def in_torch(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+    def in_torch(
+        self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool
+    ) -> Drawn:
         """Do what ``draw`` does, with replacement, in operations of torch."""
         assert replace
-        arrays, (*tables, weights) = edges.arrays, self._placed.get().at(edges.form)
+        arrays = edges.arrays
+        *tables, weights = self._placed.get().at(edges.form)
         of_rows: Any = rows.numbers, rows.ident, key, fanouts.tolist(), rows.kinds
         indptr, positions, src, unit = alias.draw(arrays.indptr, arrays.indices, *tables, *of_rows)
 
@@ -179,27 +216,42 @@ class Proportional:
         drawn: Any = indptr, positions, src, None if (fanouts < 0).all() else inverse, True
         return Drawn(*drawn)
 
-    def compiled(self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool) -> Drawn:
+    def compiled(
+        self, edges: Edges, rows: DrawingRows, fanouts: Ints, key: int, *, replace: bool
+    ) -> Drawn:
         """Do what ``draw`` does in compiled loops."""
-        weights, number = self.weights, np.uint64(key)
+        weights = self.weights
+        number = np.uint64(key)
         loops = kernels.weighted
         indptr, begin, degree, unit, top, ways, sizes = loops.plan_weighted(
             edges.indptr, self.sums, weights, rows.numbers, rows.kinds, fanouts, replace
         )
-        positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
-        table, scan, keep = (ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP))
-        keys, result = (edges.indices, rows.ident, number), (indptr, positions, src)
+        positions = np.empty(indptr[-1], edges.position_type)
+        src = np.empty(indptr[-1], np.int64)
+        table, scan, keep = (
+            ways[way, : sizes[way]] for way in (loops.TABLE, loops.SCAN, loops.KEEP)
+        )
+        keys = (edges.indices, rows.ident, number)
+        result = (indptr, positions, src)
         if replace:
             kernels.alias.draw_alias(table, begin, degree, self.table, *keys, *result)
         elif len(table):
-            loops.draw_sampford(table, begin, degree, self.table, weights, *keys, unit, top, *result)
+            loops.draw_sampford(
+                table, begin, degree, self.table, weights, *keys, unit, top, *result
+            )
         if len(scan):
-            kernels.systematic.draw_systematic(scan, begin, degree, weights, *keys, unit, top, *result)
+            kernels.systematic.draw_systematic(
+                scan, begin, degree, weights, *keys, unit, top, *result
+            )
         if len(keep):
             loops.keep_nonzero(keep, begin, weights, edges.indices, *result)
         if (fanouts < 0).all():
             return Drawn(indptr, positions, src, None, True)
-        return Drawn(*result, lambda: loops.inverse_probability(weights, positions, indptr, unit, replace), True)
+        return Drawn(
+            *result,
+            lambda: loops.inverse_probability(weights, positions, indptr, unit, replace),
+            True,
+        )
 
 
 _PROPORTIONAL = Loop(Proportional.compiled, Proportional.in_torch)
@@ -208,17 +260,20 @@ _PROPORTIONAL = Loop(Proportional.compiled, Proportional.in_torch)
 def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLike) -> Tensor:
     """Return the probabilities ``min(1, c weight)`` that add up to k in every row, float64 ``[E]``.
 
-    They are the probabilities with which exactly k edges of a destination are drawn without replacement, in proportion
-    to their weights. c belongs to the row. Edges for which c times the weight would exceed 1 are certain, and the
-    others share what remains of k. In a row with no more than k weights above 0, each of those gets 1.
+    They are the probabilities with which exactly k edges of a destination are drawn without
+    replacement, in proportion to their weights. c belongs to the row. Edges for which c times the
+    weight would exceed 1 are certain, and the others share what remains of k. In a row with no more
+    than k weights above 0, each of those gets 1.
 
     Args:
         weight: a number per edge, finite and at least 0, ``[E]``, grouped by row.
-        indptr: where the edges of each row begin and end, integers ``[num_rows + 1]``, such as ``Candidates.indptr``.
-        k: a number of edges for all rows, or one per row ``[num_rows]``, at least 0, or -1 for all edges.
+        indptr: where the edges of each row begin and end, integers ``[num_rows + 1]``, such as
+            ``Candidates.indptr``.
+        k: a number of edges for all rows, or one per row ``[num_rows]``, at least 0, or -1 for all
+            edges.
 
-    Raises TypeError for an ``indptr`` or ``k`` that is not integers, ValueError for arrays that do not fit each other,
-    a weight that is negative or not finite, and a k below -1.
+    Raises TypeError for an ``indptr`` or ``k`` that is not integers, ValueError for arrays that do
+    not fit each other, a weight that is negative or not finite, and a k below -1.
 
     Cost: some passes over the edges, one per round in which an edge is found certain, and one more.
 
@@ -236,7 +291,8 @@ def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLi
     values = values.astype(np.float64)
     if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
         raise ValueError(f"weight must be finite and not negative, but weight[{i}] is {values[i]}")
-    ends, counts = integers(indptr, "indptr"), as_array(k, "k")
+    ends = integers(indptr, "indptr")
+    counts = as_array(k, "k")
     check_indptr(ends, len(values))
     rows = len(ends) - 1
     if counts.size and counts.dtype.kind not in "iu":
@@ -245,7 +301,9 @@ def inclusion_probabilities(weight: NumbersLike, indptr: IdsLike, k: int | IdsLi
         raise ValueError(f"k must be an integer, or one per row ({rows}), got shape {counts.shape}")
     numbers = np.broadcast_to(counts, rows).astype(np.int64)
     if (i := first_true(numbers < -1)) is not None:
-        raise ValueError(f"k must be at least 0, or -1 for all edges, but k of row {i} is {numbers[i]}")
+        raise ValueError(
+            f"k must be at least 0, or -1 for all edges, but k of row {i} is {numbers[i]}"
+        )
     return torch.from_numpy(kernels.pps.row_probabilities(ends.astype(np.int64), values, numbers))
 
 
@@ -253,9 +311,10 @@ class LayerCandidates(Frozen):
     """The nodes that a flow may draw, and their edges to the destinations: the argument of a score.
 
     Attributes:
-        flow: a full flow from the candidates (its sources) to the destinations: a module can aggregate over it. Its
-            weights are the sampler's ``weight`` column, or 1.
-        structure: that of ``flow``: the edges from candidates, by their index in ``nid``, to destinations.
+        flow: a full flow from the candidates (its sources) to the destinations: a module can
+            aggregate over it. Its weights are the sampler's ``weight`` column, or 1.
+        structure: that of ``flow``: the edges from candidates, by their index in ``nid``, to
+            destinations.
         nid: parent ids of the candidates, int64 ``[n]``.
         dst_nid: parent ids of the destinations, int64 ``[num_dst]``.
         positions: positions of the edges in the sampler's edge arrays, int64 ``[E]``.
@@ -281,9 +340,16 @@ class LayerCandidates(Frozen):
             nid = torch.from_numpy(np.array(numbering.nodes))
         structure = Structure._trusted(edges.indptr, torch.from_numpy(local), len(nid))
         ends = Layer._trusted(len(nid), nid), Layer._trusted(len(edges.dst_nid), edges.dst_nid)
-        eid, weight = Lazy(lambda: edges.eid), Lazy(lambda: edges.edge_weight.float())
+        eid = Lazy(lambda: edges.eid)
+        weight = Lazy(lambda: edges.edge_weight.float())
         flow = Flow._trusted(structure, *ends, (0, 1), parent_eid=eid, weight=weight)
-        self._set(flow=flow, structure=structure, nid=nid, dst_nid=edges.dst_nid, positions=edges.positions)
+        self._set(
+            flow=flow,
+            structure=structure,
+            nid=nid,
+            dst_nid=edges.dst_nid,
+            positions=edges.positions,
+        )
 
     @property
     def edge_weight(self) -> Tensor:
@@ -298,7 +364,9 @@ class LayerCandidates(Frozen):
 
 
 class Scores(NamedTuple):
-    """The scores of n candidates, float64 ``[n]``, and the tensor that a user's ``score`` returned; None: no score."""
+    """The scores of n candidates, float64 ``[n]``, and the tensor that a user's ``score`` returned;
+    None: no score.
+    """
 
     numbers: Floats
     tensor: Tensor | None
@@ -306,33 +374,50 @@ class Scores(NamedTuple):
 
 def read_scores(value: object, nid: Tensor, flow: int) -> Scores:
     """Return what ``score`` returned for the candidates ``nid``, at least one, checked."""
-    scores = torch.as_tensor(value) if isinstance(value, np.ndarray) and value.dtype.kind in "iuf" else value
+    scores = (
+        torch.as_tensor(value)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
+        else value
+    )
     kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
     if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:
-        raise TypeError(f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}")
+        raise TypeError(
+            f"score must return a dense tensor of numbers, one per candidate, got {describe(value)}"
+        )
     if scores.shape != (len(nid),):
         raise ValueError(
-            f"score must return one number per candidate, shape ({len(nid)},), got shape {tuple(scores.shape)}"
+            f"score must return one number per candidate, shape ({len(nid)},), got shape "
+            f"{tuple(scores.shape)}"
         )
     values = scores.detach().to("cpu", torch.float64).numpy()
     if (i := first_true(~(np.isfinite(values) & (values >= 0)))) is not None:
         raise ValueError(
-            f"score must return finite numbers that are not negative, but candidate {i} (node {int(nid[i])}) of flow "
-            f"{flow} has {values[i]}; a softplus or exp at the end of a module makes them positive"
+            f"score must return finite numbers that are not negative, but candidate {i} (node "
+            f"{int(nid[i])}) of flow {flow} has {values[i]}; a softplus or exp at the end of a "
+            "module makes them positive"
         )
     if not values.any():
-        raise ValueError(f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be drawn")
+        raise ValueError(
+            f"score gives 0 to all {len(nid)} candidates of flow {flow}, so none of them can be "
+            "drawn"
+        )
     return Scores(values, scores)
 
 
-def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str) -> dict[str, Tensor]:
+def draw_columns(
+    scores: Tensor | None, values: Floats, picked: Picked, size: int, draw: str
+) -> dict[str, Tensor]:
     """Return the columns ``log_prob`` and ``draws`` of the picked candidates, ``[k]`` each.
 
-    ``log_prob`` is differentiable in ``scores`` and has its floating type. ``scores`` None is for no candidates.
+    ``log_prob`` is differentiable in ``scores`` and has its floating type. ``scores`` None is for
+    no candidates.
     """
     draws = torch.from_numpy(picked.times.astype(np.float32))
     if scores is None:
-        return {"log_prob": torch.zeros(len(draws), dtype=torch.float32, device="cpu"), "draws": draws}
+        return {
+            "log_prob": torch.zeros(len(draws), dtype=torch.float32, device="cpu"),
+            "draws": draws,
+        }
     kind = scores.dtype if scores.is_floating_point() else torch.float32
     exact = scores.to("cpu", torch.float64) * scale_of(values)
     places = torch.from_numpy(picked.places)
@@ -342,7 +427,8 @@ def draw_columns(scores: Tensor | None, values: Floats, picked: Picked, size: in
         prob = torch.from_numpy(list_probabilities(values, size))
         log_prob = exact[places] * 0  # has a gradient, 0, where all are certain too
         chance = (prob[places] < 1).nonzero().squeeze(1)
-        if len(chance):  # pi = number of draws that are not certain * score / sum of the scores that are not certain
+        # pi = number of draws that are not certain * score / sum of the scores that are not certain
+        if len(chance):
             number = round(float(prob[prob < 1].sum()))
             some = exact[places[chance]].log() - exact[prob < 1].sum().log() + math.log(number)
             log_prob = log_prob.index_put((chance,), some)

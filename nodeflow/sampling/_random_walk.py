@@ -31,49 +31,56 @@ class RandomWalkSampler(Sampler):
 
     This is the sampling of PinSAGE (Ying et al. 2018, section 3.2).
 
-    Every destination runs ``num_walks`` walks of exactly ``walk_length`` steps. A step follows a uniformly random edge
-    of the node where the walk is (``direction="in"``: an in-edge, to its source). Before each step but the first the
-    walk returns to its start with probability ``restart``; from a node without edges it always returns. The nodes that
-    were visited after some step, without the start itself, are its neighbours, or the ``num_neighbors`` most visited of
+    Every destination runs ``num_walks`` walks of exactly ``walk_length`` steps. A step follows a
+    uniformly random edge of the node where the walk is (``direction="in"``: an in-edge, to its
+    source). Before each step but the first the walk returns to its start with probability
+    ``restart``; from a node without edges it always returns. The nodes that were visited after some
+    step, without the start itself, are its neighbours, or the ``num_neighbors`` most visited of
     them; of equally often visited ones the one visited first (earlier step, then earlier walk).
 
-    The graph does not have the edges of such a flow: ``parent_eid`` is -1. The flow's frame has a column "visits",
-    int64, and ``flow.weight`` is
+    The graph does not have the edges of such a flow: ``parent_eid`` is -1. The flow's frame has a
+    column "visits", int64, and ``flow.weight`` is
 
-    - with ``normalize=True``: visits / sum of the visits of the chosen neighbours, which adds up to 1 (the weights of
-      PinSAGE's importance pooling);
-    - with ``normalize=False``: visits / (num_walks * walk_length). With all visited nodes kept this is unbiased for the
-      probability that a walk is at that node after a step, on average over its steps.
+    - with ``normalize=True``: visits / sum of the visits of the chosen neighbours, which adds up to
+      1 (the weights of PinSAGE's importance pooling);
+    - with ``normalize=False``: visits / (num_walks * walk_length). With all visited nodes kept this
+      is unbiased for the probability that a walk is at that node after a step, on average over its
+      steps.
 
     Args:
         num_flows: number of flows.
-        num_neighbors: how many neighbours a node gets at most: a number for every flow, or a list with one per flow
-            **in flow order** (``num_neighbors[-1]`` belongs to the seeds). None or -1 keeps all that were visited.
+        num_neighbors: how many neighbours a node gets at most: a number for every flow, or a list
+            with one per flow **in flow order** (``num_neighbors[-1]`` belongs to the seeds). None
+            or -1 keeps all that were visited.
         num_walks: walks per destination and flow.
         walk_length: steps of a walk.
-        restart: probability of going back to the start, from 0 to 1. With 1 every step is a first step.
+        restart: probability of going back to the start, from 0 to 1. With 1 every step is a first
+            step.
         normalize: which weights, see above.
-        metapath: relations of the graph's schema, by name or triple, in the order of a walk's edges; each begins where
-            the one before ends: with ``direction="in"`` a relation leads from its destinations to its sources. The path
-            ends at the type where it begins, unless there is one flow and one step. Seeds have this type; other nodes
-            have no walks. None: a step is any edge.
-        graph, direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which edges walks may take.
+        metapath: relations of the graph's schema, by name or triple, in the order of a walk's
+            edges; each begins where the one before ends: with ``direction="in"`` a relation leads
+            from its destinations to its sources. The path ends at the type where it begins, unless
+            there is one flow and one step. Seeds have this type; other nodes have no walks. None: a
+            step is any edge.
+        graph, direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which
+            edges walks may take.
         reuse: see ``Sampler``; flows then have no column "visits" (with ``normalize=False`` it is
             ``weight * num_walks * walk_length``).
 
-    With ``metapath``, a step is a whole pass of the path: an edge of its first relation, one of its second, and so on,
-    and only the node at its end is visited. A walk that finds no edge on the way goes back to its start, and visits
-    nothing in that step. So walks along author, paper, author visit authors (Dong, Chawla, Swami 2017, section 3.2).
+    With ``metapath``, a step is a whole pass of the path: an edge of its first relation, one of its
+    second, and so on, and only the node at its end is visited. A walk that finds no edge on the way
+    goes back to its start, and visits nothing in that step. So walks along author, paper, author
+    visit authors (Dong, Chawla, Swami 2017, section 3.2).
 
     Walks that pass no node with an edge that ``without_edges`` leaves out stay as they were.
 
-    Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination without edges gets no
-    neighbours, and neither does one whose only edges are self-loops.
+    Cost: ``num_walks * walk_length`` steps per destination, whatever the degrees. A destination
+    without edges gets no neighbours, and neither does one whose only edges are self-loops.
 
-    Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside 0 to 1,
-    ``num_walks * walk_length`` above 2**24, a metapath that does not join, and seeds of another type than where it
-    begins; TypeError for arguments that are not numbers, and for a graph on several processes; KeyError for an unknown
-    relation.
+    Raises ValueError for numbers below 1, a list that has not one entry per flow, a restart outside
+    0 to 1, ``num_walks * walk_length`` above 2**24, a metapath that does not join, and seeds of
+    another type than where it begins; TypeError for arguments that are not numbers, and for a graph
+    on several processes; KeyError for an unknown relation.
 
     >>> graph = Graph.from_edges([0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2])  # a path, in both directions
     >>> flow = RandomWalkSampler(graph, num_flows=1, num_neighbors=2, seed=1)([0]).flows[0]
@@ -109,7 +116,10 @@ class RandomWalkSampler(Sampler):
         self.restart = as_number(restart, "restart", least=0, most=1)
         self.normalize = as_flag(normalize, "normalize")
         if metapath is not None and (not isinstance(metapath, list | tuple) or not metapath):
-            raise TypeError(f"metapath must be a list of relations, as in ['writes', 'rev_writes'], got {metapath!r}")
+            raise TypeError(
+                "metapath must be a list of relations, as in ['writes', 'rev_writes'], got "
+                f"{metapath!r}"
+            )
         self.metapath = None if metapath is None else tuple(metapath)
         super().__init__(
             graph,
@@ -135,25 +145,35 @@ class RandomWalkSampler(Sampler):
         return self._starts
 
     def _read_path(self, metapath: Sequence[str | Relation]) -> None:
-        """Set the nodes where walks may start, and how the row of a node is found for each relation of the path."""
+        """Set the nodes where walks may start, and how the row of a node is found for each relation
+        of the path.
+        """
         if self.direction == "both":
             raise ValueError(
-                "metapath goes with direction='in' or 'out': with 'both' a relation has no end to begin at"
+                "metapath goes with direction='in' or 'out': with 'both' a relation has no end to "
+                "begin at"
             )
-        schema, kinds = self.graph.schema, relations(self.graph, self.direction)
+        schema = self.graph.schema
+        kinds = relations(self.graph, self.direction)
         path = [schema.relation(name) for name in metapath]
         begin, end = (2, 0) if self.direction == "in" else (0, 2)
-        for a, b in pairwise([*path, path[0]] if self.walk_length > 1 or self.num_flows > 1 else path):
+        for a, b in pairwise(
+            [*path, path[0]] if self.walk_length > 1 or self.num_flows > 1 else path
+        ):
             if a[end] != b[begin]:
                 raise ValueError(
                     f"metapath must join: {a} leads to {a[end]!r}, but {b} begins at {b[begin]!r} "
-                    f"(direction={self.direction!r} goes from {'destination to source' if begin else 'source on'})"
+                    f"(direction={self.direction!r} goes from "
+                    f"{'destination to source' if begin else 'source on'})"
                 )
         self._starts = schema.ids(path[0][begin])
         self.reader = self.reader._replace(edges=kinds.lay_out(self.reader.edges, self.graph))
-        # of relation k node v has the row ``first + (v - start) * count``, where its type begins at ``start``
+        # of relation k node v has the row ``first + (v - start) * count``, where its type begins at
+        # ``start``
         starts = np.array([schema.ids(relation[begin]).start for relation in path])
-        first = kinds.rows.of_edges(starts, np.array([schema.number(relation) for relation in path]))
+        first = kinds.rows.of_edges(
+            starts, np.array([schema.number(relation) for relation in path])
+        )
         self._path = np.stack([first, starts, kinds.rows.first(starts)[1]], axis=1)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -170,23 +190,39 @@ class RandomWalkSampler(Sampler):
             every[:] = starts[:, None, None]  # where a walk stays, nothing is visited
             every[may_walk] = visited
             visited = every
-        indptr, src, visits = kernels.walk.most_visited(visited, starts, self.num_neighbors[step.flow])
+        indptr, src, visits = kernels.walk.most_visited(
+            visited, starts, self.num_neighbors[step.flow]
+        )
         # with reuse the flows are prefixes of one structure, which has no columns
         columns = {} if self.reuse else {"visits": torch.from_numpy(visits)}
         return Choice.of_kernel(
-            indptr, None, src, lambda: self._importance(indptr, visits), needs_weight=True, edata=columns
+            indptr,
+            None,
+            src,
+            lambda: self._importance(indptr, visits),
+            needs_weight=True,
+            edata=columns,
         )
 
     def _visited(self, dst: Ints, step: Step) -> Array:
-        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk`` does."""
-        edges, each = self.reader.edges, self.num_walks * self.walk_length
-        check_memory(4 * each * len(dst), f"num_walks * walk_length of {len(dst)} nodes", "take fewer, or shorter ones")
+        """Return the nodes that walks visit, ``[n, walk_length, num_walks]``, as ``walk.walk``
+        does.
+        """
+        edges = self.reader.edges
+        each = self.num_walks * self.walk_length
+        check_memory(
+            4 * each * len(dst),
+            f"num_walks * walk_length of {len(dst)} nodes",
+            "take fewer, or shorter ones",
+        )
         arrays = edges.indptr, edges.indices, edges.left_out, self._path
         key = np.uint64(step.random.key)
         # a loop cannot be interrupted before it returns, so none takes longer than seconds
         some = max(1, _AT_ONCE // each)
         parts = [
-            kernels.walk.walk(*arrays, dst[i : i + some], key, self.num_walks, self.walk_length, self.restart)
+            kernels.walk.walk(
+                *arrays, dst[i : i + some], key, self.num_walks, self.walk_length, self.restart
+            )
             for i in range(0, max(len(dst), 1), some)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
@@ -199,10 +235,13 @@ class RandomWalkSampler(Sampler):
         return torch.from_numpy((visits / total).astype(np.float32))
 
     def estimand(self) -> NoReturn:
-        """Raise TypeError: walks estimate probabilities of visits, not sums over edges of the graph."""
+        """Raise TypeError: walks estimate probabilities of visits, not sums over edges of the
+        graph.
+        """
         raise TypeError(
-            "a RandomWalkSampler estimates no sum over edges of the graph, so there is no number per edge; with "
-            "normalize=False its weights are unbiased for the probabilities of visits (see the class)"
+            "a RandomWalkSampler estimates no sum over edges of the graph, so there is no number "
+            "per edge; with normalize=False its weights are unbiased for the probabilities of "
+            "visits (see the class)"
         )
 
 
@@ -214,5 +253,7 @@ def _limits(value: Any, num_flows: int) -> tuple[int, ...]:
         value = [-1 if number is None else number for number in value]
     limits = check_sizes(value, "num_neighbors")
     if len(limits) != num_flows:
-        raise ValueError(f"num_neighbors must have one number per flow ({num_flows}), got {len(limits)}")
+        raise ValueError(
+            f"num_neighbors must have one number per flow ({num_flows}), got {len(limits)}"
+        )
     return limits

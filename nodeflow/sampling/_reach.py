@@ -16,7 +16,8 @@ class Numbers(NamedTuple):
 
     Attributes:
         of: what the numbers are called.
-        names: the kinds, ``relations`` of the schema, or its ``nodes`` for types of the nodes that are drawn.
+        names: the kinds, ``relations`` of the schema, or its ``nodes`` for types of the nodes that
+            are drawn.
         counts: for each flow the number of every kind, 0 for none.
     """
 
@@ -25,7 +26,9 @@ class Numbers(NamedTuple):
     counts: Sequence[NDArray[Any]]
 
 
-def check_reach(numbers: Numbers, schema: Schema, direction: str, seeds: Iterable[str], again: bool) -> None:
+def check_reach(
+    numbers: Numbers, schema: Schema, direction: str, seeds: Iterable[str], again: bool
+) -> None:
     """Raise ValueError for a flow that draws nothing for any type that seeds of some types reach.
 
     ``again`` says whether destinations of a flow are among those of the flow before.
@@ -37,18 +40,24 @@ def check_reach(numbers: Numbers, schema: Schema, direction: str, seeds: Iterabl
         # of the types that are reached alone, since other seeds may come with every batch
         touching = schema.touching(reached, *starts)
         steps = [(r, r[2 - start]) for r in touching for start in starts if r[start] in reached]
-        drawn = [counts[schema.number(kind)] for step in steps for kind in step if kind in numbers.names]
+        drawn = [
+            counts[schema.number(kind)] for step in steps for kind in step if kind in numbers.names
+        ]
         ends = [end for (_, end), count in zip(steps, drawn, strict=True) if count]
         # a number for all, and a dict that has all, may be for types that are not reached
         if reached and not ends and 0 < np.count_nonzero(counts) < len(numbers.names):
             named = [name for name, count in zip(numbers.names, counts, strict=False) if count]
             word = {"in": "enter", "out": "leave", "both": "enter or leave"}[direction]
             raise ValueError(
-                f"{numbers.of}[{flow}] draws nothing: it has {_listed(named)}, but its nodes are of type "
-                f"{', '.join(reached)}; relations that {word} these: {_listed(dict.fromkeys(r for r, _ in steps))}"
+                f"{numbers.of}[{flow}] draws nothing: it has {_listed(named)}, but its nodes are "
+                f"of type {', '.join(reached)}; relations that {word} these: "
+                f"{_listed(dict.fromkeys(r for r, _ in steps))}"
             )
         reached = dict.fromkeys([*(reached if again else ()), *ends])
 
 
 def _listed(kinds: Iterable[Any]) -> str:
-    return ", ".join(repr(kind if isinstance(kind, str) else " ".join(kind)) for kind in kinds) or "none"
+    return (
+        ", ".join(repr(kind if isinstance(kind, str) else " ".join(kind)) for kind in kinds)
+        or "none"
+    )

@@ -29,9 +29,9 @@ class DrawingRows(NamedTuple):
 
     Attributes:
         numbers: number of each row in the edge arrays, int64 ``[n]``.
-        ident: what goes into the random key of each row, int64 ``[n]``: the number of the row in the whole graph (the
-            parent id, where a node has one row) + the number of all rows * the number of the context, or that in
-            ``step.roots``.
+        ident: what goes into the random key of each row, int64 ``[n]``: the number of the row in
+            the whole graph (the parent id, where a node has one row) + the number of all rows * the
+            number of the context, or that in ``step.roots``.
         contexts: the context of each row, int64 ``[n]``; None without contexts.
         kinds: the relation or edge type of each row, int64 ``[n]``; empty where there is only one.
 
@@ -47,8 +47,10 @@ class DrawingRows(NamedTuple):
 
     def where(self, mask: NDArray[np.bool_]) -> DrawingRows:
         """The rows that ``mask`` selects."""
-        contexts, kinds = self.contexts, self.kinds
-        contexts, kinds = None if contexts is None else contexts[mask], kinds[mask] if len(kinds) else kinds
+        contexts = self.contexts
+        kinds = self.kinds
+        contexts = None if contexts is None else contexts[mask]
+        kinds = kinds[mask] if len(kinds) else kinds
         return DrawingRows(self.numbers[mask], self.ident[mask], contexts, kinds)
 
 
@@ -58,11 +60,13 @@ class Drawn(NamedTuple):
     Attributes:
         indptr: where the edges of each row begin and end, int64 ``[n + 1]``.
         positions: position of each drawn edge in the edge arrays, int32 or int64 ``[E]``.
-        src: parent id of the neighbour, int64 ``[E]``, in an array of its own: it is overwritten by local ids.
-        inverse: a function that returns 1 / probability of each drawn edge, ``[E]``; with replacement, 1 / the mean
-            number of times that the edge is drawn. None: 1.
-        varies: whether ``inverse`` may differ between the drawn edges of one node. True may be said where weights could
-            differ but happen to be equal. None: unknown, so they are compared when ``Flow.needs_weight`` is read.
+        src: parent id of the neighbour, int64 ``[E]``, in an array of its own: it is overwritten by
+            local ids.
+        inverse: a function that returns 1 / probability of each drawn edge, ``[E]``; with
+            replacement, 1 / the mean number of times that the edge is drawn. None: 1.
+        varies: whether ``inverse`` may differ between the drawn edges of one node. True may be said
+            where weights could differ but happen to be equal. None: unknown, so they are compared
+            when ``Flow.needs_weight`` is read.
 
     >>> drawn = Drawn(np.array([0, 2, 3]), np.array([4, 5, 9]), np.array([1, 2, 1]), None)
     >>> np.diff(drawn.indptr)  # how many edges each row drew
@@ -79,21 +83,26 @@ class Drawn(NamedTuple):
 class RowSampler(Sampler):
     """Base of the samplers in which every row draws on its own, whatever the others draw.
 
-    A subclass implements ``draw_rows``. A row is a node, or in a graph of several relations (``Graph.typed``) a node
-    and a relation, or with ``edge_type`` a node and a type. This class turns what is drawn into a ``Choice``: it
-    handles edge filters, edges left out, several rows per node and the ``weight`` column.
+    A subclass implements ``draw_rows``. A row is a node, or in a graph of several relations
+    (``Graph.typed``) a node and a relation, or with ``edge_type`` a node and a type. This class
+    turns what is drawn into a ``Choice``: it handles edge filters, edges left out, several rows per
+    node and the ``weight`` column.
 
-    Key random numbers by ``rows.ident``, not by the index of a row in the call: then a row draws the same, whichever
-    other rows draw with it.
+    Key random numbers by ``rows.ident``, not by the index of a row in the call: then a row draws
+    the same, whichever other rows draw with it.
 
-    ``draw_rows`` is a good place for a compiled loop. ``BernoulliSampler`` is the shortest example in the package.
+    ``draw_rows`` is a good place for a compiled loop. ``BernoulliSampler`` is the shortest example
+    in the package.
 
     Args:
-        edge_type: name of an edge column of integers: every node draws for each type on its own (and not for each
-            relation), and its edges are grouped by type, ascending. None: for each relation.
-        graph, num_flows, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``, also for errors.
+        edge_type: name of an edge column of integers: every node draws for each type on its own
+            (and not for each relation), and its edges are grouped by type, ascending. None: for
+            each relation.
+        graph, num_flows, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``,
+            also for errors.
 
-    Raises TypeError for a column that does not hold integers, ValueError for one of very many types.
+    Raises TypeError for a column that does not hold integers, ValueError for one of very many
+    types.
 
     >>> from nodeflow import Graph
     >>> class OneNeighbor(RowSampler):
@@ -111,8 +120,8 @@ class RowSampler(Sampler):
         """Draw edges for ``rows``.
 
         Args:
-            edges: the sampler's edge arrays (``self.reader.edges``). For rows of which edges are left out, copies of
-                these rows without them, with positions of their own.
+            edges: the sampler's edge arrays (``self.reader.edges``). For rows of which edges are
+                left out, copies of these rows without them, with positions of their own.
             rows: the rows that draw; ``rows.numbers`` are rows of ``edges``.
             step: the flow, and its random numbers.
         """
@@ -122,7 +131,9 @@ class RowSampler(Sampler):
     kinds: Kinds
     """The kinds of edges, relations or types, of which each row has one."""
     _counts: Sequence[NDArray[Any]] = ()
-    """For each flow how much each kind draws, 0 for nothing; none where a sampler does not say so."""
+    """For each flow how much each kind draws, 0 for nothing; none where a sampler does not say
+    so.
+    """
 
     def __init__(
         self,
@@ -151,7 +162,8 @@ class RowSampler(Sampler):
 
     def read_graph(self) -> None:
         super().read_graph()
-        name, graph = self.edge_type, self.graph
+        name = self.edge_type
+        graph = self.graph
         self.kinds = relations(graph, self.direction) if name is None else types_in(graph, name)
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
 
@@ -164,13 +176,16 @@ class RowSampler(Sampler):
     def with_reader(self, reader: Reader) -> Self:
         # draws trust that rows are those of the kinds
         if reader.edges.whole_rows.is_plain != self.kinds.rows.is_plain:
-            left_out, reader = reader.left_out, reader.intact()
+            left_out = reader.left_out
+            reader = reader.intact()
             reader = reader._replace(edges=self.kinds.lay_out(reader.edges, self.graph))
             reader = reader if left_out is None else reader.without(left_out, self.graph.near.held)
         return super().with_reader(reader)
 
     def estimand(self) -> Tensor:
-        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges of kinds that no flow draws."""
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges of kinds that no flow
+        draws.
+        """
         number = super().estimand()
         unused = np.all([counts == 0 for counts in self._counts], axis=0)
         if len(self._counts) and unused.any():
@@ -181,22 +196,36 @@ class RowSampler(Sampler):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls._is_ours = cls.draw_rows.__module__.startswith("nodeflow.")  # loops that need no check in every call
+        # loops that need no check in every call
+        cls._is_ours = cls.draw_rows.__module__.startswith("nodeflow.")
 
     fixed_sizes: ClassVar[bool] = True
     """Whether ``fanouts`` are the largest numbers drawn; else they are means."""
 
     def note(self) -> str:
-        """Return what ``fanouts`` draw for a seed, where a sampler has numbers of that name for all its edges."""
+        """Return what ``fanouts`` draw for a seed, where a sampler has numbers of that name for all
+        its edges.
+        """
         fanouts = getattr(self, "fanouts", None)
         several = len(self.kinds.names) > 1 or self.edge_type is not None
-        if not fanouts or several or any(isinstance(each, dict) for each in fanouts) or max(fanouts) < 0:
+        if (
+            not fanouts
+            or several
+            or any(isinstance(each, dict) for each in fanouts)
+            or max(fanouts) < 0
+        ):
             return ""
-        drawn = "all its neighbours" if fanouts[-1] < 0 else f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
+        drawn = (
+            "all its neighbours"
+            if fanouts[-1] < 0
+            else f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
+        )
         if min(fanouts) < 0 or not self.fixed_sizes:
             return f"flow order: a seed draws {drawn}"
-        # with reuse only nodes that are reached first draw; else those that are in the layer already draw again
-        last, total = 1, 1
+        # with reuse only nodes that are reached first draw; else those that are in the layer
+        # already draw again
+        last = 1
+        total = 1
         for fanout in reversed(fanouts):
             last = last * fanout if self.reuse or not self.include_dst else total * fanout
             total = total + last if self.include_dst else last
@@ -212,9 +241,13 @@ class RowSampler(Sampler):
         return self._choice(drawn, rows, begins, step)
 
     def _rows_of(self, dst: Tensor, step: Step) -> tuple[DrawingRows, Ints]:
-        """The rows of the destinations, one after another, and where the rows of each begin, ``[num_dst + 1]``."""
-        edges, nodes = self.reader.edges, self._nodes_of(dst, step)
-        form, layout = edges.form, edges.whole_rows
+        """The rows of the destinations, one after another, and where the rows of each begin,
+        ``[num_dst + 1]``.
+        """
+        edges = self.reader.edges
+        nodes = self._nodes_of(dst, step)
+        form = edges.form
+        layout = edges.whole_rows
         ident, kinds, begins = layout.of(nodes, form)
         places = edges.whole.rows_of(nodes)
         index = ident if places is nodes else edges.node_rows.of(places)[0]
@@ -230,35 +263,50 @@ class RowSampler(Sampler):
         return DrawingRows(index, ident + layout.num_rows * root, contexts, kinds), begins
 
     def _choice(self, drawn: Drawn, rows: DrawingRows, begins: Ints, step: Step) -> Choice:
-        """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column times ``inverse``."""
-        reader, (indptr, positions, src, inverse, varies) = self.reader, drawn
+        """The edges drawn by each node as a Choice, with estimator weights: the ``weight`` column
+        times ``inverse``.
+        """
+        reader = self.reader
+        indptr, positions, src, inverse, varies = drawn
         relations: Lazy[Tensor] | None = None
         if not reader.edges.whole_rows.is_plain:
             # the rows of a node draw at rates of their own
-            form, ends = reader.edges.form, indptr
+            form = reader.edges.form
+            ends = indptr
             if self.edge_type is None:
                 of_rows = form.array(form.tensor(rows.kinds).int())
                 relations = Lazy(lambda: form.tensor(form.spread(of_rows, ends, len(positions))))
             several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
-            indptr, varies = form.take(indptr, begins), varies or several
+            indptr = form.take(indptr, begins)
+            varies = varies or several
         if reader.weights is None and inverse is None:
-            return Choice.of_kernel(indptr, positions, src, None, needs_weight=False, relations=relations)
+            return Choice.of_kernel(
+                indptr, positions, src, None, needs_weight=False, relations=relations
+            )
 
         def weight() -> Tensor:
-            return reader.estimator_weight(reader.weighted(positions, None if inverse is None else inverse()))
+            return reader.estimator_weight(
+                reader.weighted(positions, None if inverse is None else inverse())
+            )
 
         varies = varies if reader.weights is None else True
-        return Choice.of_kernel(indptr, positions, src, weight, needs_weight=varies, relations=relations)
+        return Choice.of_kernel(
+            indptr, positions, src, weight, needs_weight=varies, relations=relations
+        )
 
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        """Rows of which edges are left out draw from the copies in the patch, the others from the whole."""
-        patch, form = edges.patch, edges.form
+        """Rows of which edges are left out draw from the copies in the patch, the others from the
+        whole.
+        """
+        patch = edges.patch
+        form = edges.form
         assert patch is not None
         patched = form.array(patch.rows)
         hit = form.contains(patched, rows.numbers)
         if not bool(hit.any()):
             return self.draw_rows(edges, rows, step)
-        whole, copied = self.draw_rows(edges, rows.where(~hit), step), rows.where(hit)
+        whole = self.draw_rows(edges, rows.where(~hit), step)
+        copied = rows.where(hit)
         copied = copied._replace(numbers=form.search(patched, copied.numbers))
         part = self.draw_rows(patch.edges.in_form(form), copied, step)
         part = part._replace(positions=form.take(form.array(patch.positions), part.positions))
@@ -266,24 +314,31 @@ class RowSampler(Sampler):
 
 
 def _check_drawn(drawn: object, num_rows: int, num_edges: int, num_nodes: int) -> None:
-    """Raise TypeError, ValueError or IndexError for edges of a user's ``draw_rows`` that a graph does not have."""
+    """Raise TypeError, ValueError or IndexError for edges of a user's ``draw_rows`` that a graph
+    does not have.
+    """
     if not isinstance(drawn, Drawn):
         raise TypeError(f"draw_rows must return a Drawn, got {describe(drawn)}")
     size = len(as_ids(drawn.positions, "positions of the Drawn", num_edges, "edge position"))
     check_length(drawn.indptr, "indptr of the Drawn", num_rows + 1, "row and one more")
     check_indptr(drawn.indptr, size)
-    check_length(as_ids(drawn.src, "src of the Drawn", num_nodes), "src of the Drawn", size, "position")
+    check_length(
+        as_ids(drawn.src, "src of the Drawn", num_nodes), "src of the Drawn", size, "position"
+    )
 
 
 def _interleaved(whole: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn:
-    """Merge two draws: row i is the next row of ``part`` where ``from_part[i]`` is True, else of ``whole``."""
+    """Merge two draws: row i is the next row of ``part`` where ``from_part[i]`` is True, else of
+    ``whole``.
+    """
     joint = form.joined([whole.indptr, part.indptr[1:] + whole.indptr[-1]])
     of_part = from_part.cumsum(0)
     order = form.array(np.arange(len(from_part))) - of_part
     order[from_part] = len(whole.indptr) - 2 + of_part[from_part]
     indptr, index = form.of(ENTRIES)(joint, order)
     positions, src = (
-        form.take(form.joined(pair), index) for pair in ((whole.positions, part.positions), (whole.src, part.src))
+        form.take(form.joined(pair), index)
+        for pair in ((whole.positions, part.positions), (whole.src, part.src))
     )
     if whole.inverse is None and part.inverse is None:
         return Drawn(indptr, positions, src, None, False)
@@ -291,8 +346,15 @@ def _interleaved(whole: Drawn, part: Drawn, from_part: Any, form: Form) -> Drawn
     def inverse() -> Array:
         ones = (form.array(np.ones(len(drawn.src))) for drawn in (whole, part))
         each = [
-            one if drawn.inverse is None else drawn.inverse() for drawn, one in zip((whole, part), ones, strict=True)
+            one if drawn.inverse is None else drawn.inverse()
+            for drawn, one in zip((whole, part), ones, strict=True)
         ]
         return cast("Array", form.take(form.joined(each), index))
 
-    return Drawn(indptr, positions, src, inverse, None if whole.varies is None else whole.varies or part.varies)
+    return Drawn(
+        indptr,
+        positions,
+        src,
+        inverse,
+        None if whole.varies is None else whole.varies or part.varies,
+    )

@@ -31,18 +31,25 @@ class Kind(NamedTuple):
 
     draw: Callable[[Random], Ints]  # returns the nodes drawn, repeats included
     several: bool  # whether the draws can take more than one node
-    rate: Floats | None = None  # the probability that a draw takes the node, ``[num_nodes]``; None: no closed form
+    # the probability that a draw takes the node, ``[num_nodes]``; None: no closed form
+    rate: Floats | None = None
     # returns the probabilities that one draw takes both ends, two nodes, of the edges of a subgraph
     joint_rate: Callable[[Subgraph], Floats | float] = lambda part: 0.0
 
 
 def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
-    """Return the draws of nodes with replacement, in proportion to the squared norms of the columns of A."""
-    edges, weights = reader.edges, reader.weights
+    """Return the draws of nodes with replacement, in proportion to the squared norms of the columns
+    of A.
+    """
+    edges = reader.edges
+    weights = reader.weights
     norms = norms_of_sources(graph, edges, None if weights is None else edges.by_position(weights))
     if not norms.any():
-        raise ValueError("kind='node' draws nodes in proportion to squared edge weights, but all are 0")
-    ends, last = np.cumsum(norms), int(np.flatnonzero(norms)[-1])
+        raise ValueError(
+            "kind='node' draws nodes in proportion to squared edge weights, but all are 0"
+        )
+    ends = np.cumsum(norms)
+    last = int(np.flatnonzero(norms)[-1])
 
     def draw(random: Random) -> Ints:
         drawn = random.uniform(np.arange(budget)).numpy() * ends[-1]
@@ -53,7 +60,9 @@ def node_kind(graph: Graph, reader: Reader, budget: int) -> Kind:
 
 
 def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
-    """Return the draws of both ends of edges, with replacement; ``back`` are the edges along the other direction."""
+    """Return the draws of both ends of edges, with replacement; ``back`` are the edges along the
+    other direction.
+    """
     degree = np.diff(edges.indptr) + np.diff(back.indptr)
     joined = np.flatnonzero(degree)
     if len(joined) == 0:
@@ -62,24 +71,35 @@ def edge_kind(edges: Edges, back: Edges, budget: int) -> Kind:
     def draw(random: Random) -> Ints:
         ends = np.empty(2 * budget, np.int64)
         kernels.subgraph.edge_ends(
-            edges.indptr, edges.indices, back.indptr, back.indices, joined, np.uint64(random.key), ends
+            edges.indptr,
+            edges.indices,
+            back.indptr,
+            back.indices,
+            joined,
+            np.uint64(random.key),
+            ends,
         )
         return ends
 
     def joint_rate(part: Subgraph) -> Floats:
         # the edges are sorted, since all that join two nodes count
-        src, dst = part.indices, part.dst
+        src = part.indices
+        dst = part.dst
         pairs = np.minimum(src, dst) * len(part.nodes) + np.maximum(src, dst)
         _, index, times = np.unique(pairs, return_inverse=True, return_counts=True)
-        u, v = part.nodes[src], part.nodes[dst]
+        u = part.nodes[src]
+        v = part.nodes[dst]
         return times[index] * (1 / degree[u] + 1 / degree[v]) / len(joined)
 
     rates = kernels.subgraph.touch_rates(edges.indptr, edges.indices, degree) / len(joined)
-    return Kind(draw, True, np.minimum(rates, 1.0), joint_rate)  # rates of the draws that have the node as an end
+    # rates of the draws that have the node as an end
+    return Kind(draw, True, np.minimum(rates, 1.0), joint_rate)
 
 
 def walk_kind(edges: Edges, budget: int, length: int) -> Kind:
-    """Return the draws of all nodes of walks of ``length`` uniform steps from roots, uniform with replacement."""
+    """Return the draws of all nodes of walks of ``length`` uniform steps from roots, uniform with
+    replacement.
+    """
     if edges.num_rows == 0:
         raise ValueError("kind='walk' starts at nodes, but the graph has none")
 
@@ -99,20 +119,25 @@ def _at_least_once(rate: Floats, draws: int) -> Floats:
 
 
 def _both(a: Floats, b: Floats, joint: Floats, draws: int) -> Floats:
-    """The probability that in ``draws`` draws one thing and another occur, of rates a and b, and together ``joint``.
+    """The probability that in ``draws`` draws one thing and another occur, of rates a and b, and
+    together ``joint``.
 
-    That is 1 - (1 - a)^m - (1 - b)^m + (1 - a - b + joint)^m, of which small rates would leave rounding errors only. So
-    it is computed as P(first) P(second | first never), plus the rest of the probability of the second:
+    That is 1 - (1 - a)^m - (1 - b)^m + (1 - a - b + joint)^m, of which small rates would leave
+    rounding errors only. So it is computed as P(first) P(second | first never), plus the rest of
+    the probability of the second:
 
         f(a) f(c) + (1 - b)^m (r^m - 1),  f(x) = 1 - (1 - x)^m,  c = (b - joint) / (1 - a),
         r = (1 - a - b + joint) / ((1 - a) (1 - b))
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # rates of 1 are dealt with below
+    # rates of 1 are dealt with below
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         second = np.minimum((b - joint) / (1 - a), 1.0)
         excess = np.maximum((joint - a * b) / ((1 - a) * (1 - b)), -1.0)
         given_first = _at_least_once(a, draws) * _at_least_once(second, draws)
         both = given_first + np.exp(draws * np.log1p(-b)) * np.expm1(draws * np.log1p(excess))
-    both = np.where(a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), both))
+    both = np.where(
+        a >= 1, _at_least_once(b, draws), np.where(b >= 1, _at_least_once(a, draws), both)
+    )
     return np.where(joint >= np.minimum(a, b), _at_least_once(np.minimum(a, b), draws), both)
 
 
@@ -120,44 +145,48 @@ _COVERAGE = 50  # average number of counted subgraphs per node, at which countin
 
 
 class SaintSampler(SubgraphSampler):
-    """Random subgraphs with the normalisation of GraphSAINT (Zeng et al. 2020, sections 3.2 to 3.4, algorithms 1, 2).
+    """Random subgraphs with the normalisation of GraphSAINT (Zeng et al. 2020, sections 3.2 to 3.4,
+    algorithms 1, 2).
 
     A seed is the number of a subgraph: ``sampler([7])`` is subgraph 7 of the epoch, and
-    ``NodeFlowLoader(sampler, range(50), batch_size=1)`` an epoch of 50. Its nodes, in ascending order, are drawn
-    by ``kind``; its edges are all edges among them:
+    ``NodeFlowLoader(sampler, range(50), batch_size=1)`` an epoch of 50. Its nodes, in ascending
+    order, are drawn by ``kind``; its edges are all edges among them:
 
-    - "node": ``budget`` nodes with replacement, P(u) proportional to the sum of squared weights of the edges that
-      leave u in the flows: the squared norm of column u of A.
-    - "edge": the ends of ``budget`` edges drawn with replacement, P(u, v) proportional to 1/deg(u) + 1/deg(v). The
-      degree counts the edges at a node in both directions (a self-loop twice).
-    - "walk": all nodes of walks from ``budget`` roots, uniform with replacement; a walk takes ``walk_length`` uniform
-      steps along ``direction``, and stays at a node without edges.
+    - "node": ``budget`` nodes with replacement, P(u) proportional to the sum of squared weights of
+      the edges that leave u in the flows: the squared norm of column u of A.
+    - "edge": the ends of ``budget`` edges drawn with replacement, P(u, v) proportional to 1/deg(u)
+      + 1/deg(v). The degree counts the edges at a node in both directions (a self-loop twice).
+    - "walk": all nodes of walks from ``budget`` roots, uniform with replacement; a walk takes
+      ``walk_length`` uniform steps along ``direction``, and stays at a node without edges.
 
-    Estimator weights are ``A p_v / p_uv`` (A / alpha, proposition 3.1), with p the probabilities that v, or u and v,
-    are in a subgraph: given that v is in it, the weighted sum over its edges there is unbiased for the sum over all its
-    edges. Column ``loss_weight`` of the last layer, float32 ``[n]``, is 1 / p_v: the weighted sum of losses over
-    the subgraph is unbiased for the sum over all nodes that can be drawn.
+    Estimator weights are ``A p_v / p_uv`` (A / alpha, proposition 3.1), with p the probabilities
+    that v, or u and v, are in a subgraph: given that v is in it, the weighted sum over its edges
+    there is unbiased for the sum over all its edges. Column ``loss_weight`` of the last layer,
+    float32 ``[n]``, is 1 / p_v: the weighted sum of losses over the subgraph is unbiased for the
+    sum over all nodes that can be drawn.
 
     Args:
         num_flows: number of flows, L.
         kind: "node", "edge" or "walk".
         budget: number of nodes, edges or roots that are drawn, repeats included.
         walk_length: steps of a walk; needed for "walk", refused for the other kinds.
-        coefficients: "exact" computes p in closed form ("node" and "edge"); "presampled" counts in ``num_presamples``
-            subgraphs, drawn when the sampler is made, apart from those of training. None: "exact"
-            for "node" and "edge".
-        num_presamples: number of counted subgraphs. None: as many as it takes until nodes have been in 50 on average.
+        coefficients: "exact" computes p in closed form ("node" and "edge"); "presampled" counts in
+            ``num_presamples`` subgraphs, drawn when the sampler is made, apart from those of
+            training. None: "exact" for "node" and "edge".
+        num_presamples: number of counted subgraphs. None: as many as it takes until nodes have been
+            in 50 on average.
         graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
-    A node or an edge that was in none of the counted subgraphs counts as if it had been in one. Sums lack the nodes and
-    edges that can never be drawn (see ``node_probability``): for "node" nodes without out-edges, for "edge" isolated
-    nodes, and with a budget of 1 pairs that need two draws.
+    A node or an edge that was in none of the counted subgraphs counts as if it had been in one.
+    Sums lack the nodes and edges that can never be drawn (see ``node_probability``): for "node"
+    nodes without out-edges, for "edge" isolated nodes, and with a budget of 1 pairs that need two
+    draws.
 
-    Cost of a subgraph: the draws, sorting them, and the degrees of the chosen nodes. Counting costs as many subgraphs,
-    and an int32 per node and per edge; "exact" a float64 per node.
+    Cost of a subgraph: the draws, sorting them, and the degrees of the chosen nodes. Counting costs
+    as many subgraphs, and an int32 per node and per edge; "exact" a float64 per node.
 
-    Raises ValueError for an unknown kind, arguments that do not go together, and a graph without anything to draw. A
-    call raises ValueError unless it has exactly one seed.
+    Raises ValueError for an unknown kind, arguments that do not go together, and a graph without
+    anything to draw. A call raises ValueError unless it has exactly one seed.
 
     >>> graph = Graph.from_edges([0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3])
     >>> batch = SaintSampler(graph, 2, kind="node", budget=4)([3])
@@ -188,10 +217,14 @@ class SaintSampler(SubgraphSampler):
         check_one_of(kind, "kind", ("node", "edge", "walk"))
         check_one_of(coefficients, "coefficients", ("exact", "presampled", None))
         if kind == "walk" and coefficients == "exact":
-            raise ValueError("coefficients='exact' has no closed form for kind='walk'; pass 'presampled'")
+            raise ValueError(
+                "coefficients='exact' has no closed form for kind='walk'; pass 'presampled'"
+            )
         if (kind == "walk") != (walk_length is not None):
             walk = "needs walk_length=, the steps of a walk"
-            raise ValueError(f"kind={kind!r} {walk if kind == 'walk' else 'has no walks: leave out walk_length'}")
+            raise ValueError(
+                f"kind={kind!r} {walk if kind == 'walk' else 'has no walks: leave out walk_length'}"
+            )
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
@@ -202,7 +235,9 @@ class SaintSampler(SubgraphSampler):
         )
         self.coefficients = coefficients or ("presampled" if kind == "walk" else "exact")
         if num_presamples is not None and self.coefficients == "exact":
-            raise ValueError("num_presamples goes with coefficients='presampled', here they are 'exact'")
+            raise ValueError(
+                "num_presamples goes with coefficients='presampled', here they are 'exact'"
+            )
         count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
         if kind != "node":
             check_one_process(graph, f"SaintSampler(kind={kind!r})")
@@ -241,8 +276,8 @@ class SaintSampler(SubgraphSampler):
         ids, shape = super()._seeds(seeds)
         if len(ids) != 1:
             raise ValueError(
-                f"seeds must be the number of one subgraph, as in sampler([7]), got {len(ids)}; in a NodeFlowLoader "
-                "set batch_size=1"
+                f"seeds must be the number of one subgraph, as in sampler([7]), got {len(ids)}; in "
+                "a NodeFlowLoader set batch_size=1"
             )
         return ids, shape
 
@@ -255,24 +290,32 @@ class SaintSampler(SubgraphSampler):
 
         Exact, or the share of the counted subgraphs that had it (0 where none had).
         """
-        counts, every = self._counts, np.arange(self.graph.num_nodes)
+        counts = self._counts
+        every = np.arange(self.graph.num_nodes)
         chance = self._exact_of_nodes(every) if counts is None else counts.nodes / counts.total
         return torch.from_numpy(chance)
 
     def edge_probability(self) -> Tensor:
-        """Return the probability that both ends of an edge are in a subgraph, float64 ``[num_edges]``.
+        """Return the probability that both ends of an edge are in a subgraph, float64
+        ``[num_edges]``.
 
         As for ``node_probability``; 0 for edges outside the filter.
         """
         check_one_process(self.graph, "edge_probability()")
-        whole, counts, probability = self._whole(), self._counts, np.zeros(self.graph.num_edges)
+        whole = self._whole()
+        counts = self._counts
+        probability = np.zeros(self.graph.num_edges)
         chance = self._exact_of_edges(whole) if counts is None else counts.edges / counts.total
         probability[self.reader.edges.ids(whole.positions)] = chance
         return torch.from_numpy(probability)
 
     def estimand(self) -> Tensor:
-        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that no subgraph can have."""
-        number, whole, rate = super().estimand(), self._whole(), self._kind.rate
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that no subgraph can
+        have.
+        """
+        number = super().estimand()
+        whole = self._whole()
+        rate = self._kind.rate
         possible = (whole.indices == whole.dst) | self._kind.several
         if rate is not None:
             possible &= (rate[whole.indices] > 0) & (rate[whole.dst] > 0)
@@ -282,7 +325,8 @@ class SaintSampler(SubgraphSampler):
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64]:
         """Return p_v / p_uv for every edge u -> v, float64 ``[E]``."""
         if self._counts is not None:
-            node, edge = self._counts.nodes[part.nodes[part.dst]], self._counts.edges[part.positions]
+            node = self._counts.nodes[part.nodes[part.dst]]
+            edge = self._counts.edges[part.positions]
             return np.maximum(node, 1) / np.maximum(edge, 1)
         edges = self.reader.edges
         if edges.patch is None:
@@ -308,10 +352,19 @@ class SaintSampler(SubgraphSampler):
         return _at_least_once(self._kind.rate[nodes], self.budget)
 
     def _exact_of_edges(self, part: Subgraph) -> Floats:
-        """The probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``, in closed form."""
+        """The probabilities that both ends of the edges of an induced subgraph are drawn, ``[E]``,
+        in closed form.
+        """
         assert self._kind.rate is not None
-        src, dst, rate = part.indices, part.dst, self._kind.rate[part.nodes]
-        return _both(rate[src], rate[dst], np.where(src == dst, rate[src], self._kind.joint_rate(part)), self.budget)
+        src = part.indices
+        dst = part.dst
+        rate = self._kind.rate[part.nodes]
+        return _both(
+            rate[src],
+            rate[dst],
+            np.where(src == dst, rate[src], self._kind.joint_rate(part)),
+            self.budget,
+        )
 
     def _whole(self) -> Subgraph:
         """The whole graph, with the edges that ``without_edges`` leaves out."""
@@ -320,19 +373,26 @@ class SaintSampler(SubgraphSampler):
         return Subgraph(np.arange(edges.num_rows), edges.indptr, indices, np.arange(len(indices)))
 
     def _presampled(self, count: int | None) -> _Counts:
-        nodes, edges = np.zeros(self.graph.num_nodes, np.int32), np.zeros(len(self.reader.edges.indices), np.int32)
-        total, seen = 0, 0
+        nodes = np.zeros(self.graph.num_nodes, np.int32)
+        edges = np.zeros(len(self.reader.edges.indices), np.int32)
+        total = 0
+        seen = 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
             random = Random(self._key("presamp", 3, total))
-            part = induced_subgraph(self.reader.edges, np.unique(self._kind.draw(random)), len(nodes))
+            part = induced_subgraph(
+                self.reader.edges, np.unique(self._kind.draw(random)), len(nodes)
+            )
             nodes[part.nodes] += 1
             edges[part.positions] += 1
-            total, seen = total + 1, seen + len(part.nodes)
+            total = total + 1
+            seen = seen + len(part.nodes)
         return _Counts(nodes, edges, total)
 
 
 class _Counts(NamedTuple):
-    """The number of subgraphs, out of ``total``, that each node and each edge (by position) was in."""
+    """The number of subgraphs, out of ``total``, that each node and each edge (by position) was
+    in.
+    """
 
     nodes: NDArray[np.int32]
     edges: NDArray[np.int32]

@@ -1,4 +1,6 @@
-"""The base class of samplers that choose edges layer by layer; the package makes NodeFlows of the choices."""
+"""The base class of samplers that choose edges layer by layer; the package makes NodeFlows of the
+choices.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from nodeflow.sampling._reach import Numbers, check_reach
 
 
 class _OwnStep(Step):
-    """A step of a call of the package, which knows its destinations: they are nodes, and need no check."""
+    """A step of a call of the package, which knows its destinations: they are nodes, and need no
+    check.
+    """
 
     dst: Tensor
 
@@ -32,29 +36,31 @@ class _OwnStep(Step):
 class Sampler(BoundSampler):
     """Base of the samplers that choose edges layer by layer, from the seeds down to the inputs.
 
-    A subclass implements ``choose``, which returns the edges that the destinations of a flow get. This class makes
-    layers, ids, order and weights of them.
+    A subclass implements ``choose``, which returns the edges that the destinations of a flow get.
+    This class makes layers, ids, order and weights of them.
 
     Args:
         graph: the parent graph; it is never written to.
         num_flows: number of flows, L.
-        direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations of its out-edges,
-            "both" either way: draws are those of ``transform.add_reverse_edges(graph)``, but a reverse has the id of
-            its edge. It takes 8 or 16 bytes per edge, and a graph that lies on one process.
-        include_dst: True: every layer begins with the nodes of the next one, in their order. False: a layer holds the
-            sampled neighbours only, sorted by parent id.
-        reuse: True: a node draws once, all flows share that draw, and the structure is stored once (needs
-            ``include_dst``). False: every flow draws afresh.
-        edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts stay full: the name of
-            a bool edge column, a bool mask ``[num_edges]`` by edge id, or a function of ``graph.edata`` that returns
-            one. It is read once, when the sampler is made. Relations without the column keep all edges. None: all.
-        weight: name of an edge column (finite numbers) that the estimated sums are weighted with: estimator weights
-            then make weighted sums over the sample unbiased for the sum of weight times value over all edges. None: 1,
-            and so in relations without the column.
+        direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations
+            of its out-edges, "both" either way: draws are those of
+            ``transform.add_reverse_edges(graph)``, but a reverse has the id of its edge. It takes 8
+            or 16 bytes per edge, and a graph that lies on one process.
+        include_dst: True: every layer begins with the nodes of the next one, in their order. False:
+            a layer holds the sampled neighbours only, sorted by parent id.
+        reuse: True: a node draws once, all flows share that draw, and the structure is stored once
+            (needs ``include_dst``). False: every flow draws afresh.
+        edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts
+            stay full: the name of a bool edge column, a bool mask ``[num_edges]`` by edge id, or a
+            function of ``graph.edata`` that returns one. It is read once, when the sampler is made.
+            Relations without the column keep all edges. None: all.
+        weight: name of an edge column (finite numbers) that the estimated sums are weighted with:
+            estimator weights then make weighted sums over the sample unbiased for the sum of weight
+            times value over all edges. None: 1, and so in relations without the column.
         seed: any integer.
 
-    Raises ValueError for another direction, ``reuse`` without ``include_dst``, a mask of a wrong length, or a
-    weight that is not finite; KeyError for an unknown column.
+    Raises ValueError for another direction, ``reuse`` without ``include_dst``, a mask of a wrong
+    length, or a weight that is not finite; KeyError for an unknown column.
 
     >>> class HalfOfThem(Sampler):
     ...     def choose(self, dst, step):
@@ -67,7 +73,9 @@ class Sampler(BoundSampler):
 
     whole_only = False
     has_torch_form: ClassVar[bool] = False
-    """Whether this very class also draws in operations of torch; a class that derives from it may draw otherwise."""
+    """Whether this very class also draws in operations of torch; a class that derives from it may
+    draw otherwise.
+    """
 
     def __init__(
         self,
@@ -81,9 +89,12 @@ class Sampler(BoundSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        self.include_dst, self.reuse = as_flag(include_dst, "include_dst"), as_flag(reuse, "reuse")
+        self.include_dst = as_flag(include_dst, "include_dst")
+        self.reuse = as_flag(reuse, "reuse")
         if self.reuse and not self.include_dst:
-            raise ValueError("reuse=True shares prefixes of one structure, which needs include_dst=True")
+            raise ValueError(
+                "reuse=True shares prefixes of one structure, which needs include_dst=True"
+            )
         super().__init__(
             graph,
             num_flows,
@@ -102,15 +113,21 @@ class Sampler(BoundSampler):
             return super()._lacks_torch()
         several = self.graph.peers.size > 1
         return (
-            "the graph lies on several processes; draws of one have a form in torch" if several else self._loops_only()
+            "the graph lies on several processes; draws of one have a form in torch"
+            if several
+            else self._loops_only()
         )
 
     def _loops_only(self) -> str:
-        """Return why a class with a form in torch draws these settings in compiled loops only; "" where it does not."""
+        """Return why a class with a form in torch draws these settings in compiled loops only; ""
+        where it does not.
+        """
         return ""
 
     def _drawn_by_kind(self) -> Numbers | None:
-        """Return how much every flow draws of each relation or node type; None where a sampler does not say so."""
+        """Return how much every flow draws of each relation or node type; None where a sampler does
+        not say so.
+        """
         return None
 
     def check_reach(self, nodes: Tensor) -> None:
@@ -121,21 +138,24 @@ class Sampler(BoundSampler):
         types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes.numpy()))).tolist())
         if types not in self._types_checked:
             names = list(schema.nodes)
-            check_reach(numbers, schema, self.direction, [names[i] for i in types], self.include_dst)
+            check_reach(
+                numbers, schema, self.direction, [names[i] for i in types], self.include_dst
+            )
             self._types_checked.add(types)
 
     @abstractmethod
     def choose(self, dst: Tensor, step: Step) -> Choice:
         """Choose edges for the destinations ``dst``, parent ids, int64.
 
-        They are distinct, except for samplers of the package that draw a tree per seed or per time (``step.contexts``).
-        Look up edges by ``candidates``, or in ``reader.edges`` the rows ``reader.edges.rows_of(dst)`` alone.
-        The result must depend on ``dst``, ``step`` and the sampler's settings only. The method must not change them: it
-        is called from several threads.
+        They are distinct, except for samplers of the package that draw a tree per seed or per time
+        (``step.contexts``). Look up edges by ``candidates``, or in ``reader.edges`` the rows
+        ``reader.edges.rows_of(dst)`` alone. The result must depend on ``dst``, ``step`` and the
+        sampler's settings only. The method must not change them: it is called from several threads.
         """
 
     def _nodes_of(self, dst: Tensor, step: Step) -> Ints:
-        """Return the destinations of ``choose`` as an array of the form; raises IndexError for ids that are no nodes.
+        """Return the destinations of ``choose`` as an array of the form; raises IndexError for ids
+        that are no nodes.
 
         Compiled loops trust them. Those of the package's own calls are known to be nodes.
         """
@@ -145,17 +165,27 @@ class Sampler(BoundSampler):
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
-        return Candidates(self.reader.in_form(COMPILED), torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)))
+        return Candidates(
+            self.reader.in_form(COMPILED),
+            torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)),
+        )
 
-    def draw_layers(self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None) -> NodeFlow:
-        """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see ``assemble``."""
+    def draw_layers(
+        self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None
+    ) -> NodeFlow:
+        """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see
+        ``assemble``.
+        """
         root = None if draw.contexts is None else self.reader.edges.form.placed(draw.contexts)
-        of_batch, of_epoch = Random(derive_key(draw.key, -1)), Random(draw.epoch_key)
+        of_batch = Random(derive_key(draw.key, -1))
+        of_epoch = Random(draw.epoch_key)
 
         def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
             random = Random(derive_key(draw.key, flow))
             roots = None if root is None else root[context]
-            step = _OwnStep(flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots)
+            step = _OwnStep(
+                flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots
+            )
             step.dst = dst
             return draw_edges(dst, step)
 
@@ -175,24 +205,34 @@ class Sampler(BoundSampler):
 
 
 MOST_DRAWS: Final = 2**24
-"""Draws with replacement that one node, or the layer of a graph with fewer nodes, may ask for: each is made."""
+"""Draws with replacement that one node, or the layer of a graph with fewer nodes, may ask for: each
+is made.
+"""
 
 
 def check_draws(number: int, name: str, num_nodes: int = 0) -> None:
-    """Raise ValueError for more draws with replacement than make sense among ``num_nodes`` nodes."""
+    """Raise ValueError for more draws with replacement than make sense among ``num_nodes``
+    nodes.
+    """
     most = max(MOST_DRAWS, num_nodes)
     if number > most:
-        raise ValueError(f"{name} must be at most {most}, since every single draw is made, got {number}")
+        raise ValueError(
+            f"{name} must be at most {most}, since every single draw is made, got {number}"
+        )
 
 
 def check_sizes(sizes: Any, name: str, *, every: bool = True) -> tuple[int, ...]:
-    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or ValueError."""
+    """Return one int per flow, each at least 1, or with ``every`` -1 for all; raise TypeError or
+    ValueError.
+    """
     values = as_list(sizes, name, "one number per flow, as in [10, 25]")
     return tuple(check_size(size, f"{name}[{i}]", every=every) for i, size in enumerate(values))
 
 
 def as_list(value: Any, name: str, content: str) -> list[Any]:
-    """Return a list, tuple, or one-dimensional tensor or array as a list that is not empty; else raise an error."""
+    """Return a list, tuple, or one-dimensional tensor or array as a list that is not empty; else
+    raise an error.
+    """
     array = isinstance(value, (Tensor, np.ndarray)) and value.ndim == 1
     if not array and (isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Sequence)):
         raise TypeError(f"{name} must be a list with {content}, got {describe(value)}")
@@ -208,5 +248,7 @@ def check_size(value: object, name: str, *, every: bool = True) -> int:
         rule = "-1 (all neighbours) or at least 1" if every else "at least 1"
         raise ValueError(f"{name} must be {rule}, got {size}")
     if size > LARGEST:
-        raise ValueError(f"{name} must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}")
+        raise ValueError(
+            f"{name} must be a 64-bit integer{', -1 takes all neighbours' * every}; got {size}"
+        )
     return size

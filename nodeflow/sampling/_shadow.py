@@ -23,30 +23,35 @@ from nodeflow.sampling._subgraph import induced_subgraph
 
 
 class ShadowSampler(BoundSampler):
-    """A localized subgraph for every seed, on which all layers run (ShaDow: Zeng et al. 2021, the k-hop sampler).
+    """A localized subgraph for every seed, on which all layers run (ShaDow: Zeng et al. 2021, the
+    k-hop sampler).
 
-    The scope of a seed grows hop by hop: every node draws ``fanout`` of its neighbours when it is first reached, up to
-    ``depth`` hops from the seed. All edges among the nodes of a scope are kept, drawn or not. The scopes of a batch
-    stand side by side: a parent node in the scopes of two seeds is two rows, told apart by ``Layer.context``, the
-    number of the seed in ``batch.seeds``.
+    The scope of a seed grows hop by hop: every node draws ``fanout`` of its neighbours when it is
+    first reached, up to ``depth`` hops from the seed. All edges among the nodes of a scope are
+    kept, drawn or not. The scopes of a batch stand side by side: a parent node in the scopes of two
+    seeds is two rows, told apart by ``Layer.context``, the number of the seed in ``batch.seeds``.
 
-    Layers 0 to L - 1 hold all rows: the seeds, in their order, then the others in the order in which they were reached.
-    The last layer holds the seeds only, and the last flow their edges: a prefix of the structure that all flows share.
-    Seeds that repeat have one scope; ``seed_index`` restores them.
+    Layers 0 to L - 1 hold all rows: the seeds, in their order, then the others in the order in
+    which they were reached. The last layer holds the seeds only, and the last flow their edges: a
+    prefix of the structure that all flows share. Seeds that repeat have one scope; ``seed_index``
+    restores them.
 
-    Estimator weights are those of the edges (the ``weight`` column, or 1). Outputs are exact for the scope. They are
-    not unbiased for the whole graph: sums over the edges of a node lack those from outside the scope. With
-    ``fanout=-1`` and ``depth >= num_flows`` the outputs of the seeds are those on the whole graph.
+    Estimator weights are those of the edges (the ``weight`` column, or 1). Outputs are exact for
+    the scope. They are not unbiased for the whole graph: sums over the edges of a node lack those
+    from outside the scope. With ``fanout=-1`` and ``depth >= num_flows`` the outputs of the seeds
+    are those on the whole graph.
 
     Args:
         num_flows: number of flows, L; any, whatever the depth.
         depth: hops from a seed to the border of its scope; 0 is the seed alone.
         fanout: how many neighbours a node draws, uniformly; -1 takes all. A dict by relation as in
             ``NeighborSampler``.
-        replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them once.
+        replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them
+            once.
         graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
 
-    A node with no more neighbours than ``fanout`` keeps all of them; a seed without neighbours is alone in its scope.
+    A node with no more neighbours than ``fanout`` keeps all of them; a seed without neighbours is
+    alone in its scope.
 
     Cost: the sum of the degrees of all rows, since every edge of a row is looked up in its scope.
 
@@ -92,7 +97,11 @@ class ShadowSampler(BoundSampler):
         super().read_graph()
         # a node draws when it is first reached: reuse
         hops = NeighborSampler(
-            self.graph, [self.fanout] * max(self.depth, 1), replace=self.replace, direction=self.direction, reuse=True
+            self.graph,
+            [self.fanout] * max(self.depth, 1),
+            replace=self.replace,
+            direction=self.direction,
+            reuse=True,
         )
         self._hops = hops.with_reader(self.reader)
 
@@ -102,7 +111,9 @@ class ShadowSampler(BoundSampler):
             return draw
         in_step, _ = distinct_in_order(self._seeds(call.step.ids)[0])
         order = np.argsort(in_step)
-        return draw._replace(contexts=order[np.searchsorted(in_step[order], distinct_in_order(ids)[0])])
+        return draw._replace(
+            contexts=order[np.searchsorted(in_step[order], distinct_in_order(ids)[0])]
+        )
 
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         size = self.graph.num_nodes
@@ -114,12 +125,18 @@ class ShadowSampler(BoundSampler):
         assert rows.context is not None  # they were drawn with contexts
         reader = with_rows_of(self, rows.parent_nid.numpy()).reader
         part = induced_subgraph(reader.edges, (rows.context * size + rows.parent_nid).numpy(), size)
-        indptr, indices = torch.from_numpy(part.indptr), torch.from_numpy(part.indices)
+        indptr = torch.from_numpy(part.indptr)
+        indices = torch.from_numpy(part.indices)
         structure = Structure._trusted(indptr, indices, rows.num_nodes)
         parts = reader.flow_parts(part.positions, needs_weight=True)
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         size_of_last = int(indptr[back.num_nodes])
-        last = first_rows(size_of_last, indptr, indices, whole.back, back, self.num_flows - 1, parts)
+        last = first_rows(
+            size_of_last, indptr, indices, whole.back, back, self.num_flows - 1, parts
+        )
         return NodeFlow._trusted(
-            [*whole.layers, back], [*whole.flows, last], parent=self.graph, seed_index=reached.seed_index
+            [*whole.layers, back],
+            [*whole.flows, last],
+            parent=self.graph,
+            seed_index=reached.seed_index,
         )

@@ -26,9 +26,9 @@ from nodeflow.sampling._distributed import with_rows_of
 class Subgraph(NamedTuple):
     """Nodes of the parent graph, and the edges among them.
 
-    ``nodes`` int64 ``[n]`` are parent ids; ``indptr`` int64 ``[n + 1]`` and ``indices`` int64 ``[E]`` are a CSR
-    structure over destinations, of indices into ``nodes``; ``positions`` ``[E]`` are positions in the sampler's edge
-    arrays.
+    ``nodes`` int64 ``[n]`` are parent ids; ``indptr`` int64 ``[n + 1]`` and ``indices`` int64
+    ``[E]`` are a CSR structure over destinations, of indices into ``nodes``; ``positions`` ``[E]``
+    are positions in the sampler's edge arrays.
 
     >>> part = Subgraph(np.array([4, 7]), np.array([0, 0, 1]), np.array([0]), np.array([12]))
     >>> part.dst  # the edge 4 -> 7
@@ -52,8 +52,8 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
 
     Args:
         edges: the edge arrays, a row per node.
-        keys: the nodes, int64 ``[n]``; ``context * num_nodes + node`` for nodes of several contexts, of which only
-            those of one context are joined.
+        keys: the nodes, int64 ``[n]``; ``context * num_nodes + node`` for nodes of several
+            contexts, of which only those of one context are joined.
         num_nodes: number of nodes of the graph.
 
     Cost: the sum of the nodes' degrees. Raises ValueError for a key that comes twice.
@@ -65,36 +65,48 @@ def induced_subgraph(edges: Edges, keys: Ints, num_nodes: int) -> Subgraph:
     """
     keys = as_ids(keys, "keys", LARGEST, "subgraph node")
     if as_count(num_nodes, "num_nodes") > edges.whole.num_nodes or (len(keys) and not num_nodes):
-        raise ValueError(f"num_nodes must be the number of nodes, {edges.whole.num_nodes}, got {num_nodes}")
+        raise ValueError(
+            f"num_nodes must be the number of nodes, {edges.whole.num_nodes}, got {num_nodes}"
+        )
     table, repeated = kernels.subgraph.tabulate(keys)
     if repeated >= 0:
-        raise ValueError(f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes twice")
+        raise ValueError(
+            f"nodes of a subgraph must be distinct, but node {keys[repeated] % num_nodes} comes "
+            "twice"
+        )
     return Subgraph(keys, *edges_from(edges, table, keys, num_nodes))
 
 
 def edges_from(edges: Edges, table: Ints, keys: Ints, num_nodes: int) -> tuple[Ints, Ints, Ints]:
-    """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated, and positions."""
-    ends, rows = edges.node_indptr, edges.whole.rows_of(keys % max(num_nodes, 1))
-    indptr, indices, positions = kernels.subgraph.induced(ends, edges.indices, rows, keys, num_nodes, table)
+    """Return the edges from tabulated keys to ``keys``: ``indptr``, indices among the tabulated,
+    and positions.
+    """
+    ends = edges.node_indptr
+    rows = edges.whole.rows_of(keys % max(num_nodes, 1))
+    indptr, indices, positions = kernels.subgraph.induced(
+        ends, edges.indices, rows, keys, num_nodes, table
+    )
     indptr, positions, indices = edges.staying(indptr, positions, indices)
     return indptr, indices, positions
 
 
 class SubgraphSampler(BoundSampler):
-    """Base of the samplers that run all layers of a GNN on one subgraph: all edges among some nodes.
+    """Base of the samplers that run all layers of a GNN on one subgraph: all edges among some
+    nodes.
 
-    A subclass implements ``choose_nodes``. All layers hold the chosen nodes, all flows the edges among them, stored
-    once. ``batch.seeds`` are all nodes of the subgraph.
+    A subclass implements ``choose_nodes``. All layers hold the chosen nodes, all flows the edges
+    among them, stored once. ``batch.seeds`` are all nodes of the subgraph.
 
     Args:
         num_flows: number of flows, L.
         graph, direction, edge_filter, weight, seed: see ``Sampler``.
 
-    Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights are the ``weight``
-    column times ``inverse``. ``without_edges`` leaves edges out of the subgraphs; the nodes and all other edges stay as
-    they were.
+    Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights
+    are the ``weight`` column times ``inverse``. ``without_edges`` leaves edges out of the
+    subgraphs; the nodes and all other edges stay as they were.
 
-    Shares of a step (see the loader) are subgraphs of their own, without the edges from one to another.
+    Shares of a step (see the loader) are subgraphs of their own, without the edges from one to
+    another.
 
     Cost: the sum of the degrees of the chosen nodes.
 
@@ -112,14 +124,16 @@ class SubgraphSampler(BoundSampler):
 
     @abstractmethod
     def choose_nodes(self, seeds: Ints, random: Random) -> IdsLike:
-        """Return the nodes of the subgraph of ``seeds`` (checked, int64): distinct parent ids, in layer order.
+        """Return the nodes of the subgraph of ``seeds`` (checked, int64): distinct parent ids, in
+        layer order.
 
-        The result must depend on the seeds, ``random`` and the sampler's settings only. It is called from several
-        threads.
+        The result must depend on the seeds, ``random`` and the sampler's settings only. It is
+        called from several threads.
         """
 
     def inverse(self, part: Subgraph, seeds: Ints) -> NDArray[np.float64] | None:
-        """Return 1 / the probability that an edge's source is in the subgraph, given that its destination is.
+        """Return 1 / the probability that an edge's source is in the subgraph, given that its
+        destination is.
 
         Float64 ``[E]``; None is 1.
         """
@@ -142,11 +156,17 @@ class SubgraphSampler(BoundSampler):
 
     def flow_among(self, nodes: Ints, seeds: Ints) -> NodeFlow:
         """Return the NodeFlow of all edges among ``nodes``, whose rows are in ``reader``."""
-        graph, reader = self.graph, self.reader
+        graph = self.graph
+        reader = self.reader
         part = induced_subgraph(reader.edges, nodes, graph.num_nodes)
-        structure = Structure._trusted(torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes))
-        layer, ids = Layer._trusted(len(nodes), torch.from_numpy(nodes)), torch.from_numpy(seeds.copy())
-        edges = reader.flow_parts(part.positions, self._needs_weight(seeds), lambda: self.inverse(part, seeds))
+        structure = Structure._trusted(
+            torch.from_numpy(part.indptr), torch.from_numpy(part.indices), len(nodes)
+        )
+        layer = Layer._trusted(len(nodes), torch.from_numpy(nodes))
+        ids = torch.from_numpy(seeds.copy())
+        edges = reader.flow_parts(
+            part.positions, self._needs_weight(seeds), lambda: self.inverse(part, seeds)
+        )
         batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
         batch.back.data.update(self.node_columns(part))
         return batch
@@ -154,27 +174,29 @@ class SubgraphSampler(BoundSampler):
 
 @checked
 def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
-    """Return the NodeFlow with the layers of ``batch``, and all edges among their nodes, drawn or not.
+    """Return the NodeFlow with the layers of ``batch``, and all edges among their nodes, drawn or
+    not.
 
-    Flow i holds every edge from a node of layer i to a node of layer i + 1, in the graph's order, in the direction of
-    the sampler; with contexts, those of one context. As a transform of a loader:
-    ``NodeFlowLoader(..., transform=lambda batch: induced(batch, sampler))``.
+    Flow i holds every edge from a node of layer i to a node of layer i + 1, in the graph's order,
+    in the direction of the sampler; with contexts, those of one context. As a transform of a
+    loader: ``NodeFlowLoader(..., transform=lambda batch: induced(batch, sampler))``.
 
-    Estimator weights are those of the edges (the sampler's ``weight`` column, or 1). Outputs are exact for the subgraph
-    of the nodes. They are not unbiased for the whole graph: sums lack the edges from outside.
+    Estimator weights are those of the edges (the sampler's ``weight`` column, or 1). Outputs are
+    exact for the subgraph of the nodes. They are not unbiased for the whole graph: sums lack the
+    edges from outside.
 
     Args:
         batch: a NodeFlow in main memory whose layers have parent nodes.
-        sampler: the sampler of the batch. Its direction, ``edge_filter``, ``weight`` and ``without_edges`` hold. Of a
-            ``LinkSampler`` pass what it wraps, without the edges that it excludes:
-            ``links.sampler.without_edges(...)``.
+        sampler: the sampler of the batch. Its direction, ``edge_filter``, ``weight`` and
+            ``without_edges`` hold. Of a ``LinkSampler`` pass what it wraps, without the edges that
+            it excludes: ``links.sampler.without_edges(...)``.
 
-    Columns of layers and seeds are shared with ``batch``; flows have no columns, and flows that skip layers are left
-    out. Cost: for every flow, the sum of the degrees of its destinations.
+    Columns of layers and seeds are shared with ``batch``; flows have no columns, and flows that
+    skip layers are left out. Cost: for every flow, the sum of the degrees of its destinations.
 
-    Raises TypeError for anything but a NodeFlow and a sampler that looks up edges, and for a sampler with times,
-    where some edges lie in the future; ValueError for a batch of another graph, on another device, or without parent
-    nodes.
+    Raises TypeError for anything but a NodeFlow and a sampler that looks up edges, and for a
+    sampler with times, where some edges lie in the future; ValueError for a batch of another graph,
+    on another device, or without parent nodes.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> sampler = NeighborSampler(Graph.from_edges([1, 2, 2, 1], [0, 0, 1, 2]), [1, -1])
@@ -184,21 +206,33 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
     """
     if not isinstance(sampler, BoundSampler):
         raise TypeError(
-            f"sampler must be one that looks up edges, such as NeighborSampler, got {describe(sampler)}; of a "
-            "LinkSampler pass its sampler, links.sampler.without_edges(...)"
+            "sampler must be one that looks up edges, such as NeighborSampler, got "
+            f"{describe(sampler)}; of a LinkSampler pass its sampler, "
+            "links.sampler.without_edges(...)"
         )
     if sampler.takes_times:
-        raise TypeError(f"{type(sampler).__name__} hides edges from seeds by their times: induced would show them all")
+        raise TypeError(
+            f"{type(sampler).__name__} hides edges from seeds by their times: induced would show "
+            "them all"
+        )
     if batch.parent is None or batch.parent.uid != sampler.graph.uid:
-        raise ValueError(f"batch must be a batch of the sampler's graph, {sampler.graph}, got one of {batch.parent}")
+        raise ValueError(
+            f"batch must be a batch of the sampler's graph, {sampler.graph}, got one of "
+            f"{batch.parent}"
+        )
     if batch.device.type != "cpu":
-        raise ValueError(f"batch must be in main memory, got one on {batch.device}; call induced before batch.to")
+        raise ValueError(
+            f"batch must be in main memory, got one on {batch.device}; call induced before batch.to"
+        )
     layers = [layer.with_frame() for layer in batch.layers]
     ends = [layer.parent_nid.numpy() for layer in layers[1:]]
-    reader, size = with_rows_of(sampler, np.concatenate([NOTHING, *ends])).reader, sampler.graph.num_nodes
+    reader = with_rows_of(sampler, np.concatenate([NOTHING, *ends])).reader
+    size = sampler.graph.num_nodes
     flows = [_flow(reader, layers[i], layers[i + 1], i, size) for i in range(batch.num_flows)]
     ids = batch.seed_ids if batch.has_seed_ids else None
-    result = NodeFlow._trusted(layers, flows, parent=batch.parent, seed_index=batch.seed_index, seed_ids=ids)
+    result = NodeFlow._trusted(
+        layers, flows, parent=batch.parent, seed_index=batch.seed_index, seed_ids=ids
+    )
     result.seed_data.update(batch.seed_data)
     return result
 
@@ -206,8 +240,12 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
 def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flow:
     table, _ = kernels.subgraph.tabulate(_keys(src, num_nodes))
     indptr, indices, positions = edges_from(reader.edges, table, _keys(dst, num_nodes), num_nodes)
-    structure = Structure._trusted(torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes)
-    return Flow._trusted(structure, src, dst, (i, i + 1), **reader.flow_parts(positions, needs_weight=True))
+    structure = Structure._trusted(
+        torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes
+    )
+    return Flow._trusted(
+        structure, src, dst, (i, i + 1), **reader.flow_parts(positions, needs_weight=True)
+    )
 
 
 def _keys(layer: Layer, num_nodes: int) -> Ints:

@@ -28,58 +28,68 @@ from nodeflow.sampling._uniform import PAST, Window
 class TemporalNeighborSampler(RowSampler):
     """Every node draws among its past edges: those not later than the time of its seed.
 
-    Called with a time per seed: ``sampler(seeds, times=times)``, numbers in the unit of the graph's times, or dates,
-    which become seconds since 1970 (of UTC, where they have no time zone). On every hop the limit is the time of the
-    *seed*, so nothing that happened after it can reach its output. Seeds of different times see different pasts: a
-    layer may hold a parent node once per time. ``layer.context`` numbers the distinct times of the batch in ascending
-    order, and every layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node and
-    time collapse, and ``seed_index`` restores them.
+    Called with a time per seed: ``sampler(seeds, times=times)``, numbers in the unit of the graph's
+    times, or dates, which become seconds since 1970 (of UTC, where they have no time zone). On
+    every hop the limit is the time of the *seed*, so nothing that happened after it can reach its
+    output. Seeds of different times see different pasts: a layer may hold a parent node once per
+    time. ``layer.context`` numbers the distinct times of the batch in ascending order, and every
+    layer has a column "time" with the time of the seeds each row belongs to. Seeds of equal node
+    and time collapse, and ``seed_index`` restores them.
 
-    ``strategy="uniform"`` draws as ``NeighborSampler`` does (Hamilton, Ying, Leskovec 2017, algorithm 2), with the past
-    edges instead of all. Estimator weights: number of past edges / number drawn. With them the weighted sum over the
-    drawn edges is unbiased for the sum over all past edges, with and without replacement. ``strategy="recent"`` takes
-    the latest ones (as temporal graph networks do: Rossi et al. 2020, section 4), in ascending order of time; of
-    simultaneous ones those that come later in the graph's order. Nothing is random then: weights are 1 (times the
-    ``weight`` column), and the sum over the latest edges is a biased estimate of the sum over the past.
+    ``strategy="uniform"`` draws as ``NeighborSampler`` does (Hamilton, Ying, Leskovec 2017,
+    algorithm 2), with the past edges instead of all. Estimator weights: number of past edges /
+    number drawn. With them the weighted sum over the drawn edges is unbiased for the sum over all
+    past edges, with and without replacement. ``strategy="recent"`` takes the latest ones (as
+    temporal graph networks do: Rossi et al. 2020, section 4), in ascending order of time; of
+    simultaneous ones those that come later in the graph's order. Nothing is random then: weights
+    are 1 (times the ``weight`` column), and the sum over the latest edges is a biased estimate of
+    the sum over the past.
 
-    With ``since``, "past" means the edges of a window of time: those at most ``since`` older than the seed's time t, so
-    not earlier than t - ``since``, on every hop.
+    With ``since``, "past" means the edges of a window of time: those at most ``since`` older than
+    the seed's time t, so not earlier than t - ``since``, on every hop.
 
     Args:
-        fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds, ``fanouts[0]`` to the
-            inputs; -1 takes the whole past. Each may be a dict by relation or type, as in ``NeighborSampler``.
-        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in ``NeighborSampler``.
-        time: name of columns of times: integers (compared exactly, as int64) or floats (compared as float64). The time
-            of an edge is the later of its own, in the column of all edges or of its relation, and that of the node that
-            it leads to, in the column of all nodes or of their type. An edge without any of these is always in the
-            past, and so is one without a time to a node whose time is NaN or the smallest int64. Columns are read once,
-            when the sampler is made.
+        fanouts: one number per flow **in flow order**: ``fanouts[-1]`` belongs to the seeds,
+            ``fanouts[0]`` to the inputs; -1 takes the whole past. Each may be a dict by relation or
+            type, as in ``NeighborSampler``.
+        num_neighbors: instead of ``fanouts``, the same with the seeds' first, as in
+            ``NeighborSampler``.
+        time: name of columns of times: integers (compared exactly, as int64) or floats (compared as
+            float64). The time of an edge is the later of its own, in the column of all edges or of
+            its relation, and that of the node that it leads to, in the column of all nodes or of
+            their type. An edge without any of these is always in the past, and so is one without a
+            time to a node whose time is NaN or the smallest int64. Columns are read once, when the
+            sampler is made.
         strategy: "uniform" or "recent".
-        replace: draw with replacement ("uniform" only): a node with any past draws ``fanout`` times.
-        prob: name of an edge column of numbers that draws are proportional to ("uniform" only), as in
-            ``NeighborSampler``: among the past edges, with weights 1 / probability. A call then reads all past edges of
-            the nodes reached. None: uniform.
-        strict: True: only edges *before* the seed's time. False: also edges at that time. Pass True where an event must
-            not see itself or other events of the same moment.
-        since: the length of the window, at least 0, in the unit of the time column: an integer where the column holds
-            integers, else any number. An edge exactly that old is seen. A node whose edges (of a relation) all have no
-            time keeps them; else those without are before any window. None: the whole past.
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see ``RowSampler``. With
-            ``include_dst=False`` layers are sorted by time and then by parent id; with ``reuse`` a node draws once per
-            time.
+        replace: draw with replacement ("uniform" only): a node with any past draws ``fanout``
+            times.
+        prob: name of an edge column of numbers that draws are proportional to ("uniform" only), as
+            in ``NeighborSampler``: among the past edges, with weights 1 / probability. A call then
+            reads all past edges of the nodes reached. None: uniform.
+        strict: True: only edges *before* the seed's time. False: also edges at that time. Pass True
+            where an event must not see itself or other events of the same moment.
+        since: the length of the window, at least 0, in the unit of the time column: an integer
+            where the column holds integers, else any number. An edge exactly that old is seen. A
+            node whose edges (of a relation) all have no time keeps them; else those without are
+            before any window. None: the whole past.
+        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+            ``RowSampler``. With ``include_dst=False`` layers are sorted by time and then by parent
+            id; with ``reuse`` a node draws once per time.
 
-    A node with no more past edges than its fanout keeps all of them once, in the order of time (with replacement it
-    still draws ``fanout`` of them); one without a past gets no edges.
+    A node with no more past edges than its fanout keeps all of them once, in the order of time
+    (with replacement it still draws ``fanout`` of them); one without a past gets no edges.
 
-    Cost of a call: a binary search among the edges of every node reached, and the drawn edges, whatever the degrees. Of
-    making one: a sort of all edges and 16 bytes per edge (8 where the edges of every node are in order already).
+    Cost of a call: a binary search among the edges of every node reached, and the drawn edges,
+    whatever the degrees. Of making one: a sort of all edges and 16 bytes per edge (8 where the
+    edges of every node are in order already).
 
-    Raises KeyError where neither edges nor nodes have the column, TypeError for one that does not hold numbers or where
-    some hold integers and others floats, ValueError for one that is not finite or not one-dimensional, or float32 from
-    2**24 on, which has been rounded; a call, for such times and for stamps in another unit than the column, which are
-    500 times later than its last, or earlier than its first (2**63 - 1 is after all times); ValueError for an unknown
-    strategy, for "recent" with ``replace``, and for a ``since`` below 0; TypeError for a ``since`` that is no integer
-    against integers.
+    Raises KeyError where neither edges nor nodes have the column, TypeError for one that does not
+    hold numbers or where some hold integers and others floats, ValueError for one that is not
+    finite or not one-dimensional, or float32 from 2**24 on, which has been rounded; a call, for
+    such times and for stamps in another unit than the column, which are 500 times later than its
+    last, or earlier than its first (2**63 - 1 is after all times); ValueError for an unknown
+    strategy, for "recent" with ``replace``, and for a ``since`` below 0; TypeError for a ``since``
+    that is no integer against integers.
 
     >>> graph = Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0], edata={"time": torch.tensor([10, 20, 30, 40])})
     >>> sampler = TemporalNeighborSampler(graph, [2], strategy="recent")
@@ -111,17 +121,24 @@ class TemporalNeighborSampler(RowSampler):
         weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=edge_type, repeated=replace is True)
+        self.fanouts = check_fanouts(
+            fanouts, num_neighbors, edge_type=edge_type, repeated=replace is True
+        )
         self.time = time
         check_one_of(strategy, "strategy", ("uniform", "recent"))
         self.strategy = strategy
-        self.replace, self.strict = as_flag(replace, "replace"), as_flag(strict, "strict")
+        self.replace = as_flag(replace, "replace")
+        self.strict = as_flag(strict, "strict")
         self.prob = prob
         if strategy == "recent" and (self.replace or prob is not None):
             option = "replace=True" if self.replace else "prob="
-            raise ValueError(f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'")
+            raise ValueError(
+                f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'"
+            )
         exact = isinstance(since, int | np.integer) or since is None
-        self.since = since if since is None else (as_count if exact else as_number)(since, "since", least=0)
+        self.since = (
+            since if since is None else (as_count if exact else as_number)(since, "since", least=0)
+        )
         super().__init__(
             graph,
             len(self.fanouts),
@@ -142,7 +159,11 @@ class TemporalNeighborSampler(RowSampler):
         edges = self.reader.edges
         stamps_of = times_of_edges(self.graph, self.time)
         stamps = stamps_of(edges)
-        if self.since is not None and stamps.dtype.kind == "i" and as_count(self.since, "since") >= 2**63:
+        if (
+            self.since is not None
+            and stamps.dtype.kind == "i"
+            and as_count(self.since, "since") >= 2**63
+        ):
             raise ValueError(f"since must be below 2**63, got {self.since}; None is the whole past")
         falls = stamps[1:] < stamps[:-1]
         inner = edges.indptr[(edges.indptr > 0) & (edges.indptr < len(stamps))]
@@ -154,46 +175,76 @@ class TemporalNeighborSampler(RowSampler):
         self._span = Span.of(stamps)
         self._lowest = stamps.dtype.type(NO_TIME[stamps.dtype.kind])
         self._longest = int(np.diff(edges.indptr).max(initial=0))
-        self._prob = None if self.prob is None else edge_numbers(self.graph.near, self.prob, "prob", signed=False)
+        self._prob = (
+            None
+            if self.prob is None
+            else edge_numbers(self.graph.near, self.prob, "prob", signed=False)
+        )
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         ids, shape = self._seeds(seeds)
         stamps = as_times(call.times, shape, self._span)
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        whole = stamps if call.step is None else as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
+        whole = (
+            stamps
+            if call.step is None
+            else as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
+        )
         draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
-        # the inputs of steps are the call, with the distinct times of the seeds, ascending: a context each
+        # the inputs of steps are the call, with the distinct times of the seeds, ascending: a
+        # context each
         if call.step is not None:
             draw = draw._replace(contexts=np.searchsorted(np.unique(whole), distinct))
-        batch = self._shaped(self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape)
+        batch = self._shaped(
+            self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape
+        )
         times_of = self.form.placed(distinct)
         for layer in batch.layers:
             layer.data["time"] = times_of[layer.context]
         return batch
 
     def _loops_only(self) -> str:
-        return "" if self._prob is None else "draws with prob have no form in operations of torch; uniform ones have"
+        return (
+            ""
+            if self._prob is None
+            else "draws with prob have no form in operations of torch; uniform ones have"
+        )
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
-        form, counts, limits = edges.form, self._counts[step.flow], step.inputs.times
+        form = edges.form
+        counts = self._counts[step.flow]
+        limits = step.inputs.times
         (stamps,) = self._stamps.at(form)
         if edges is not self.reader.edges and self.reader.edges.patch is not None:
             stamps = form.take(stamps, form.array(self.reader.edges.patch.positions))
         starts = limits[:0] if self.since is None else starts_of(limits, self.since)
-        limits, starts = form.array(limits), form.array(starts)
+        limits = form.array(limits)
+        starts = form.array(starts)
         window = Window(stamps, limits, starts, self._lowest, self._longest, self.strict)
         if self._prob is not None:
             return self._in_proportion(edges, rows, counts, window, step.random.key)
         indptr, num_past, positions, src = form.of(PAST)(
-            edges, rows, counts, step.random.key, window, replace=self.replace, recent=self.strategy == "recent"
+            edges,
+            rows,
+            counts,
+            step.random.key,
+            window,
+            replace=self.replace,
+            recent=self.strategy == "recent",
         )
         if (counts < 0).all() or self.strategy == "recent":
             return Drawn(indptr, positions, src, None, False)
         size = len(src)
-        return Drawn(indptr, positions, src, lambda: form.inverse_rate(num_past, indptr, size), False)
+        return Drawn(
+            indptr, positions, src, lambda: form.inverse_rate(num_past, indptr, size), False
+        )
 
-    def _in_proportion(self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], window: Window, key: int) -> Drawn:
-        """Draw by tables of these rows' past alone: a table of all edges would also draw later ones."""
+    def _in_proportion(
+        self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], window: Window, key: int
+    ) -> Drawn:
+        """Draw by tables of these rows' past alone: a table of all edges would also draw later
+        ones.
+        """
         assert self._prob is not None
         indptr, begin, _ = window.plan(edges, rows, np.full_like(counts, -1), replace=False)
         positions = np.repeat(begin - indptr[:-1], np.diff(indptr)) + np.arange(indptr[-1])
@@ -203,16 +254,24 @@ class TemporalNeighborSampler(RowSampler):
         return drawn._replace(positions=positions[drawn.positions])
 
     def estimand(self, time: float | None = None) -> Tensor:
-        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that a seed of this ``time`` does not see.
+        """Return the numbers of ``BoundSampler.estimand``, and 0 for edges that a seed of this
+        ``time`` does not see.
 
         ``time`` None: a seed after all edges.
 
-        Raises TypeError for ``strategy="recent"``, which estimates no sum, and with ``since`` where ``time`` is None.
+        Raises TypeError for ``strategy="recent"``, which estimates no sum, and with ``since`` where
+        ``time`` is None.
         """
         if self.strategy == "recent":
-            raise TypeError("strategy='recent' takes the latest edges; their sum is no estimate of a sum over the past")
+            raise TypeError(
+                "strategy='recent' takes the latest edges; their sum is no estimate of a sum over "
+                "the past"
+            )
         if self.since is not None and time is None:
-            raise TypeError("with since= every time has a window of its own: pass the time of the seed, estimand(time)")
+            raise TypeError(
+                "with since= every time has a window of its own: pass the time of the seed, "
+                "estimand(time)"
+            )
         number = super().estimand()
         if self._prob is not None:
             number[torch.from_numpy(self._prob == 0)] = 0
@@ -220,7 +279,8 @@ class TemporalNeighborSampler(RowSampler):
             (stamps,) = self._stamps.at(COMPILED)
             limit = as_times([time], (1,), self._span)[0]
             late = stamps >= limit if self.strict else stamps > limit
-            edges, early = self.reader.edges.in_form(COMPILED), np.zeros(len(late), np.bool_)
+            edges = self.reader.edges.in_form(COMPILED)
+            early = np.zeros(len(late), np.bool_)
             if self.since is not None:
                 last = np.append(stamps, 0)[np.maximum(edges.indptr[1:] - 1, 0)]
                 timed = np.repeat(last > NO_TIME[last.dtype.kind], np.diff(edges.indptr))

@@ -32,7 +32,9 @@ _OTHER_UNIT = 500
 
 
 class Span(NamedTuple):
-    """The kind of the times of a graph, whether they are integers, and the first and the last, if there are any."""
+    """The kind of the times of a graph, whether they are integers, and the first and the last, if
+    there are any.
+    """
 
     integers: bool
     ends: tuple[float, float] | None
@@ -48,24 +50,30 @@ class Span(NamedTuple):
 
 
 def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
-    """Read the columns ``name`` of edges and of nodes; return what gives the time of every edge, by position.
+    """Read the columns ``name`` of edges and of nodes; return what gives the time of every edge, by
+    position.
 
     Times are int64 or float64. Reading is collective, and what is returned is not.
 
-    It is the later of its own, in the column of all edges or of its relation, and that of the node that the edge leads
-    to, in the column of all nodes or of its type: a node that is not there yet has no edges. What has neither has
-    ``NO_TIME``, and so have nodes whose time is NaN.
+    It is the later of its own, in the column of all edges or of its relation, and that of the node
+    that the edge leads to, in the column of all nodes or of its type: a node that is not there yet
+    has no edges. What has neither has ``NO_TIME``, and so have nodes whose time is NaN.
 
-    Raises KeyError where there is no such column, TypeError and ValueError for one that does not hold times.
+    Raises KeyError where there is no such column, TypeError and ValueError for one that does not
+    hold times.
     """
     check_type(name, "time", str, "the name of a column")
     own = time_column(graph.near, name) if name in graph.edata else None
     relations = columns_of_relations(graph.near, name) if own is None else []
     of_edges = [(places, _times_in(rows, name)) for places, rows in relations]
     of_nodes = times_of_nodes(graph, name)
-    columns = [each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None]
+    columns = [
+        each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None
+    ]
     if not columns:
-        raise KeyError(f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type")
+        raise KeyError(
+            f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type"
+        )
     kind = _one_kind(columns, name)
     if of_edges:
         own = np.full(graph.near.held.num_edges, NO_TIME[kind])
@@ -81,7 +89,8 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
 
 
 def times_of_nodes(graph: Graph, name: str) -> Array | None:
-    """Return the time of every node, int64 or float64 ``[num_nodes]``, from the column of all nodes, or those of types.
+    """Return the time of every node, int64 or float64 ``[num_nodes]``, from the column of all
+    nodes, or those of types.
 
     Nodes of types without the column have ``NO_TIME``. None: no type has it.
     """
@@ -100,15 +109,22 @@ def times_of_nodes(graph: Graph, name: str) -> Array | None:
 def _one_kind(columns: Sequence[Array], name: str) -> str:
     kinds = {column.dtype.kind for column in columns}
     if len(kinds) > 1:
-        raise TypeError(f"time: all columns {name!r} must hold integers, or all of them floats; there are both")
+        raise TypeError(
+            f"time: all columns {name!r} must hold integers, or all of them floats; there are both"
+        )
     return kinds.pop()
 
 
 def _times_in(column: Tensor | Rows, name: str) -> Array:
-    """Return a column of times of nodes, or of a relation, as int64 or float64 ``[n]``; NaN becomes ``NO_TIME``."""
+    """Return a column of times of nodes, or of a relation, as int64 or float64 ``[n]``; NaN becomes
+    ``NO_TIME``.
+    """
     array = as_array(whole_column(column), f"the column {name!r}", _KINDS)
     if array.ndim != 1 or array.dtype.kind not in "iuf":
-        raise TypeError(f"time: the column {name!r} must hold an integer or a float per row, got {describe(array)}")
+        raise TypeError(
+            f"time: the column {name!r} must hold an integer or a float per row, got "
+            f"{describe(array)}"
+        )
     none = np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), np.bool_)
     wrong, rule = no_times(np.where(none, 0, array), column.dtype, integers=True)
     if (i := first_true(wrong)) is not None:
@@ -117,17 +133,23 @@ def _times_in(column: Tensor | Rows, name: str) -> Array:
 
 
 def time_column(graph: Graph, name: str) -> Array:
-    """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this type already."""
+    """Return an edge column of times as int64 or float64 ``[num_edges]``, shared if it has this
+    type already.
+    """
     column = edge_column(graph, name, "time")
     if column.dtype.kind not in "iuf":
-        raise TypeError(f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}")
+        raise TypeError(
+            f"time: the edge column {name!r} must hold integers or floats, got dtype {column.dtype}"
+        )
     wrong, rule = no_times(column, graph.edata[name].dtype, integers=True)
     check_edges(graph, column, wrong, f"time: the edge column {name!r} must be {rule}")
     return column.astype(np.float64 if column.dtype.kind == "f" else np.int64, copy=False)
 
 
 def starts_of(limits: Array, since: float) -> Array:
-    """Start of the window before each limit, ``[n]``; it is a time, so ``NO_TIME`` is before every window."""
+    """Start of the window before each limit, ``[n]``; it is a time, so ``NO_TIME`` is before every
+    window.
+    """
     first = _FIRST_TIME[limits.dtype.kind]
     if limits.dtype.kind == "f":
         with np.errstate(over="ignore"):
@@ -137,7 +159,8 @@ def starts_of(limits: Array, since: float) -> Array:
 
 
 def no_times(numbers: Array, dtype: Any, *, integers: bool) -> tuple[NDArray[np.bool_], str]:
-    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64 if ``integers``.
+    """A mask of numbers that are no times, and the rule for times; whole ones are compared as int64
+    if ``integers``.
 
     ``dtype`` is the type that the numbers had when they were given.
     """
@@ -146,37 +169,45 @@ def no_times(numbers: Array, dtype: Any, *, integers: bool) -> tuple[NDArray[np.
         digits = digits_of(dtype)
         if wrong.any() or digits == 53:
             return wrong, "finite"
-        rule = f"below 2**{digits} as {dtype}, which has rounded larger ones (take float64 or int64)"
+        rule = (
+            f"below 2**{digits} as {dtype}, which has rounded larger ones (take float64 or int64)"
+        )
         return np.abs(numbers) >= 2**digits, rule.replace("torch.", "")
     if integers:
         return numbers > np.iinfo(np.int64).max, "below 2**63"
-    return (numbers > 2**53) | (numbers < -(2**53)), "integers that float64 can tell apart (up to 2**53)"
+    return (numbers > 2**53) | (
+        numbers < -(2**53)
+    ), "integers that float64 can tell apart (up to 2**53)"
 
 
 def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> Array:
-    """A time for each of the seeds of this shape, as int64 or float64: the kind of the times they are compared with.
+    """A time for each of the seeds of this shape, as int64 or float64: the kind of the times they
+    are compared with.
 
     A row of seeds may share one time. Dates become seconds since 1970.
     """
     if value is None:
-        raise TypeError("times is missing: pass a time for every seed, as in sampler(seeds, times=times)")
+        raise TypeError(
+            "times is missing: pass a time for every seed, as in sampler(seeds, times=times)"
+        )
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict, set, frozenset)):
         raise TypeError(
-            f"times must be a tensor, an array or a list with a time per seed {shape}, got {describe(value)}; for one "
-            "time for all pass [time] * len(seeds)"
+            f"times must be a tensor, an array or a list with a time per seed {shape}, got "
+            f"{describe(value)}; for one time for all pass [time] * len(seeds)"
         )
     given = as_array(value, "times", _KINDS)
     array = as_moments(given, "times", f"seed or row of seeds {shape}", shape, shape[:1])
     if len(array) and span.integers and array.dtype.kind == "f":
         # floats are not rounded here: a seed at 1.5 is neither at 1 nor at 2
         raise TypeError(
-            f"times must hold integers, as the time column does, got dtype {array.dtype}; round them down first, "
-            "dates with .floor('s')"
+            f"times must hold integers, as the time column does, got dtype {array.dtype}; round "
+            "them down first, dates with .floor('s')"
         )
     array = array.reshape(-1) if array.shape == shape else np.repeat(array, shape[1])
     wrong, rule = no_times(array, array.dtype, integers=span.integers)
     if span.integers and not wrong.any():
-        wrong, rule = array == NO_TIME["i"], "above -2**63, which stands for no time"
+        wrong = array == NO_TIME["i"]
+        rule = "above -2**63, which stands for no time"
     if (i := first_true(wrong)) is not None:
         raise ValueError(f"times must be {rule}, but times[{i}] is {array[i]}")
     # adding 0 makes -0.0 and 0.0, which are one time, one number
@@ -186,11 +217,14 @@ def as_times(value: NumbersLike | None, shape: tuple[int, ...], span: Span) -> A
 
 
 def _check_unit(times: Array, span: Span, dated: bool) -> None:
-    """Raise ValueError for a time of a seed in another unit than the graph's: it would let every later edge in."""
+    """Raise ValueError for a time of a seed in another unit than the graph's: it would let every
+    later edge in.
+    """
     if span.ends is None:
         return
     first, last = span.ends
-    # as seconds these lie in 1970 to 1973; they may be days such as 20240101, minutes, or seconds since some start
+    # as seconds these lie in 1970 to 1973; they may be days such as 20240101, minutes, or seconds
+    # since some start
     no_dates = first >= 0 and last < _STAMP
     is_other_unit = times // _OTHER_UNIT > max(last, 1)
     late = (times >= _STAMP) & (times < _END) & (is_other_unit | (dated and no_dates))
@@ -198,6 +232,7 @@ def _check_unit(times: Array, span: Span, dated: bool) -> None:
     if (i := first_true(late | early)) is not None:
         got = f"{times[i]}, the seconds of a date since 1970" if dated else f"{times[i]}"
         raise ValueError(
-            f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is {got}; convert "
-            f"them, and for a time after all others pass {'2**63 - 1' if span.integers else '1e300'}"
+            f"times must be in the unit of the graph's times, {first} to {last}, but times[{i}] is "
+            f"{got}; convert them, and for a time after all others pass "
+            f"{'2**63 - 1' if span.integers else '1e300'}"
         )

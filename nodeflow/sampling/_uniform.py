@@ -1,4 +1,6 @@
-"""Uniform draws of rows in both forms, compiled loops and operations of torch: of all edges, or of past ones."""
+"""Uniform draws of rows in both forms, compiled loops and operations of torch: of all edges, or of
+past ones.
+"""
 
 from __future__ import annotations
 
@@ -17,35 +19,64 @@ if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows
 
 Result = tuple[Any, Any, Any, Any]
-"""Where the edges of each row begin ``[n + 1]``, degrees ``[n]``, positions ``[E]`` and sources ``[E]``."""
+"""Where the edges of each row begin ``[n + 1]``, degrees ``[n]``, positions ``[E]`` and sources
+``[E]``.
+"""
 
 
 def _filled(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, plan: tuple[Ints, Ints, Ints], *, replace: bool
+    edges: Edges,
+    rows: DrawingRows,
+    counts: NDArray[Any],
+    key: int,
+    plan: tuple[Ints, Ints, Ints],
+    *,
+    replace: bool,
 ) -> Result:
-    """Draw what a plan says: how many edges each row draws, where those it draws from begin, and how many they are."""
+    """Draw what a plan says: how many edges each row draws, where those it draws from begin, and
+    how many they are.
+    """
     indptr, begin, degree = plan
-    positions, src = np.empty(indptr[-1], edges.position_type), np.empty(indptr[-1], np.int64)
+    positions = np.empty(indptr[-1], edges.position_type)
+    src = np.empty(indptr[-1], np.int64)
     if replace and (counts >= 0).any():
         kernels.uniform.draw_with(
-            begin, degree, edges.indices, rows.ident, np.uint64(key), counts, rows.kinds, indptr, positions, src
+            begin,
+            degree,
+            edges.indices,
+            rows.ident,
+            np.uint64(key),
+            counts,
+            rows.kinds,
+            indptr,
+            positions,
+            src,
         )
     else:
-        kernels.uniform.draw_without(begin, degree, edges.indices, rows.ident, np.uint64(key), indptr, positions, src)
+        kernels.uniform.draw_without(
+            begin, degree, edges.indices, rows.ident, np.uint64(key), indptr, positions, src
+        )
     return indptr, degree, positions, src
 
 
-def _compiled(edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool) -> Result:
+def _compiled(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool
+) -> Result:
     left_out = edges.left_out
     plan = kernels.uniform.plan(edges.indptr, rows.numbers, counts, rows.kinds, replace, left_out)
     indptr, degree, positions, src = _filled(edges, rows, counts, key, plan, replace=replace)
     if len(left_out):
-        kernels.uniform.step_over(edges.indptr, rows.numbers, left_out, edges.indices, indptr, positions, src)
+        kernels.uniform.step_over(
+            edges.indptr, rows.numbers, left_out, edges.indices, indptr, positions, src
+        )
     return indptr, degree, positions, src
 
 
-def _in_torch(edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool) -> Result:
-    arrays, left_out = edges.arrays, edges.form.array(edges.left_out)
+def _in_torch(
+    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, *, replace: bool
+) -> Result:
+    arrays = edges.arrays
+    left_out = edges.form.array(edges.left_out)
     own: Any = rows.numbers, rows.ident, key, counts.tolist(), rows.kinds
     return uniform.draw(arrays.indptr, arrays.indices, *own, replace=replace, left_out=left_out)
 
@@ -72,7 +103,9 @@ class Window(NamedTuple):
     longest: int
     strict: bool
 
-    def plan(self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], *, replace: bool) -> tuple[Ints, Ints, Ints]:
+    def plan(
+        self, edges: Edges, rows: DrawingRows, counts: NDArray[Any], *, replace: bool
+    ) -> tuple[Ints, Ints, Ints]:
         """Return what ``kernels.uniform.plan_past`` does."""
         return cast(
             "tuple[Ints, Ints, Ints]",
@@ -93,19 +126,36 @@ class Window(NamedTuple):
 
 
 def _compiled_past(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, window: Window, *, replace: bool, recent: bool
+    edges: Edges,
+    rows: DrawingRows,
+    counts: NDArray[Any],
+    key: int,
+    window: Window,
+    *,
+    replace: bool,
+    recent: bool,
 ) -> Result:
     indptr, begin, num_past = window.plan(edges, rows, counts, replace=replace)
     if recent:
         latest = np.diff(indptr)
-        begin, num_past = begin + num_past - latest, latest  # of which all are taken
+        # of which all are taken
+        begin = begin + num_past - latest
+        num_past = latest
     return _filled(edges, rows, counts, key, (indptr, begin, num_past), replace=replace)
 
 
 def _past_in_torch(
-    edges: Edges, rows: DrawingRows, counts: NDArray[Any], key: int, window: Window, *, replace: bool, recent: bool
+    edges: Edges,
+    rows: DrawingRows,
+    counts: NDArray[Any],
+    key: int,
+    window: Window,
+    *,
+    replace: bool,
+    recent: bool,
 ) -> Result:
-    arrays, fanouts = edges.arrays, counts.tolist()
+    arrays = edges.arrays
+    fanouts = counts.tolist()
     of_rows: Any = rows.numbers, rows.ident, rows.kinds, rows.contexts
     numbers, ident, kinds, contexts = of_rows
     begin, num_past = uniform.past(
@@ -120,14 +170,21 @@ def _past_in_torch(
         strict=window.strict,
     )
     if recent:
-        latest = uniform.number_drawn(num_past, uniform.per_kind(fanouts, kinds, num_past), replace=False)
-        begin, num_past, fanouts = begin + num_past - latest, latest, [-1]
-    drawn = uniform.draw_between(begin, num_past, ident, key, fanouts, kinds, window.longest, replace=replace)
+        latest = uniform.number_drawn(
+            num_past, uniform.per_kind(fanouts, kinds, num_past), replace=False
+        )
+        begin = begin + num_past - latest
+        num_past = latest
+        fanouts = [-1]
+    drawn = uniform.draw_between(
+        begin, num_past, ident, key, fanouts, kinds, window.longest, replace=replace
+    )
     return drawn[0], num_past, drawn[1], arrays.indices.index_select(0, drawn[1]).long()
 
 
 PAST = Loop(_compiled_past, _past_in_torch)
-"""How n rows draw ``counts`` of their edges in a ``window``, as ``UNIFORM`` or, with ``recent``, the latest of them.
+"""How n rows draw ``counts`` of their edges in a ``window``, as ``UNIFORM`` or, with ``recent``,
+the latest of them.
 
 Degrees are the numbers of these edges, with ``recent`` of those taken.
 """

@@ -1,11 +1,12 @@
 """Rows of columns that are larger than memory.
 
-A column of a graph is a tensor, or any object that follows the protocol ``Rows``, dense or sparse. Whatever takes
-columns takes both.
+A column of a graph is a tensor, or any object that follows the protocol ``Rows``, dense or sparse.
+Whatever takes columns takes both.
 
-- ``_open``: columns in files, opened and made. ``_files`` reads them, by the loop ``_kernels/reading.py``.
-- ``_tiered``: rows split over faster and slower places by ``_heat``; ``_memory`` holds those that fit, and dense
-  columns in fewer bytes, as ``_rows/narrow.py`` and ``_rows/narrowing.py`` say.
+- ``_open``: columns in files, opened and made. ``_files`` reads them, by the loop
+  ``_kernels/reading.py``.
+- ``_tiered``: rows split over faster and slower places by ``_heat``; ``_memory`` holds those that
+  fit, and dense columns in fewer bytes, as ``_rows/narrow.py`` and ``_rows/narrowing.py`` say.
 - ``_lookahead``: batches whose rows are read as planned by ``_plan``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.

@@ -1,4 +1,6 @@
-"""Rows in files, dense and sparse, read in sorted order by several threads, through the page cache or past it."""
+"""Rows in files, dense and sparse, read in sorted order by several threads, through the page cache
+or past it.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,14 @@ Extent = tuple[int, tuple[int, ...], torch.dtype]
 class FileRows(RowsBase):
     """The ``Rows`` of a dense column in a file, as ``open`` makes them.
 
-    ``fetch`` sorts the ids, reads neighbours together, and spreads the reads over threads. Processes may share it: it
-    pickles as the path of the file.
+    ``fetch`` sorts the ids, reads neighbours together, and spreads the reads over threads.
+    Processes may share it: it pickles as the path of the file.
 
     Attributes:
         path: of the file.
         direct, threads: see ``open``.
-        bytes_read: how many bytes the file gave so far, whole blocks of the disk where it is read past the page cache.
+        bytes_read: how many bytes the file gave so far, whole blocks of the disk where it is read
+            past the page cache.
 
     Raises OSError where the file cannot be opened, or not past the page cache.
 
@@ -54,19 +57,28 @@ class FileRows(RowsBase):
     """
 
     @checked
-    def __init__(self, path: Path, extent: Extent, *, direct: bool = False, threads: int = 8) -> None:
-        self.path, self.direct, self.threads = path, direct, threads
+    def __init__(
+        self, path: Path, extent: Extent, *, direct: bool = False, threads: int = 8
+    ) -> None:
+        self.path = path
+        self.direct = direct
+        self.threads = threads
         self._start, self.shape, self.dtype = self._extent = extent
         self._row = row_bytes(self)
-        self.bytes_read, self._lock = 0, threading.Lock()
+        self.bytes_read = 0
+        self._lock = threading.Lock()
         if direct and not hasattr(os, "O_DIRECT"):
-            raise OSError(f"this system cannot read past its page cache: open {path} with direct=False")
+            raise OSError(
+                f"this system cannot read past its page cache: open {path} with direct=False"
+            )
         try:
             self._file = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
         except OSError as error:
             if direct and path.is_file():
                 raise OSError(
-                    error.errno, f"{error.strerror}: its file system cannot read past the page cache", str(path)
+                    error.errno,
+                    f"{error.strerror}: its file system cannot read past the page cache",
+                    str(path),
                 ) from None
             raise
         weakref.finalize(self, os.close, self._file)
@@ -74,7 +86,10 @@ class FileRows(RowsBase):
         self._workers: tuple[int, Workers] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(FileRows, direct=self.direct, threads=self.threads), (self.path, self._extent)
+        return partial(FileRows, direct=self.direct, threads=self.threads), (
+            self.path,
+            self._extent,
+        )
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         out = self._room(len(ids), out)
@@ -83,36 +98,49 @@ class FileRows(RowsBase):
         return out
 
     def ranges(self, begin: Ints, sizes: Ints) -> Tensor:
-        """Return the rows ``begin[i]`` to ``begin[i] + sizes[i] - 1`` for every i, one range after another."""
-        some, ends = sizes > 0, np.cumsum(sizes)
+        """Return the rows ``begin[i]`` to ``begin[i] + sizes[i] - 1`` for every i, one range after
+        another.
+        """
+        some = sizes > 0
+        ends = np.cumsum(sizes)
         out = self._room(int(sizes.sum()), None)
         if some.any():
             self._read_pieces(begin[some], sizes[some], (ends - sizes)[some], out)
         return out
 
     def blocks(self, ids: Ints) -> int:
-        """Return how many bytes the blocks have in which ascending, distinct rows lie: those of the page cache, or past
-        it of the disk.
+        """Return how many bytes the blocks have in which ascending, distinct rows lie: those of the
+        page cache, or past it of the disk.
         """
-        block, begin = self._block if self.direct else _BLOCKS[-1], self._start + ids * self._row
+        block = self._block if self.direct else _BLOCKS[-1]
+        begin = self._start + ids * self._row
         if not len(ids) or not self._row:
             return 0
-        first, last = begin // block, (begin + self._row - 1) // block
+        first = begin // block
+        last = (begin + self._row - 1) // block
         return int((last - first + 1).sum() - (first[1:] == last[:-1]).sum()) * block
 
     def _read_pieces(self, first: Ints, count: Ints, to: Ints, out: Tensor) -> None:
-        """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``, for all i."""
-        offsets, target = self._start + first * self._row, out.view(-1).view(torch.uint8).numpy()
+        """Copy ``count[i]`` rows from row ``first[i]`` on to the rows from ``to[i]`` on of ``out``,
+        for all i.
+        """
+        offsets = self._start + first * self._row
+        target = out.view(-1).view(torch.uint8).numpy()
         order = np.argsort(offsets, kind="stable")
         parts = max(1, min(self.threads, len(order) // _SHARE))
         cuts = [len(order) * k // parts for k in range(parts + 1)]
         room = min(_SCRATCH, -(-len(target) // _BLOCKS[-1]) * _BLOCKS[-1] + 2 * _BLOCKS[-1])
 
         def read(k: int) -> int:
-            pieces, where = (offsets, count * self._row, order, to * self._row), (target, cuts[k], cuts[k + 1])
+            pieces = (offsets, count * self._row, order, to * self._row)
+            where = (target, cuts[k], cuts[k + 1])
             if not hasattr(os, "pread"):
                 return int(kernels.reading.copy_pieces(self._mapped, *pieces, *where))
-            return int(kernels.reading.read_pieces(self._file, *pieces, self._block, _aligned(room), *where))
+            return int(
+                kernels.reading.read_pieces(
+                    self._file, *pieces, self._block, _aligned(room), *where
+                )
+            )
 
         waits = [self._pool().submit(partial(read, k)) for k in range(1, parts)]
         results = [read(0), *(wait() for wait in waits)]
@@ -126,7 +154,8 @@ class FileRows(RowsBase):
         return np.asarray(np.memmap(self.path, np.uint8, "r"))
 
     def _pool(self) -> Workers:
-        if self._workers is None or self._workers[0] != os.getpid():  # threads do not live on in a forked process
+        # threads do not live on in a forked process
+        if self._workers is None or self._workers[0] != os.getpid():
             workers = Workers(self.threads - 1, "nodeflow-file")
             weakref.finalize(self, workers.stop).atexit = False
             self._workers = os.getpid(), workers
@@ -134,12 +163,16 @@ class FileRows(RowsBase):
 
     def _raise_read_error(self, offset: int) -> None:
         start = offset // _BLOCKS[-1] * _BLOCKS[-1]
-        # the loop does not say why it stopped: reading again raises the error of the system, if it still has one
+        # the loop does not say why it stopped: reading again raises the error of the system, if it
+        # still has one
         if (
             hasattr(os, "preadv")
-            and os.preadv(self._file, [memoryview(_aligned(_BLOCKS[-1]).data)], start) > offset - start
+            and os.preadv(self._file, [memoryview(_aligned(_BLOCKS[-1]).data)], start)
+            > offset - start
         ):
-            raise OSError(errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path))
+            raise OSError(
+                errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path)
+            )
         raise ValueError(f"{self.path} has no byte {offset}: it was cut off after it was opened")
 
     def _details(self) -> str:
@@ -147,9 +180,11 @@ class FileRows(RowsBase):
 
 
 class SparseFileRows(RowsBase):
-    """The ``Rows`` of a sparse CSR column ``[n, width]`` in files, as ``open`` makes them; batches get CSR rows.
+    """The ``Rows`` of a sparse CSR column ``[n, width]`` in files, as ``open`` makes them; batches
+    get CSR rows.
 
-    ``indptr`` is kept in memory, 8 bytes per row; indices and values are read when they are fetched.
+    ``indptr`` is kept in memory, 8 bytes per row; indices and values are read when they are
+    fetched.
 
     Attributes:
         path: the folder, or the file of the values.
@@ -165,9 +200,15 @@ class SparseFileRows(RowsBase):
 
     layout = torch.sparse_csr
 
-    def __init__(self, path: Path, indptr: Tensor, indices: FileRows, values: FileRows, width: int) -> None:
-        self.path, self.shape, self.dtype = path, (len(indptr) - 1, width), values.dtype
-        self._indptr, self._indices, self._values = indptr, indices, values
+    def __init__(
+        self, path: Path, indptr: Tensor, indices: FileRows, values: FileRows, width: int
+    ) -> None:
+        self.path = path
+        self.shape = (len(indptr) - 1, width)
+        self.dtype = values.dtype
+        self._indptr = indptr
+        self._indices = indices
+        self._values = values
 
     @property
     def bytes_read(self) -> int:
@@ -176,13 +217,19 @@ class SparseFileRows(RowsBase):
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         indptr = self._indptr.numpy()
-        begin, sizes = indptr[ids], indptr[ids + 1] - indptr[ids]
+        begin = indptr[ids]
+        sizes = indptr[ids + 1] - indptr[ids]
         indices, values = (part.ranges(begin, sizes) for part in (self._indices, self._values))
         # products trust the columns of a sparse matrix, and a file may be damaged
         if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < self.shape[1]:
-            raise ValueError(f"{self._indices.path} is damaged: it names columns outside of 0 to {self.shape[1] - 1}")
+            raise ValueError(
+                f"{self._indices.path} is damaged: it names columns outside of 0 to "
+                f"{self.shape[1] - 1}"
+            )
         chosen = np.concatenate([[0], np.cumsum(sizes)])
-        return csr_tensor(torch.from_numpy(chosen), indices.long(), values, (len(ids), self.shape[1]))
+        return csr_tensor(
+            torch.from_numpy(chosen), indices.long(), values, (len(ids), self.shape[1])
+        )
 
     def _details(self) -> str:
         return repr(str(self.path))

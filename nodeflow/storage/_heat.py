@@ -1,4 +1,6 @@
-"""Numbers of coming reads of rows: counted in batches drawn ahead, computed, or taken from degrees."""
+"""Numbers of coming reads of rows: counted in batches drawn ahead, computed, or taken from
+degrees.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_array, as_count, as_ids, as_index, check_one_of, describe, first_true
+from nodeflow._base.checks import (
+    as_array,
+    as_count,
+    as_ids,
+    as_index,
+    check_one_of,
+    describe,
+    first_true,
+)
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
@@ -22,7 +32,8 @@ _PIECE = 2**22  # edges worked on at a time
 def hottest(heat: NumbersLike) -> Tensor:
     """Return all rows by falling heat, int64 ``[n]``; of equal ones the lower id comes first.
 
-    ``transform.reorder(graph, hottest(heat))`` numbers the nodes of a graph in this order, with the map back.
+    ``transform.reorder(graph, hottest(heat))`` numbers the nodes of a graph in this order, with the
+    map back.
 
     Raises TypeError and ValueError unless ``heat`` is a number per row, none of them NaN.
 
@@ -33,7 +44,9 @@ def hottest(heat: NumbersLike) -> Tensor:
 
 
 def as_heat(heat: NumbersLike) -> Floats:
-    """Return numbers per row as float64; raises TypeError and ValueError for anything else, and for a NaN."""
+    """Return numbers per row as float64; raises TypeError and ValueError for anything else, and for
+    a NaN.
+    """
     values = as_array(heat, "heat", "numbers")
     if values.dtype.kind not in "biuf" or values.ndim != 1:
         raise TypeError(f"heat must be a number per row, got {describe(heat)}")
@@ -44,18 +57,21 @@ def as_heat(heat: NumbersLike) -> Floats:
 
 @checked
 def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer: int = 0) -> Tensor:
-    """Count in how many batches each node is in a layer, by drawing epochs ahead without their columns.
+    """Count in how many batches each node is in a layer, by drawing epochs ahead without their
+    columns.
 
-    The position of the loader stays as it is. Heat of this kind is PreSC of Yang et al. 2022 ("GNNLab").
+    The position of the loader stays as it is. Heat of this kind is PreSC of Yang et al. 2022
+    ("GNNLab").
 
     Args:
-        loader: what training iterates over. One whose ``inputs`` is a function cannot be drawn ahead.
-        epochs: how many epochs are drawn, from epoch 0; or the very ones: the epoch that is trained next gives the best
-            choice that a fixed set of rows can be for it.
+        loader: what training iterates over. One whose ``inputs`` is a function cannot be drawn
+            ahead.
+        epochs: how many epochs are drawn, from epoch 0; or the very ones: the epoch that is trained
+            next gives the best choice that a fixed set of rows can be for it.
         layer: the layer whose rows are read; 0 has the inputs.
 
-    Returns int64 ``[num_nodes]``. Raises the errors of ``NodeFlowLoader.draws``, IndexError for a layer that batches do
-    not have.
+    Returns int64 ``[num_nodes]``. Raises the errors of ``NodeFlowLoader.draws``, IndexError for a
+    layer that batches do not have.
 
     >>> from nodeflow import NeighborSampler
     >>> graph = Graph.from_edges([0, 1, 1], [1, 2, 3])
@@ -74,8 +90,8 @@ def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer:
 def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     """Return by how many edges each node can be drawn, int64 ``[num_nodes]``.
 
-    A sampler that draws along in-edges, ``direction="in"``, draws a node from each node that it points to: that is its
-    out-degree. For "out" it is the in-degree, for "both" the sum.
+    A sampler that draws along in-edges, ``direction="in"``, draws a node from each node that it
+    points to: that is its out-degree. For "out" it is the in-degree, for "both" the sum.
 
     Raises ValueError for another direction.
 
@@ -92,19 +108,21 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
 def reach_heat(
     graph: Graph, seeds: IdsLike, fanouts: Sequence[int | Mapping[Any, int] | None], batch_size: int
 ) -> Tensor:
-    r"""Return about with which probability each node is an input of a batch, float64 ``[num_nodes]``.
+    r"""Return about with which probability each node is an input of a batch, float64
+    ``[num_nodes]``.
 
-    A seed is in a batch with probability :math:`p = \min(1, b / n)`. With one product per hop, from the seeds to the
-    inputs, :math:`1 - p'_u = (1 - p_u) \prod_{u \to v} (1 - p_v \min(1, k / d_v))` for fanout k and in-degree
-    :math:`d_v`, both of the relation of the edge, as if seeds, and edges, were drawn each by itself. Nodes of one batch
-    are reached together more often than that, so over two hops the sum of all probabilities is some 5 to 10 % too
-    large; the order hardly suffers.
+    A seed is in a batch with probability :math:`p = \min(1, b / n)`. With one product per hop, from
+    the seeds to the inputs, :math:`1 - p'_u = (1 - p_u) \prod_{u \to v} (1 - p_v \min(1, k / d_v))`
+    for fanout k and in-degree :math:`d_v`, both of the relation of the edge, as if seeds, and
+    edges, were drawn each by itself. Nodes of one batch are reached together more often than that,
+    so over two hops the sum of all probabilities is some 5 to 10 % too large; the order hardly
+    suffers.
 
     Args:
         graph: the parent graph; draws go along in-edges.
         seeds: the training nodes.
-        fanouts: of the sampler, in flow order, the seeds' last; -1 or None means all neighbours. Each may be a dict by
-            relation, as in ``NeighborSampler``.
+        fanouts: of the sampler, in flow order, the seeds' last; -1 or None means all neighbours.
+            Each may be a dict by relation, as in ``NeighborSampler``.
         batch_size: number of seeds per batch.
 
     Raises IndexError for a seed that is no node, ValueError for wrong sizes.
@@ -114,11 +132,19 @@ def reach_heat(
     """
     ids = as_ids(seeds, "seeds", graph.num_nodes)
     size = as_count(batch_size, "batch_size", 1)
-    reached = np.minimum(np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0)
-    schema, rows = graph.schema, graph.schema.node_rows("in")  # a row per node and relation, which draws on its own
-    edges, nodes = Edges._trusted(*graph.csc()), np.arange(graph.num_nodes)
-    edges = edges.by_kind(lambda: schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows)
-    node, kinds = np.repeat(nodes, rows.first(nodes)[1]), rows.kinds_of(np.arange(rows.num_rows))
+    reached = np.minimum(
+        np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0
+    )
+    # a row per node and relation, which draws on its own
+    schema = graph.schema
+    rows = graph.schema.node_rows("in")
+    edges = Edges._trusted(*graph.csc())
+    nodes = np.arange(graph.num_nodes)
+    edges = edges.by_kind(
+        lambda: schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows
+    )
+    node = np.repeat(nodes, rows.first(nodes)[1])
+    kinds = rows.kinds_of(np.arange(rows.num_rows))
     for fanout in reversed(fanouts):
         named = fanout if isinstance(fanout, Mapping) else dict.fromkeys(schema.relations, fanout)
         sizes = {schema.relation(name): size for name, size in named.items()}

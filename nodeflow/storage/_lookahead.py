@@ -62,48 +62,53 @@ class Reads:
 
     def __repr__(self) -> str:
         return (
-            f"Reads(batches={self.batches}, rows={self.rows}, read={self.read}, hit_rate={self.hit_rate:.3f}, "
-            f"bytes={self.bytes}, packed={self.packed})"
+            f"Reads(batches={self.batches}, rows={self.rows}, read={self.read}, "
+            f"hit_rate={self.hit_rate:.3f}, bytes={self.bytes}, packed={self.packed})"
         )
 
 
 class Lookahead:
     """The batches of a loader, with rows that are read by plan instead of on demand.
 
-    Coming batches are drawn without their columns, so it is known which rows they read. Those whose next use is nearest
-    stay in memory; a thread reads the others in the order of the file, while the caller computes. The batches are those
-    of the loader, bit for bit; ``set_epoch``, ``state_dict`` and ``load_state_dict`` are the loader's own,
-    without the rows in memory.
+    Coming batches are drawn without their columns, so it is known which rows they read. Those whose
+    next use is nearest stay in memory; a thread reads the others in the order of the file, while
+    the caller computes. The batches are those of the loader, bit for bit; ``set_epoch``,
+    ``state_dict`` and ``load_state_dict`` are the loader's own, without the rows in memory.
 
-    It plans those node columns of the loader (``ndata``) that are ``Rows``, each node type on its own; tensors are
-    copied as always. Types share the memory in proportion to the bytes that the first batch reads of each.
+    It plans those node columns of the loader (``ndata``) that are ``Rows``, each node type on its
+    own; tensors are copied as always. Types share the memory in proportion to the bytes that the
+    first batch reads of each.
 
     Args:
         loader: what training iterates over.
-        memory: bytes of the rows that stay in memory, over all planned columns: an integer, or text such as "2 GB". Of
-            sparse columns a mean row counts. Beside these it keeps 13 bytes per node, and 8 bytes for every row that
-            a batch of the window reads.
-        window: how many batches are drawn ahead, also over the border of epochs; None: as many as an epoch has. The
-            first batch comes when they are drawn. With the whole run known, ``epochs * len(loader)``, nothing reads
-            less; with fewer that holds as long as rows that the window uses fill the memory.
-        epochs: how many epochs there are. What is drawn ahead does not end with an epoch: the next one is foreseen
-            too, up to these. None: without end.
+        memory: bytes of the rows that stay in memory, over all planned columns: an integer, or text
+            such as "2 GB". Of sparse columns a mean row counts. Beside these it keeps 13 bytes per
+            node, and 8 bytes for every row that a batch of the window reads.
+        window: how many batches are drawn ahead, also over the border of epochs; None: as many as
+            an epoch has. The first batch comes when they are drawn. With the whole run known,
+            ``epochs * len(loader)``, nothing reads less; with fewer that holds as long as rows that
+            the window uses fill the memory.
+        epochs: how many epochs there are. What is drawn ahead does not end with an epoch: the next
+            one is foreseen too, up to these. None: without end.
         prefetch: how many batches have their rows fetched ahead of the caller.
-        heat: a number per node, such as ``degree_heat(graph)``. Of rows that no batch of the window uses, the hottest
-            stay. It matters where the window is short.
-        pack: a folder for packed rows, best on another disk. Then the rows that coming batches read are read once, in
-            the order of the column, and written batch after batch, so that a batch reads one range of a file instead
-            of a block of the disk for every row. Only where that takes fewer bytes of the disk, and for dense columns.
-            Nothing is left in the folder. It takes up to 80 bytes of memory for every packed row. None: never.
-        space: the most bytes of packed rows; as many batches as fit are packed at a time, at most those of an epoch.
+        heat: a number per node, such as ``degree_heat(graph)``. Of rows that no batch of the window
+            uses, the hottest stay. It matters where the window is short.
+        pack: a folder for packed rows, best on another disk. Then the rows that coming batches read
+            are read once, in the order of the column, and written batch after batch, so that a
+            batch reads one range of a file instead of a block of the disk for every row. Only where
+            that takes fewer bytes of the disk, and for dense columns. Nothing is left in the
+            folder. It takes up to 80 bytes of memory for every packed row. None: never.
+        space: the most bytes of packed rows; as many batches as fit are packed at a time, at most
+            those of an epoch.
 
     Attributes:
         reads: counts of what has been read, see ``Reads``.
 
-    Raises TypeError where no column can be planned (none of ``ndata`` is ``Rows``), and where batches cannot be drawn
-    ahead (see ``NodeFlowLoader.draws``); ValueError where not a single row fits into ``memory``, or not the first batch
-    into ``space``; OSError for a folder that cannot be written to, or has less than ``space`` free. Errors of the rows
-    and of their threads reach the caller.
+    Raises TypeError where no column can be planned (none of ``ndata`` is ``Rows``), and where
+    batches cannot be drawn ahead (see ``NodeFlowLoader.draws``); ValueError where not a single row
+    fits into ``memory``, or not the first batch into ``space``; OSError for a folder that cannot be
+    written to, or has less than ``space`` free. Errors of the rows and of their threads reach the
+    caller.
 
     >>> from nodeflow import Graph, NeighborSampler, storage
     >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -130,39 +135,53 @@ class Lookahead:
     ) -> None:
         check_type(loader, "loader", NodeFlowLoader, "a NodeFlowLoader")
         first = next(loader.draws(0), None)  # raises where batches cannot be drawn ahead
-        self.loader, graph = loader, loader.sampler.graph
+        self.loader = loader
+        graph = loader.sampler.graph
         self._parts, self._rest, self._copied = _divided(loader)
         columns = [rows for part in self._parts for rows in part.columns.values()]
         if not columns:
             raise TypeError(
-                "no column of the loader's ndata is fetched by id, so nothing can be planned: set graph.ndata[name] to "
-                "an object such as nodeflow.storage.open(...), and name it in ndata of the loader"
+                "no column of the loader's ndata is fetched by id, so nothing can be planned: set "
+                "graph.ndata[name] to an object such as nodeflow.storage.open(...), and name it in "
+                "ndata of the loader"
             )
-        # also where every process has all rows: all draw a batch together, and plans ask for it at other times
+        # also where every process has all rows: all draw a batch together, and plans ask for it at
+        # other times
         if graph.peers.size > 1 or any(map(is_collective, columns)):
             raise TypeError(
-                "rows that several processes hold are fetched by all of them together, and plans of processes differ: "
-                "use storage.Cached, which keeps hot rows on every process"
+                "rows that several processes hold are fetched by all of them together, and plans "
+                "of processes differ: use storage.Cached, which keeps hot rows on every process"
             )
-        size, row = as_bytes(memory, "memory", 0), min(part.row for part in self._parts)
+        size = as_bytes(memory, "memory", 0)
+        row = min(part.row for part in self._parts)
         if 0 < size < row:
-            raise ValueError(f"memory is {memory!r}, but a row takes {row:,} bytes: nothing would fit")
+            raise ValueError(
+                f"memory is {memory!r}, but a row takes {row:,} bytes: nothing would fit"
+            )
         self._window = as_count(len(loader) if window is None else window, "window")
         self._epochs = None if epochs is None else as_count(epochs, "epochs", 1)
         self._prefetch = as_count(prefetch, "prefetch", 1)
         values = None if heat is None else as_heat(heat)
         if values is not None:
             check_length(values, "heat", graph.num_nodes, "node")
-        # those of which the largest part would fit come first: what they leave of their shares goes to the others
-        reads = {part: 1 + (0 if first is None else len(part.ids(first)) * part.row) for part in self._parts}
+        # those of which the largest part would fit come first: what they leave of their shares goes
+        # to the others
+        reads = {
+            part: 1 + (0 if first is None else len(part.ids(first)) * part.row)
+            for part in self._parts
+        }
         rest = sum(reads.values())
-        disk, most = as_bytes(space, "space", 1), sum(reads.values())
+        disk = as_bytes(space, "space", 1)
+        most = sum(reads.values())
         place = None if pack is None else as_place(pack, disk)
         if place is not None and disk < most:
-            raise ValueError(f"space is {space!r}, but the rows of the first batch take {most:,} bytes")
+            raise ValueError(
+                f"space is {space!r}, but the rows of the first batch take {most:,} bytes"
+            )
         for part in sorted(self._parts, key=lambda part: len(part.nodes) * part.row / reads[part]):
             size -= part.start(size * reads[part] // rest, self._window, values)
-            part.foresee, part.reader = self._foresee, OnDemand(part.stored)
+            part.foresee = self._foresee
+            part.reader = OnDemand(part.stored)
             if place is not None and not any(map(is_sparse, part.stored.values())):
                 part.reader = Packed(part.stored, place, disk * reads[part] // most, len(loader))
             rest -= reads[part]
@@ -175,15 +194,20 @@ class Lookahead:
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next iteration epoch ``epoch`` (counted from 0) of the loader, from its first batch."""
+        """Make the next iteration epoch ``epoch`` (counted from 0) of the loader, from its first
+        batch.
+        """
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the loader, see ``NodeFlowLoader.state_dict``; rows in memory are no part of it."""
+        """Return the state of the loader, see ``NodeFlowLoader.state_dict``; rows in memory are no
+        part of it.
+        """
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Make the next iteration go on where ``state`` was taken, from a ``Lookahead`` or its loader alone.
+        """Make the next iteration go on where ``state`` was taken, from a ``Lookahead`` or its
+        loader alone.
 
         Raises ValueError for a state of another loader.
         """
@@ -191,8 +215,11 @@ class Lookahead:
 
     def __iter__(self) -> Iterator[NodeFlow]:
         fetched: deque[Callable[[], list[Fetched]]] = deque()
-        batches = self.loader.iterate(self._rest, lambda batch: self._fill(batch, fetched.popleft()()))
-        epoch, start = self.loader.epoch, self.loader.batch_number
+        batches = self.loader.iterate(
+            self._rest, lambda batch: self._fill(batch, fetched.popleft()())
+        )
+        epoch = self.loader.epoch
+        start = self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
             for part in self._parts:
                 part.forget()
@@ -211,18 +238,26 @@ class Lookahead:
             batches.close()
 
     def _ids(self, epoch: int, start: int) -> Iterator[list[Ints]]:
-        """Yield the distinct nodes of each part whose rows the batches to come read, epoch by epoch."""
-        for number in count(epoch) if self._epochs is None else range(epoch, max(self._epochs, epoch + 1)):
+        """Yield the distinct nodes of each part whose rows the batches to come read, epoch by
+        epoch.
+        """
+        for number in (
+            count(epoch) if self._epochs is None else range(epoch, max(self._epochs, epoch + 1))
+        ):
             for batch in self.loader.draws(number, start if number == epoch else 0):
                 yield [part.ids(batch) for part in self._parts]
 
     def _foresee(self) -> None:
-        """Tell all parts of one more batch, if there is one: their plans ask for it one after the other."""
+        """Tell all parts of one more batch, if there is one: their plans ask for it one after the
+        other.
+        """
         for part, ids in zip(self._parts, next(self._coming, []), strict=False):
             part.coming.append(ids)
 
     def _fetch(self) -> list[Fetched]:
-        """Return the nodes of the next batch, and by name their rows of every planned column, of each part."""
+        """Return the nodes of the next batch, and by name their rows of every planned column, of
+        each part.
+        """
         try:
             fetched = [part.fetch(self.reads) for part in self._parts]
         except BaseException:  # rows that a plan counts as cached may not have been copied
@@ -233,7 +268,8 @@ class Lookahead:
         return fetched
 
     def _fill(self, batch: NodeFlow, fetched: list[Fetched]) -> None:
-        graph, pin = self.loader.sampler.graph, self.loader.pin_memory
+        graph = self.loader.sampler.graph
+        pin = self.loader.pin_memory
         for part, (ids, columns) in zip(self._parts, fetched, strict=True):
             part.fill(batch, ids, columns, pin)
         for i, node_type, name in self._copied:
@@ -243,14 +279,18 @@ class Lookahead:
 
     def __repr__(self) -> str:
         names = dict.fromkeys(name for part in self._parts for name in part.columns)
-        return f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(names)})"
+        return (
+            f"Lookahead({self.loader!r}, {self._window} batches ahead, columns {', '.join(names)})"
+        )
 
 
 class _Part:
-    """The planned columns of one node type, or of all nodes, and the rows of them that are in memory.
+    """The planned columns of one node type, or of all nodes, and the rows of them that are in
+    memory.
 
-    ``layers`` are the names of the columns by layer, ``row`` the bytes of a row of all, ``coming`` the nodes of batches
-    that the plan has not asked for yet. ``foresee`` adds a batch to these, if there is one.
+    ``layers`` are the names of the columns by layer, ``row`` the bytes of a row of all, ``coming``
+    the nodes of batches that the plan has not asked for yet. ``foresee`` adds a batch to these, if
+    there is one.
     """
 
     plan: Plan
@@ -258,7 +298,9 @@ class _Part:
     foresee: Callable[[], None]
 
     def __init__(self, graph: Graph, node_type: str | None, layers: dict[int, list[str]]) -> None:
-        self.node_type, self.layers, frame = node_type, layers, _frame(graph, node_type)
+        self.node_type = node_type
+        self.layers = layers
+        frame = _frame(graph, node_type)
         self.nodes = range(graph.num_nodes) if node_type is None else graph.nodes[node_type].ids
         names = dict.fromkeys(name for chosen in layers.values() for name in chosen)
         self.columns: dict[str, Rows] = {name: cast(Rows, frame[name]) for name in names}
@@ -267,7 +309,9 @@ class _Part:
         self.coming: deque[Ints] = deque()
 
     def start(self, memory: int, window: int, heat: Floats | None) -> int:
-        """Begin with nothing in memory; returns how many bytes of ``memory`` the rows will take at most."""
+        """Begin with nothing in memory; returns how many bytes of ``memory`` the rows will take at
+        most.
+        """
         room = min(memory // max(self.row, 1), len(self.nodes))
         own = None if heat is None else heat[self.nodes.start : self.nodes.stop]
         self.plan = Plan(len(self.nodes), room, window, own)
@@ -278,7 +322,9 @@ class _Part:
         return room * self.row
 
     def forget(self, *, all_rows: bool = False) -> None:
-        """Drop what is known of coming batches, and rows in memory that a plan which ran ahead counts as others."""
+        """Drop what is known of coming batches, and rows in memory that a plan which ran ahead
+        counts as others.
+        """
         self.coming.clear()
         if all_rows or self.reader.runs_ahead:
             self.plan.empty()
@@ -292,17 +338,23 @@ class _Part:
 
     def ids(self, batch: NodeFlow) -> Ints:
         """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
-        ids = torch.cat([_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]).numpy()
+        ids = torch.cat(
+            [_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]
+        ).numpy()
         return ids if self._is_one_layer(batch) else np.unique(ids)
 
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
 
     def fetch(self, reads: Reads) -> Fetched:
-        """Return the nodes of the next batch, and by name their rows of every column; adds to the counts of reads."""
+        """Return the nodes of the next batch, and by name their rows of every column; adds to the
+        counts of reads.
+        """
         served = next(self._served, None)
         if served is None:
-            raise RuntimeError("the loader gives more batches than it said; it was changed during an iteration")
+            raise RuntimeError(
+                "the loader gives more batches than it said; it was changed during an iteration"
+            )
         step, rows, packed = served
         columns = {
             name: decoded(self.columns[name], self.kept[name].serve(step.hit, step.kept, read))
@@ -310,7 +362,8 @@ class _Part:
         }
         for read in rows.values():
             reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
-        reads.rows, reads.read = reads.rows + len(step.ids), reads.read + len(step.new)
+        reads.rows += len(step.ids)
+        reads.read += len(step.new)
         reads.packed += packed
         return torch.from_numpy(step.ids), columns
 
@@ -334,10 +387,13 @@ def _frame(graph: Graph, node_type: str | None) -> Frame:
     return graph.ndata if node_type is None else graph.nodes[node_type].data
 
 
-def _divided(loader: NodeFlowLoader) -> tuple[list[_Part], dict[int, list[str]], list[tuple[int, str | None, str]]]:
+def _divided(
+    loader: NodeFlowLoader,
+) -> tuple[list[_Part], dict[int, list[str]], list[tuple[int, str | None, str]]]:
     """Return the planned node columns, and those that are copied as always: by layer, their names.
 
-    Last come columns, by layer and type, that are copied though those of another type with the same name are planned.
+    Last come columns, by layer and type, that are copied though those of another type with the same
+    name are planned.
     """
     graph = loader.sampler.graph
     empty = empty_node_flow(graph, loader.sampler.num_flows)
@@ -348,11 +404,17 @@ def _divided(loader: NodeFlowLoader) -> tuple[list[_Part], dict[int, list[str]],
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
         columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
-        columns += [(node_type, name) for node_type, own in layer.typed_frames().items() for name in own]
-        fetched = [(of, name) for of, name in columns if not isinstance(_frame(graph, of)[name], Tensor)]
+        columns += [
+            (node_type, name) for node_type, own in layer.typed_frames().items() for name in own
+        ]
+        fetched = [
+            (of, name) for of, name in columns if not isinstance(_frame(graph, of)[name], Tensor)
+        ]
         names = {name for _, name in fetched}
         for of, name in fetched:
             planned.setdefault(of, {}).setdefault(i, []).append(name)
-        copied += [(i, of, name) for of, name in columns if name in names and (of, name) not in fetched]
+        copied += [
+            (i, of, name) for of, name in columns if name in names and (of, name) not in fetched
+        ]
         rest[i] = list(dict.fromkeys(name for _, name in columns if name not in names))
     return [_Part(graph, node_type, layers) for node_type, layers in planned.items()], rest, copied

@@ -1,4 +1,6 @@
-"""Rows in an amount of memory: how many fit, copies of them that are read piece by piece, and narrow ones."""
+"""Rows in an amount of memory: how many fit, copies of them that are read piece by piece, and
+narrow ones.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,17 @@ _SAMPLE = 2**12
 
 
 def fitting(rows: Tensor | Rows, order: Tensor, memory: int | str, name: str = "memory") -> int:
-    """Return how many of the rows ``order`` fit into an amount of memory; sparse ones are read to know their sizes."""
+    """Return how many of the rows ``order`` fit into an amount of memory; sparse ones are read to
+    know their sizes.
+    """
     size = as_bytes(memory, name, 0)
     if not is_sparse(rows):
-        count, needed = min(size // max(row_bytes(rows), 1), len(order)), row_bytes(rows)
+        count = min(size // max(row_bytes(rows), 1), len(order))
+        needed = row_bytes(rows)
     else:
-        count, used, needed = 0, 0, 0
+        count = 0
+        used = 0
+        needed = 0
         for piece in order.split(_SPARSE_PIECE) if len(order) else ():
             sizes = sparse_bytes(fetch_rows(rows, piece))
             needed = needed or int(sizes[0])
@@ -34,7 +41,9 @@ def fitting(rows: Tensor | Rows, order: Tensor, memory: int | str, name: str = "
             if used > size:
                 break
     if size and not count and len(order):
-        raise ValueError(f"{name} is {memory!r}, but a row takes {needed:,} bytes: nothing would fit")
+        raise ValueError(
+            f"{name} is {memory!r}, but a row takes {needed:,} bytes: nothing would fit"
+        )
     return count
 
 
@@ -45,7 +54,9 @@ def sparse_bytes(rows: Tensor) -> Ints:
 
 
 def mean_bytes(rows: Tensor | Rows) -> int:
-    """Return how many bytes a row takes; of a sparse column, a mean over some thousand rows, rounded up."""
+    """Return how many bytes a row takes; of a sparse column, a mean over some thousand rows,
+    rounded up.
+    """
     if not is_sparse(rows):
         return row_bytes(rows)
     ids = torch.linspace(0, max(rows.shape[0] - 1, 0), min(_SAMPLE, rows.shape[0])).long()
@@ -54,7 +65,9 @@ def mean_bytes(rows: Tensor | Rows) -> int:
 
 def copied(rows: Tensor | Rows, ids: Tensor, device: torch.device | str = "cpu") -> Tensor:
     if is_sparse(rows):
-        return concat_rows([fetch_rows(rows, piece).cpu() for piece in ids.split(_SPARSE_PIECE)]).to(device)
+        return concat_rows(
+            [fetch_rows(rows, piece).cpu() for piece in ids.split(_SPARSE_PIECE)]
+        ).to(device)
     copy = torch.empty((len(ids), *rows.shape[1:]), dtype=rows.dtype, device=device)
     copy_into(copy, rows, ids)
     return copy
@@ -70,22 +83,25 @@ def copy_into(out: Tensor, rows: Tensor | Rows, ids: Tensor) -> None:
 def narrow(column: Tensor | Rows, width: str = "int8", *, limit: float = 0.25) -> NarrowRows:
     """Return a dense column in fewer bytes: codes in memory, which all who read it see as float32.
 
-    With "int8" a number is read as a whole multiple of the scale of its column. If all numbers of a column are
-    multiples of one step, at most 255 of them from the smallest to the largest (counts, flags, one-hot columns, ages,
-    years), that is its scale, and the column keeps its numbers. Otherwise 255 steps go from the smallest to the
-    largest, and the error is at most half a step. "float16" and "bfloat16" round every number to its nearest. A range
-    of numbers that is wide for few of them costs int8 its precision: clip such columns, or take their logarithm.
+    With "int8" a number is read as a whole multiple of the scale of its column. If all numbers of a
+    column are multiples of one step, at most 255 of them from the smallest to the largest (counts,
+    flags, one-hot columns, ages, years), that is its scale, and the column keeps its numbers.
+    Otherwise 255 steps go from the smallest to the largest, and the error is at most half a step.
+    "float16" and "bfloat16" round every number to its nearest. A range of numbers that is wide for
+    few of them costs int8 its precision: clip such columns, or take their logarithm.
 
     Args:
-        column: rows of floating-point numbers, ``[n, ...]``: a tensor, or ``Rows``, which are read in pieces.
-        width: "int8", "float16" or "bfloat16"; or "auto": int8 for columns whose error is within ``limit``, float32 for
-            the others, or float16 in place of int8 where that takes fewer bytes.
-        limit: the largest mean error of a column, as a share of its mean distance from its median; see
-            ``ColumnErrors``.
+        column: rows of floating-point numbers, ``[n, ...]``: a tensor, or ``Rows``, which are read
+            in pieces.
+        width: "int8", "float16" or "bfloat16"; or "auto": int8 for columns whose error is within
+            ``limit``, float32 for the others, or float16 in place of int8 where that takes fewer
+            bytes.
+        limit: the largest mean error of a column, as a share of its mean distance from its median;
+            see ``ColumnErrors``.
 
-    Raises ValueError for another width, a number that is not finite (with row and column), a column with a larger error
-    than ``limit`` (with its number and the error), and "auto" that finds no column to narrow; TypeError for sparse
-    rows, integers, and a column that requires a gradient.
+    Raises ValueError for another width, a number that is not finite (with row and column), a column
+    with a larger error than ``limit`` (with its number and the error), and "auto" that finds no
+    column to narrow; TypeError for sparse rows, integers, and a column that requires a gradient.
 
     >>> rows = narrow(torch.tensor([[3.0, 0.1], [250.0, 0.2], [7.0, 0.5]]))
     >>> rows.fetch([0, 1])[:, 0], rows.stored.dtype

@@ -27,7 +27,8 @@ from nodeflow._rows.rows import Rows, as_array, from_numpy, is_sparse
 from nodeflow._runtime.mapped import find_map, part_of_file
 from nodeflow.storage._files import Extent, FileRows, SparseFileRows
 
-_KIND, _VERSION = "sparse rows", 1
+_KIND = "sparse rows"
+_VERSION = 1
 _SAFETENSORS = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -57,20 +58,23 @@ def open(
     """Open a column in a file: rows are read when they are fetched, and only those.
 
     Args:
-        path: a ``.npy`` file; a ``.safetensors`` file; with ``shape`` and ``dtype``, any file of raw numbers; the
-            folder of a sparse column that ``save_sparse`` wrote; or a tensor that maps files, dense or sparse, or
-            narrow rows, such as a column of a graph that ``Graph.open`` gave.
+        path: a ``.npy`` file; a ``.safetensors`` file; with ``shape`` and ``dtype``, any file of
+            raw numbers; the folder of a sparse column that ``save_sparse`` wrote; or a tensor that
+            maps files, dense or sparse, or narrow rows, such as a column of a graph that
+            ``Graph.open`` gave.
         name: the tensor of a ``.safetensors`` file; None takes the only one.
         shape, dtype: of raw numbers, row by row, in the byte order of the machine.
         offset: the byte where raw numbers begin.
-        direct: read past the page cache of the operating system, so that a measurement is of the disk, and other files
-            stay in the cache. Reads are whole blocks of 512 or 4,096 bytes then, so that small rows cost more.
+        direct: read past the page cache of the operating system, so that a measurement is of the
+            disk, and other files stay in the cache. Reads are whole blocks of 512 or 4,096 bytes
+            then, so that small rows cost more.
         threads: how many read at a time; more than one gains nothing on a hard disk with one head.
         verify: for a folder, which files are compared with their checksums, as for ``Graph.open``.
 
-    Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that is damaged or cut
-    off, that holds no such tensor, or whose size is not that of ``shape`` and ``dtype``, and for a tensor in memory,
-    TypeError for an argument that this kind of file does not take.
+    Raises FileNotFoundError and OSError where the file cannot be opened, ValueError for a file that
+    is damaged or cut off, that holds no such tensor, or whose size is not that of ``shape`` and
+    ``dtype``, and for a tensor in memory, TypeError for an argument that this kind of file does not
+    take.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -80,30 +84,45 @@ def open(
     tensor([[4., 5.],
             [0., 1.]], dtype=torch.float64)
     """
-    rows = partial(FileRows, direct=as_flag(direct, "direct"), threads=as_count(threads, "threads", 1))
+    rows = partial(
+        FileRows, direct=as_flag(direct, "direct"), threads=as_count(threads, "threads", 1)
+    )
     if (shape is None) != (dtype is None):
         raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
     raw = {"shape": shape, "dtype": dtype, "offset": offset or None}
     if isinstance(path, Tensor | NarrowRows):
         _refuse({"name": name, **raw, "verify": verify}, "a tensor")
         if (column := opened(path, rows)) is None:
-            raise ValueError(f"path is a tensor in memory, {describe(path)}: only one that maps a file can be opened")
+            raise ValueError(
+                f"path is a tensor in memory, {describe(path)}: only one that maps a file can be "
+                "opened"
+            )
         return column
     place = Path(path).absolute()
     if place.is_dir():
         _refuse({"name": name, **raw}, "a folder", f"{place}")
         return _sparse_folder(place, rows, verify)
     if place.suffix == ".safetensors":
-        _refuse({**raw, "verify": verify}, "a .safetensors file, which says itself what it holds", f"{place}")
+        _refuse(
+            {**raw, "verify": verify},
+            "a .safetensors file, which says itself what it holds",
+            f"{place}",
+        )
         extent = _safetensors_extent(place, name)
     elif place.suffix == ".npy":
-        _refuse({"name": name, **raw, "verify": verify}, "a .npy file, which says itself what it holds", f"{place}")
+        _refuse(
+            {"name": name, **raw, "verify": verify},
+            "a .npy file, which says itself what it holds",
+            f"{place}",
+        )
         extent = _npy_extent(place)
     elif shape is not None and dtype is not None:
         _refuse({"name": name, "verify": verify}, "a file of raw numbers", f"{place}")
         extent = _raw_extent(place, shape, dtype, as_count(offset, "offset"))
     else:
-        raise ValueError(f"{place.name} must end in .npy or .safetensors; for raw numbers pass shape and dtype")
+        raise ValueError(
+            f"{place.name} must end in .npy or .safetensors; for raw numbers pass shape and dtype"
+        )
     if not extent[1]:
         raise ValueError(f"{place} holds a single number, not rows")
     return rows(place, extent)
@@ -119,7 +138,9 @@ def _refuse(arguments: Mapping[str, object], what: str, where: str = "path") -> 
 def opened(
     column: Tensor | Rows, rows: Callable[[Path, Extent], FileRows] = FileRows
 ) -> FileRows | SparseFileRows | NarrowRows | None:
-    """Return the rows of a tensor, or of the codes of narrow rows, that map files read-only; None for any others."""
+    """Return the rows of a tensor, or of the codes of narrow rows, that map files read-only; None
+    for any others.
+    """
     if isinstance(column, NarrowRows):
         codes = opened(column.stored, rows)
         return None if codes is None else NarrowRows(codes, column.coding)
@@ -127,25 +148,39 @@ def opened(
         return None
     if not is_sparse(column):
         return _mapped(column, rows)
-    indices, values = _mapped(column.col_indices(), rows), _mapped(column.values(), rows)
+    indices = _mapped(column.col_indices(), rows)
+    values = _mapped(column.values(), rows)
     if indices is None or values is None:
         return None
-    return SparseFileRows(values.path, column.crow_indices().long(), indices, values, column.shape[1])
+    return SparseFileRows(
+        values.path, column.crow_indices().long(), indices, values, column.shape[1]
+    )
 
 
 def _mapped(column: Tensor, rows: Callable[[Path, Extent], FileRows]) -> FileRows | None:
     mapped = find_map(column.untyped_storage().data_ptr())
-    part = part_of_file(as_array(column), mapped) if mapped is not None and column.is_contiguous() else None
-    return None if part is None else rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
+    part = (
+        part_of_file(as_array(column), mapped)
+        if mapped is not None and column.is_contiguous()
+        else None
+    )
+    return (
+        None
+        if part is None
+        else rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
+    )
 
 
-def _sparse_folder(folder: Path, rows: Callable[[Path, Extent], FileRows], verify: bool | None) -> SparseFileRows:
+def _sparse_folder(
+    folder: Path, rows: Callable[[Path, Extent], FileRows], verify: bool | None
+) -> SparseFileRows:
     array = Manifest.read(folder, _KIND, _VERSION, verify=verify).arrays.get("rows")
     if array is None or array.csr is None:
         raise ValueError(f"{folder} has a manifest without sparse rows: it is damaged")
     indptr = np.array(map_array(folder, array.plain[0]))
     indices, values = (  # of the type in the manifest: numpy does not know bfloat16
-        rows(folder / part.file, (*_npy_extent(folder / part.file)[:2], part.torch_type)) for part in array.plain[1:]
+        rows(folder / part.file, (*_npy_extent(folder / part.file)[:2], part.torch_type))
+        for part in array.plain[1:]
     )
     return SparseFileRows(folder, torch.from_numpy(indptr), indices, values, array.shape[1])
 
@@ -158,7 +193,9 @@ def _npy_extent(path: Path) -> Extent:
     try:
         dtype = torch.from_numpy(np.empty(0, kind)).dtype
     except TypeError:
-        raise ValueError(f"{path} has numbers of type {kind}, which torch does not know; convert it once") from None
+        raise ValueError(
+            f"{path} has numbers of type {kind}, which torch does not know; convert it once"
+        ) from None
     return start, shape, dtype
 
 
@@ -170,14 +207,19 @@ def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: i
     with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
     if size != expected:
-        raise ValueError(f"{path} has {size} bytes, but {dtype} {list(sizes)} from byte {start} on takes {expected}")
+        raise ValueError(
+            f"{path} has {size} bytes, but {dtype} {list(sizes)} from byte {start} on takes "
+            f"{expected}"
+        )
     return start, sizes, dtype
 
 
 def _safetensors_extent(path: Path, name: str | None) -> Extent:
     """Return where a tensor lies in a ``.safetensors`` file, by default its only one."""
     with (
-        blaming(f"{path} is damaged, was cut off or is no .safetensors file", ValueError, RecursionError),
+        blaming(
+            f"{path} is damaged, was cut off or is no .safetensors file", ValueError, RecursionError
+        ),
         open_file(path) as file,
     ):
         begin = 8 + int.from_bytes(file.read(8), "little")
@@ -189,36 +231,46 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
             raise ValueError("its header is no table")
     names = list(header)
     if name is None and len(names) != 1:
-        raise ValueError(f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}")
+        raise ValueError(
+            f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}"
+        )
     chosen = names[0] if name is None else name
     if chosen not in names:
         raise ValueError(f"{path} has no tensor {chosen!r}; it has {', '.join(names) or 'none'}")
     with blaming(
-        f"{path} is damaged: its header does not describe the tensor {chosen!r}", KeyError, TypeError, ValueError
+        f"{path} is damaged: its header does not describe the tensor {chosen!r}",
+        KeyError,
+        TypeError,
+        ValueError,
     ):
         facts = header[chosen]
-        kind, shape = _SAFETENSORS.get(facts["dtype"]), tuple(as_count(size, "a size") for size in facts["shape"])
+        kind = _SAFETENSORS.get(facts["dtype"])
+        shape = tuple(as_count(size, "a size") for size in facts["shape"])
         first, last = (as_count(place, "an offset") for place in facts["data_offsets"])
     if kind is None:
         raise ValueError(f"{path}: numbers of type {facts['dtype']} cannot be read")
     if last - first != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size:
-        raise ValueError(f"{path} was cut off or is damaged: it does not hold all of the tensor {chosen!r}")
+        raise ValueError(
+            f"{path} was cut off or is damaged: it does not hold all of the tensor {chosen!r}"
+        )
     return begin + first, shape, kind
 
 
 @checked
 def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> Tensor:
-    """Make a file ``.npy`` of zeros and return a tensor that maps it: what is written to it reaches the file.
+    """Make a file ``.npy`` of zeros and return a tensor that maps it: what is written to it reaches
+    the file.
 
-    It may be larger than memory. ``FlowModel.inference(..., out=)`` writes into it, and ``numpy.load`` reads the file.
+    It may be larger than memory. ``FlowModel.inference(..., out=)`` writes into it, and
+    ``numpy.load`` reads the file.
 
     Args:
         path: the file, whose name ends in ``.npy``.
         shape: shape of the array.
         dtype: type of its numbers. bfloat16, which numpy does not know, lies in the file as uint16.
 
-    Raises FileExistsError for a file that exists, ValueError for another ending or a wrong shape, OSError where the
-    disk cannot hold the array.
+    Raises FileExistsError for a file that exists, ValueError for another ending or a wrong shape,
+    OSError where the disk cannot hold the array.
 
     >>> import tempfile
     >>> out = create(tempfile.mkdtemp() + "/out.npy", (3, 2))
@@ -240,14 +292,17 @@ def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.floa
 
 @checked
 def save_sparse(path: FileLike, column: object, *, overwrite: bool = False) -> None:
-    """Write a sparse column into a folder for ``open``: arrays and a manifest, as a graph folder has them.
+    """Write a sparse column into a folder for ``open``: arrays and a manifest, as a graph folder
+    has them.
 
     Args:
         path: the folder, which appears whole or not at all.
-        column: a sparse CSR tensor ``[n, width]``, ``Rows`` that are sparse, or a scipy sparse matrix.
+        column: a sparse CSR tensor ``[n, width]``, ``Rows`` that are sparse, or a scipy sparse
+            matrix.
         overwrite: replace a folder that is there.
 
-    Raises TypeError for anything else, FileExistsError for a folder that is there, OSError where the disk is full.
+    Raises TypeError for anything else, FileExistsError for a folder that is there, OSError where
+    the disk is full.
 
     >>> import tempfile
     >>> import scipy.sparse
@@ -257,8 +312,12 @@ def save_sparse(path: FileLike, column: object, *, overwrite: bool = False) -> N
     tensor([[0., 0., 1.]])
     """
     rows = column if isinstance(column, Tensor | Rows) else from_scipy(column)
-    check_type(rows, "column", Tensor | Rows, "a sparse CSR tensor, sparse rows or a scipy sparse matrix")
+    check_type(
+        rows, "column", Tensor | Rows, "a sparse CSR tensor, sparse rows or a scipy sparse matrix"
+    )
     if not is_sparse(rows):
-        raise TypeError("column must be sparse CSR, got a dense one; storage.create makes a file for it")
+        raise TypeError(
+            "column must be sparse CSR, got a dense one; storage.create makes a file for it"
+        )
     with new_folder(Path(path), overwrite=overwrite) as draft:
         Manifest(_KIND, _VERSION, {"rows": stream_column(draft / "rows.npy", rows)}).write(draft)

@@ -1,4 +1,6 @@
-"""Rows of the steps of a plan: read when a step needs them, or packed beforehand in the order of the steps."""
+"""Rows of the steps of a plan: read when a step needs them, or packed beforehand in the order of
+the steps.
+"""
 
 from __future__ import annotations
 
@@ -44,25 +46,34 @@ class OnDemand:
 
 
 class Packed(OnDemand):
-    """Writes the rows of coming steps one step after another, so that each step reads one range of a file.
+    """Writes the rows of coming steps one step after another, so that each step reads one range of
+    a file.
 
-    It takes as many steps at a time as fit into ``space`` bytes of ``folder``, at most ``limit``. Their rows are read
-    once, in the order of the column, and written once for every step that reads them. The file has no name, so nothing
-    is left of it. Where reading on demand would take fewer blocks of the disk, they are not packed.
+    It takes as many steps at a time as fit into ``space`` bytes of ``folder``, at most ``limit``.
+    Their rows are read once, in the order of the column, and written once for every step that reads
+    them. The file has no name, so nothing is left of it. Where reading on demand would take fewer
+    blocks of the disk, they are not packed.
     """
 
     runs_ahead = True
 
-    def __init__(self, columns: Mapping[str, Tensor | Rows], folder: Path, space: int, limit: int) -> None:
+    def __init__(
+        self, columns: Mapping[str, Tensor | Rows], folder: Path, space: int, limit: int
+    ) -> None:
         super().__init__(columns)
-        self.folder, self.space, self.limit = folder, space, limit
+        self.folder = folder
+        self.space = space
+        self.limit = limit
         self._row = sum(map(row_bytes, columns.values()))
 
     def serve(self, advance: Callable[[], Step | None]) -> Iterator[Served]:
         step = advance()
         while step is not None:
-            steps, free = list[Step](), self.space // max(self._row, 1)
-            while step is not None and (not steps or (len(step.new) <= free and len(steps) < self.limit)):
+            steps = list[Step]()
+            free = self.space // max(self._row, 1)
+            while step is not None and (
+                not steps or (len(step.new) <= free and len(steps) < self.limit)
+            ):
                 steps.append(step)
                 free -= len(step.new)
                 step = advance()
@@ -80,10 +91,16 @@ class Packed(OnDemand):
             }
             for i, step in enumerate(steps):
                 order = np.argsort(step.new, kind="stable")
-                yield step, {name: file.rows_of(i, order) for name, file in files.items()}, len(order)
+                yield (
+                    step,
+                    {name: file.rows_of(i, order) for name, file in files.items()},
+                    len(order),
+                )
 
     def _pays(self, rows: Tensor | Rows, new: list[Ints]) -> bool:
-        """Return whether packing takes fewer bytes of the disk than reading the rows ``new`` of each step on demand."""
+        """Return whether packing takes fewer bytes of the disk than reading the rows ``new`` of
+        each step on demand.
+        """
         blocks: Callable[[Ints], int] | None = getattr(rows, "blocks", None)
         if blocks is None:  # how these are read is not known, and packing fetches no row twice
             return True
@@ -92,10 +109,14 @@ class Packed(OnDemand):
 
 
 class _PackedFile:
-    """The rows of steps in a file without a name: each step has a range of it, in ascending order of its ids."""
+    """The rows of steps in a file without a name: each step has a range of it, in ascending order
+    of its ids.
+    """
 
     def __init__(self, rows: Tensor | Rows, new: list[Ints], folder: Path) -> None:
-        self._shape, self._dtype, self._row = rows.shape[1:], rows.dtype, row_bytes(rows)
+        self._shape = rows.shape[1:]
+        self._dtype = rows.dtype
+        self._row = row_bytes(rows)
         self._first = np.cumsum([0, *map(len, new)])
         check_space(folder, int(self._first[-1]) * self._row)
         self._file: Any = TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by ``close``
@@ -106,12 +127,17 @@ class _PackedFile:
             raise
 
     def _write(self, rows: Tensor | Rows, new: list[Ints]) -> None:
-        """Read the rows of all steps in order, pieces of them at a time, and write them where the steps have them."""
-        ids, step = np.concatenate(new), np.repeat(np.arange(len(new)), np.diff(self._first))
+        """Read the rows of all steps in order, pieces of them at a time, and write them where the
+        steps have them.
+        """
+        ids = np.concatenate(new)
+        step = np.repeat(np.arange(len(new)), np.diff(self._first))
         order = np.argsort(ids, kind="stable")
-        ids, step = ids[order], step[order]
+        ids = ids[order]
+        step = step[order]
         distinct, index = np.unique(ids, return_inverse=True)
-        written, size = self._first[:-1].copy(), max(_PIECE // max(self._row, 1), 1)
+        written = self._first[:-1].copy()
+        size = max(_PIECE // max(self._row, 1), 1)
         for start in range(0, len(distinct), size):
             piece = fetch_rows(rows, torch.from_numpy(distinct[start : start + size])).cpu()
             part = slice(*np.searchsorted(index, [start, start + size]))
@@ -119,12 +145,15 @@ class _PackedFile:
             counts = np.bincount(step[part], minlength=len(new))
             own = np.split(index[part][by_step] - start, np.cumsum(counts)[:-1])
             for i in np.flatnonzero(counts):
-                self._copy(self._file.write, take_rows(piece, torch.from_numpy(own[i])), int(written[i]))
+                self._copy(
+                    self._file.write, take_rows(piece, torch.from_numpy(own[i])), int(written[i])
+                )
             written += counts
 
     def rows_of(self, step: int, order: Ints) -> Tensor:
         """Return the rows of a step; ``order`` sorts its ids."""
-        first, count = int(self._first[step]), len(order)
+        first = int(self._first[step])
+        count = len(order)
         packed, out = (new_rows(count, self._shape, self._dtype) for _ in range(2))
         self._copy(self._file.readinto, packed, first)
         move_rows(packed, np.arange(count), out, order)
@@ -145,7 +174,9 @@ class _PackedFile:
 
 
 def as_place(folder: object, space: int) -> Path:
-    """Return a folder to which files of ``space`` bytes can be written; raises TypeError or OSError for another."""
+    """Return a folder to which files of ``space`` bytes can be written; raises TypeError or OSError
+    for another.
+    """
     check_type(folder, "pack", str | Path, "the path of a folder")
     place = Path(str(folder))
     with TemporaryFile(dir=place):  # raises what it raises
@@ -156,4 +187,6 @@ def as_place(folder: object, space: int) -> Path:
 def check_space(folder: Path, size: int) -> None:
     """Raise OSError unless ``size`` bytes are free in a folder."""
     if (free := shutil.disk_usage(folder).free) < size:
-        raise OSError(ENOSPC, f"packed rows take {size:,} bytes, but {free:,} are free", str(folder))
+        raise OSError(
+            ENOSPC, f"packed rows take {size:,} bytes, but {free:,} are free", str(folder)
+        )

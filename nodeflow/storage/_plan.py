@@ -1,4 +1,6 @@
-"""Rows that stay in memory when the batches that come next are known: those needed soonest, and slots for them."""
+"""Rows that stay in memory when the batches that come next are known: those needed soonest, and
+slots for them.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,12 @@ class Step(NamedTuple):
 
 
 class Plan:
-    """A cache of ``room`` rows that serves batches in order, and knows the ids of a window of batches ahead.
+    """A cache of ``room`` rows that serves batches in order, and knows the ids of a window of
+    batches ahead.
 
-    ``advance`` serves the next batch. Of the rows in the cache and those of the batch it keeps the ``room`` whose next
-    use is nearest. With all batches known no other choice reads less (Belady 1966). Rows that no known batch uses come
-    after these, the hottest first.
+    ``advance`` serves the next batch. Of the rows in the cache and those of the batch it keeps the
+    ``room`` whose next use is nearest. With all batches known no other choice reads less (Belady
+    1966). Rows that no known batch uses come after these, the hottest first.
 
     Args:
         num_nodes, room: numbers of rows, of all and of the cache.
@@ -60,7 +63,8 @@ class Plan:
             self._cold[order] = np.arange(num_nodes) * _UNKNOWN // max(num_nodes, 1)
         self._place = np.full(num_nodes, -1, np.int32)
         kind = np.int32 if num_nodes <= np.iinfo(np.int32).max else np.int64
-        self._node, self._next = np.full(room, -1, kind), np.full(room, -1, np.int32)
+        self._node = np.full(room, -1, kind)
+        self._next = np.full(room, -1, np.int32)
         self._filled = 0  # slots in use
         self._counts = np.zeros(window + _UNKNOWN + 2, np.int64)
         self.forget()
@@ -78,12 +82,15 @@ class Plan:
         self._known: deque[Array] = deque()
         self._uses = np.empty(0, np.int32)  # the next use of every use from ``_base`` on
         self._base = self._served = self._end = 0
-        self._now = self._last = 0  # numbers of the next batch to serve, and of the next to become known
+        # numbers of the next batch to serve, and of the next to become known
+        self._now = self._last = 0
 
     def advance(self, ids_ahead: Callable[[], Ints | None]) -> Step | None:
-        """Serve the next batch. ``ids_ahead`` gives the distinct ids of the next unknown batch, None after the last.
+        """Serve the next batch. ``ids_ahead`` gives the distinct ids of the next unknown batch,
+        None after the last.
 
-        Rows must be copied out of the cache before others are copied in. None: there is no further batch.
+        Rows must be copied out of the cache before others are copied in. None: there is no further
+        batch.
         """
         while self._last <= self._now + self.window and (ids := ids_ahead()) is not None:
             self._foresee(ids)
@@ -91,7 +98,8 @@ class Plan:
             return None
         ids = self._known.popleft().astype(np.int64)
         uses = self._uses[self._served - self._base : self._served - self._base + len(ids)]
-        hit, kept = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
+        hit = np.empty(len(ids), np.int64)
+        kept = np.empty(len(ids), np.int64)
         self._filled = kernels.caching.keep_nearest(
             ids,
             uses,
@@ -117,7 +125,15 @@ class Plan:
             self._uses[: len(live)] = live
             self._base = self._served
         kernels.caching.foresee(
-            ids, self._end, self._last, self._served, self._base, self._latest, self._uses, self._place, self._next
+            ids,
+            self._end,
+            self._last,
+            self._served,
+            self._base,
+            self._latest,
+            self._uses,
+            self._place,
+            self._next,
         )
         self._known.append(ids.astype(self._node.dtype))
         self._end += len(ids)
@@ -138,7 +154,9 @@ class DensePool:
             kept: the slot that each row is copied to, or -1.
             read: the rows that were read, in order.
         """
-        old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
+        old = np.flatnonzero(hit >= 0)
+        new = np.flatnonzero(hit < 0)
+        staying = np.flatnonzero(kept >= 0)
         out = new_rows(len(hit), tuple(read.shape[1:]), read.dtype)
         move_rows(self._slots, hit[old], out, old)
         move_rows(read, np.arange(len(new)), out, new)
@@ -147,18 +165,25 @@ class DensePool:
 
 
 class SparsePool:
-    """Slots for sparse rows: entries in two long arrays, compacted when these are full, enlarged where that fails."""
+    """Slots for sparse rows: entries in two long arrays, compacted when these are full, enlarged
+    where that fails.
+    """
 
     def __init__(self, rows: Tensor | Rows, room: int) -> None:
-        self._begin, self._size = np.zeros(room, np.int64), np.zeros(room, np.int64)
+        self._begin = np.zeros(room, np.int64)
+        self._size = np.zeros(room, np.int64)
         entries = room * mean_bytes(rows) // (8 + rows.dtype.itemsize)
-        self._indices, self._values = torch.empty(entries, dtype=torch.int64), torch.empty(entries, dtype=rows.dtype)
+        self._indices = torch.empty(entries, dtype=torch.int64)
+        self._values = torch.empty(entries, dtype=rows.dtype)
         self._end = 0
 
     def serve(self, hit: Ints, kept: Ints, read: Tensor) -> Tensor:
         """Return the rows of a batch, and keep some of them; see ``DensePool``."""
-        old, new, staying = np.flatnonzero(hit >= 0), np.flatnonzero(hit < 0), np.flatnonzero(kept >= 0)
-        slots, width = hit[old], read.shape[1]
+        old = np.flatnonzero(hit >= 0)
+        new = np.flatnonzero(hit < 0)
+        staying = np.flatnonzero(kept >= 0)
+        slots = hit[old]
+        width = read.shape[1]
         indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(self._size[slots])]))
         at = self._entries(slots)
         rows = csr_tensor(indptr, self._indices[at], self._values[at], (len(slots), width))
@@ -172,8 +197,10 @@ class SparsePool:
         if self._end + indptr[-1] > len(self._indices):
             self._compact(int(indptr[-1]))
         new = slice(self._end, self._end + int(indptr[-1]))
-        self._indices[new], self._values[new] = rows.col_indices(), rows.values()
-        self._begin[slots], self._size[slots] = self._end + indptr[:-1], np.diff(indptr)
+        self._indices[new] = rows.col_indices()
+        self._values[new] = rows.values()
+        self._begin[slots] = self._end + indptr[:-1]
+        self._size[slots] = np.diff(indptr)
         self._end = new.stop
 
     def _compact(self, more: int) -> None:
@@ -181,12 +208,18 @@ class SparsePool:
         slots = np.flatnonzero(self._size)
         at = self._entries(slots)
         room = max(len(self._indices), len(at) + len(at) // 4 + more)
-        indices, values = torch.empty(room, dtype=torch.int64), torch.empty(room, dtype=self._values.dtype)
-        indices[: len(at)], values[: len(at)] = self._indices[at], self._values[at]
+        indices = torch.empty(room, dtype=torch.int64)
+        values = torch.empty(room, dtype=self._values.dtype)
+        indices[: len(at)] = self._indices[at]
+        values[: len(at)] = self._values[at]
         self._begin[slots] = np.cumsum(self._size[slots]) - self._size[slots]
-        self._indices, self._values, self._end = indices, values, len(at)
+        self._indices = indices
+        self._values = values
+        self._end = len(at)
 
     def _entries(self, slots: Ints) -> Tensor:
         sizes = self._size[slots]
         first = np.cumsum(sizes) - sizes
-        return torch.from_numpy(np.repeat(self._begin[slots] - first, sizes) + np.arange(int(sizes.sum())))
+        return torch.from_numpy(
+            np.repeat(self._begin[slots] - first, sizes) + np.arange(int(sizes.sum()))
+        )

@@ -1,4 +1,6 @@
-"""Rows split over places by heat: the hottest in memory above the others (Cached), or each in one tier (Tiered)."""
+"""Rows split over places by heat: the hottest in memory above the others (Cached), or each in one
+tier (Tiered).
+"""
 
 from __future__ import annotations
 
@@ -37,20 +39,24 @@ from nodeflow.storage._open import open, save_sparse
 class Cached(RowsBase):
     """The ``Rows`` of a column, with the hottest in memory. The others are fetched from the column.
 
-    Beside the cached rows it keeps 4 bytes per row of the column, for their places, unless it caches them all.
+    Beside the cached rows it keeps 4 bytes per row of the column, for their places, unless it
+    caches them all.
 
     Args:
-        rows: a column: a tensor, such as one that maps a file, or an object that follows ``Rows``; dense or sparse.
-        heat: a number per row; those with the largest are kept, of equal ones those with the lowest ids. See
-            ``presample``, ``reach_heat`` and ``degree_heat``. Rows of a column on several processes that this one holds
-            are the last to be kept.
+        rows: a column: a tensor, such as one that maps a file, or an object that follows ``Rows``;
+            dense or sparse.
+        heat: a number per row; those with the largest are kept, of equal ones those with the lowest
+            ids. See ``presample``, ``reach_heat`` and ``degree_heat``. Rows of a column on several
+            processes that this one holds are the last to be kept.
         memory: how much is kept, in bytes: an integer, or text such as "2 GB"; 0 keeps nothing.
 
     Attributes:
         ids: int64, the rows that are kept, by falling heat (rows held here at the end).
-        hits, misses: how many rows of ``fetch`` so far were kept, and how many were not. ``hit_rate`` is their share.
+        hits, misses: how many rows of ``fetch`` so far were kept, and how many were not.
+            ``hit_rate`` is their share.
 
-    Raises ValueError for a ``heat`` of another length or with a NaN, and for a ``memory`` that no row fits into.
+    Raises ValueError for a ``heat`` of another length or with a NaN, and for a ``memory`` that no
+    row fits into.
 
     >>> rows = Cached(torch.arange(8.0).view(4, 2), heat=[1, 5, 0, 2], memory="16 B")
     >>> rows.fetch(torch.tensor([3, 2])).tolist(), rows.ids.tolist(), rows.hit_rate
@@ -58,10 +64,18 @@ class Cached(RowsBase):
     """
 
     def __init__(self, rows: Tensor | Rows, heat: NumbersLike, memory: int | str) -> None:
-        check_type(rows, "rows", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch(ids, out=None)")
+        check_type(
+            rows,
+            "rows",
+            Tensor | Rows,
+            "a tensor, or an object with shape, dtype and fetch(ids, out=None)",
+        )
         check_numbers(rows.dtype, "rows")
-        self.rows, self.shape, self.dtype = rows, tuple(rows.shape), rows.dtype
-        self.layout, self.collective = layout_of(rows), is_collective(rows)
+        self.rows = rows
+        self.shape = tuple(rows.shape)
+        self.dtype = rows.dtype
+        self.layout = layout_of(rows)
+        self.collective = is_collective(rows)
         order = hottest(heat)
         check_length(order, "heat", self.shape[0], "row")
         self._stored = stored(rows)  # what is kept
@@ -82,7 +96,9 @@ class Cached(RowsBase):
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else math.nan
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return decoded(self.rows, self._read_stored(ids, out if self._stored is self.rows else None))
+        return decoded(
+            self.rows, self._read_stored(ids, out if self._stored is self.rows else None)
+        )
 
     def _read_stored(self, ids: Ints, out: Tensor | None) -> Tensor:
         """Return the stored rows ``ids``."""
@@ -93,12 +109,16 @@ class Cached(RowsBase):
             return torch.index_select(self._hot, 0, torch.from_numpy(ids), out=out)
         at, cold = np.empty((2, len(ids)), np.int64)
         count = int(kernels.copying.find_places(self._place, ids, at, cold))
-        self.hits, self.misses = self.hits + len(ids) - count, self.misses + count
+        self.hits += len(ids) - count
+        self.misses += count
         if count == len(ids):
             return fetch_rows(self._stored, torch.from_numpy(ids)).cpu()
-        cold, missing = cold[:count], list[Piece]()
+        cold = cold[:count]
+        missing = list[Piece]()
         if count or self.collective:
-            missing = [Piece(rows, of, cold[to]) for rows, of, to in pieces_of(self._stored, ids[cold])]
+            missing = [
+                Piece(rows, of, cold[to]) for rows, of, to in pieces_of(self._stored, ids[cold])
+            ]
         if is_sparse(self):
             hot = np.flatnonzero(at >= 0)
             return put_pieces([Piece(self._hot, at[hot], hot), *missing], len(ids), self._hot)
@@ -117,16 +137,18 @@ class Tiered(RowsBase):
     Each row is in one tier only, while ``Cached`` keeps copies.
 
     Args:
-        tiers: columns: tensors on any device, or objects that follow ``Rows``, all with rows of one shape and type,
-            dense or all sparse.
-        index: the row of every id among the rows of all tiers, one tier after another: a permutation, int64 ``[n]``.
-            None: ids are these rows. (graphlearn-torch calls it ``id2index``.)
+        tiers: columns: tensors on any device, or objects that follow ``Rows``, all with rows of one
+            shape and type, dense or all sparse.
+        index: the row of every id among the rows of all tiers, one tier after another: a
+            permutation, int64 ``[n]``. None: ids are these rows. (graphlearn-torch calls it
+            ``id2index``.)
 
     Attributes:
         sizes: rows per tier.
         fetched: how many rows of ``fetch`` so far came from each tier.
 
-    Raises TypeError and ValueError for tiers that do not fit each other, and for an ``index`` that is no permutation.
+    Raises TypeError and ValueError for tiers that do not fit each other, and for an ``index`` that
+    is no permutation.
 
     >>> rows = Tiered([torch.zeros(2, 3), torch.ones(1, 3)], index=[2, 0, 1])
     >>> rows.fetch(torch.tensor([0, 1])).tolist(), rows.fetched
@@ -138,7 +160,12 @@ class Tiered(RowsBase):
         if not tiers:
             raise ValueError("tiers must hold at least one column")
         for k, tier in enumerate(tiers):
-            check_type(tier, f"tiers[{k}]", Tensor | Rows, "a tensor, or an object with shape, dtype and fetch")
+            check_type(
+                tier,
+                f"tiers[{k}]",
+                Tensor | Rows,
+                "a tensor, or an object with shape, dtype and fetch",
+            )
             check_numbers(tier.dtype, f"tiers[{k}]")
             kinds = [(one.shape[1:], one.dtype, layout_of(one)) for one in (tier, tiers[0])]
             if kinds[0] != kinds[1]:
@@ -146,42 +173,53 @@ class Tiered(RowsBase):
                 raise ValueError(f"tiers[{k}] has rows {got}, but tiers[0] has {first}")
         self.tiers = tuple(tiers)
         self.sizes = [int(tier.shape[0]) for tier in tiers]
-        self.shape, self.dtype = (sum(self.sizes), *tiers[0].shape[1:]), tiers[0].dtype
+        self.shape = (sum(self.sizes), *tiers[0].shape[1:])
+        self.dtype = tiers[0].dtype
         self.layout = layout_of(tiers[0])
         self._ends = np.cumsum(self.sizes)
         self._index = None if index is None else as_ids(index, "index", self.shape[0], "row").copy()
         if self._index is not None:
             seen = np.bincount(self._index, minlength=self.shape[0])
             if len(self._index) != self.shape[0] or (seen != 1).any():
-                raise ValueError(f"index must hold each of the {self.shape[0]} rows once, got {describe(index)}")
-        self.fetched, self.collective = [0] * len(tiers), any(map(is_collective, tiers))
+                raise ValueError(
+                    f"index must hold each of the {self.shape[0]} rows once, got {describe(index)}"
+                )
+        self.fetched = [0] * len(tiers)
+        self.collective = any(map(is_collective, tiers))
 
     @classmethod
     def split(
-        cls, rows: Tensor | Rows, heat: NumbersLike, tiers: Sequence[tuple[FileLike | torch.device | str, Any]]
+        cls,
+        rows: Tensor | Rows,
+        heat: NumbersLike,
+        tiers: Sequence[tuple[FileLike | torch.device | str, Any]],
     ) -> Tiered:
-        """Split a column by heat: the hottest rows go to the first tier, the next to the second, and so on.
+        """Split a column by heat: the hottest rows go to the first tier, the next to the second,
+        and so on.
 
         Args:
             rows: the whole column, which is read once, in pieces.
             heat: a number per row.
-            tiers: pairs of a place and a size. A place is "memory", a torch device, or the path of a ``.npy`` file
-                (of sparse rows, a folder) that is written. A size is a share of all rows (a float), a number of bytes
-                (an int, or text such as "2 GB"), or None, the rest.
+            tiers: pairs of a place and a size. A place is "memory", a torch device, or the path of
+                a ``.npy`` file (of sparse rows, a folder) that is written. A size is a share of all
+                rows (a float), a number of bytes (an int, or text such as "2 GB"), or None, the
+                rest.
 
-        Raises ValueError where the sizes do not hold all rows, saying how many are left; OSError where a file cannot be
-        written.
+        Raises ValueError where the sizes do not hold all rows, saying how many are left; OSError
+        where a file cannot be written.
 
         >>> Tiered.split(torch.eye(4), [3, 1, 2, 0], [("memory", 0.5), ("cpu", None)]).sizes
         [2, 2]
         """
-        order, counts = hottest(heat), list[int]()
+        order = hottest(heat)
+        counts = list[int]()
         check_length(order, "heat", rows.shape[0], "row")
         left = order
         for place, size in tiers:
             if isinstance(size, float) and not 0 <= size <= 1:
                 raise ValueError(
-                    f"the size of {place} must be a share from 0 to 1, or bytes such as '2 GB', got {size}"
+                    f"the size of {place} must be a share from 0 to 1, or bytes such as '2 GB', "
+                    f"got {size}"
                 )
             if size is None or isinstance(size, float):
                 counts.append(min(round((1 if size is None else size) * len(order)), len(left)))
@@ -190,8 +228,9 @@ class Tiered(RowsBase):
             left = left[counts[-1] :]
         if len(left):
             raise ValueError(
-                f"the tiers hold {rows.shape[0] - len(left):,} of {rows.shape[0]:,} rows; {len(left):,} rows have no "
-                "place: enlarge a tier, or give the last one the size None"
+                f"the tiers hold {rows.shape[0] - len(left):,} of {rows.shape[0]:,} rows; "
+                f"{len(left):,} rows have no place: enlarge a tier, or give the last one the size "
+                "None"
             )
         split = zip(tiers, order.split(counts), strict=True)
         index = torch.empty_like(order)
@@ -219,11 +258,20 @@ class Tiered(RowsBase):
                     out[torch.from_numpy(mine)] = rows
         if out is not None:
             return out
-        return put_rows(parts, len(ids)) if parts else fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()
+        return (
+            put_rows(parts, len(ids))
+            if parts
+            else fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()
+        )
 
     def _details(self) -> str:
-        places = [f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier) for tier in self.tiers]
-        return ", ".join(f"{size} rows in {place}" for size, place in zip(self.sizes, places, strict=True))
+        places = [
+            f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier)
+            for tier in self.tiers
+        ]
+        return ", ".join(
+            f"{size} rows in {place}" for size, place in zip(self.sizes, places, strict=True)
+        )
 
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
@@ -235,13 +283,19 @@ def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | st
         save_sparse(path, copied(rows, ids))
         return open(path)
     if path.suffix != ".npy":
-        raise ValueError(f"a tier must be 'memory', a device or the path of a .npy file, got {str(place)!r}")
+        raise ValueError(
+            f"a tier must be 'memory', a device or the path of a .npy file, got {str(place)!r}"
+        )
     if rows.dtype == torch.bfloat16:
         raise TypeError(
-            f"a .npy file cannot say that its numbers are bfloat16, so {path} cannot be a tier of them; use float32 or "
-            "float16, or a memory tier"
+            f"a .npy file cannot say that its numbers are bfloat16, so {path} cannot be a tier of "
+            "them; use float32 or float16, or a memory tier"
         )
-    copy_into(from_numpy(create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))), rows, ids)
+    copy_into(
+        from_numpy(create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))),
+        rows,
+        ids,
+    )
     return open(path)
 
 

@@ -1,7 +1,8 @@
-"""Tools for tests: checks of samplers and layers of your own, assertions, and hypothesis strategies.
+"""Tools for tests: checks of samplers and layers of your own, assertions, and hypothesis
+strategies.
 
-``check_sampler`` and ``check_layer`` check all that a sampler or a layer promises, in one call. The strategies need
-hypothesis, the rest does not.
+``check_sampler`` and ``check_layer`` check all that a sampler or a layer promises, in one call. The
+strategies need hypothesis, the rest does not.
 
 >>> from hypothesis import given
 >>> from nodeflow.testing import assert_valid, node_flows
@@ -14,7 +15,12 @@ hypothesis, the rest does not.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nodeflow.testing._assertions import assert_reproducible, assert_same_node_flow, assert_unbiased, assert_valid
+from nodeflow.testing._assertions import (
+    assert_reproducible,
+    assert_same_node_flow,
+    assert_unbiased,
+    assert_valid,
+)
 from nodeflow.testing._check_layer import check_layer
 from nodeflow.testing._check_sampler import check_sampler, parametrize_with_checks
 from nodeflow.testing._foreign import as_sampler
@@ -76,5 +82,7 @@ def __getattr__(name: str) -> Any:
     try:
         import_module("hypothesis")
     except ModuleNotFoundError as error:
-        raise ImportError(f"{__name__}.{name} needs hypothesis; install it with: pip install hypothesis") from error
+        raise ImportError(
+            f"{__name__}.{name} needs hypothesis; install it with: pip install hypothesis"
+        ) from error
     return getattr(import_module(f"{__name__}._strategies"), name)

@@ -1,4 +1,6 @@
-"""Assertions about NodeFlows and samplers: valid, the same, reproducible, unbiased; messages name what is not."""
+"""Assertions about NodeFlows and samplers: valid, the same, reproducible, unbiased; messages name
+what is not.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ from nodeflow.random import Random
 from nodeflow.sampling import Sampler, first_of_epoch
 from nodeflow.sampling.base import SamplerBase, SubgraphSampler
 
-_ORDER = int.from_bytes(b"order", "big")  # the choice of seeds is independent of the numbers of the nodes
+# the choice of seeds is independent of the numbers of the nodes
+_ORDER = int.from_bytes(b"order", "big")
 _LEAST = 100  # minimum number of draws with a node, so that their mean is about normal
 
 
@@ -31,8 +34,8 @@ _LEAST = 100  # minimum number of draws with a node, so that their mean is about
 def assert_valid(batch: NodeFlow) -> None:
     """Assert that every invariant of ``batch`` holds; the message names the first broken one.
 
-    It is ``batch.validate()`` for tests: a broken invariant fails the test as an AssertionError, where ``validate``
-    raises ValueError, as programs expect.
+    It is ``batch.validate()`` for tests: a broken invariant fails the test as an AssertionError,
+    where ``validate`` raises ValueError, as programs expect.
 
     >>> from nodeflow import Graph, create_full_node_flow
     >>> assert_valid(create_full_node_flow(Graph.from_edges([0], [1]), 2))
@@ -45,7 +48,8 @@ def assert_valid(batch: NodeFlow) -> None:
 
 @checked
 def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> None:
-    """Assert that two NodeFlows are the same, bit for bit: structure, ids, estimator weights, seed index and frames.
+    """Assert that two NodeFlows are the same, bit for bit: structure, ids, estimator weights, seed
+    index and frames.
 
     Args:
         a, b: the NodeFlows; their parent graphs are not compared.
@@ -74,11 +78,14 @@ def assert_same_node_flow(a: NodeFlow, b: NodeFlow, *, frames: bool = True) -> N
             raise AssertionError(f"only one of the NodeFlows has {name}")
 
 
-def assert_reproducible(sampler: SamplerBase, seeds: SeedsLike, *, times: NumbersLike | None = None) -> None:
+def assert_reproducible(
+    sampler: SamplerBase, seeds: SeedsLike, *, times: NumbersLike | None = None
+) -> None:
     """Assert that ``sampler`` draws the same NodeFlow for the same seeds and epoch.
 
-    The call is repeated: directly, after draws of other epochs, with other global random states of Python, numpy and
-    torch, and from another thread. The global random states are restored at the end.
+    The call is repeated: directly, after draws of other epochs, with other global random states of
+    Python, numpy and torch, and from another thread. The global random states are restored at the
+    end.
 
     Args:
         sampler: any sampler.
@@ -116,14 +123,17 @@ def same(what: str, first: NodeFlow, again: NodeFlow) -> None:
 
 @contextmanager
 def _global_random_state() -> Iterator[Callable[[int], None]]:
-    """Yield a function that sets the global random states of Python, numpy and torch; restore them at the end."""
+    """Yield a function that sets the global random states of Python, numpy and torch; restore them
+    at the end.
+    """
 
     def change(seed: int) -> None:
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  the global state is what is meant
         torch.default_generator.manual_seed(seed)
 
-    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002
+    python = random.getstate()
+    arrays = np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
         try:
             yield change
@@ -155,8 +165,13 @@ def _same(x: object, y: object, name: str) -> None:
 
 
 def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
-    x, y = x.detach().cpu(), y.detach().cpu()
-    _same((x.dtype, tuple(x.shape), x.layout), (y.dtype, tuple(y.shape), y.layout), f"type and shape of {name}")
+    x = x.detach().cpu()
+    y = y.detach().cpu()
+    _same(
+        (x.dtype, tuple(x.shape), x.layout),
+        (y.dtype, tuple(y.shape), y.layout),
+        f"type and shape of {name}",
+    )
     if x.layout == torch.sparse_csr:
         for part in ("crow_indices", "col_indices", "values"):
             _same_tensor(getattr(x, part)(), getattr(y, part)(), f"{name}.{part}()")
@@ -166,12 +181,18 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
     if len(differs):
         first = int(differs[0, 0]) // x.element_size()
         row = tuple(int(i) for i in torch.unravel_index(torch.tensor(first), x.shape))
-        raise AssertionError(f"{name} differs first at {list(row)}: {x[row].item()} and {y[row].item()}")
+        raise AssertionError(
+            f"{name} differs first at {list(row)}: {x[row].item()} and {y[row].item()}"
+        )
 
 
 def _bytes(x: Tensor) -> Tensor:
     # torch refuses to view some empty tensors as another type
-    return x.contiguous().view(-1).view(torch.uint8) if x.numel() else torch.empty(0, dtype=torch.uint8)
+    return (
+        x.contiguous().view(-1).view(torch.uint8)
+        if x.numel()
+        else torch.empty(0, dtype=torch.uint8)
+    )
 
 
 def assert_unbiased(
@@ -184,40 +205,51 @@ def assert_unbiased(
     draws: int = 2000,
     false_alarm: float = 1e-6,
 ) -> None:
-    """Assert that weighted sums over sampled edges are unbiased estimates of the sums over all edges of a node.
+    """Assert that weighted sums over sampled edges are unbiased estimates of the sums over all
+    edges of a node.
 
-    Every node of the graph gets a fixed random number x. In every flow of a draw, the sum of estimator weight times x
-    of the source is computed at the destinations. The mean of these sums over epochs 0, 1, ... is compared with the
-    exact sum: over all edges of the destination in the graph, each weighted with ``sampler.estimand()``.
+    Every node of the graph gets a fixed random number x. In every flow of a draw, the sum of
+    estimator weight times x of the source is computed at the destinations. The mean of these sums
+    over epochs 0, 1, ... is compared with the exact sum: over all edges of the destination in the
+    graph, each weighted with ``sampler.estimand()``.
 
-    For a ``Sampler`` the destinations are the seeds, in every flow that has them as destinations in every draw (with
-    ``include_dst`` all flows, else the last one). For a ``SubgraphSampler`` they are ``nodes``, and the sums must be
-    unbiased *given that the node is in the subgraph*: the mean is over the draws that contain the node.
+    For a ``Sampler`` the destinations are the seeds, in every flow that has them as destinations in
+    every draw (with ``include_dst`` all flows, else the last one). For a ``SubgraphSampler`` they
+    are ``nodes``, and the sums must be unbiased *given that the node is in the subgraph*: the mean
+    is over the draws that contain the node.
 
     Args:
         sampler: a sampler that chooses edges of ``sampler.graph``, layer by layer or as a subgraph.
-        seeds: the seeds of the calls. For a ``Sampler``, take a few nodes with many neighbours of which few are drawn.
-        times: a time for every seed, for samplers that take times; edges then count by ``sampler.estimand(time)``.
-        nodes: parent ids of the destinations, for a ``SubgraphSampler`` only. None: the seeds where seeds are nodes,
-            else all nodes. Nodes that are in fewer than ``min(100, draws)`` draws are not tested.
-        batch_size: for a ``SubgraphSampler`` only: call the sampler with this number of the ``seeds``, other ones in
-            every draw, as a loader with ``shuffle`` does. A ``ClusterSampler`` needs it, with all parts as seeds,
-            because it draws nothing itself. None: all seeds in every draw.
-        draws: number of epochs. The test finds a bias that is larger than about 5 standard errors, which shrink as
-            ``1 / sqrt(draws)``.
-        false_alarm: probability that an unbiased sampler fails, over all nodes and flows together (a z-test with
-            Bonferroni's correction). The test takes the means to be normal. An edge that is drawn less than about once
-            in 100 draws, and then has a large weight, needs more draws.
+        seeds: the seeds of the calls. For a ``Sampler``, take a few nodes with many neighbours of
+            which few are drawn.
+        times: a time for every seed, for samplers that take times; edges then count by
+            ``sampler.estimand(time)``.
+        nodes: parent ids of the destinations, for a ``SubgraphSampler`` only. None: the seeds where
+            seeds are nodes, else all nodes. Nodes that are in fewer than ``min(100, draws)`` draws
+            are not tested.
+        batch_size: for a ``SubgraphSampler`` only: call the sampler with this number of the
+            ``seeds``, other ones in every draw, as a loader with ``shuffle`` does. A
+            ``ClusterSampler`` needs it, with all parts as seeds, because it draws nothing itself.
+            None: all seeds in every draw.
+        draws: number of epochs. The test finds a bias that is larger than about 5 standard errors,
+            which shrink as ``1 / sqrt(draws)``.
+        false_alarm: probability that an unbiased sampler fails, over all nodes and flows together
+            (a z-test with Bonferroni's correction). The test takes the means to be normal. An edge
+            that is drawn less than about once in 100 draws, and then has a large weight, needs more
+            draws.
 
-    Cost: that of ``draws`` batches, with a ``choose`` in Python about ``draws`` times the candidates of all flows, hubs
-    among them. Begin with a few seeds and one flow, or on a part of the graph (``transform.subgraph``).
+    Cost: that of ``draws`` batches, with a ``choose`` in Python about ``draws`` times the
+    candidates of all flows, hubs among them. Begin with a few seeds and one flow, or on a part of
+    the graph (``transform.subgraph``).
 
-    The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that are estimates
-    themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that enough draws find.
+    The draws of an epoch are fixed, so a sampler that passes once passes always. Coefficients that
+    are estimates themselves, as in ``SaintSampler(coefficients="presampled")``, have a bias that
+    enough draws find.
 
-    Raises AssertionError that names the flow and the node with the largest bias; TypeError for a sampler of another
-    kind, or for ``nodes`` or ``batch_size`` with a ``Sampler``; ValueError for no seeds, for ``nodes`` of which none is
-    in enough draws, for ``draws`` below 2, or a ``false_alarm`` that is not between 0 and 1.
+    Raises AssertionError that names the flow and the node with the largest bias; TypeError for a
+    sampler of another kind, or for ``nodes`` or ``batch_size`` with a ``Sampler``; ValueError for
+    no seeds, for ``nodes`` of which none is in enough draws, for ``draws`` below 2, or a
+    ``false_alarm`` that is not between 0 and 1.
 
     >>> from nodeflow import Graph, NeighborSampler, SaintSampler
     >>> graph = Graph.from_edges([1, 2, 3], [0, 0, 0])
@@ -230,22 +262,29 @@ def assert_unbiased(
         sampler,
         "sampler",
         Sampler | SubgraphSampler,
-        "a nodeflow.Sampler or a nodeflow.sampling.base.SubgraphSampler, whose sums over flows can be compared with "
-        "sums over the graph",
+        "a nodeflow.Sampler or a nodeflow.sampling.base.SubgraphSampler, whose sums over flows can "
+        "be compared with sums over the graph",
     )
     x = Random(0).uniform(torch.arange(sampler.graph.num_nodes)).double()
     if len(as_array(seeds, "seeds")) == 0:
         raise ValueError("seeds must not be empty")
     if isinstance(sampler, SubgraphSampler):
-        sums = _at_nodes(sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws)
+        sums = _at_nodes(
+            sampler, x, torch.as_tensor(as_array(seeds, "seeds")), nodes, batch_size, draws
+        )
     elif nodes is not None or batch_size is not None:
-        raise TypeError(f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none")
+        raise TypeError(
+            f"nodes and batch_size are for samplers of subgraphs, {type(sampler).__name__} is none"
+        )
     else:
         sums = _at_seeds(sampler, x, seeds, times, draws)
-    exact, targets, values = sums.exact, sums.nodes, x.numpy()
+    exact = sums.exact
+    targets = sums.nodes
+    values = x.numpy()
     shape = (sampler.num_flows, len(targets))
     total, squares, counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
-    totals, wanted = (total.numpy(), squares.numpy(), counts.numpy()), exact.numpy()
+    totals = (total.numpy(), squares.numpy(), counts.numpy())
+    wanted = exact.numpy()
     for epoch in range(draws):
         for i, flow, rows in sums.drawn(epoch):
             at = rows.numpy()
@@ -256,31 +295,36 @@ def assert_unbiased(
     tested = counts >= sums.least
     if not tested.any():
         raise ValueError(
-            f"none of the {len(targets)} nodes is in {sums.least} of the {draws} draws; take more draws, or "
-            "nodes that are in more of them"
+            f"none of the {len(targets)} nodes is in {sums.least} of the {draws} draws; take more "
+            "draws, or nodes that are in more of them"
         )
     mean = total / counts.clamp(min=1)
-    deviation = ((squares / counts.clamp(min=1) - mean**2).clamp(min=0) / (counts - 1).clamp(min=1)).sqrt()
+    deviation = (
+        (squares / counts.clamp(min=1) - mean**2).clamp(min=0) / (counts - 1).clamp(min=1)
+    ).sqrt()
     allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
     # 1e-6 for estimator weights, which may be float32
-    excess = torch.where(tested, mean.abs() - allowed * deviation - 1e-6 * (1 + exact.abs()), -torch.inf)
+    excess = torch.where(
+        tested, mean.abs() - allowed * deviation - 1e-6 * (1 + exact.abs()), -torch.inf
+    )
     worst = int(excess.argmax())
     if excess.flatten()[worst] > 0:
         i, j = divmod(worst, len(targets))
         raise AssertionError(
-            f"weighted sums over flow {i} are biased at {sums.word} {int(targets[j])}: their mean over "
-            f"{int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over all edges, weighted by "
-            f"sampler.estimand(), is {float(exact[j]):.6g}, and the two may differ by "
-            f"{float(allowed * deviation[i, j]):.2g}; a sampler that leaves edges out on purpose overrides estimand() "
-            "with 0 for them"
+            f"weighted sums over flow {i} are biased at {sums.word} {int(targets[j])}: their mean "
+            f"over {int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over "
+            f"all edges, weighted by sampler.estimand(), is {float(exact[j]):.6g}, and the two may "
+            f"differ by {float(allowed * deviation[i, j]):.2g}; a sampler that leaves edges out on "
+            "purpose overrides estimand() with 0 for them"
         )
 
 
 class _Sums(NamedTuple):
-    """The destinations whose sums are compared, the word for one in messages, exact sums, and the flows of a draw.
+    """The destinations whose sums are compared, the word for one in messages, exact sums, and the
+    flows of a draw.
 
-    A destination must be in ``least`` draws. ``drawn(epoch)`` gives the number of a flow, the flow, and the rows of the
-    destinations, -1 for one that is not in it.
+    A destination must be in ``least`` draws. ``drawn(epoch)`` gives the number of a flow, the flow,
+    and the rows of the destinations, -1 for one that is not in it.
     """
 
     word: str
@@ -290,7 +334,9 @@ class _Sums(NamedTuple):
     drawn: Callable[[int], Iterable[tuple[int, Flow, Tensor]]]
 
 
-def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int) -> _Sums:
+def _at_seeds(
+    sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike | None, draws: int
+) -> _Sums:
     options = first_of_epoch(sampler, {} if times is None else {"times": times})
     first: NodeFlow = sampler(seeds, **options)
     nodes = first.seeds
@@ -299,20 +345,29 @@ def _at_seeds(sampler: Sampler, x: Tensor, seeds: SeedsLike, times: NumbersLike 
     else:
         when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
         distinct, which = torch.unique(when, return_inverse=True)
-        own = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)  # of every row, its time
-        exact = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])[own, nodes]
+        # of every row, its time
+        own = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)
+        exact = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])[
+            own, nodes
+        ]
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
             if flow.num_dst:  # none without include_dst where no node above has neighbours
                 yield i, flow, rows_between(flow.dst_layer, first.back)
 
-    # a seed must be in the flow in every draw: the sum of one that is there by chance is conditional on that draw
+    # a seed must be in the flow in every draw: the sum of one that is there by chance is
+    # conditional on that draw
     return _Sums("seed", nodes, exact, draws, drawn)
 
 
 def _at_nodes(
-    sampler: SubgraphSampler, x: Tensor, seeds: Tensor, nodes: IdsLike | None, batch_size: int | None, draws: int
+    sampler: SubgraphSampler,
+    x: Tensor,
+    seeds: Tensor,
+    nodes: IdsLike | None,
+    batch_size: int | None,
+    draws: int,
 ) -> _Sums:
     if nodes is not None:
         tested = torch.from_numpy(np.unique(as_ids(nodes, "nodes", len(x))))
@@ -321,32 +376,49 @@ def _at_nodes(
     size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)
 
     def drawn(epoch: int) -> list[tuple[int, Flow, Tensor]]:
-        chosen = seeds if batch_size is None else seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
+        chosen = (
+            seeds
+            if batch_size is None
+            else seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
+        )
         flows = sampler(chosen, **first_of_epoch(sampler, {"epoch": epoch})).flows
         last = len(flows) - 1  # all flows of a subgraph are one
-        return [(last, flows[last], flows[last].dst_layer.rows_of(tested))] if flows[last].num_dst else []
+        return (
+            [(last, flows[last], flows[last].dst_layer.rows_of(tested))]
+            if flows[last].num_dst
+            else []
+        )
 
     return _Sums("node", tested, _exact_sums(sampler, x)[tested], min(_LEAST, draws), drawn)
 
 
 def _estimates(flow: Flow, x: Array) -> Array:
-    """The sums of estimator weight times x over the edges of every destination, float64 ``[num_dst]``.
+    """The sums of estimator weight times x over the edges of every destination, float64
+    ``[num_dst]``.
 
-    Thousands of small flows are summed, so this does without what ``flow.aggregate`` keeps for a backward pass.
+    Thousands of small flows are summed, so this does without what ``flow.aggregate`` keeps for a
+    backward pass.
     """
-    structure, parents = flow.structure, flow.src_layer.parent_nid.numpy()
+    structure = flow.structure
+    parents = flow.src_layer.parent_nid.numpy()
     indptr = structure.indptr.numpy()
     dst = np.repeat(np.arange(flow.num_dst), indptr[1:] - indptr[:-1])
-    return np.bincount(dst, flow.weight.numpy() * x[parents[structure.indices.numpy()]], flow.num_dst)
+    return np.bincount(
+        dst, flow.weight.numpy() * x[parents[structure.indices.numpy()]], flow.num_dst
+    )
 
 
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
-    """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges until then."""
+    """The sum over all edges of every node, float64 ``[num_nodes]``; with a time, over the edges
+    until then.
+    """
     src, dst = sampler.graph.edges()
-    counts, sums = sampler.estimand() if time is None else sampler.estimand(time), torch.zeros_like(x)
+    counts = sampler.estimand() if time is None else sampler.estimand(time)
+    sums = torch.zeros_like(x)
     if sampler.direction != "out":
         sums.index_add_(0, dst, counts * x[src])
     if sampler.direction != "in":
-        once = counts * (src != dst) if sampler.direction == "both" else counts  # a self-loop is one way
+        # a self-loop is one way
+        once = counts * (src != dst) if sampler.direction == "both" else counts
         sums.index_add_(0, src, once * x[dst])
     return sums

@@ -45,34 +45,33 @@ def check_layer(
     checks: Sequence[str] | None = None,
     budget: int = TRIALS,
 ) -> Report:
-    """Check all that a layer of a sampled GNN should do, and return a report that prints as a table.
+    """Check all that a layer of a sampled GNN should do, and return a report that prints as a
+    table.
 
     A copy of the layer is called as ``layer(flow, h)`` on small flows, in evaluation mode.
 
     ======================== ===========================================================================================
-    shapes                   a finite row per destination, of the type of the input
-    no neighbours, one node, finite rows and gradients, and rows at all
-    empty flows
-    nodes permuted,          the same rows for nodes and edges in another order
-    edges permuted
-    gradients                of rows and parameters by finite differences (gradcheck, float64)
-    weights                  ``flow.weight`` changes the result, or ``weight_advice`` says that it does not
-    narrow types             bfloat16 near float64, also for 2,000 neighbours
-    untouched, repeatable    inputs, parameters and global random states stay; the same call gives the same bits
-    batch                    a batch with all neighbours gives the rows of the whole graph
-    compile                  ``torch.compile`` gives the same rows
+    shapes a finite row per destination, of the type of the input no neighbours, one node, finite
+    rows and gradients, and rows at all empty flows nodes permuted, the same rows for nodes and
+    edges in another order edges permuted gradients of rows and parameters by finite differences
+    (gradcheck, float64) weights ``flow.weight`` changes the result, or ``weight_advice`` says that
+    it does not narrow types bfloat16 near float64, also for 2,000 neighbours untouched, repeatable
+    inputs, parameters and global random states stay; the same call gives the same bits batch a
+    batch with all neighbours gives the rows of the whole graph compile ``torch.compile`` gives the
+    same rows
     ======================== ===========================================================================================
 
     Args:
-        layer: a module, such as a ``FlowConv``, or a function that makes one. A ``TypedLinear`` must be of widths
-            ``in_features``, without tables.
+        layer: a module, such as a ``FlowConv``, or a function that makes one. A ``TypedLinear``
+            must be of widths ``in_features``, without tables.
         in_features: width of the rows ``h``.
-        edge_columns: columns that the layer reads from ``flow.data``, by name: the shape of a row, for random numbers
-            from 0 to 1, or a function of the number of edges that makes the column.
-        graph: a graph to run on, with edge columns, and with ``ndata["h"]`` as the rows if it is there. None: one of 11
-            nodes of each type and 30 edges of each relation.
-        schema: types and relations of that graph, such as ``graph.schema`` of the graph that the layer is for. None:
-            one type and one relation, or those of ``graph``.
+        edge_columns: columns that the layer reads from ``flow.data``, by name: the shape of a row,
+            for random numbers from 0 to 1, or a function of the number of edges that makes the
+            column.
+        graph: a graph to run on, with edge columns, and with ``ndata["h"]`` as the rows if it is
+            there. None: one of 11 nodes of each type and 30 edges of each relation.
+        schema: types and relations of that graph, such as ``graph.schema`` of the graph that the
+            layer is for. None: one type and one relation, or those of ``graph``.
         expect_fail, checks, budget: as for ``check_sampler``.
 
     Raises CheckError as ``check_sampler`` does.
@@ -94,11 +93,15 @@ def check_layer(
     if schema is not None:
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
         if graph is not None:
-            raise TypeError("schema is for the graph that is made without graph=, which has types of its own")
+            raise TypeError(
+                "schema is for the graph that is made without graph=, which has types of its own"
+            )
     module = EncoderLayer(module) if isinstance(module, TypedLinear) else module
     width = as_count(in_features, "in_features", 1)
     # a copy: calls leave advice, modes and gradients in a module
-    case = LayerCase(copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema))
+    case = LayerCase(
+        copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema)
+    )
     with torch.random.fork_rng(devices=[]):
         subject = " ".join(repr(module).split())
         return run_checks(subject, selected, lambda _: [case], expected, trials, weights="weights")

@@ -55,55 +55,61 @@ def check_sampler(
 ) -> Report:
     """Check all that a sampler promises, and return a report that prints as a table.
 
-    The checks run on the sampler's graph and on small graphs that have columns like those of this graph, with a sampler
-    of the same settings; two graphs have a node of 90,000 and of 49,152 edges. Where no sampler of small graphs can be
-    made, weights are checked at a few nodes of its graph. The last line says so if weights were not checked.
+    The checks run on the sampler's graph and on small graphs that have columns like those of this
+    graph, with a sampler of the same settings; two graphs have a node of 90,000 and of 49,152
+    edges. Where no sampler of small graphs can be made, weights are checked at a few nodes of its
+    graph. The last line says so if weights were not checked.
 
     ========================= ==========================================================================================
-    structure                 every invariant of a NodeFlow; seeds in their rows
-    order                     the order of nodes that ``Sampler`` promises
-    edges                     ids, and the ends and the direction of the graph's edges
-    fanouts, fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has fixed sizes
-    repeats                   no edge twice at one node, unless ``sampler.replace``
-    repeated, isolated, no    calls with a repeated seed, with one that has no edges, and without seeds
-    seeds
-    excluded                  nothing that ``edge_filter`` or ``without_edges`` leaves out
-    future                    nothing later than the seed, of samplers that take times
-    reproducible, threads     the same call gives the same batch, in any thread, beside any other; so does a sampler
+    structure every invariant of a NodeFlow; seeds in their rows order the order of nodes that
+    ``Sampler`` promises edges ids, and the ends and the direction of the graph's edges fanouts,
+    fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has fixed sizes
+    repeats no edge twice at one node, unless ``sampler.replace`` repeated, isolated, no calls with
+    a repeated seed, with one that has no edges, and without seeds seeds excluded nothing that
+    ``edge_filter`` or ``without_edges`` leaves out future nothing later than the seed, of samplers
+    that take times reproducible, threads the same call gives the same batch, in any thread, beside
+    any other; so does a sampler
                               that is made again
-    pickles                   batch and sampler after pickling
-    calls                     a seed draws the same beside other seeds, where ``by_row`` says so
-    epochs                    another epoch has other draws
-    global state, untouched   global random states, seeds and graph stay as they were
-    marginals                 the mean weight of an edge is its number in ``estimand()``
-    pairs                     two edges of a node are drawn together as often as their law says
-    hubs                      a node with more than 65,536 edges draws those beyond as often as those before, and one
-                              with 49,152 all alike (numbers of 16 bits, modulo the degree, do neither)
+    pickles batch and sampler after pickling calls a seed draws the same beside other seeds, where
+    ``by_row`` says so epochs another epoch has other draws global state, untouched global random
+    states, seeds and graph stay as they were marginals the mean weight of an edge is its number in
+    ``estimand()`` pairs two edges of a node are drawn together as often as their law says hubs a
+    node with more than 65,536 edges draws those beyond as often as those before, and one
+                              with 49,152 all alike (numbers of 16 bits, modulo the degree, do
+                              neither)
     ========================= ==========================================================================================
 
     Args:
-        sampler: a sampler, or a function that makes one of a graph. Of a sampler, others of smaller graphs are made by
-            the arguments of the call that made it, also those that ``**options`` passed on: each must be kept in an
-            attribute of its name, else "reproducible" fails. A function needs no such attributes.
-        seeds: seeds of the calls; repeated ones are left out. None: nodes of large and of small degree.
-        times: a time for every seed. None, for samplers that take times: times in the column ``sampler.time``.
-        graph: with a function, the graph on which to begin; small graphs get columns like its columns.
-        pairs: "uniform" where all sets (with ``replace`` sequences) of as many edges of a node are equally likely,
-            "independent" where edges are drawn on their own. None: known of the package's samplers, else not checked.
-        parallel_edges: whether small graphs have parallel edges; False for a sampler that is defined without them.
+        sampler: a sampler, or a function that makes one of a graph. Of a sampler, others of smaller
+            graphs are made by the arguments of the call that made it, also those that ``**options``
+            passed on: each must be kept in an attribute of its name, else "reproducible" fails. A
+            function needs no such attributes.
+        seeds: seeds of the calls; repeated ones are left out. None: nodes of large and of small
+            degree.
+        times: a time for every seed. None, for samplers that take times: times in the column
+            ``sampler.time``.
+        graph: with a function, the graph on which to begin; small graphs get columns like its
+            columns.
+        pairs: "uniform" where all sets (with ``replace`` sequences) of as many edges of a node are
+            equally likely, "independent" where edges are drawn on their own. None: known of the
+            package's samplers, else not checked.
+        parallel_edges: whether small graphs have parallel edges; False for a sampler that is
+            defined without them.
         expect_fail: names of checks that must fail, with the reason.
         checks: names of the checks to run. None: all.
-        budget: number of smaller graphs that are tried for each check that fails, to show it on a small one; 0: none.
-            It is no time: the checks themselves take the same number of draws on any machine.
+        budget: number of smaller graphs that are tried for each check that fails, to show it on a
+            small one; 0: none. It is no time: the checks themselves take the same number of draws
+            on any machine.
 
-    Error rates: the statistical checks (marginals, pairs, hubs) fail on a sampler that keeps its promises with a
-    probability of about 1e-6 per call, all together (z-tests with Bonferroni's correction, after 100 and after 500
-    calls of 8 copies of a small graph). The report has the smallest bias that each would see. Other checks make no
-    error of this kind. Draws are fixed by the seed, so a sampler that passes once passes always.
+    Error rates: the statistical checks (marginals, pairs, hubs) fail on a sampler that keeps its
+    promises with a probability of about 1e-6 per call, all together (z-tests with Bonferroni's
+    correction, after 100 and after 500 calls of 8 copies of a small graph). The report has the
+    smallest bias that each would see. Other checks make no error of this kind. Draws are fixed by
+    the seed, so a sampler that passes once passes always.
 
-    Raises CheckError, an AssertionError, with all failures at once: each on the smallest graph that fails, with three
-    lines of code that show it again. It is raised too if no check ran, or if a check in ``expect_fail`` did not fail.
-    ValueError for an unknown name of a check.
+    Raises CheckError, an AssertionError, with all failures at once: each on the smallest graph that
+    fails, with three lines of code that show it again. It is raised too if no check ran, or if a
+    check in ``expect_fail`` did not fail. ValueError for an unknown name of a check.
 
     >>> from nodeflow import NeighborSampler
     >>> graph = Graph.from_edges([1, 2, 3, 4, 0], [0, 0, 0, 0, 4])
@@ -117,7 +123,8 @@ def check_sampler(
         check_one_of(pairs, "pairs", ("uniform", "independent"))
     trials = as_trials(budget)
     first = given_case(sampler, seeds, times, graph, pairs)
-    cases, missing = [first], ""
+    cases = [first]
+    missing = ""
     try:
         cases.append(first.probe(parallel_edges=as_flag(parallel_edges, "parallel_edges")))
         first.stages = first.stages[:1]  # the small graphs see more
@@ -130,20 +137,30 @@ def check_sampler(
             return [first]
         return statistical if check.statistical else cases
 
-    return run_checks(first.sampler.text(), selected, cases_of, expected, trials, weights="marginals", missing=missing)
+    return run_checks(
+        first.sampler.text(),
+        selected,
+        cases_of,
+        expected,
+        trials,
+        weights="marginals",
+        missing=missing,
+    )
 
 
 def parametrize_with_checks(
     samplers: Mapping[str, Any] | Sequence[Any], checks: Sequence[str] | None = None, **options: Any
 ) -> Callable[[Any], Any]:
-    """Return a decorator of pytest that runs a test per sampler and check; the test calls its argument ``check``.
+    """Return a decorator of pytest that runs a test per sampler and check; the test calls its
+    argument ``check``.
 
     Args:
         samplers: samplers or functions that make one of a graph, by name or in a list.
         checks: names of the checks. None: all.
         options: further arguments of ``check_sampler``.
 
-    A check that does not apply is a skipped test, with the reason. Raises ImportError without pytest.
+    A check that does not apply is a skipped test, with the reason. Raises ImportError without
+    pytest.
 
     >>> from nodeflow import NeighborSampler
     >>> @parametrize_with_checks({"two": lambda graph: NeighborSampler(graph, [2, 2])}, checks=["structure", "order"])
@@ -154,7 +171,11 @@ def parametrize_with_checks(
 
     check_type(samplers, "samplers", Mapping | list | tuple, "samplers by name, or a list of them")
     inspect.signature(check_sampler).bind(None, **options)
-    named = samplers if isinstance(samplers, Mapping) else {_name_of(sampler): sampler for sampler in samplers}
+    named = (
+        samplers
+        if isinstance(samplers, Mapping)
+        else {_name_of(sampler): sampler for sampler in samplers}
+    )
 
     def test_of(sampler: Any, name: str) -> Callable[[], None]:
         def check() -> None:
@@ -162,7 +183,9 @@ def parametrize_with_checks(
                 report = check_sampler(sampler, checks=[name], **options)
             except AssertionError as error:
                 skipped = [
-                    o.note for o in getattr(getattr(error, "report", None), "outcomes", ()) if o.status == "skipped"
+                    o.note
+                    for o in getattr(getattr(error, "report", None), "outcomes", ())
+                    if o.status == "skipped"
                 ]
                 if skipped:
                     pytest.skip(skipped[0])
@@ -172,11 +195,17 @@ def parametrize_with_checks(
         return check
 
     names = [check.name for check in chosen(SAMPLER_CHECKS, checks, {})]
-    tests = [pytest.param(test_of(s, name), id=f"{own}-{name}") for own, s in named.items() for name in names]
+    tests = [
+        pytest.param(test_of(s, name), id=f"{own}-{name}")
+        for own, s in named.items()
+        for name in names
+    ]
     return pytest.mark.parametrize("check", tests)
 
 
 def _name_of(sampler: Any) -> str:
     return (
-        type(sampler).__name__ if isinstance(sampler, SamplerBase) else getattr(sampler, "__qualname__", str(sampler))
+        type(sampler).__name__
+        if isinstance(sampler, SamplerBase)
+        else getattr(sampler, "__qualname__", str(sampler))
     )

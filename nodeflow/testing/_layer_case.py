@@ -1,4 +1,6 @@
-"""A layer on a graph, with rows of its nodes and columns of its edges; the flows that checks make of it."""
+"""A layer on a graph, with rows of its nodes and columns of its edges; the flows that checks make
+of it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class LayerCase:
     """
 
     def __init__(self, layer: nn.Module, graph: Graph) -> None:
-        self.layer, self.graph, self.draws = layer, graph, 0
+        self.layer = layer
+        self.graph = graph
+        self.draws = 0
 
     @property
     def h(self) -> Tensor:
@@ -36,7 +40,11 @@ class LayerCase:
         return rows.clone()
 
     def flow(
-        self, *, weight: Tensor | None = None, order: Tensor | None = None, kind: torch.dtype | None = None
+        self,
+        *,
+        weight: Tensor | None = None,
+        order: Tensor | None = None,
+        kind: torch.dtype | None = None,
     ) -> Flow:
         """Return the flow of all edges of the graph, from all nodes to all nodes.
 
@@ -56,16 +64,21 @@ class LayerCase:
             weight=None if weight is None else weight[ids],
         )
         nodes = np.arange(self.graph.num_nodes)
-        batch = create_node_flow([flow], [nodes, nodes], parent=self.graph)  # whose types the layers have
+        # whose types the layers have
+        batch = create_node_flow([flow], [nodes, nodes], parent=self.graph)
         self.copy_columns(batch)
         return batch.flows[0] if kind is None else with_floats(batch.flows[0], kind)
 
     def copy_columns(self, batch: NodeFlow) -> None:
-        """Copy the columns of the graph, of its types and relations to a batch, but for the rows."""
+        """Copy the columns of the graph, of its types and relations to a batch, but for the
+        rows.
+        """
         parts = [self.graph.ndata, *(part.data for part in self.graph.nodes.values())]
         ndata = {name for frame in parts for name in dense(frame)} - {ROWS}
         parts = [self.graph.edata, *(part.data for part in self.graph.relations.values())]
-        batch.copy_from_parent(sorted(ndata), sorted({name for frame in parts for name in dense(frame)}))
+        batch.copy_from_parent(
+            sorted(ndata), sorted({name for frame in parts for name in dense(frame)})
+        )
 
     def run(self, flow: Flow, h: Tensor, layer: nn.Module | None = None) -> Tensor:
         """Return the rows of the destinations."""
@@ -74,8 +87,12 @@ class LayerCase:
             warnings.simplefilter("ignore")  # a layer may say that it ignores weights
             out = (layer or self.layer)(flow, h)
         if not isinstance(out, Tensor) or out.ndim < 1 or out.shape[0] != flow.num_dst:
-            got = f"{type(out).__name__}" + (f" of shape {tuple(out.shape)}" if isinstance(out, Tensor) else "")
-            raise AssertionError(f"the layer must return a row for each of {flow.num_dst} destinations, got {got}")
+            got = f"{type(out).__name__}" + (
+                f" of shape {tuple(out.shape)}" if isinstance(out, Tensor) else ""
+            )
+            raise AssertionError(
+                f"the layer must return a row for each of {flow.num_dst} destinations, got {got}"
+            )
         return out
 
     def double(self) -> nn.Module:
@@ -85,19 +102,27 @@ class LayerCase:
     def cut(self, src: list[int], dst: list[int], num_nodes: int) -> LayerCase:
         """Return the case on a small graph of other edges, with the first rows of all columns.
 
-        Of several types each has so many nodes, and each relation these edges between nodes of its types.
+        Of several types each has so many nodes, and each relation these edges between nodes of its
+        types.
         """
         if src and not self.graph.num_edges:
             raise Skipped("the graph has no edges")
         schema = self.graph.schema
-        graph = Graph.typed(dict.fromkeys(schema.nodes, num_nodes), dict.fromkeys(schema.relations, (src, dst)))
+        graph = Graph.typed(
+            dict.fromkeys(schema.nodes, num_nodes), dict.fromkeys(schema.relations, (src, dst))
+        )
         olds, news = (
             [g.ndata, g.edata, *(part.data for part in (*g.nodes.values(), *g.relations.values()))]
             for g in (self.graph, graph)
         )
         for new, old in zip(news, olds, strict=True):
             at = torch.arange(new.num_rows) % max(old.num_rows, 1)
-            new.update({n: c[at] if len(c) else c.new_zeros(len(at), *c.shape[1:]) for n, c in dense(old).items()})
+            new.update(
+                {
+                    n: c[at] if len(c) else c.new_zeros(len(at), *c.shape[1:])
+                    for n, c in dense(old).items()
+                }
+            )
         return LayerCase(self.layer, graph)
 
     def parts(self) -> Parts:
@@ -141,10 +166,16 @@ def with_floats(flow: Flow, kind: torch.dtype) -> Flow:
     return flow
 
 
-def layer_graph(in_features: int, edge_columns: Mapping[str, Any], graph: Graph | None, schema: Schema | None) -> Graph:
-    """Return the graph of the arguments of ``check_layer``, with rows of nodes and columns of edges."""
+def layer_graph(
+    in_features: int, edge_columns: Mapping[str, Any], graph: Graph | None, schema: Schema | None
+) -> Graph:
+    """Return the graph of the arguments of ``check_layer``, with rows of nodes and columns of
+    edges.
+    """
     if graph is None:
-        like, random, edges = schema or Schema.of_one_type(0, 0), np.random.default_rng(0), {}
+        like = schema or Schema.of_one_type(0, 0)
+        random = np.random.default_rng(0)
+        edges = {}
         for relation in like.relations:
             src, dst = random.integers(0, 9, (2, 24))
             # a node of many edges, a parallel edge, a self-loop, and nodes without edges
@@ -159,8 +190,13 @@ def layer_graph(in_features: int, edge_columns: Mapping[str, Any], graph: Graph 
             columns[name] = torch.rand(graph.num_edges, *column, generator=torch_random)
     ready = dense(graph.ndata).get(ROWS)
     if ready is None or ready.shape[1:] != (in_features,):
-        ready = torch.randn(graph.num_nodes, in_features, generator=torch_random).mul(8).round() / 8  # short in print
-    result = with_frames(graph, {**dense(graph.ndata), ROWS: ready.float()}, {**dense(graph.edata), **columns})
+        # short in print
+        ready = torch.randn(graph.num_nodes, in_features, generator=torch_random).mul(8).round() / 8
+    result = with_frames(
+        graph, {**dense(graph.ndata), ROWS: ready.float()}, {**dense(graph.edata), **columns}
+    )
     for part in result.relations.values():  # where layers of one relation read them
-        part.data.update({name: column[part.ids.start : part.ids.stop] for name, column in columns.items()})
+        part.data.update(
+            {name: column[part.ids.start : part.ids.stop] for name, column in columns.items()}
+        )
     return result

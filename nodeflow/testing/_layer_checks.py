@@ -31,7 +31,8 @@ def shapes(case: LayerCase) -> None:
 def _finite(rows: Tensor, what: str) -> None:
     wrong = ~rows.isfinite().flatten(1).all(1) if rows.ndim > 1 else ~rows.isfinite()
     assert not bool(wrong.any()), (
-        f"{what} has a row that is not finite: row {int(wrong.nonzero()[0])} is {rows[wrong][0].tolist()}"
+        f"{what} has a row that is not finite: row {int(wrong.nonzero()[0])} is "
+        f"{rows[wrong][0].tolist()}"
     )
 
 
@@ -43,7 +44,10 @@ def no_neighbours(case: LayerCase) -> None:
         _finite(out.detach(), "the result of nodes without neighbours")
         if out.requires_grad:
             out.sum().backward()
-            _finite(torch.zeros_like(h) if h.grad is None else h.grad, "the gradient of nodes without neighbours")
+            _finite(
+                torch.zeros_like(h) if h.grad is None else h.grad,
+                "the gradient of nodes without neighbours",
+            )
 
 
 def empty_flows(case: LayerCase) -> None:
@@ -71,7 +75,8 @@ def one_node(case: LayerCase) -> None:
 def nodes_permuted(case: LayerCase) -> None:
     """Nodes in another order have the same rows, in that order."""
     size = case.graph.num_nodes
-    random, types = torch.Generator().manual_seed(1), case.graph.schema.nodes.values()
+    random = torch.Generator().manual_seed(1)
+    types = case.graph.schema.nodes.values()
     order = torch.cat([torch.randperm(len(ids), generator=random) + ids.start for ids in types])
     place = torch.empty_like(order).scatter_(0, order, torch.arange(size))
     src, dst = case.graph.edges()
@@ -90,11 +95,20 @@ def edges_permuted(case: LayerCase) -> None:
     """Edges in another order give the same rows."""
     size = case.graph.num_edges
     order = torch.randperm(size, generator=torch.Generator().manual_seed(2))
-    layer, h = case.double(), case.h.double()
+    layer = case.double()
+    h = case.h.double()
     first = case.run(case.flow(kind=torch.float64), h, layer)
-    _near(first, case.run(case.flow(order=order, kind=torch.float64), h, layer), "edges in another order")
+    _near(
+        first,
+        case.run(case.flow(order=order, kind=torch.float64), h, layer),
+        "edges in another order",
+    )
     back = torch.arange(size).flip(0)
-    _near(first, case.run(case.flow(order=back, kind=torch.float64), h, layer), "edges in reverse order")
+    _near(
+        first,
+        case.run(case.flow(order=back, kind=torch.float64), h, layer),
+        "edges in reverse order",
+    )
 
 
 def _compare_double(case: LayerCase, other: LayerCase, what: str, order: Tensor) -> None:
@@ -105,14 +119,15 @@ def _compare_double(case: LayerCase, other: LayerCase, what: str, order: Tensor)
 
 
 def _near(wanted: Tensor, rows: Tensor, what: str, tolerance: float = _NEAR) -> None:
-    wanted, rows = wanted.detach(), rows.detach()
+    wanted = wanted.detach()
+    rows = rows.detach()
     scale = float(wanted.abs().max()) if wanted.numel() else 0.0
     far = (wanted - rows).abs() > tolerance * (1 + scale)
     if bool(far.any()):
         row = int(far.flatten(1).any(1).nonzero()[0]) if far.ndim > 1 else int(far.nonzero()[0])
         raise AssertionError(
-            f"{what}: row {row} is {_short(rows[row])}, and should be {_short(wanted[row])}; the largest difference is "
-            f"{float((wanted - rows).abs().max()):.3g}"
+            f"{what}: row {row} is {_short(rows[row])}, and should be {_short(wanted[row])}; the "
+            f"largest difference is {float((wanted - rows).abs().max()):.3g}"
         )
 
 
@@ -124,13 +139,16 @@ def _short(row: Tensor) -> str:
 def gradients(case: LayerCase) -> None:
     """Gradients of rows and parameters are those of finite differences, in float64."""
     small = case if case.graph.num_nodes <= 4 else case.cut([1, 2, 1, 0, 2], [0, 0, 1, 2, 2], 4)
-    layer, flow = small.double(), small.flow(kind=torch.float64)
+    layer = small.double()
+    flow = small.flow(kind=torch.float64)
     names = [name for name, parameter in layer.named_parameters() if parameter.requires_grad]
     values = [p.detach().clone().requires_grad_() for p in layer.parameters() if p.requires_grad]
 
     def rows(h: Tensor, *parameters: Tensor) -> Tensor:
         small.draws += 1
-        out: Tensor = torch.func.functional_call(layer, dict(zip(names, parameters, strict=True)), (flow, h))
+        out: Tensor = torch.func.functional_call(
+            layer, dict(zip(names, parameters, strict=True)), (flow, h)
+        )
         return out
 
     h = small.h.double().requires_grad_()
@@ -139,12 +157,16 @@ def gradients(case: LayerCase) -> None:
     try:
         torch.autograd.gradcheck(rows, (h, *values), atol=1e-6, rtol=1e-4)
     except RuntimeError as error:
-        raise AssertionError(f"gradients differ from finite differences: {str(error).splitlines()[0]}") from None
+        raise AssertionError(
+            f"gradients differ from finite differences: {str(error).splitlines()[0]}"
+        ) from None
     case.draws += small.draws if small is not case else 0
 
 
 def weights(case: LayerCase) -> None:
-    """Estimator weights change the result, or ``weight_advice`` or a warning says that they are not read."""
+    """Estimator weights change the result, or ``weight_advice`` or a warning says that they are not
+    read.
+    """
     if not case.graph.num_edges:
         raise Skipped("the graph has no edges")
     random = torch.Generator().manual_seed(3)
@@ -152,21 +174,28 @@ def weights(case: LayerCase) -> None:
     plain = case.run(case.flow(weight=torch.ones_like(weight)), case.h)
     differs = not torch.equal(plain, case.run(case.flow(weight=weight), case.h))
     # a FlowConv keeps the advice that it gave in a warning
-    unused = getattr(case.layer, "weight_advice", None) is not None or bool(getattr(case.layer, "advised", ()))
+    unused = getattr(case.layer, "weight_advice", None) is not None or bool(
+        getattr(case.layer, "advised", ())
+    )
     if not unused:
         multiple = bool((case.graph.in_degrees() > 1).any())
         if not multiple:
             raise Skipped("no node has two neighbours")
         assert differs, (
-            "the result does not depend on flow.weight, so it is biased where the sampled edges of a node have "
-            "different weights; multiply messages by flow.weight, or set weight_advice to say that it is not read"
+            "the result does not depend on flow.weight, so it is biased where the sampled edges of "
+            "a node have different weights; multiply messages by flow.weight, or set weight_advice "
+            "to say that it is not read"
         )
     else:
-        assert not differs, "weight_advice says that flow.weight is not read, but the result depends on it"
+        assert not differs, (
+            "weight_advice says that flow.weight is not read, but the result depends on it"
+        )
 
 
 def narrow_types(case: LayerCase) -> None:
-    """In bfloat16 the rows are those of float64 up to a few roundings, also of a node with 2,000 neighbours."""
+    """In bfloat16 the rows are those of float64 up to a few roundings, also of a node with 2,000
+    neighbours.
+    """
     hub = case.cut(list(range(1, _HUB + 1)), [0] * _HUB, _HUB + 1)
     narrow = copy.deepcopy(case.layer).to(torch.bfloat16)
     h = hub.h.abs().to(torch.bfloat16)  # of one sign, so that a sum is large
@@ -178,28 +207,42 @@ def narrow_types(case: LayerCase) -> None:
     flow = with_floats(hub.flow(kind=torch.bfloat16), torch.float64)
     exact = hub.run(flow, h.double(), copy.deepcopy(narrow).double())
     case.draws += 2
-    for part, what in ((slice(1), "a node with 2,000 neighbours"), (slice(1, None), "a node without neighbours")):
+    for part, what in (
+        (slice(1), "a node with 2,000 neighbours"),
+        (slice(1, None), "a node without neighbours"),
+    ):
         _near(exact[part], rows[part].double(), f"bfloat16 at {what}", 0.05)
 
 
 def untouched(case: LayerCase) -> None:
     """A call changes neither its rows nor the flow."""
-    flow, h = case.flow(weight=torch.ones(case.graph.num_edges)), case.h
-    tensors = {"h": h, "flow.weight": flow.weight, "flow.indices": flow.indices, "flow.indptr": flow.indptr}
+    flow = case.flow(weight=torch.ones(case.graph.num_edges))
+    h = case.h
+    tensors = {
+        "h": h,
+        "flow.weight": flow.weight,
+        "flow.indices": flow.indices,
+        "flow.indptr": flow.indptr,
+    }
     tensors |= {f"flow.data[{name!r}]": column for name, column in flow.data.items()}
     before = {name: tensor_bytes(value) for name, value in tensors.items()}
     columns = set(flow.data)
     case.run(flow, h)
     for name, value in tensors.items():
         assert tensor_bytes(value) == before[name], f"a call changes {name}"
-    assert set(flow.data) == columns, f"a call leaves columns in flow.data: {sorted(set(flow.data) - columns)}"
+    assert set(flow.data) == columns, (
+        f"a call leaves columns in flow.data: {sorted(set(flow.data) - columns)}"
+    )
 
 
 def repeatable(case: LayerCase) -> None:
-    """In evaluation the same call gives the same bits, leaves the layer and the global random states as they were."""
+    """In evaluation the same call gives the same bits, leaves the layer and the global random
+    states as they were.
+    """
     states = global_states()
     before = {name: tensor_bytes(value) for name, value in case.layer.state_dict().items()}
-    flow, h = case.flow(), case.h
+    flow = case.flow()
+    h = case.h
     first = case.run(flow, h).detach().clone()
     case.run(flow, h * 2)
     after = {name: tensor_bytes(value) for name, value in case.layer.state_dict().items()}
@@ -211,7 +254,9 @@ def repeatable(case: LayerCase) -> None:
     for name, value in after.items():
         assert value == before.get(name), f"a call in evaluation changes {name} of the layer"
     for name, state in global_states().items():
-        assert state == states[name], f"a call in evaluation changes the global random state of {name}"
+        assert state == states[name], (
+            f"a call in evaluation changes the global random state of {name}"
+        )
 
 
 def batch(case: LayerCase) -> None:
@@ -222,14 +267,19 @@ def batch(case: LayerCase) -> None:
     flow = with_floats(part.flows[0], torch.float64)
     whole = case.run(case.flow(kind=torch.float64), case.h.double(), layer)
     rows = case.run(flow, case.h.double()[part.layers[0].parent_nid], layer)
-    _near(whole[seeds], rows[part.seed_index], "a batch with all neighbours differs from the whole graph")
+    _near(
+        whole[seeds],
+        rows[part.seed_index],
+        "a batch with all neighbours differs from the whole graph",
+    )
 
 
 def compiled(case: LayerCase) -> None:
     """``torch.compile`` traces the layer, and its rows are the same."""
     import torch._dynamo as dynamo
 
-    flow, h = case.flow(), case.h
+    flow = case.flow()
+    h = case.h
     eager = case.run(flow, h)
     dynamo.reset()
     try:

@@ -24,7 +24,9 @@ _THREADS = 4
 
 
 def reproducible(case: SamplerCase) -> None:
-    """The same call gives the same batch: again, after other draws, with other global states, of a new sampler."""
+    """The same call gives the same batch: again, after other draws, with other global states, of a
+    new sampler.
+    """
     case.draws += 7
     times = [case.times[s] for s in case.seeds] if case.times else None
     assert_reproducible(case.sampler, case.seeds, times=times)
@@ -57,7 +59,9 @@ def pickles(case: SamplerCase) -> None:
 
 
 def calls(case: SamplerCase) -> None:
-    """A seed draws the same whichever other seeds are in the call, of a sampler that says so (``by_row``)."""
+    """A seed draws the same whichever other seeds are in the call, of a sampler that says so
+    (``by_row``).
+    """
     if not (isinstance(case.sampler, Sampler) and case.sampler.by_row):
         raise Skipped("by_row is False: a draw may depend on the other seeds")
     if case.times:
@@ -70,8 +74,8 @@ def calls(case: SamplerCase) -> None:
             for key, edges in wanted.items():
                 other = drawn.get(key, [])
                 assert edges == other, (
-                    f"seed {key[0]} draws {edges} in a call with the seeds {case.seeds}, and {other} with {seeds}: "
-                    "by_row says that it depends on its own edges alone"
+                    f"seed {key[0]} draws {edges} in a call with the seeds {case.seeds}, and "
+                    f"{other} with {seeds}: by_row says that it depends on its own edges alone"
                 )
 
 
@@ -86,7 +90,9 @@ def _drawn(batch: NodeFlow) -> dict[tuple[int, int], list[tuple[int, int]]]:
 
 
 def epochs(case: SamplerCase) -> None:
-    """Draws of other epochs and batch numbers are other draws, of a sampler that draws at random."""
+    """Draws of other epochs and batch numbers are other draws, of a sampler that draws at
+    random.
+    """
     count = 12
 
     other = case.reseeded()
@@ -94,7 +100,9 @@ def epochs(case: SamplerCase) -> None:
     numbers = len({_fingerprint(case.call(batch_number=i)) for i in range(count)})
     by_epoch = len({_fingerprint(case.call(epoch=i)) for i in range(count)})
     if by_epoch == 1 and (numbers > 1 or len(seeded) > 1):
-        raise AssertionError(f"{count} epochs have the same draws, but another seed or batch number has others")
+        raise AssertionError(
+            f"{count} epochs have the same draws, but another seed or batch number has others"
+        )
     if by_epoch == 1:
         raise Skipped("nothing is random: all draws are the same")
 
@@ -119,10 +127,16 @@ def global_state(case: SamplerCase) -> None:
 
 
 def global_states() -> dict[str, object]:
-    """Return the global random states of Python, numpy and torch, in a form that can be compared."""
+    """Return the global random states of Python, numpy and torch, in a form that can be
+    compared.
+    """
     arrays: Any = np.random.get_state()  # noqa: NPY002  the global state is what is meant
     numbers = (*arrays[2:], arrays[1].tobytes())
-    return {"random": random.getstate(), "numpy": numbers, "torch": torch.get_rng_state().numpy().tobytes()}
+    return {
+        "random": random.getstate(),
+        "numpy": numbers,
+        "torch": torch.get_rng_state().numpy().tobytes(),
+    }
 
 
 def untouched(case: SamplerCase) -> None:
@@ -132,14 +146,20 @@ def untouched(case: SamplerCase) -> None:
     before = _bytes_of(case)
     for ids, what in ((seeds, "tensor"), (array, "array")):
         case.call(ids)  # type: ignore[arg-type]
-        assert ids.tolist() == case.seeds, f"a call changes the {what} of seeds: {case.seeds} became {ids.tolist()}"
+        assert ids.tolist() == case.seeds, (
+            f"a call changes the {what} of seeds: {case.seeds} became {ids.tolist()}"
+        )
     for name, value in _bytes_of(case).items():
         assert value == before[name], f"a call changes {name} of the graph"
 
 
 def _bytes_of(case: SamplerCase) -> dict[str, bytes]:
     indptr, indices, ids = case.graph.csc()
-    arrays: dict[str, Any] = {"indptr": indptr, "indices": indices, "edge ids": () if ids is None else ids}
+    arrays: dict[str, Any] = {
+        "indptr": indptr,
+        "indices": indices,
+        "edge ids": () if ids is None else ids,
+    }
     for word, frame in (("ndata", case.graph.ndata), ("edata", case.graph.edata)):
         arrays |= {f"{word}[{name!r}]": column for name, column in dense(frame).items()}
     return {name: tensor_bytes(value) for name, value in arrays.items()}

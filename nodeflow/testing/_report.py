@@ -1,4 +1,6 @@
-"""The result of a set of checks: a table that says what ran, how sharp it was, what was skipped and why."""
+"""The result of a set of checks: a table that says what ran, how sharp it was, what was skipped and
+why.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,15 @@ class Outcome:
 
     Attributes:
         name: name of the check.
-        status: "passed", "failed" or "skipped"; "expected" for a failure that ``expect_fail`` names.
-        seconds: time it took, shrinking included; the only value that differs from run to run, so it is not printed.
+        status: "passed", "failed" or "skipped"; "expected" for a failure that ``expect_fail``
+            names.
+        seconds: time it took, shrinking included; the only value that differs from run to run, so
+            it is not printed.
         draws: number of calls of what was checked.
-        least_bias: the smallest bias that a statistical check would see, in the weight of an edge (0.1: a tenth of
-            it); None for other checks.
-        note: why it was skipped or expected to fail; the message of a failure, with the smallest case that fails and
-            the lines that show it again.
+        least_bias: the smallest bias that a statistical check would see, in the weight of an edge
+            (0.1: a tenth of it); None for other checks.
+        note: why it was skipped or expected to fail; the message of a failure, with the smallest
+            case that fails and the lines that show it again.
 
     >>> from nodeflow import Graph, NeighborSampler
     >>> from nodeflow.testing import check_sampler
@@ -39,10 +43,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Report:
-    """The outcomes of all checks of one sampler or layer, in the order in which they ran; it prints as a table.
+    """The outcomes of all checks of one sampler or layer, in the order in which they ran; it prints
+    as a table.
 
-    ``note`` is the last line: that weights were not checked, and why. It is empty where they were. The same checks of
-    the same sampler print the same table, on any machine.
+    ``note`` is the last line: that weights were not checked, and why. It is empty where they were.
+    The same checks of the same sampler print the same table, on any machine.
 
     >>> from nodeflow import FullSampler, Graph
     >>> from nodeflow.testing import check_sampler
@@ -86,7 +91,8 @@ class Report:
         lines = [self.subject, ", ".join(counts) or "no check ran"]
         for row in rows:
             cells = [
-                c.ljust(w) if i in (0, 1, 4) else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+                c.ljust(w) if i in (0, 1, 4) else c.rjust(w)
+                for i, (c, w) in enumerate(zip(row, widths, strict=True))
             ]
             lines.append("  ".join(cells).rstrip())
         return "\n".join([*lines, self.note] if self.note else lines)

@@ -1,4 +1,6 @@
-"""Running checks on cases: what failed is shrunk, what was expected to fail must fail, all failures come at once."""
+"""Running checks on cases: what failed is shrunk, what was expected to fail must fail, all failures
+come at once.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from nodeflow.testing._report import CheckError, Outcome, Report
 from nodeflow.testing._shrink import Parts, shrink
 
 TRIALS = 100
-"""Smaller graphs that are tried for a check that fails: most faults need fewer than 50, those of pairs about 100."""
+"""Smaller graphs that are tried for a check that fails: most faults need fewer than 50, those of
+pairs about 100.
+"""
 FALSE_ALARM = 1e-6
-"""The probability that the statistical checks of one call fail on a sampler without a bias, all together."""
+"""The probability that the statistical checks of one call fail on a sampler without a bias, all
+together.
+"""
 
 
 class Skipped(Exception):  # noqa: N818  no error: a check that does not apply says why
@@ -45,10 +51,12 @@ C = TypeVar("C", bound=Case)
 
 
 class Check(NamedTuple):
-    """A named check: a function that raises AssertionError for a fault, and Skipped where it does not apply.
+    """A named check: a function that raises AssertionError for a fault, and Skipped where it does
+    not apply.
 
-    It returns the smallest bias that it would see, or None. ``makes_graph``: it makes a graph of its own, so that there
-    is nothing to shrink. ``statistical``: it runs on the cases for statistics.
+    It returns the smallest bias that it would see, or None. ``makes_graph``: it makes a graph of
+    its own, so that there is nothing to shrink. ``statistical``: it runs on the cases for
+    statistics.
     """
 
     name: str
@@ -57,7 +65,9 @@ class Check(NamedTuple):
     statistical: bool = False
 
 
-def chosen(checks: Mapping[str, Check], names: Sequence[str] | None, expect_fail: Mapping[str, str]) -> list[Check]:
+def chosen(
+    checks: Mapping[str, Check], names: Sequence[str] | None, expect_fail: Mapping[str, str]
+) -> list[Check]:
     """Return the checks of some names, in their order; raises ValueError for an unknown name."""
     for argument, some in (("checks", names or ()), ("expect_fail", expect_fail)):
         for name in [some] if isinstance(some, str) else some:
@@ -79,20 +89,30 @@ def run_checks(
 ) -> Report:
     """Run ``checks`` and return the report.
 
-    ``trials`` smaller graphs are tried for each that fails. ``weights`` is the name of the check of estimator weights;
-    ``missing`` says why there are no small graphs. No clock decides anything: two runs give the same report.
+    ``trials`` smaller graphs are tried for each that fails. ``weights`` is the name of the check of
+    estimator weights; ``missing`` says why there are no small graphs. No clock decides anything:
+    two runs give the same report.
 
-    Raises CheckError with all failures, for a check that was expected to fail and did not, and where none ran.
+    Raises CheckError with all failures, for a check that was expected to fail and did not, and
+    where none ran.
     """
     outcomes = [_outcome(check, cases_of(check), trials, missing) for check in checks]
-    errors, results = [], []
+    errors = []
+    results = []
     for outcome in outcomes:
         reason = expect_fail.get(outcome.name)
         if reason is not None and outcome.status == "failed":
-            outcome = Outcome(outcome.name, "expected", seconds=outcome.seconds, draws=outcome.draws, note=reason)
+            outcome = Outcome(
+                outcome.name, "expected", seconds=outcome.seconds, draws=outcome.draws, note=reason
+            )
         elif reason is not None:
-            note = f"it was expected to fail ({reason}) and {'passed' if outcome.status == 'passed' else 'was skipped'}"
-            outcome = Outcome(outcome.name, "failed", seconds=outcome.seconds, draws=outcome.draws, note=note)
+            note = (
+                f"it was expected to fail ({reason}) and "
+                f"{'passed' if outcome.status == 'passed' else 'was skipped'}"
+            )
+            outcome = Outcome(
+                outcome.name, "failed", seconds=outcome.seconds, draws=outcome.draws, note=note
+            )
         if outcome.status == "failed":
             errors.append(f"{outcome.name}: {outcome.note}")
         results.append(outcome)
@@ -100,29 +120,44 @@ def run_checks(
     if all(outcome.status == "skipped" for outcome in results):
         raise CheckError(report, f"{report}\n\nno check ran, so nothing is known")
     if errors:
-        raise CheckError(report, "\n\n".join([f"{len(errors)} of {len(results)} checks failed", *errors, repr(report)]))
+        raise CheckError(
+            report,
+            "\n\n".join([f"{len(errors)} of {len(results)} checks failed", *errors, repr(report)]),
+        )
     return report
 
 
 def as_trials(budget: object) -> int:
-    """Return the argument ``budget`` as a number of trials; raises TypeError for a float, perhaps meant as seconds."""
+    """Return the argument ``budget`` as a number of trials; raises TypeError for a float, perhaps
+    meant as seconds.
+    """
     if isinstance(budget, float):
-        raise TypeError(f"budget must be an integer, got {budget!r}: it counts smaller graphs to try, not seconds")
+        raise TypeError(
+            f"budget must be an integer, got {budget!r}: it counts smaller graphs to try, not "
+            "seconds"
+        )
     return as_count(budget, "budget")
 
 
 def _unchecked(weights: str, outcomes: Sequence[Outcome]) -> str:
     """The last line of a report: why weights were not checked; empty where they were."""
-    reasons = [outcome.note if outcome.status == "skipped" else "" for outcome in outcomes if outcome.name == weights]
+    reasons = [
+        outcome.note if outcome.status == "skipped" else ""
+        for outcome in outcomes
+        if outcome.name == weights
+    ]
     reason = reasons[0] if reasons else f"{weights!r} is not among the checks that ran"
     return f"weights were not checked: {reason}" if reason else ""
 
 
 def _outcome(check: Check, cases: Sequence[C], trials: int, missing: str) -> Outcome:
     """The outcome of one check on several cases; the smallest of those that fail is shrunk."""
-    start, before = perf_counter(), sum(case.draws for case in cases)
+    start = perf_counter()
+    before = sum(case.draws for case in cases)
     failed: list[tuple[C, Exception]] = []
-    reasons, bias, passes = [], None, 0
+    reasons = []
+    bias = None
+    passes = 0
     for case in cases:
         try:
             bias = check.run(case)
@@ -149,7 +184,8 @@ def _outcome(check: Check, cases: Sequence[C], trials: int, missing: str) -> Out
 
 def _explained(check: Check, case: Case, error: Exception, trials: int) -> str:
     """The message of a failure on the smallest case, and the lines that show it again."""
-    smallest, last = case, error
+    smallest = case
+    last = error
 
     def fails(parts: Parts) -> bool:
         nonlocal smallest, last
@@ -161,13 +197,16 @@ def _explained(check: Check, case: Case, error: Exception, trials: int) -> str:
         except Exception as another:
             # an error of another kind, as that of a graph that is too small, is another matter
             if _kind(another) == _kind(error):
-                smallest, last = trial, another
+                smallest = trial
+                last = another
                 return True
         return False
 
     if not check.makes_graph:
         shrink(case.parts(), case.graph.edges(), fails, trials)
-    words = str(last) if isinstance(last, AssertionError) else f"raised {type(last).__name__}: {last}"
+    words = (
+        str(last) if isinstance(last, AssertionError) else f"raised {type(last).__name__}: {last}"
+    )
     return "\n".join([words, *(f"    {line}" for line in smallest.code(check.name))])
 
 

@@ -1,4 +1,6 @@
-"""A sampler on a graph, with the seeds it is called with; the small graphs that checks make for it."""
+"""A sampler on a graph, with the seeds it is called with; the small graphs that checks make for
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from nodeflow._base.checks import Ints, as_array, check_type
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling import BernoulliSampler, NeighborSampler, TemporalNeighborSampler, arguments, first_of_epoch
+from nodeflow.sampling import (
+    BernoulliSampler,
+    NeighborSampler,
+    TemporalNeighborSampler,
+    arguments,
+    first_of_epoch,
+)
 from nodeflow.sampling.base import BoundSampler, SamplerBase
 from nodeflow.testing._foreign import ForeignSampler
 from nodeflow.testing._run import Skipped
@@ -24,9 +32,11 @@ from nodeflow.testing._shrink import Parts, all_parts, dense, graph_code, smalle
 Make = Callable[[Graph], SamplerBase]
 FILTER = "edge_filter"  # the column that holds the filter of a sampler which was given as a mask
 COPIES = 8  # of a small graph, so that one call draws several times
-STAGES = (100, 500)  # numbers of calls after which a test is made: what is far off is found at the first
+# numbers of calls after which a test is made: what is far off is found at the first
+STAGES = (100, 500)
 _PROBE = 7  # seed of the numbers that make small graphs
-_DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)  # of which samplers with small and with large fanouts draw a part
+# of which samplers with small and with large fanouts draw a part
+_DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)
 
 
 class SamplerCase:
@@ -36,9 +46,10 @@ class SamplerCase:
         sampler: the sampler.
         seeds: distinct seeds.
         times: time of every seed, for a sampler that takes times, else empty.
-        groups: number of the group of every edge, int64 ``[num_edges]``: edges of a group are alike, and a statistical
-            check joins them; None: every edge is a group.
-        law: how the edges of a destination are drawn together: "uniform" or "independent"; None: unknown.
+        groups: number of the group of every edge, int64 ``[num_edges]``: edges of a group are
+            alike, and a statistical check joins them; None: every edge is a group.
+        law: how the edges of a destination are drawn together: "uniform" or "independent"; None:
+            unknown.
         stages: numbers of calls after which statistical tests are made.
         draws: number of calls so far.
     """
@@ -54,8 +65,13 @@ class SamplerCase:
         law: str | None = None,
         stages: Sequence[int] = STAGES,
     ) -> None:
-        self.sampler, self.seeds, self.times, self.make = sampler, list(seeds), dict(times), make
-        self.groups, self.law, self.stages = groups, law, stages
+        self.sampler = sampler
+        self.seeds = list(seeds)
+        self.times = dict(times)
+        self.make = make
+        self.groups = groups
+        self.law = law
+        self.stages = stages
         self.draws = 0
         self.kept: dict[str, Any] = {}  # what several checks read
 
@@ -64,17 +80,25 @@ class SamplerCase:
         return self.sampler.graph
 
     def call(
-        self, seeds: Sequence[int] | Tensor | None = None, sampler: SamplerBase | None = None, **which: Any
+        self,
+        seeds: Sequence[int] | Tensor | None = None,
+        sampler: SamplerBase | None = None,
+        **which: Any,
     ) -> NodeFlow:
-        """Return the batch of ``seeds`` (None: all of the case), of another sampler if one is passed."""
+        """Return the batch of ``seeds`` (None: all of the case), of another sampler if one is
+        passed.
+        """
         self.draws += 1
-        ids, drawing = self.seeds if seeds is None else seeds, sampler or self.sampler
+        ids = self.seeds if seeds is None else seeds
+        drawing = sampler or self.sampler
         if drawing.takes_times:
             which["times"] = torch.as_tensor([self.times[int(i)] for i in ids])
         return drawing(ids, **first_of_epoch(drawing, which))
 
     def other(self, graph: Graph, seeds: Sequence[int], **parts: Any) -> SamplerCase:
-        """Return the case of the same sampler on another graph; raises Skipped where it cannot be made."""
+        """Return the case of the same sampler on another graph; raises Skipped where it cannot be
+        made.
+        """
         try:
             sampler = self.make(graph)
         except Exception as error:  # of any code of a user
@@ -83,13 +107,21 @@ class SamplerCase:
                 remedy = "a function that makes one of a graph may be passed in place of a sampler"
             raise Skipped(f"no sampler of {graph}: {error}; {remedy}") from error
         if sampler.graph is not graph:
-            raise Skipped(f"{type(sampler).__name__} does not take the graph that it is made of as its own")
+            raise Skipped(
+                f"{type(sampler).__name__} does not take the graph that it is made of as its own"
+            )
         times = list(self.times.values()) or [0.0]
-        moments = {seed: times[i % len(times)] for i, seed in enumerate(seeds)} if sampler.takes_times else {}
+        moments = (
+            {seed: times[i % len(times)] for i, seed in enumerate(seeds)}
+            if sampler.takes_times
+            else {}
+        )
         return SamplerCase(sampler, seeds, moments, self.make, law=self.law, **parts)
 
     def of_few_edges(self) -> SamplerCase:
-        """Return the case with seeds of several small degrees in its graph, for checks that count every edge."""
+        """Return the case with seeds of several small degrees in its graph, for checks that count
+        every edge.
+        """
         if self.sampler.seed_kind != "node":
             return self
         nodes = torch.tensor(self.sampler.possible_seeds)
@@ -98,7 +130,9 @@ class SamplerCase:
         few = [int(nodes[i]) for i in dict.fromkeys(nearest) if 0 < degrees[i] <= 2 * _DEGREES[-1]]
         times = list(self.times.values())
         moments = {seed: times[i % len(times)] for i, seed in enumerate(few)} if times else {}
-        return SamplerCase(self.sampler, few or self.seeds, moments or self.times, self.make, law=self.law)
+        return SamplerCase(
+            self.sampler, few or self.seeds, moments or self.times, self.make, law=self.law
+        )
 
     def reseeded(self) -> SamplerBase:
         """Return the sampler with another ``seed``."""
@@ -126,11 +160,13 @@ class SamplerCase:
 
     def code(self, check: str) -> list[str]:
         times = f", times={[self.times[s] for s in self.seeds]}" if self.times else ""
-        code, more = "make(graph)", f", pairs={self.law!r}" if check == "pairs" else ""
+        code = "make(graph)"
+        more = f", pairs={self.law!r}" if check == "pairs" else ""
         if not getattr(self.make, "own", True):
             code = _call(self.sampler)
         elif check == "hubs":  # of graphs of its own
-            code, more = "make", ", graph=graph"
+            code = "make"
+            more = ", graph=graph"
         return [
             graph_code(self.graph),
             f"sampler = {code}",
@@ -140,30 +176,38 @@ class SamplerCase:
     def probe(self, copies: int = COPIES, *, parallel_edges: bool = True) -> SamplerCase:
         """Return the case on copies of a small graph, with columns like those of this one.
 
-        In a copy two nodes have in-edges (out-edges, for a sampler along them) from shared sources, more than the
-        sampler draws of them; among these are parallel edges and a self-loop. Some sources have edges too, one node has
-        none. The order of the edges is mixed, so that an edge's id is not its position.
+        In a copy two nodes have in-edges (out-edges, for a sampler along them) from shared sources,
+        more than the sampler draws of them; among these are parallel edges and a self-loop. Some
+        sources have edges too, one node has none. The order of the edges is mixed, so that an
+        edge's id is not its position.
         """
         degree = self._degree()
-        a, b, first = 0, 1, 3
+        a = 0
+        b = 1
+        first = 3
         leaves = range(first, first + degree)
         twice = leaves[: int(parallel_edges)]
         src = [*leaves, *twice, *leaves[1:], b, leaves[1], leaves[2]]
         dst = [*[a] * (degree + len(twice)), *[b] * (degree - 1), b, leaves[0], leaves[0]]
-        size, ends = first + degree, np.array([src, dst])
+        size = first + degree
+        ends = np.array([src, dst])
         if getattr(self.sampler, "direction", "in") == "out":
             ends = ends[::-1]
         whole = np.concatenate([ends + i * size for i in range(copies)], axis=1)
         groups = np.tile(np.arange(len(src)), copies)
         random = np.random.default_rng(_PROBE)
         order = random.permutation(len(groups))
-        group, copied = torch.from_numpy(groups[order]), torch.arange(size).repeat(copies)
+        group = torch.from_numpy(groups[order])
+        copied = torch.arange(size).repeat(copies)
         graph = self._made(whole[:, order], (size, copied), (len(src), group))
-        limit, types = self.sampler.most_seeds, self.graph.schema.nodes
+        limit = self.sampler.most_seeds
+        types = self.graph.schema.nodes
         starts = range(0, graph.num_nodes, size * copies)[: len(types)]
         seeds = [t + i * size + s for t in starts for i in range(copies) for s in (b, 2, a)]
         # a relation has all of the edges, which are alike in it
-        groups = np.concatenate([group.numpy() + i * len(src) for i in range(len(self.graph.schema.relations))])
+        groups = np.concatenate(
+            [group.numpy() + i * len(src) for i in range(len(self.graph.schema.relations))]
+        )
         case = self.other(graph, [], groups=groups)
         if self.sampler.seed_kind == "node":
             own = [seed for seed in seeds if seed in case.sampler.possible_seeds]
@@ -173,36 +217,51 @@ class SamplerCase:
 
     def hub(self, degree: int) -> SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
-        nodes, hub = np.arange(1, degree + 1), np.zeros(degree, np.int64)
+        nodes = np.arange(1, degree + 1)
+        hub = np.zeros(degree, np.int64)
         ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
-        graph = self._made(np.stack(ends), (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree)))
+        graph = self._made(
+            np.stack(ends), (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree))
+        )
         end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
         first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
         possible = self.other(graph, []).sampler.possible_seeds
         return self.other(graph, [seed for seed in first if seed in possible][:1])
 
     def _made(self, ends: Ints, nodes: tuple[int, Tensor], edges: tuple[int, Tensor]) -> Graph:
-        """A graph of the types of this one: each relation has the edges ``ends`` ``[2, E]`` between nodes of its types.
+        """A graph of the types of this one: each relation has the edges ``ends`` ``[2, E]`` between
+        nodes of its types.
 
-        Columns are made of so many different rows, and an index of these for each node of a type, or edge.
+        Columns are made of so many different rows, and an index of these for each node of a type,
+        or edge.
         """
-        schema, (num_rows, of_nodes), (num_groups, of_edges) = self.graph.schema, nodes, edges
+        schema = self.graph.schema
+        num_rows, of_nodes = nodes
+        num_groups, of_edges = edges
         graph = Graph.typed(
-            dict.fromkeys(schema.nodes, len(of_nodes)), dict.fromkeys(schema.relations, (ends[0], ends[1]))
+            dict.fromkeys(schema.nodes, len(of_nodes)),
+            dict.fromkeys(schema.relations, (ends[0], ends[1])),
         )
         extra = extra_columns(self.sampler, self.graph)
-        types, relations = len(schema.nodes), len(schema.relations)
+        types = len(schema.nodes)
+        relations = len(schema.relations)
         parts = [(graph.ndata, self.graph.ndata, num_rows, of_nodes.repeat(types))]
         parts += [
             (new.data, old.data, num_rows, of_nodes)
             for new, old in zip(graph.nodes.values(), self.graph.nodes.values(), strict=True)
         ]
-        relations_of_both = zip(graph.relations.values(), self.graph.relations.values(), strict=True)
+        relations_of_both = zip(
+            graph.relations.values(), self.graph.relations.values(), strict=True
+        )
         parts += [(new.data, old.data, num_groups, of_edges) for new, old in relations_of_both]
         for frame, like, size, index in parts:
-            frame.update({name: column[index] for name, column in self._columns(like, size).items()})
+            frame.update(
+                {name: column[index] for name, column in self._columns(like, size).items()}
+            )
         columns = self._columns(self.graph.edata, num_groups, extra)
-        graph.edata.update({name: column[of_edges.repeat(relations)] for name, column in columns.items()})
+        graph.edata.update(
+            {name: column[of_edges.repeat(relations)] for name, column in columns.items()}
+        )
         return graph
 
     def _degree(self) -> int:
@@ -213,22 +272,31 @@ class SamplerCase:
         try:
             case = self.hub(wide)
             drawn = (
-                float(np.mean([case.call(epoch=e).flow_sizes[-1] for e in range(3)])) if case.sampler.num_flows else 0
+                float(np.mean([case.call(epoch=e).flow_sizes[-1] for e in range(3)]))
+                if case.sampler.num_flows
+                else 0
             )
         except Exception:  # the checks say what is wrong
             drawn = 0
         return 5 if drawn >= wide else int(min(max(2 * drawn, 4), 60)) + 1
 
-    def _columns(self, frame: Any, size: int, extra: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
-        """Columns of ``size`` rows like those of a frame; numbers that differ by large factors are left out."""
-        random, columns = np.random.default_rng(_PROBE), {}
+    def _columns(
+        self, frame: Any, size: int, extra: Mapping[str, Tensor] | None = None
+    ) -> dict[str, Tensor]:
+        """Columns of ``size`` rows like those of a frame; numbers that differ by large factors are
+        left out.
+        """
+        random = np.random.default_rng(_PROBE)
+        columns = {}
         for name, column in {**dense(frame), **(extra or {})}.items():
             rows = np.arange(len(column))
             if column.is_floating_point() and column.ndim == 1 and len(rows):
                 values = column.detach().double().abs().numpy()
                 middle = np.median(values[values > 0]) if (values > 0).any() else 0
                 # rare edges would need many draws to be seen
-                rows = np.flatnonzero((values == 0) | ((values >= middle / 2) & (values <= 2 * middle)))
+                rows = np.flatnonzero(
+                    (values == 0) | ((values >= middle / 2) & (values <= 2 * middle))
+                )
             if not len(rows):
                 columns[name] = column.new_zeros(size, *column.shape[1:])
             else:
@@ -237,7 +305,9 @@ class SamplerCase:
 
 
 def extra_columns(sampler: SamplerBase, graph: Graph) -> dict[str, Tensor]:
-    """Return the filter of a sampler as a column of its graph, so that it goes where the edges go."""
+    """Return the filter of a sampler as a column of its graph, so that it goes where the edges
+    go.
+    """
     mask = getattr(getattr(sampler, "edge_filter", None), "mask", None)
     return {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
 
@@ -255,7 +325,9 @@ def settings_maker(sampler: SamplerBase) -> Make:
 
 
 def _again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
-    """The sampler that the call which made this one makes of a graph, with some arguments changed."""
+    """The sampler that the call which made this one makes of a graph, with some arguments
+    changed.
+    """
     values = {**_values(sampler), **changed}
     for name, value in values.items():
         if value is sampler.graph:
@@ -269,7 +341,11 @@ def _again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
     bound = own.bind_partial(sampler)
     bound.arguments |= {name: values.pop(name) for name in own.parameters.keys() & values.keys()}
     other: SamplerBase = kind(*bound.args[1:], **bound.kwargs, **values)
-    if isinstance(sampler, BoundSampler) and isinstance(other, BoundSampler) and graph is sampler.graph:
+    if (
+        isinstance(sampler, BoundSampler)
+        and isinstance(other, BoundSampler)
+        and graph is sampler.graph
+    ):
         left_out = sampler.reader.left_out
         other = other if left_out is None else other.without_edges(left_out)
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
@@ -285,7 +361,8 @@ def _values(sampler: SamplerBase) -> dict[str, Any]:
             values[name] = sampler.__dict__[name]
         else:
             raise TypeError(
-                f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of that name"
+                f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of "
+                "that name"
             )
     return values
 
@@ -314,7 +391,9 @@ def _call(sampler: SamplerBase) -> str:
         if value is sampler.graph:
             words.append("graph")
         else:
-            words.append(f"{argument}={_call(value) if isinstance(value, SamplerBase) else repr(value)}")
+            words.append(
+                f"{argument}={_call(value) if isinstance(value, SamplerBase) else repr(value)}"
+            )
     call = f"{name}({', '.join(words)})"
     # functions have no text, and large arrays one of many lines
     return f"...  # {name}, as given" if {"<", "\n"} & set(call) else call
@@ -330,20 +409,29 @@ def given_case(
     """Return the case of the arguments of ``check_sampler``."""
     if isinstance(sampler, SamplerBase):
         if graph is not None:
-            raise TypeError("graph= goes with a function that makes the sampler; a sampler has its graph")
-        subject, make = sampler, settings_maker(sampler)
+            raise TypeError(
+                "graph= goes with a function that makes the sampler; a sampler has its graph"
+            )
+        subject = sampler
+        make = settings_maker(sampler)
     else:
-        check_type(sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph")
+        check_type(
+            sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph"
+        )
         make = sampler
         subject = make(_example() if graph is None else graph)
         check_type(subject, "the result of sampler(graph)", SamplerBase, "a sampler")
-    chosen = _default_seeds(subject) if seeds is None else as_array(seeds, "seeds").reshape(-1).tolist()
+    chosen = (
+        _default_seeds(subject) if seeds is None else as_array(seeds, "seeds").reshape(-1).tolist()
+    )
     if times is not None:
         own = dict(zip(chosen, as_array(times, "times").tolist(), strict=True))
     elif subject.takes_times:
         column = _column_of_times(subject.graph, str(getattr(subject, "time", "")))
         if column is None:
-            raise TypeError(f"{type(subject).__name__} takes times: pass times=, a time for every seed")
+            raise TypeError(
+                f"{type(subject).__name__} takes times: pass times=, a time for every seed"
+            )
         moments = column.sort().values.tolist() or [0]
         own = {s: moments[(len(moments) - 1) * (i % 3 + 1) // 3] for i, s in enumerate(chosen)}
     else:
@@ -369,13 +457,18 @@ def _degrees(sampler: SamplerBase) -> Tensor:
     """The number of edges at every node, along which a sampler draws."""
     direction = getattr(sampler, "direction", "in")
     sides = {"in": sampler.graph.in_degrees, "out": sampler.graph.out_degrees}
-    return torch.stack([degrees() for side, degrees in sides.items() if direction in (side, "both")]).sum(0)
+    return torch.stack(
+        [degrees() for side, degrees in sides.items() if direction in (side, "both")]
+    ).sum(0)
 
 
 def _law_of(sampler: SamplerBase) -> str | None:
     if isinstance(sampler, BernoulliSampler):
         return "independent"
-    plain = getattr(sampler, "prob", None) is None and len(getattr(getattr(sampler, "kinds", None), "names", ())) < 2
+    plain = (
+        getattr(sampler, "prob", None) is None
+        and len(getattr(getattr(sampler, "kinds", None), "names", ())) < 2
+    )
     uniform = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
     return "uniform" if uniform and getattr(sampler, "strategy", "uniform") == "uniform" else None
 
@@ -383,4 +476,11 @@ def _law_of(sampler: SamplerBase) -> str | None:
 def _column_of_times(graph: Graph, name: str) -> Tensor | None:
     """The first column of this name, of edges or of nodes."""
     parts = (part.data for part in (*graph.relations.values(), *graph.nodes.values()))
-    return next((dense(frame)[name] for frame in (graph.edata, *parts, graph.ndata) if name in dense(frame)), None)
+    return next(
+        (
+            dense(frame)[name]
+            for frame in (graph.edata, *parts, graph.ndata)
+            if name in dense(frame)
+        ),
+        None,
+    )

@@ -1,4 +1,6 @@
-"""Greedy shrinking of a graph on which a check fails, and the code that makes a small graph again."""
+"""Greedy shrinking of a graph on which a check fails, and the code that makes a small graph
+again.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ LARGEST_SHOWN = 150  # edges of a graph that is printed as code
 class Parts(NamedTuple):
     """A graph with the seeds of a call, as they are made smaller.
 
-    ``edges`` are the parent edge ids that stay, ``nodes`` the parent node ids, ``seeds`` seeds of the whole graph,
-    ``columns`` the names of the columns.
+    ``edges`` are the parent edge ids that stay, ``nodes`` the parent node ids, ``seeds`` seeds of
+    the whole graph, ``columns`` the names of the columns.
     """
 
     nodes: Ints
@@ -29,8 +31,11 @@ class Parts(NamedTuple):
     columns: list[str]
 
 
-def shrink(parts: Parts, ends: tuple[Tensor, Tensor], fails: Callable[[Parts], bool], trials: int) -> Parts:
-    """Return smaller parts on which ``fails`` is True still: edges, then nodes, then seeds are left out greedily.
+def shrink(
+    parts: Parts, ends: tuple[Tensor, Tensor], fails: Callable[[Parts], bool], trials: int
+) -> Parts:
+    """Return smaller parts on which ``fails`` is True still: edges, then nodes, then seeds are left
+    out greedily.
 
     Args:
         parts: parts that fail.
@@ -43,7 +48,8 @@ def shrink(parts: Parts, ends: tuple[Tensor, Tensor], fails: Callable[[Parts], b
     def left(items: Sequence[_T], fails_with: Callable[[list[_T]], bool]) -> list[_T]:
         nonlocal tried
         # halves first, then ever smaller pieces, as delta debugging does (Zeller, Hildebrandt 2002)
-        kept, size = list(items), len(items)
+        kept = list(items)
+        size = len(items)
         while size:
             at = 0
             while at < len(kept) and tried < trials:
@@ -68,7 +74,9 @@ def shrink(parts: Parts, ends: tuple[Tensor, Tensor], fails: Callable[[Parts], b
 
 
 def _among(parts: Parts, ends: tuple[Tensor, Tensor], nodes: Sequence[int]) -> Parts:
-    """The parts with the nodes ``nodes`` alone, the edges among them, and the seeds, which always stay."""
+    """The parts with the nodes ``nodes`` alone, the edges among them, and the seeds, which always
+    stay.
+    """
     stay = np.union1d(np.array(nodes, np.int64), np.array(parts.seeds, np.int64))
     src, dst = (end.numpy()[parts.edges] for end in ends)
     return parts._replace(nodes=stay, edges=parts.edges[np.isin(src, stay) & np.isin(dst, stay)])
@@ -85,9 +93,12 @@ def smaller_graph(graph: Graph, parts: Parts, extra: dict[str, Tensor] | None = 
     src, dst = (np.searchsorted(parts.nodes, end.numpy()[parts.edges]) for end in graph.edges())
     smaller = Graph.from_edges(src, dst, num_nodes=len(parts.nodes))
     smaller = with_types_of(smaller, graph, parts.nodes, parts.edges)
-    of_node, of_edge = torch.from_numpy(parts.nodes), torch.from_numpy(parts.edges)
+    of_node = torch.from_numpy(parts.nodes)
+    of_edge = torch.from_numpy(parts.edges)
     smaller.ndata.update({n: c[of_node] for n, c in dense(graph.ndata).items()})
-    smaller.edata.update({n: c[of_edge] for n, c in {**dense(graph.edata), **(extra or {})}.items()})
+    smaller.edata.update(
+        {n: c[of_edge] for n, c in {**dense(graph.edata), **(extra or {})}.items()}
+    )
     for frame in _frames(smaller):
         for name in set(frame) - {*parts.columns, *(extra or {})}:
             del frame[name]
@@ -96,7 +107,11 @@ def smaller_graph(graph: Graph, parts: Parts, extra: dict[str, Tensor] | None = 
 
 def _frames(graph: Graph) -> list[Frame]:
     """The frames of all edges and nodes, and of each type."""
-    return [graph.edata, graph.ndata, *(p.data for p in (*graph.nodes.values(), *graph.relations.values()))]
+    return [
+        graph.edata,
+        graph.ndata,
+        *(p.data for p in (*graph.nodes.values(), *graph.relations.values())),
+    ]
 
 
 def dense(frame: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -105,7 +120,9 @@ def dense(frame: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def graph_code(graph: Graph) -> str:
-    """Return a line of Python that makes a small graph again, with its columns; a large one is only described."""
+    """Return a line of Python that makes a small graph again, with its columns; a large one is only
+    described.
+    """
     if graph.num_edges > LARGEST_SHOWN or graph.num_nodes > LARGEST_SHOWN:
         return f"graph = ...  # {graph}, as given"
     frames = {"ndata": graph.ndata, "edata": graph.edata}
@@ -114,19 +131,29 @@ def graph_code(graph: Graph) -> str:
     if not graph.schema.has_several:
         arguments = [str(src.tolist()), str(dst.tolist()), f"num_nodes={graph.num_nodes}", *words]
         return f"graph = Graph.from_edges({', '.join(arguments)})"
-    nodes = {name: _columns(each.data) if dense(each.data) else len(each) for name, each in graph.nodes.items()}
+    nodes = {
+        name: _columns(each.data) if dense(each.data) else len(each)
+        for name, each in graph.nodes.items()
+    }
     edges = []
     for name, part in graph.relations.items():
         pairs = ((src, name[0]), (dst, name[2]))
-        ends = [str((e[part.ids.start : part.ids.stop] - graph.nodes[of].ids.start).tolist()) for e, of in pairs]
-        edges.append(f"{name}: ({', '.join([*ends, _columns(part.data)][: 2 + bool(dense(part.data))])})")
+        ends = [
+            str((e[part.ids.start : part.ids.stop] - graph.nodes[of].ids.start).tolist())
+            for e, of in pairs
+        ]
+        edges.append(
+            f"{name}: ({', '.join([*ends, _columns(part.data)][: 2 + bool(dense(part.data))])})"
+        )
     types = ", ".join(f"{name!r}: {value}" for name, value in nodes.items())
     more = "".join(f"; graph.{word.replace('=', '.update(', 1)})" for word in words)
     return f"graph = Graph.typed({{{types}}}, {{{', '.join(edges)}}}){more}"
 
 
 def _columns(frame: Mapping[str, Any]) -> str:
-    columns = [f"{name!r}: torch.tensor({c.tolist()}{_dtype(c)})" for name, c in dense(frame).items()]
+    columns = [
+        f"{name!r}: torch.tensor({c.tolist()}{_dtype(c)})" for name, c in dense(frame).items()
+    ]
     return f"{{{', '.join(columns)}}}"
 
 

@@ -1,7 +1,8 @@
-"""Hypothesis strategies for graphs, seeds, NodeFlows and what goes with them: small ones, with many corner cases.
+"""Hypothesis strategies for graphs, seeds, NodeFlows and what goes with them: small ones, with many
+corner cases.
 
-Columns hold small integers, so that their sums are exact in any order. A failing test prints code that makes its graph
-again, without the columns, and the call that made its NodeFlow.
+Columns hold small integers, so that their sums are exact in any order. A failing test prints code
+that makes its graph again, without the columns, and the call that made its NodeFlow.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ def graphs(
     node_columns: _Columns | None = None,
     edge_columns: _Columns | None = None,
 ) -> Graph:
-    """Strategy for graphs, among them the empty graph, graphs without edges, and graphs with isolated nodes.
+    """Strategy for graphs, among them the empty graph, graphs without edges, and graphs with
+    isolated nodes.
 
     Args:
         min_nodes, max_nodes: bounds on the number of nodes.
         max_edges: bound on the number of edges.
         multi_edges, self_loops: whether graphs may have these.
-        node_columns, edge_columns: float32 columns that hold integers from -8 to 8, as a dict from name to the shape of
-            one row.
+        node_columns, edge_columns: float32 columns that hold integers from -8 to 8, as a dict from
+            name to the shape of one row.
 
     >>> from hypothesis import given
     >>> @given(graphs(node_columns={"feat": (3,)}))
@@ -56,15 +58,20 @@ def graphs(
         pair = pair.filter(lambda ends: ends[0] != ends[1])
     size = max_edges if num_nodes > (0 if self_loops else 1) else 0
     edges = draw(st.lists(pair, max_size=size, unique=not multi_edges)) if size else []
-    src, dst = [u for u, _ in edges], [v for _, v in edges]
+    src = [u for u, _ in edges]
+    dst = [v for _, v in edges]
     ndata = draw(_columns(num_nodes, node_columns))
     edata = draw(_columns(len(edges), edge_columns))
     if draw(st.booleans()):
         note(f"graph = Graph.from_edges({src}, {dst}, num_nodes={num_nodes})")
         return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
     # without edge ids: the position among the in-edges is the id
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(np.array(dst, np.int64), minlength=num_nodes))])
-    indices = np.array([src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64)
+    indptr = np.concatenate(
+        [[0], np.cumsum(np.bincount(np.array(dst, np.int64), minlength=num_nodes))]
+    )
+    indices = np.array(
+        [src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64
+    )
     note(f"graph = Graph({indptr.tolist()}, {indices.tolist()})")
     return Graph(indptr.astype(np.int64), indices, ndata=ndata, edata=edata)
 
@@ -72,7 +79,11 @@ def graphs(
 @checked
 @st.composite
 def typed_graphs(
-    draw: st.DrawFn, max_types: int = 3, max_relations: int = 4, max_nodes: int = 4, max_edges: int = 8
+    draw: st.DrawFn,
+    max_types: int = 3,
+    max_relations: int = 4,
+    max_nodes: int = 4,
+    max_edges: int = 8,
 ) -> Graph:
     """Strategy for graphs of several node types and relations, some without nodes or edges.
 
@@ -91,11 +102,15 @@ def typed_graphs(
     sizes = draw(st.lists(st.integers(0, max_nodes), min_size=1, max_size=max_types))
     nodes = {chr(ord("a") + i): size for i, size in enumerate(sizes)}
     of_type = st.sampled_from(list(nodes))
-    relations = st.lists(st.tuples(of_type, st.sampled_from("xyz"), of_type), max_size=max_relations, unique=True)
+    relations = st.lists(
+        st.tuples(of_type, st.sampled_from("xyz"), of_type), max_size=max_relations, unique=True
+    )
     edges = {}
     for relation in draw(relations):
         most = [nodes[relation[end]] - 1 for end in (0, 2)]
-        pairs = st.lists(st.tuples(*(st.integers(0, max(last, 0)) for last in most)), max_size=max_edges)
+        pairs = st.lists(
+            st.tuples(*(st.integers(0, max(last, 0)) for last in most)), max_size=max_edges
+        )
         drawn = draw(pairs) if min(most) >= 0 else []
         edges[relation] = [u for u, _ in drawn], [v for _, v in drawn]
     note(f"graph = Graph.typed({nodes}, {edges})")
@@ -104,7 +119,8 @@ def typed_graphs(
 
 @checked
 def seeds(graph: Graph, min_size: int = 0, max_size: int = 8) -> st.SearchStrategy[list[int]]:
-    """Strategy for seeds: lists of node ids of ``graph``, in any order, with repeats, possibly empty.
+    """Strategy for seeds: lists of node ids of ``graph``, in any order, with repeats, possibly
+    empty.
 
     Args:
         graph: the graph of the ids; without nodes the list is empty.
@@ -128,20 +144,25 @@ def node_flows(
     columns: bool = True,
     include_dst: bool | None = None,
 ) -> NodeFlow:
-    """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled layers.
+    """Strategy for NodeFlows: sampled ones, full ones, and ones made by hand, with skips and pooled
+    layers.
 
-    Neighbours are drawn uniformly, so all edges of a node have the same estimator weight. To test a layer with weights
-    that differ, draw from ``graphs`` and ``seeds`` with ``NeighborSampler(graph, [1], prob="p")``, after setting
+    Neighbours are drawn uniformly, so all edges of a node have the same estimator weight. To test a
+    layer with weights that differ, draw from ``graphs`` and ``seeds`` with
+    ``NeighborSampler(graph, [1], prob="p")``, after setting
     ``graph.edata["p"] = 1.0 + torch.arange(graph.num_edges) % 3``.
 
     Args:
         max_layers: bound on the number of layers.
         parents: True for NodeFlows with a parent graph, False for those without, None for both.
-        skips: whether NodeFlows without a parent graph may have flows that skip layers, and layers without parent ids.
-        columns: whether layers and flows may have a float32 column "h" that holds integers. A test sets other columns
-            itself: ``for flow in batch.flows: flow.data["e"] = torch.ones(flow.num_edges)``.
-        include_dst: True for NodeFlows whose layers begin with the nodes of the next layer, in their order, as neural
-            network layers that use ``flow.take_dst`` need; then no layer is pooled. None for others too.
+        skips: whether NodeFlows without a parent graph may have flows that skip layers, and layers
+            without parent ids.
+        columns: whether layers and flows may have a float32 column "h" that holds integers. A test
+            sets other columns itself:
+            ``for flow in batch.flows: flow.data["e"] = torch.ones(flow.num_edges)``.
+        include_dst: True for NodeFlows whose layers begin with the nodes of the next layer, in
+            their order, as neural network layers that use ``flow.take_dst`` need; then no layer is
+            pooled. None for others too.
 
     >>> from hypothesis import given
     >>> @given(node_flows())
@@ -153,9 +174,13 @@ def node_flows(
     if include_dst not in (None, True):
         raise ValueError(f"include_dst must be True or None, got {include_dst!r}")
     prefix = include_dst is True
-    batch = draw(_sampled(max_layers, prefix) if with_parent else _by_hand(max_layers, skips, prefix))
+    batch = draw(
+        _sampled(max_layers, prefix) if with_parent else _by_hand(max_layers, skips, prefix)
+    )
     if columns:
-        frames = [layer.data for layer in batch.layers] + [batch.fdata[pair] for pair in batch.flows.pairs()]
+        frames = [layer.data for layer in batch.layers] + [
+            batch.fdata[pair] for pair in batch.flows.pairs()
+        ]
         for frame in frames:
             if draw(st.booleans()):
                 frame.update(draw(_columns(frame.num_rows, {"h": (2,)})))
@@ -196,21 +221,31 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> Nod
     for i, j in pairs:
         ends = st.tuples(st.integers(0, max(0, sizes[i] - 1)), st.integers(0, max(0, sizes[j] - 1)))
         edges = draw(st.lists(ends, max_size=8)) if sizes[i] and sizes[j] else []
-        eid = draw(st.none() | st.lists(st.integers(-1, 30), min_size=len(edges), max_size=len(edges)))
+        eid = draw(
+            st.none() | st.lists(st.integers(-1, 30), min_size=len(edges), max_size=len(edges))
+        )
         weight = draw(st.none() | st.just(torch.arange(len(edges)) + 0.5))
-        src, dst = [u for u, _ in edges], [v for _, v in edges]
-        flows[i, j] = flow_from_edges(src, dst, num_src=sizes[i], num_dst=sizes[j], parent_eid=eid, weight=weight)
+        src = [u for u, _ in edges]
+        dst = [v for _, v in edges]
+        flows[i, j] = flow_from_edges(
+            src, dst, num_src=sizes[i], num_dst=sizes[j], parent_eid=eid, weight=weight
+        )
     if prefix:
-        first = draw(st.lists(st.integers(0, 30), min_size=sizes[0], max_size=sizes[0], unique=True))
+        first = draw(
+            st.lists(st.integers(0, 30), min_size=sizes[0], max_size=sizes[0], unique=True)
+        )
         return create_node_flow(flows, [first[:size] for size in sizes])
     ids = [draw(st.lists(st.integers(0, 30), min_size=n, max_size=n, unique=True)) for n in sizes]
     pooled = [skips and len(sizes) > 1 and draw(st.booleans()) for _ in sizes]
-    return create_node_flow(flows, [None if none else own for none, own in zip(pooled, ids, strict=True)])
+    return create_node_flow(
+        flows, [None if none else own for none, own in zip(pooled, ids, strict=True)]
+    )
 
 
 @st.composite
 def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[str, Tensor]:
-    # one drawn number per frame: drawing every entry is slow, and shrinking entries makes no failure clearer
+    # one drawn number per frame: drawing every entry is slow, and shrinking entries makes no
+    # failure clearer
     if not columns:
         return {}
     random = np.random.default_rng(draw(st.integers(0, 99)))
@@ -219,8 +254,11 @@ def _columns(draw: st.DrawFn, num_rows: int, columns: _Columns | None) -> dict[s
 
 
 @st.composite
-def flows(draw: st.DrawFn, max_nodes: int = 6, max_edges: int = 10, columns: _Columns | None = None) -> Flow:
-    """Strategy for single flows, as convolutions take them: all edges of a graph, or some with estimator weights.
+def flows(
+    draw: st.DrawFn, max_nodes: int = 6, max_edges: int = 10, columns: _Columns | None = None
+) -> Flow:
+    """Strategy for single flows, as convolutions take them: all edges of a graph, or some with
+    estimator weights.
 
     The sources begin with the destinations, so that ``flow.take_dst`` works.
 
@@ -254,7 +292,8 @@ def fanouts(num_flows: int, largest: int = 3) -> st.SearchStrategy[list[int]]:
 
 
 def frames(num_rows: int, max_columns: int = 3) -> st.SearchStrategy[Frame]:
-    """Strategy for frames of ``num_rows`` rows: columns of float32, int64 and bool, with one to three dimensions.
+    """Strategy for frames of ``num_rows`` rows: columns of float32, int64 and bool, with one to
+    three dimensions.
 
     >>> from hypothesis import given
     >>> @given(frames(4))
@@ -265,21 +304,24 @@ def frames(num_rows: int, max_columns: int = 3) -> st.SearchStrategy[Frame]:
     as_count(num_rows, "num_rows")
     kinds = st.sampled_from([torch.float32, torch.int64, torch.bool])
     column = st.builds(
-        lambda kind, shape, seed: torch.from_numpy(np.random.default_rng(seed).integers(-8, 9, (num_rows, *shape))).to(
-            kind
-        ),
+        lambda kind, shape, seed: torch.from_numpy(
+            np.random.default_rng(seed).integers(-8, 9, (num_rows, *shape))
+        ).to(kind),
         kinds,
         st.lists(st.integers(1, 3), max_size=2),
         st.integers(0, 99),
     )
-    return st.dictionaries(st.sampled_from("abcd"), column, max_size=max_columns).map(lambda c: Frame(num_rows, c))
+    return st.dictionaries(st.sampled_from("abcd"), column, max_size=max_columns).map(
+        lambda c: Frame(num_rows, c)
+    )
 
 
 @st.composite
 def temporal_graphs(
     draw: st.DrawFn, max_nodes: int = 6, max_edges: int = 12, last: int = 10
 ) -> tuple[Graph, list[int], list[int]]:
-    """Strategy for a graph with an edge column "time" (int64, 0 to ``last``), seeds, and a time for every seed.
+    """Strategy for a graph with an edge column "time" (int64, 0 to ``last``), seeds, and a time for
+    every seed.
 
     Equal times, times before the first edge and after the last one are among them.
 
@@ -302,8 +344,11 @@ def temporal_graphs(
     return graph, ids, times
 
 
-def triples(num_nodes: int = 6, num_relations: int = 3, max_size: int = 10) -> st.SearchStrategy[Tensor]:
-    """Strategy for triples of knowledge graphs, (source, relation, destination), int64 ``[n, 3]``; some come twice.
+def triples(
+    num_nodes: int = 6, num_relations: int = 3, max_size: int = 10
+) -> st.SearchStrategy[Tensor]:
+    """Strategy for triples of knowledge graphs, (source, relation, destination), int64 ``[n, 3]``;
+    some come twice.
 
     >>> from hypothesis import given
     >>> @given(triples(num_nodes=4, num_relations=2))
@@ -311,5 +356,11 @@ def triples(num_nodes: int = 6, num_relations: int = 3, max_size: int = 10) -> s
     ...     assert (links[:, 1] < 2).all()
     >>> test_relations()
     """
-    triple = st.tuples(st.integers(0, num_nodes - 1), st.integers(0, num_relations - 1), st.integers(0, num_nodes - 1))
-    return st.lists(triple, max_size=max_size).map(lambda rows: torch.tensor(rows, dtype=torch.int64).reshape(-1, 3))
+    triple = st.tuples(
+        st.integers(0, num_nodes - 1),
+        st.integers(0, num_relations - 1),
+        st.integers(0, num_nodes - 1),
+    )
+    return st.lists(triple, max_size=max_size).map(
+        lambda rows: torch.tensor(rows, dtype=torch.int64).reshape(-1, 3)
+    )

@@ -35,12 +35,16 @@ def flows_of(case: SamplerCase) -> Iterator[tuple[int, Flow]]:
 
 
 def structure(case: SamplerCase) -> None:
-    """Every invariant of a NodeFlow holds, and the batch belongs to the sampler's graph and seeds."""
+    """Every invariant of a NodeFlow holds, and the batch belongs to the sampler's graph and
+    seeds.
+    """
     for batch in batches(case):
         assert_valid(batch)
         assert batch.parent is case.graph, "batch.parent is not the sampler's graph"
         flows = case.sampler.num_flows
-        assert batch.num_flows == flows, f"the batch has {batch.num_flows} flows, the sampler says {flows}"
+        assert batch.num_flows == flows, (
+            f"the batch has {batch.num_flows} flows, the sampler says {flows}"
+        )
         if case.sampler.seed_kind == "node":
             _check_seeds(batch, case.seeds)
 
@@ -53,7 +57,9 @@ def _check_seeds(batch: NodeFlow, seeds: list[int]) -> None:
 
 
 def order(case: SamplerCase) -> None:
-    """Layers begin with the nodes of the next one, new ones in order of first appearance; without it, sorted."""
+    """Layers begin with the nodes of the next one, new ones in order of first appearance; without
+    it, sorted.
+    """
     if not isinstance(case.sampler, Sampler):
         raise Skipped("it does not derive from Sampler, whose order is promised")
     for batch in batches(case):
@@ -74,7 +80,9 @@ def order(case: SamplerCase) -> None:
             )
             new = list(dict.fromkeys(row for row in flow.edges()[0].tolist() if row >= size))
             rows = list(range(size, flow.num_src))
-            assert new == rows, f"the new nodes of layer {i} are not in order of first appearance: {src[size:]}"
+            assert new == rows, (
+                f"the new nodes of layer {i} are not in order of first appearance: {src[size:]}"
+            )
 
 
 def _keys(batch: NodeFlow, i: int) -> list[tuple[int, int]]:
@@ -84,7 +92,9 @@ def _keys(batch: NodeFlow, i: int) -> list[tuple[int, int]]:
 
 
 def edges(case: SamplerCase) -> None:
-    """Every edge of a flow is the edge of the graph that its id says, in the direction of the sampler."""
+    """Every edge of a flow is the edge of the graph that its id says, in the direction of the
+    sampler.
+    """
     ends = case.graph.edges()
     estimates = isinstance(case.sampler, Sampler) and _estimand(case.sampler, case) is not None
     for i, flow in flows_of(case):
@@ -96,7 +106,9 @@ def edges(case: SamplerCase) -> None:
             if not estimates:
                 raise Skipped("its edges are not those of the graph: they have no ids")
             at = int((eid < 0).nonzero()[0])
-            raise AssertionError(f"flow {i} has an edge {int(src[at])} -> {int(dst[at])} that is not in the graph")
+            raise AssertionError(
+                f"flow {i} has an edge {int(src[at])} -> {int(dst[at])} that is not in the graph"
+            )
         along = (ends[0][eid] == src) & (ends[1][eid] == dst)
         against = (ends[0][eid] == dst) & (ends[1][eid] == src)
         direction = getattr(case.sampler, "direction", "in")
@@ -105,8 +117,9 @@ def edges(case: SamplerCase) -> None:
             at = int((~right).nonzero()[0])
             e = int(eid[at])
             raise AssertionError(
-                f"flow {i} has an edge {int(src[at])} -> {int(dst[at])} with the id {e}, but edge {e} of the graph is "
-                f"{int(ends[0][e])} -> {int(ends[1][e])} (direction {direction!r})"
+                f"flow {i} has an edge {int(src[at])} -> {int(dst[at])} with the id {e}, but edge "
+                f"{e} of the graph is {int(ends[0][e])} -> {int(ends[1][e])} (direction "
+                f"{direction!r})"
             )
 
 
@@ -125,7 +138,9 @@ def _estimand(sampler: Any, case: SamplerCase) -> Tensor | None:
 
 
 def fanouts(case: SamplerCase) -> None:
-    """No destination has more edges than its fanout; a sampler of fixed sizes draws as many as there are."""
+    """No destination has more edges than its fanout; a sampler of fixed sizes draws as many as
+    there are.
+    """
     sizes = getattr(case.sampler, "fanouts", None)
     if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
         raise Skipped("it has no attribute fanouts of numbers")
@@ -135,12 +150,17 @@ def fanouts(case: SamplerCase) -> None:
     if not getattr(case.sampler, "fixed_sizes", True):
         raise Skipped("its fanouts are means (fixed_sizes is False)")
     weighted = getattr(case.sampler, "prob", None) is not None
-    for batch, (i, flow) in ((b, numbered) for b in batches(case) for numbered in enumerate(b.flows)):
+    for batch, (i, flow) in (
+        (b, numbered) for b in batches(case) for numbered in enumerate(b.flows)
+    ):
         # with reuse, nodes that are destinations again keep what they drew in a later flow
         first = (
-            batch.layers[i + 2].num_nodes if getattr(case.sampler, "reuse", False) and i + 2 < batch.num_layers else 0
+            batch.layers[i + 2].num_nodes
+            if getattr(case.sampler, "reuse", False) and i + 2 < batch.num_layers
+            else 0
         )
-        drawn, nodes = flow.in_degrees[first:], flow.dst_layer.parent_nid[first:]
+        drawn = flow.in_degrees[first:]
+        nodes = flow.dst_layer.parent_nid[first:]
         if sizes[i] >= 0:
             _at_first(drawn > sizes[i], f"flow {i} has more than {sizes[i]} edges at node", nodes)
         if exact and isinstance(case.sampler, Sampler) and not weighted:
@@ -153,12 +173,15 @@ def fanouts(case: SamplerCase) -> None:
                 if sizes[i] >= 0
                 else degrees
             )
-            _at_first(drawn != full, f"flow {i} does not have min(fanout, degree) edges at node", nodes)
+            _at_first(
+                drawn != full, f"flow {i} does not have min(fanout, degree) edges at node", nodes
+            )
 
 
 def fanouts_per_type(case: SamplerCase) -> None:
     """No destination has more edges of a relation, or of an edge type, than its fanout for that."""
-    sampler, sizes = case.sampler, getattr(case.sampler, "fanouts", None)
+    sampler = case.sampler
+    sizes = getattr(case.sampler, "fanouts", None)
     if not isinstance(sampler, RowSampler) or len(sampler.kinds.names) < 2 or sizes is None:
         raise Skipped("it has no fanouts by relation or edge type")
     if not sampler.fixed_sizes:
@@ -166,11 +189,17 @@ def fanouts_per_type(case: SamplerCase) -> None:
     kinds = torch.from_numpy(sampler.kinds.of_edges())
     for i, flow in flows_of(case):
         nodes = flow.dst_layer.parent_nid
-        for number, (name, size) in enumerate(zip(sampler.kinds.names, sampler.kinds.numbers(sizes[i]), strict=True)):
+        for number, (name, size) in enumerate(
+            zip(sampler.kinds.names, sampler.kinds.numbers(sizes[i]), strict=True)
+        ):
             if size >= 0:
                 own = flow.edges()[1][kinds[flow.parent_eid] == number]
                 counts = torch.bincount(own, minlength=flow.num_dst)
-                _at_first(counts > int(size), f"flow {i} has more than {size} edges of type {name} at node", nodes)
+                _at_first(
+                    counts > int(size),
+                    f"flow {i} has more than {size} edges of type {name} at node",
+                    nodes,
+                )
 
 
 def repeats(case: SamplerCase) -> None:
@@ -179,10 +208,14 @@ def repeats(case: SamplerCase) -> None:
         raise Skipped("it draws with replacement")
     for i, flow in flows_of(case):
         if flow.num_edges and flow.has_parent:
-            dst, eid = flow.edges()[1], flow.parent_eid
+            dst = flow.edges()[1]
+            eid = flow.parent_eid
             pairs, counts = torch.stack([dst, eid])[:, eid >= 0].unique(dim=1, return_counts=True)
             _at_first(
-                counts > 1, f"flow {i} has edge", pairs[1], " twice at one destination; with replacement set replace"
+                counts > 1,
+                f"flow {i} has edge",
+                pairs[1],
+                " twice at one destination; with replacement set replace",
             )
 
 
@@ -206,11 +239,18 @@ def isolated_seeds(case: SamplerCase) -> None:
     """A seed without neighbours has a row, and no edges."""
     if case.sampler.seed_kind != "node":
         raise Skipped("seeds are not nodes")
-    alone = ((case.graph.in_degrees() == 0) & (case.graph.out_degrees() == 0)).nonzero().flatten().tolist()
+    alone = (
+        ((case.graph.in_degrees() == 0) & (case.graph.out_degrees() == 0))
+        .nonzero()
+        .flatten()
+        .tolist()
+    )
     alone = [node for node in alone if node in case.sampler.possible_seeds][:1]
     if not alone:
         raise Skipped("no node is without edges")
-    case.times.update({seed: max(case.times.values(), default=0) for seed in alone} if case.times else {})
+    case.times.update(
+        {seed: max(case.times.values(), default=0) for seed in alone} if case.times else {}
+    )
     for seeds in (alone, [*alone, *case.seeds])[: case.sampler.most_seeds]:
         batch = case.call(list(dict.fromkeys(seeds)))
         assert_valid(batch)
@@ -225,7 +265,9 @@ def isolated_seeds(case: SamplerCase) -> None:
 
 
 def no_seeds(case: SamplerCase) -> None:
-    """A call without seeds gives a batch without nodes, or ValueError where the sampler needs some."""
+    """A call without seeds gives a batch without nodes, or ValueError where the sampler needs
+    some.
+    """
     none: list[int] = []
     try:
         batch = case.call(none)
@@ -236,7 +278,9 @@ def no_seeds(case: SamplerCase) -> None:
     assert_valid(batch)
     assert len(batch.seed_index) == 0, f"a batch of no seeds has {len(batch.seed_index)} seeds"
     if case.sampler.seed_kind == "node":
-        assert sum(batch.layer_sizes) == 0, f"a batch of no seeds has layers of {batch.layer_sizes} nodes"
+        assert sum(batch.layer_sizes) == 0, (
+            f"a batch of no seeds has layers of {batch.layer_sizes} nodes"
+        )
 
 
 def future(case: SamplerCase) -> None:
@@ -250,17 +294,27 @@ def future(case: SamplerCase) -> None:
     for seed in case.seeds:
         for epoch in range(_EPOCHS):
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
-                eid, times = flow.parent_eid, _times(case.graph, name, flow)
+                eid = flow.parent_eid
+                times = _times(case.graph, name, flow)
                 late = times >= case.times[seed] if strict else times > case.times[seed]
                 _at_first(
-                    late, f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge", eid, " is later"
+                    late,
+                    f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge",
+                    eid,
+                    " is later",
                 )
 
 
 def _times(graph: Graph, name: str, flow: Flow) -> Tensor:
-    """The time of every edge of a flow: the later of its own and that of the node it comes from; the smallest: none."""
-    eid, nodes = flow.parent_eid, flow.src_layer.parent_nid[flow.edges()[0]]
-    columns = [(torch.arange(graph.num_nodes), graph.ndata, nodes), (torch.arange(graph.num_edges), graph.edata, eid)]
+    """The time of every edge of a flow: the later of its own and that of the node it comes from;
+    the smallest: none.
+    """
+    eid = flow.parent_eid
+    nodes = flow.src_layer.parent_nid[flow.edges()[0]]
+    columns = [
+        (torch.arange(graph.num_nodes), graph.ndata, nodes),
+        (torch.arange(graph.num_edges), graph.edata, eid),
+    ]
     columns[1:1] = [(torch.tensor(part.ids), part.data, nodes) for part in graph.nodes.values()]
     columns[-1:-1] = [(torch.tensor(part.ids), part.data, eid) for part in graph.relations.values()]
     times: Tensor | None = None
@@ -281,8 +335,13 @@ def excluded(case: SamplerCase) -> None:
         raise Skipped("it has no edge_filter")
     left_out = torch.arange(0, case.graph.num_edges, 2)
     own = getattr(case.sampler.edge_filter, "mask", None)
-    filtered = with_filter(case.sampler, torch.arange(case.graph.num_edges) % 2 == 1)  # hides those of even ids too
-    for sampler, mask in ((case.sampler, own), (case.sampler.without_edges(left_out), None), (filtered, None)):
+    # hides those of even ids too
+    filtered = with_filter(case.sampler, torch.arange(case.graph.num_edges) % 2 == 1)
+    for sampler, mask in (
+        (case.sampler, own),
+        (case.sampler.without_edges(left_out), None),
+        (filtered, None),
+    ):
         if sampler is None:
             continue
         hidden = torch.zeros(case.graph.num_edges, dtype=torch.bool)
@@ -292,5 +351,14 @@ def excluded(case: SamplerCase) -> None:
             hidden |= ~torch.from_numpy(np.array(mask))
         for epoch in range(_EPOCHS):
             for i, flow in enumerate(case.call(sampler=sampler, epoch=epoch).flows):
-                eid = flow.parent_eid[flow.parent_eid >= 0] if flow.has_parent else torch.empty(0, dtype=torch.int64)
-                _at_first(hidden[eid], f"flow {i} has edge", eid, ", which edge_filter or without_edges leaves out")
+                eid = (
+                    flow.parent_eid[flow.parent_eid >= 0]
+                    if flow.has_parent
+                    else torch.empty(0, dtype=torch.int64)
+                )
+                _at_first(
+                    hidden[eid],
+                    f"flow {i} has edge",
+                    eid,
+                    ", which edge_filter or without_edges leaves out",
+                )

@@ -1,17 +1,19 @@
 """Training: settings, tasks, the trainer, and the folder of a run.
 
-The module is large because a run is one subject for the command, for Python and for its files: all three read the same
-settings, and no other module uses any of them.
+The module is large because a run is one subject for the command, for Python and for its files: all
+three read the same settings, and no other module uses any of them.
 
-- *Settings.* An option is a field in its group: ``_models`` (with decoders and losses of links), ``_optimizers``,
-  ``_samplers``, else ``_settings``; parser, help, file and tables of the documentation follow. ``_fields`` has the
-  kinds of fields, ``_rules`` says where each is read and which exclude each other, ``_recipes`` has values for tasks
-  that need others than the usual defaults.
-- *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says what is learned,
-  from the data of ``_data``, the graph of ``_graph``, the batches of ``_samplers``, ``_partitions`` or ``_answers``,
-  and the networks of ``_network``. ``_processes`` joins several processes.
-- *Its folder.* ``_folder``, with ``_checkpoints``, ``_result`` and ``_predictions``. ``_finished`` opens it
-  for other data, in the numbers of the run: ``_names``.
+- *Settings.* An option is a field in its group: ``_models`` (with decoders and losses of links),
+  ``_optimizers``, ``_samplers``, else ``_settings``; parser, help, file and tables of the
+  documentation follow. ``_fields`` has the kinds of fields, ``_rules`` says where each is read and
+  which exclude each other, ``_recipes`` has values for tasks that need others than the usual
+  defaults.
+- *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says
+  what is learned, from the data of ``_data``, the graph of ``_graph``, the batches of
+  ``_samplers``, ``_partitions`` or ``_answers``, and the networks of ``_network``. ``_processes``
+  joins several processes.
+- *Its folder.* ``_folder``, with ``_checkpoints``, ``_result`` and ``_predictions``. ``_finished``
+  opens it for other data, in the numbers of the run: ``_names``.
 - *The command.* ``_cli``, with ``_train_command`` and ``_commands``.
 """
 

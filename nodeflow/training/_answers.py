@@ -21,18 +21,20 @@ from nodeflow.random import Random, derive_key
 MOST_ANSWERS = 16
 """Answers of a query in one batch, where the loss is a mean over answers.
 
-The loss of a batch is a mean over its answers, so if one query had thousands of them there, each would weigh less than
-the answers in other batches, and after one gradient so large Adagrad takes small steps. A query with more is several.
+The loss of a batch is a mean over its answers, so if one query had thousands of them there, each
+would weigh less than the answers in other batches, and after one gradient so large Adagrad takes
+small steps. A query with more is several.
 """
 
 
 class AnswerBatch(NamedTuple):
     """Queries (node, relation) of a graph, and which nodes are answers.
 
-    ``side`` is 0 for a query that asks for destinations, 1 for sources, ``node`` its known end, ``[n]`` each as
-    ``relation`` is. Every answer is the number of a query of the batch and a node, int64 ``[a]`` each. ``weight`` is
-    that of each query in the loss, float32 ``[n]``; ``total`` is the sum of the weights, and ``num_answers`` the number
-    of answers, both as a mean per process of this step.
+    ``side`` is 0 for a query that asks for destinations, 1 for sources, ``node`` its known end,
+    ``[n]`` each as ``relation`` is. Every answer is the number of a query of the batch and a node,
+    int64 ``[a]`` each. ``weight`` is that of each query in the loss, float32 ``[n]``; ``total`` is
+    the sum of the weights, and ``num_answers`` the number of answers, both as a mean per process of
+    this step.
     """
 
     graph: Graph
@@ -46,7 +48,8 @@ class AnswerBatch(NamedTuple):
     num_answers: float
 
     def loss(self, decoder: Any, table: Tensor, label_smoothing: float, n3: float) -> Tensor:
-        """Return the weighted mean of a softmax loss over all nodes, plus ``n3`` cubed norms, a mean over answers.
+        """Return the weighted mean of a softmax loss over all nodes, plus ``n3`` cubed norms, a
+        mean over answers.
 
         The mean of this loss over the processes is the loss of the step.
         """
@@ -62,7 +65,8 @@ class AnswerBatch(NamedTuple):
             place = torch.full_like(self.node, -1)
             place[queries] = torch.arange(len(queries))
             of_side = (place[self.query] >= 0).nonzero().flatten()
-            query, answer = place[self.query[of_side]].to(table.device), self.answer[of_side].to(table.device)
+            query = place[self.query[of_side]].to(table.device)
+            answer = self.answer[of_side].to(table.device)
             query_rows = nodes[queries.to(table.device)]
             scores = decoder.score_all(query_rows, relation, table, side=side)
             loss = loss + one_vs_all_loss(
@@ -74,17 +78,24 @@ class AnswerBatch(NamedTuple):
             )
             if n3:
                 kinds = None if relation is None else relation[query]
-                cubes = cubes + decoder.n3(query_rows[query], kinds, answers[of_side.to(table.device)], side=side).sum()
+                cubes = (
+                    cubes
+                    + decoder.n3(
+                        query_rows[query], kinds, answers[of_side.to(table.device)], side=side
+                    ).sum()
+                )
         return loss / self.total + n3 * (cubes / self.num_answers)
 
 
 class Answers(Epochs):
-    """Batches of the queries of triples with their answers; every iteration is one epoch in a new order.
+    """Batches of the queries of triples with their answers; every iteration is one epoch in a new
+    order.
 
-    Triples are ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``. ``batch_size`` counts the queries of a
-    process; ``rank`` and ``size`` are the number of this process, and of those that share each step. ``by_answer``:
-    a query weighs as much in the loss as it has answers, so the loss is a mean over triples and sides, and a query of
-    more than ``MOST_ANSWERS`` is several, with a part of the answers each. Else every query weighs 1, with all of them.
+    Triples are ``[n, 3]`` of (source, relation, destination), or ``[n, 2]``. ``batch_size`` counts
+    the queries of a process; ``rank`` and ``size`` are the number of this process, and of those
+    that share each step. ``by_answer``: a query weighs as much in the loss as it has answers, so
+    the loss is a mean over triples and sides, and a query of more than ``MOST_ANSWERS`` is several,
+    with a part of the answers each. Else every query weighs 1, with all of them.
     """
 
     def __init__(
@@ -99,20 +110,28 @@ class Answers(Epochs):
         by_answer: bool = True,
     ) -> None:
         super().__init__()
-        self.graph, self.batch_size, self.seed = graph, batch_size * size, seed
-        self._rank, self._size, self.by_answer = rank, size, by_answer
+        self.graph = graph
+        self.batch_size = batch_size * size
+        self.seed = seed
+        self._rank = rank
+        self._size = size
+        self.by_answer = by_answer
         rows = triples.numpy()
         relation = rows[:, 1] if rows.shape[1] == 3 else np.zeros(len(rows), np.int64)
         node = np.concatenate([rows[:, 0], rows[:, -1]])
         answer = np.concatenate([rows[:, -1], rows[:, 0]])
-        # sorted by query, so that the answers of a query are contiguous and a batch needs no look-up
+        # sorted by query, so that the answers of a query are contiguous and a batch needs no
+        # look-up
         keys = np.stack([np.repeat([0, 1], len(rows)), np.tile(relation, 2), node])
         order = np.lexsort(np.concatenate([answer[None], keys[::-1]]))
-        keys, answer = keys[:, order], answer[order]
+        keys = keys[:, order]
+        answer = answer[order]
         new = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(0)])
         if by_answer:
             position = np.arange(len(answer))
-            new |= (position - np.maximum.accumulate(np.where(new, position, 0))) % MOST_ANSWERS == 0
+            new |= (
+                position - np.maximum.accumulate(np.where(new, position, 0))
+            ) % MOST_ANSWERS == 0
         self._first = np.append(np.flatnonzero(new), len(answer))
         self._side, kinds, self._node = keys[:, new]
         self._relation = kinds if rows.shape[1] == 3 else None
@@ -122,8 +141,13 @@ class Answers(Epochs):
         return -(-len(self._node) // self.batch_size)
 
     def __iter__(self) -> Iterator[AnswerBatch]:
-        this, size = self.begin(), self.batch_size
-        order = Random(derive_key("answers", self.seed, this.epoch)).permutation(len(self._node)).numpy()
+        this = self.begin()
+        size = self.batch_size
+        order = (
+            Random(derive_key("answers", self.seed, this.epoch))
+            .permutation(len(self._node))
+            .numpy()
+        )
         for number in range(this.start, len(self)):
             self.reached(this, number + 1)
             yield self._batch(order[number * size : (number + 1) * size])
@@ -133,10 +157,14 @@ class Answers(Epochs):
         num_answers = np.diff(self._first)[step].sum() / self._size
         total = num_answers if self.by_answer else len(step) / self._size
         indptr, at = kernels.csr.csr_rows(self._first, chosen)
-        query, answer = np.repeat(np.arange(len(chosen)), np.diff(indptr)), self._answer[at]
-        side, node = torch.from_numpy(self._side[chosen]), torch.from_numpy(self._node[chosen])
+        query = np.repeat(np.arange(len(chosen)), np.diff(indptr))
+        answer = self._answer[at]
+        side = torch.from_numpy(self._side[chosen])
+        node = torch.from_numpy(self._node[chosen])
         relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
-        weight = torch.from_numpy((np.diff(indptr) if self.by_answer else np.ones(len(chosen))).astype(np.float32))
+        weight = torch.from_numpy(
+            (np.diff(indptr) if self.by_answer else np.ones(len(chosen))).astype(np.float32)
+        )
         return AnswerBatch(
             self.graph,
             side,

@@ -29,7 +29,8 @@ _FACTS = re.compile(r'\{"checksum": "([0-9a-f]{8})", "facts": (.*)\}', re.DOTALL
 
 
 def write_state(path: Path, state: Mapping[str, Any]) -> None:
-    """Write a tree of dicts, lists, tuples, tensors, numbers, strings and None into one safetensors file.
+    """Write a tree of dicts, lists, tuples, tensors, numbers, strings and None into one safetensors
+    file.
 
     If it cannot be written, raises OSError, and an older file stays.
     """
@@ -52,18 +53,27 @@ def read_state(path: Path) -> Any:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None:
-    """Write tensors by name and ``facts``, values of JSON, into a safetensors file, at once or not at all.
+    """Write tensors by name and ``facts``, values of JSON, into a safetensors file, at once or not
+    at all.
 
     With a checksum of both, the CRC-32 of what ``_checksum`` says.
     """
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(facts)
-    # one entry, because safetensors writes several in random order, and equal runs should give equal files
-    replace_file(path, to_safetensors(whole, {_KEY: f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'}))
+    # one entry, because safetensors writes several in random order, and equal runs should give
+    # equal files
+    replace_file(
+        path,
+        to_safetensors(
+            whole, {_KEY: f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'}
+        ),
+    )
 
 
 def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:
-    """Return the facts of an entry of metadata; raises ValueError where they, or the tensors, are damaged."""
+    """Return the facts of an entry of metadata; raises ValueError where they, or the tensors, are
+    damaged.
+    """
     match = _FACTS.fullmatch(entry)
     if match is None or match[1] != _checksum(match[2], tensors):
         raise ValueError("its contents have another checksum than when it was written")
@@ -71,7 +81,9 @@ def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
-    """Return the CRC-32 of facts as text, then of name, type, shape and bytes of every tensor in the order of names."""
+    """Return the CRC-32 of facts as text, then of name, type, shape and bytes of every tensor in
+    the order of names.
+    """
     value = zlib.crc32(text.encode())
     for name, tensor in sorted(tensors.items()):
         value = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), value)
@@ -80,37 +92,54 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
 
 
 def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
-    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a damaged one, OSError."""
+    """Return the facts and the tensors of a file; raises FileNotFoundError, ValueError for a
+    damaged one, OSError.
+    """
     if not is_file(path):
         raise FileNotFoundError(f"no checkpoint at {path}")
     try:
         with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
-            # copies: tensors that map the file would change with it, and keep some systems from replacing it
+            # copies: tensors that map the file would change with it, and keep some systems from
+            # replacing it
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  it is no dict
         facts = _checked(metadata[_KEY], tensors)
     except KeyError:
-        raise ValueError(f"{path} is no checkpoint of a training run: it does not say which model it holds") from None
+        raise ValueError(
+            f"{path} is no checkpoint of a training run: it does not say which model it holds"
+        ) from None
     except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no safetensors file: {error}") from error
     return facts, tensors
 
 
 def _encoded(value: Any, tensors: dict[str, Tensor], name: str) -> Any:
-    """Return ``value`` as JSON, with its tensors put into ``tensors`` by the path that leads to them."""
+    """Return ``value`` as JSON, with its tensors put into ``tensors`` by the path that leads to
+    them.
+    """
     if isinstance(value, Tensor):
         tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return {"tensor": name}
     if isinstance(value, Mapping):
         if all(isinstance(key, str) for key in value):
-            return {"dict": {key: _encoded(each, tensors, f"{name}.{key}") for key, each in value.items()}}
-        return {"items": [[key, _encoded(each, tensors, f"{name}.{key}")] for key, each in value.items()]}
+            return {
+                "dict": {
+                    key: _encoded(each, tensors, f"{name}.{key}") for key, each in value.items()
+                }
+            }
+        return {
+            "items": [
+                [key, _encoded(each, tensors, f"{name}.{key}")] for key, each in value.items()
+            ]
+        }
     if isinstance(value, (list, tuple)):
         each = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
         return {"tuple": each} if isinstance(value, tuple) else each
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
-    raise TypeError(f"a state holds tensors, numbers, strings and None, got {type(value).__name__} at {name}")
+    raise TypeError(
+        f"a state holds tensors, numbers, strings and None, got {type(value).__name__} at {name}"
+    )
 
 
 def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
@@ -129,7 +158,8 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
-    """Put saved weights into a network; raises RuntimeError where they do not fit, ValueError for NaN and infinity.
+    """Put saved weights into a network; raises RuntimeError where they do not fit, ValueError for
+    NaN and infinity.
 
     A run stops at the first loss that is no number, so it saves no such weights.
     """
@@ -138,8 +168,12 @@ def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
         _check_finite(weight, f"weight {name!r}")
 
 
-def load_tensors(network: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """Put a saved state into a network and its optimizer; raises as ``load_weights``, and what the optimizer raises."""
+def load_tensors(
+    network: nn.Module, optimizer: torch.optim.Optimizer, state: Mapping[str, Any]
+) -> None:
+    """Put a saved state into a network and its optimizer; raises as ``load_weights``, and what the
+    optimizer raises.
+    """
     load_weights(network, state["network"])
     optimizer.load_state_dict(state["optimizer"])
     for number, of_weight in optimizer.state_dict()["state"].items():
@@ -167,19 +201,20 @@ FREE = (
     "patience",
     "epochs",
 )
-"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which does not read it;
-``storage`` not to or from "partitions", whose batches differ; ``partitions`` to the same folder moved elsewhere, or to
-other parts of the same graph.
+"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which
+does not read it; ``storage`` not to or from "partitions", whose batches differ; ``partitions`` to
+the same folder moved elsewhere, or to other parts of the same graph.
 """
 
 
 @dataclass
 class Checkpoints:
-    """Saves the state of a run into one file of a folder, which always holds the last complete state.
+    """Saves the state of a run into one file of a folder, which always holds the last complete
+    state.
 
     Args:
-        folder: holds the file; created when the first state is saved. All processes use the same intervals, and
-            rank 0 writes.
+        folder: holds the file; created when the first state is saved. All processes use the same
+            intervals, and rank 0 writes.
         epochs: epochs between two states; 0: none after epochs.
         minutes: minutes between two states, saved between two steps; 0: none.
 
@@ -200,14 +235,16 @@ class Checkpoints:
 
     @classmethod
     def every(cls, folder: Path, interval: str) -> Checkpoints:
-        """Return the checkpoints of an interval: "2" epochs, "10min" minutes, "0" never but when stopped.
+        """Return the checkpoints of an interval: "2" epochs, "10min" minutes, "0" never but when
+        stopped.
 
         Raises ValueError for another interval.
         """
         match = re.fullmatch(r"(\d+)|(\d+(?:\.\d+)?) ?min", interval.strip())
         if match is None:
             raise ValueError(
-                f"checkpoint_every must be a number of epochs, or of minutes as in '10min', got {interval!r}"
+                "checkpoint_every must be a number of epochs, or of minutes as in '10min', got "
+                f"{interval!r}"
             )
         epochs, minutes = match.groups()
         return cls(folder, epochs=int(epochs or 0), minutes=float(minutes or 0))
@@ -215,9 +252,10 @@ class Checkpoints:
     def restore(self, run: Trainer, identity: str | None = None) -> bool:
         """Load the saved state into ``run``; return whether there is one.
 
-        ``identity``: that of the run which the folder is of; None takes the state of any run with the same data and
-        settings. Collective: rank 0 reads the file for all processes. Raises ValueError for a damaged file, for the
-        state of another run, and the errors of ``run.load_state_dict``.
+        ``identity``: that of the run which the folder is of; None takes the state of any run with
+        the same data and settings. Collective: rank 0 reads the file for all processes. Raises
+        ValueError for a damaged file, for the state of another run, and the errors of
+        ``run.load_state_dict``.
         """
         path = self.folder / STATE
         if not run.peers.of_first("whether there is a state", lambda: is_file(path)):
@@ -235,7 +273,10 @@ class Checkpoints:
             ):
                 run.load_state_dict(state)
             if identity not in (None, run.identity):
-                raise ValueError(f"{path} is the state of another run than that of its folder: put its own file back")
+                raise ValueError(
+                    f"{path} is the state of another run than that of its folder: put its own file "
+                    "back"
+                )
         return True
 
     @property
@@ -249,36 +290,58 @@ class Checkpoints:
             self.save(run)
 
     def save(self, run: Trainer) -> None:
-        """Save the state now. If it cannot be written, raises OSError and keeps the previous state."""
-        state, self._saved = run.state_dict(), time.monotonic()
+        """Save the state now. If it cannot be written, raises OSError and keeps the previous
+        state.
+        """
+        state = run.state_dict()
+        self._saved = time.monotonic()
         if not run.peers.is_first:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_state(self.folder / STATE, state)
         except OSError as error:
-            have = "the state saved before stays" if (self.folder / STATE).exists() else "no state was saved before"
-            raise OSError(f"cannot save the state in {self.folder}: {error.strerror or error}; {have}") from error
+            have = (
+                "the state saved before stays"
+                if (self.folder / STATE).exists()
+                else "no state was saved before"
+            )
+            raise OSError(
+                f"cannot save the state in {self.folder}: {error.strerror or error}; {have}"
+            ) from error
 
 
-def check_same_run(before: Settings, settings: Settings, processes: int, file: str = "the state") -> None:
-    """Raise ValueError if a file comes from a run with other settings; batch sizes are totals over processes."""
-    # a schedule depends on the steps of all epochs; a partition buffer draws other batches than any other storage
+def check_same_run(
+    before: Settings, settings: Settings, processes: int, file: str = "the state"
+) -> None:
+    """Raise ValueError if a file comes from a run with other settings; batch sizes are totals over
+    processes.
+    """
+    # a schedule depends on the steps of all epochs; a partition buffer draws other batches than any
+    # other storage
     fixed = {"epochs"} if settings.optimizer.schedule != "constant" else set()
     if "partitions" in (settings.storage.kind, before.storage.kind):
         fixed.add("storage")
-    was, now = before.by_name(), settings.by_name()
+    was = before.by_name()
+    now = settings.by_name()
     for name, value in now.items():
         if was[name] != value and (name not in FREE or name in fixed):
-            several = f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
-            raise ValueError(f"{file} is of a run with {name} = {was[name]!r}, got {value!r}{several}")
+            several = (
+                f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
+            )
+            raise ValueError(
+                f"{file} is of a run with {name} = {was[name]!r}, got {value!r}{several}"
+            )
 
 
 def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> None:
-    """Raise ValueError if the user's own parts (model, loss, ...) have other names than in the saved run."""
+    """Raise ValueError if the user's own parts (model, loss, ...) have other names than in the
+    saved run.
+    """
     for name in sorted({*before, *parts}):
         was, now = (each.get(name, "that of the settings") for each in (before, parts))
         if was != now:
             raise ValueError(
-                f"the state is of a run with {name} = {was}, got {now}; pass parts of your own again when a run goes on"
+                f"the state is of a run with {name} = {was}, got {now}; pass parts of your own "
+                "again when a run goes on"
             )

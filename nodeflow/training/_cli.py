@@ -1,4 +1,6 @@
-"""The command ``nodeflow``: train, resume, evaluate, predict, compare; build, partition and describe data sets."""
+"""The command ``nodeflow``: train, resume, evaluate, predict, compare; build, partition and
+describe data sets.
+"""
 
 from __future__ import annotations
 
@@ -33,28 +35,42 @@ if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
 _DATA = (
-    "the bundled data set 'debian', or a folder: of tables, edges.csv and nodes.csv; of triples, train.tsv, valid.tsv "
-    "and test.tsv; of arrays, adjacency.npz or edges.npz, features.npz or features.npy, labels.npy (or labels.npz, "
-    "several per node) and, for a split of its own, train.npy, val.npy, test.npy; or a graph folder, as nodeflow build "
-    "and Graph.save write it"
+    "the bundled data set 'debian', or a folder: of tables, edges.csv and nodes.csv; of triples, "
+    "train.tsv, valid.tsv and test.tsv; of arrays, adjacency.npz or edges.npz, features.npz or "
+    "features.npy, labels.npy (or labels.npz, several per node) and, for a split of its own, "
+    "train.npy, val.npy, test.npy; or a graph folder, as nodeflow build and Graph.save write it"
 )
 
 
-_ERRORS = (ValueError, TypeError, LookupError, OSError, ImportError, RuntimeError, MemoryError, FloatingPointError)
-"""Mistakes of users, and failures of machines and other processes; other RuntimeErrors are defects of this program."""
+_ERRORS = (
+    ValueError,
+    TypeError,
+    LookupError,
+    OSError,
+    ImportError,
+    RuntimeError,
+    MemoryError,
+    FloatingPointError,
+)
+"""Mistakes of users, and failures of machines and other processes; other RuntimeErrors are defects
+of this program.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with the given arguments (the process's own by default); returns the exit status.
+    """Run the command with the given arguments (the process's own by default); returns the exit
+    status.
 
-    The status is 0 for success, 2 for a mistake of the user, with one line on standard error, 130 for an interruption
-    and 143 for a run that SIGTERM stopped. Options that cannot be parsed end the process with status 2. If standard
-    output is closed (``| head -2``), the command goes on to its end without printing.
+    The status is 0 for success, 2 for a mistake of the user, with one line on standard error, 130
+    for an interruption and 143 for a run that SIGTERM stopped. Options that cannot be parsed end
+    the process with status 2. If standard output is closed (``| head -2``), the command goes on to
+    its end without printing.
     """
     for name in ("stdout", "stderr"):  # None where a daemon was started without them
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  as long as the process
-    if isinstance(sys.stdout, TextIOWrapper):  # names that the encoding of the terminal has no letters for
+    # names that the encoding of the terminal has no letters for
+    if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         options, unknown = _parser().parse_known_args(arguments)
@@ -64,11 +80,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         _refuse(options.command, unknown[0])
     if is_own(getattr(options, "model", None)) and "" not in sys.path:
-        sys.path.insert(0, "")  # for a module in the present folder, as with python -m; else none comes from there
+        # for a module in the present folder, as with python -m; else none comes from there
+        sys.path.insert(0, "")
     try:
         options.run(options, say)
     except KeyboardInterrupt as error:
-        print("; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]), file=sys.stderr)
+        print(
+            "; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]),
+            file=sys.stderr,
+        )
         return 130
     except Silent as ended:
         return int(ended.args[0])
@@ -78,11 +98,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except _ERRORS as error:
         text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
         # torch raises RuntimeError when memory is short, PeerError is of another process
-        expected = not isinstance(error, RuntimeError) or isinstance(error, PeerError) or "memory" in text
+        expected = (
+            not isinstance(error, RuntimeError) or isinstance(error, PeerError) or "memory" in text
+        )
         if options.traceback or not expected:
             raise
         # one line: the further lines of torch's messages are its own call stack
-        print(f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}", file=sys.stderr)
+        print(
+            f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}",
+            file=sys.stderr,
+        )
         return 2
     return 0
 
@@ -96,14 +121,22 @@ def _refuse(command: str, option: str) -> NoReturn:
     if not option.startswith("-"):
         one.error(f"there is no further argument {option}")
     name = option.partition("=")[0].strip("-").replace("-", "_")
-    if name in ("data", "dataset", "graph") and any(action.dest == "data" for action in one._actions):  # noqa: SLF001
-        one.error(f"there is no option {option}; the data set goes without a name: nodeflow {command} FOLDER")
+    if name in ("data", "dataset", "graph") and any(
+        action.dest == "data"
+        for action in one._actions  # noqa: SLF001
+    ):
+        one.error(
+            f"there is no option {option}; the data set goes without a name: nodeflow {command} "
+            "FOLDER"
+        )
     word = meant(name, takes)
     one.error(f"there is no option {option}{f'; it is called {takes[word]} here' if word else ''}")
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that prints errors in one line, without the usage text; raises OSError where help cannot be written."""
+    """A parser that prints errors in one line, without the usage text; raises OSError where help
+    cannot be written.
+    """
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         if file is sys.stdout:
@@ -117,8 +150,12 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
-    parser.add_argument("--version", action="version", version=f"nodeflow {__version__} (torch {torch.__version__})")
-    added = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    parser.add_argument(
+        "--version", action="version", version=f"nodeflow {__version__} (torch {torch.__version__})"
+    )
+    added = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
+    )
     for run, (help, add) in _COMMANDS.items():
         one: _Parser = added.add_parser(run.__name__, help=help, description=run.__doc__)
         one.set_defaults(run=run)
@@ -129,7 +166,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
     """Add an option for every setting, in the groups of ``Settings``."""
-    groups = {name: parser.add_argument_group(f"settings [{name}]", kind.__doc__) for name, kind in GROUPS.items()}
+    groups = {
+        name: parser.add_argument_group(f"settings [{name}]", kind.__doc__)
+        for name, kind in GROUPS.items()
+    }
     for name, (group, one) in FIELDS.items():
         add_option(groups[group], one, where_read(name))
 
@@ -137,13 +177,19 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 def _add_train(one: _Parser) -> None:
     one.add_argument("data", nargs="?", metavar="DATA", help=f"{_DATA} (default: debian)")
     one.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings as TOML, such as a run.toml; options given here win"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="settings as TOML, such as a run.toml; options given here win",
     )
-    one.add_argument("--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)")
+    one.add_argument(
+        "--output", type=Path, metavar="FOLDER", help="where results go (default: runs/latest)"
+    )
     one.add_argument(
         "--overwrite",
         action="store_true",
-        help="replace the finished run in the folder of --output (that in runs/latest is replaced without)",
+        help="replace the finished run in the folder of --output (that in runs/latest is replaced "
+        "without)",
     )
     one.add_argument(
         "--checkpoint-every",
@@ -155,15 +201,17 @@ def _add_train(one: _Parser) -> None:
         type=Path,
         metavar="FOLDER",
         help=(
-            f"go on with the run of a folder that was cut off; of the settings only {', '.join(FREE)} may change "
-            "(epochs with a constant schedule; storage not to or from partitions, whose folder may have moved)"
+            "go on with the run of a folder that was cut off; of the settings only "
+            f"{', '.join(FREE)} may change (epochs with a constant schedule; storage not to or "
+            "from partitions, whose folder may have moved)"
         ),
     )
     one.add_argument(
         "--seeds",
         type=int,
         metavar="N",
-        help="train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of their scores",
+        help="train N runs with the seeds --seed, --seed + 1, ..., and print mean and deviation of "
+        "their scores",
     )
     one.add_argument("--no-plot", action="store_true", help="make no picture of the curves")
     add_settings(one)
@@ -176,11 +224,13 @@ def _add_run(one: _Parser) -> None:
         "--data",
         metavar="DATA",
         help=(
-            "another data set than that of the run, with the same features; columns, classes, edge categories, types, "
-            "relations and nodes with learned rows are matched by their names"
+            "another data set than that of the run, with the same features; columns, classes, edge "
+            "categories, types, relations and nodes with learned rows are matched by their names"
         ),
     )
-    one.add_argument("--device", metavar="NAME", help="where the model computes (default: that of the run)")
+    one.add_argument(
+        "--device", metavar="NAME", help="where the model computes (default: that of the run)"
+    )
 
 
 def _add_folder(one: _Parser) -> None:
@@ -189,45 +239,60 @@ def _add_folder(one: _Parser) -> None:
     one.add_argument(
         "--model",
         metavar="MODULE:FACTORY",
-        help="for a run with a model of your own, its name again: a file does not choose what is imported",
+        help="for a run with a model of your own, its name again: a file does not choose what is "
+        "imported",
     )
 
 
 def _add_predict(one: _Parser) -> None:
     _add_run(one)
-    one.add_argument("--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy")
+    one.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy"
+    )
     one.add_argument(
         "--nodes",
         metavar="WHICH",
         default="all",
         help=(
-            "all, train, val, test, unlabelled, or a file .npy of ids, or of names where all nodes have integers as "
-            "names; of a run that learned links all or a file (default: all)"
+            "all, train, val, test, unlabelled, or a file .npy of ids, or of names where all nodes "
+            "have integers as names; of a run that learned links all or a file (default: all)"
         ),
     )
     links = one.add_argument_group("of runs that learned links")
-    links.add_argument("--top", type=int, metavar="K", help="number of answers per node (default: 10)")
+    links.add_argument(
+        "--top", type=int, metavar="K", help="number of answers per node (default: 10)"
+    )
     links.add_argument(
         "--side",
         choices=tuple(SIDES),
-        help="the end that is asked for: dst, whom the nodes point to, or src, who points to them (default: dst)",
+        help="the end that is asked for: dst, whom the nodes point to, or src, who points to them "
+        "(default: dst)",
     )
-    links.add_argument("--relation", metavar="NAME", help="name or number of a relation (default: each in turn)")
+    links.add_argument(
+        "--relation", metavar="NAME", help="name or number of a relation (default: each in turn)"
+    )
     links.add_argument(
         "--with-known",
         action="store_true",
         default=None,
-        help="keep the edges of the data set among the answers (default: those of all parts are left out)",
+        help="keep the edges of the data set among the answers (default: those of all parts are "
+        "left out)",
     )
 
 
 def _add_compare(one: _Parser) -> None:
-    one.add_argument("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs")
-    one.add_argument("--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf")
+    one.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs"
+    )
+    one.add_argument(
+        "--output", type=Path, metavar="FILE", help="a picture of all curves, .png, .svg or .pdf"
+    )
 
 
 def _add_info(one: _Parser) -> None:
-    one.add_argument("data", nargs="?", default="debian", metavar="DATA", help=f"{_DATA} (default: debian)")
+    one.add_argument(
+        "data", nargs="?", default="debian", metavar="DATA", help=f"{_DATA} (default: debian)"
+    )
 
 
 def _add_build(one: _Parser) -> None:
@@ -237,33 +302,57 @@ def _add_build(one: _Parser) -> None:
         type=Path,
         metavar="EDGES",
         help=(
-            "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; one list, in their "
-            "order. Or a data set: the bundled 'debian', or its folder"
+            "files .csv, .tsv, .txt (or packed, .gz), .parquet, or .npy of integers [edges, 2]; "
+            "one list, in their order. Or a data set: the bundled 'debian', or its folder"
         ),
     )
-    one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the graph folder")
-    one.add_argument("--overwrite", action="store_true", help="replace a graph folder that is there")
+    one.add_argument(
+        "--output", type=Path, required=True, metavar="FOLDER", help="the graph folder"
+    )
+    one.add_argument(
+        "--overwrite", action="store_true", help="replace a graph folder that is there"
+    )
     one.add_argument(
         "--num-nodes",
         type=int,
         metavar="N",
         help="number of nodes (default: rows of the files of nodes, else the largest id + 1)",
     )
-    one.add_argument("--named", action="store_true", help="nodes have names, which are numbered and kept in the folder")
+    one.add_argument(
+        "--named",
+        action="store_true",
+        help="nodes have names, which are numbered and kept in the folder",
+    )
     one.add_argument(
         "--columns",
         nargs="+",
         metavar="NAME",
-        help="name of each column of EDGES, src and dst among them, _ to skip one (default: the titles)",
+        help="name of each column of EDGES, src and dst among them, _ to skip one (default: the "
+        "titles)",
     )
     one.add_argument(
-        "--header", action=argparse.BooleanOptionalAction, help="whether the first row has titles (default: look)"
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="whether the first row has titles (default: look)",
     )
-    one.add_argument("--delimiter", metavar="CHARACTER", help="between two columns (default: comma or white space)")
-    one.add_argument("--features", type=Path, metavar="FILE", help="features of the nodes, .npy [nodes, width]")
-    one.add_argument("--labels", type=Path, metavar="FILE", help="labels of the nodes, .npy, as in labels.npy of DATA")
+    one.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="between two columns (default: comma or white space)",
+    )
+    one.add_argument(
+        "--features", type=Path, metavar="FILE", help="features of the nodes, .npy [nodes, width]"
+    )
+    one.add_argument(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="labels of the nodes, .npy, as in labels.npy of DATA",
+    )
     for part in ("train", "val", "test"):
-        one.add_argument(f"--{part}", type=Path, metavar="FILE", help=f"ids of the {part} nodes, .npy")
+        one.add_argument(
+            f"--{part}", type=Path, metavar="FILE", help=f"ids of the {part} nodes, .npy"
+        )
     for kind in ("node", "edge"):
         one.add_argument(
             f"--{kind}-column",
@@ -276,65 +365,77 @@ def _add_build(one: _Parser) -> None:
         "--store",
         choices=WIDTHS,
         help=(
-            "keep features in fewer bytes: int8 with a scale per column, float16, bfloat16, or auto: int8, and float32 "
-            "where the error of int8 is too large (default: as they are)"
+            "keep features in fewer bytes: int8 with a scale per column, float16, bfloat16, or "
+            "auto: int8, and float32 where the error of int8 is too large (default: as they are)"
         ),
     )
     one.add_argument(
         "--memory",
         default="1 GB",
         metavar="SIZE",
-        help="memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge (default: 1 GB)",
+        help="memory for sorting, at least 21 MB + 16 bytes per node + 0.32 bytes per edge "
+        "(default: 1 GB)",
     )
 
 
 def _add_partition(one: _Parser) -> None:
     one.add_argument("data", metavar="DATA", help=_DATA)
-    one.add_argument("--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts")
-    one.add_argument("--output", type=Path, required=True, metavar="FOLDER", help="the folder that is written")
+    one.add_argument(
+        "--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts"
+    )
+    one.add_argument(
+        "--output", type=Path, required=True, metavar="FOLDER", help="the folder that is written"
+    )
     purposes = ("buffer", "processes")
     one.add_argument(
         "--for",
         dest="purpose",
         choices=purposes,
         default="buffer",
-        help="who reads it: a partition buffer in one process, or many processes with a part each (default: buffer)",
+        help="who reads it: a partition buffer in one process, or many processes with a part each "
+        "(default: buffer)",
     )
     one.add_argument(
         "--method",
         choices=CUTS,
         help=(
-            "how nodes are cut: random; metis, with few edges between parts (needs pymetis); train-first, at random "
-            "with the training nodes in the first parts; ranges of ids, or a hash of the id (default: random for a "
-            "buffer, metis for processes)"
+            "how nodes are cut: random; metis, with few edges between parts (needs pymetis); "
+            "train-first, at random with the training nodes in the first parts; ranges of ids, or "
+            "a hash of the id (default: random for a buffer, metis for processes)"
         ),
     )
     one.add_argument(
         "--edges",
         choices=EDGES,
         help=(
-            "for processes: where an edge lies: with its destination, with its source, or in a grid of parts, which "
-            "few others share nodes with (default: in)"
+            "for processes: where an edge lies: with its destination, with its source, or in a "
+            "grid of parts, which few others share nodes with (default: in)"
         ),
     )
     one.add_argument(
-        "--balance", action="store_true", help="for processes: training nodes spread over the parts within 5 %%"
+        "--balance",
+        action="store_true",
+        help="for processes: training nodes spread over the parts within 5 %%",
     )
     one.add_argument(
-        "--renumber", action="store_true", help="for processes: consecutive ids in each part, with the maps back"
+        "--renumber",
+        action="store_true",
+        help="for processes: consecutive ids in each part, with the maps back",
     )
     one.add_argument(
         "--links",
         action="store_true",
         help=(
-            "for processes that learn links (train --task link): the training edges are cut, all edges are listed "
-            "beside"
+            "for processes that learn links (train --task link): the training edges are cut, all "
+            "edges are listed beside"
         ),
     )
     for field in (FIELDS[name][1] for name in ("direction", "edge_type", "target", "seed")):
         add_option(one, field)
         one.set_defaults(**{field.name: field.default})
-    one.add_argument("--overwrite", action="store_true", help="replace a folder of partitions that is there")
+    one.add_argument(
+        "--overwrite", action="store_true", help="replace a folder of partitions that is there"
+    )
 
 
 _COMMANDS: dict[Command, tuple[str, Callable[[_Parser], None]]] = {
@@ -345,7 +446,10 @@ _COMMANDS: dict[Command, tuple[str, Callable[[_Parser], None]]] = {
     reproduce: ("run a finished run again, and say whether it is the same", _add_folder),
     info: ("describe a data set", _add_info),
     build: ("build a graph folder from files of edges", _add_build),
-    partition: ("write a graph as partitions for a buffer, or as parts for processes", _add_partition),
+    partition: (
+        "write a graph as partitions for a buffer, or as parts for processes",
+        _add_partition,
+    ),
 }
 """The help of each command, whose description is its docstring, and what adds the options."""
 

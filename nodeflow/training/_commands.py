@@ -1,4 +1,6 @@
-"""The subcommands of finished runs, evaluate, predict and compare, and of data, info, build and partition."""
+"""The subcommands of finished runs, evaluate, predict and compare, and of data, info, build and
+partition.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,14 @@ from nodeflow.building import build_graph, stored_as
 from nodeflow.datasets import Dataset, columns_of_features, has_label, ids_of_integers, load_array
 from nodeflow.partitions import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._data import PARTS, described, no_labels, read_dataset, split_edges, write_names
+from nodeflow.training._data import (
+    PARTS,
+    described,
+    no_labels,
+    read_dataset,
+    split_edges,
+    write_names,
+)
 from nodeflow.training._finished import finished
 from nodeflow.training._folder import LOG, RESULT, SETTINGS, Run, read_log, read_result
 from nodeflow.training._graph import directed, with_columns
@@ -52,10 +61,10 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
 def predict(options: argparse.Namespace, say: Say) -> None:
     """Write the predictions of a finished run.
 
-    A table has the node, the predicted class or number, and for classes its probability; .npy has all outputs, [nodes,
-    width]. Of a run that learned links, a table has the best answers for the other end of every node's links, and their
-    scores; .npy has the ids of the answers, [nodes, top], or with relations [nodes, relations, top]; -1 where there are
-    fewer.
+    A table has the node, the predicted class or number, and for classes its probability; .npy has
+    all outputs, [nodes, width]. Of a run that learned links, a table has the best answers for the
+    other end of every node's links, and their scores; .npy has the ids of the answers, [nodes,
+    top], or with relations [nodes, relations, top]; -1 where there are fewer.
     """
     check_predictions(options.output)
     of_links = Run.read(options.folder, options.model).settings.run.task == "link"
@@ -72,19 +81,21 @@ def predict(options: argparse.Namespace, say: Say) -> None:
 
 
 def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
-    """Return the arguments of ``top_links``; raises ValueError for options that do not fit the run."""
+    """Return the arguments of ``top_links``; raises ValueError for options that do not fit the
+    run.
+    """
     chosen = {name: getattr(options, name) for name in ("top", "side", "relation", "with_known")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if chosen and not of_links:
         option = next(iter(chosen)).replace("_", "-")
         raise ValueError(
-            f"--{option} is for runs that learned links, but the run in {options.folder} learned labels of nodes; "
-            "leave it out"
+            f"--{option} is for runs that learned links, but the run in {options.folder} learned "
+            "labels of nodes; leave it out"
         )
     if of_links and options.nodes in (*PARTS, "unlabelled"):
         raise ValueError(
-            f"--nodes must be all or a file .npy of ids, because the run in {options.folder} learned links, not "
-            f"labels of nodes; got {options.nodes!r}"
+            f"--nodes must be all or a file .npy of ids, because the run in {options.folder} "
+            f"learned links, not labels of nodes; got {options.nodes!r}"
         )
     if "top" in chosen:
         chosen["k"] = as_count(chosen.pop("top"), "--top", 1)
@@ -110,8 +121,11 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
         return dataset.target_ids[~has_label(dataset.graph.ndata["label"][dataset.target_ids])]
     path = Path(which)
     if path.suffix != ".npy":
-        raise ValueError(f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}")
-    nodes, names = load_array(path), dataset.node_names
+        raise ValueError(
+            f"nodes must be all, train, val, test, unlabelled or a file .npy of ids, got {which!r}"
+        )
+    nodes = load_array(path)
+    names = dataset.node_names
     # integers are names where all nodes have such names, as in the files of a split
     if names is not None and nodes.dtype.kind in "iu" and all(map(is_integer, names)):
         id_of = {int(names[node]): node for node in dataset.target_ids.tolist()}
@@ -127,15 +141,21 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     for name, one in results.items():
         if len(logs[name]) < one["best_epoch"]:
             raise ValueError(
-                f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has {len(logs[name])} "
-                f"epochs, but the best one is epoch {one['best_epoch']}"
+                f"{Path(name) / LOG} was cut off, or is of another run than {RESULT}: it has "
+                f"{len(logs[name])} epochs, but the best one is epoch {one['best_epoch']}"
             )
     settings = {name: one["settings"] for name, one in results.items()}
     names = dict.fromkeys(name for each in settings.values() for name in each)
-    differing = [name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1]
-    facts = [name for name in ("dataset", "metric") if len({one[name] for one in results.values()}) > 1]
+    differing = [
+        name for name in names if len({str(each.get(name, "-")) for each in settings.values()}) > 1
+    ]
+    facts = [
+        name for name in ("dataset", "metric") if len({one[name] for one in results.values()}) > 1
+    ]
     header = ["run", *("data" if name == "dataset" else "best by" for name in facts)]
-    rows = [[*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", "edges", *differing]]
+    rows = [
+        [*header, f"test {metric}", f"val {metric}", "best epoch", "seconds", "edges", *differing]
+    ]
     for name, one in results.items():
         seconds = sum(record.seconds for record in logs[name])
         edges = sum(record.seconds * record.edges_per_second for record in logs[name])
@@ -149,12 +169,16 @@ def compare(options: argparse.Namespace, say: Say) -> None:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     if "validate" in differing:
         say(
-            "validated differently: test and val above are from all neighbours, but best epochs and curves are of each "
-            "run's own validation; train all with --validate full to compare these"
+            "validated differently: test and val above are from all neighbours, but best epochs "
+            "and curves are of each run's own validation; train all with --validate full to "
+            "compare these"
         )
     if options.output is not None:
         if "validate" in differing:
-            logs = {f"{name} (validation {settings[name]['validate']})": records for name, records in logs.items()}
+            logs = {
+                f"{name} (validation {settings[name]['validate']})": records
+                for name, records in logs.items()
+            }
         plot_curves(logs, options.output, metric=metric)
         say(f"wrote {options.output}")
 
@@ -168,20 +192,30 @@ def _result(folder: Path) -> dict[str, Any]:
 
 
 def _metric_of_all(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the metric that chose the best epochs, or else the first of the first run that all runs have."""
+    """Return the metric that chose the best epochs, or else the first of the first run that all
+    runs have.
+    """
     chosen = list(dict.fromkeys(one["metric"] for one in results.values()))
     if len(chosen) == 1:
         return str(chosen[0])
-    measured = [list(one["scores"].get("test") or one["scores"].get("val") or {}) for one in results.values()]
+    measured = [
+        list(one["scores"].get("test") or one["scores"].get("val") or {})
+        for one in results.values()
+    ]
     shared = [name for name in (*chosen, *measured[0]) if all(name in names for names in measured)]
     if not shared:
-        raise ValueError(f"the runs have different metrics, {', '.join(sorted(chosen))}, and none in common")
+        raise ValueError(
+            f"the runs have different metrics, {', '.join(sorted(chosen))}, and none in common"
+        )
     return str(shared[0])
 
 
 def _validation(settings: Mapping[str, Any]) -> str:
-    """Return "full" or "sampled": what a run was validated on, which "auto" leaves to its sampler."""
-    validate, method = settings.get("validate", "sampled"), METHODS.get(str(settings.get("sampler")))
+    """Return "full" or "sampled": what a run was validated on, which "auto" leaves to its
+    sampler.
+    """
+    validate = settings.get("validate", "sampled")
+    method = METHODS.get(str(settings.get("sampler")))
     if settings.get("task") == "link":
         return "full"  # ranks are always of rows from all neighbours
     if validate != "auto" or method is None:
@@ -195,33 +229,72 @@ def _validation(settings: Mapping[str, Any]) -> str:
 def info(options: argparse.Namespace, say: Say) -> None:
     """Describe a data set."""
     if is_file(Path(options.data) / SETTINGS):
-        raise ValueError(f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}")
+        raise ValueError(
+            f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}"
+        )
     say(described(read_dataset(options.data)).info())
 
 
 def build(options: argparse.Namespace, say: Say) -> None:
-    """Build a graph folder, which train and info take as DATA, from files of edges, or of another data set as it is.
+    """Build a graph folder, which train and info take as DATA, from files of edges, or of another
+    data set as it is.
 
     Neither the list of edges nor the graph need fit into memory.
     """
-    ndata, edata = _column_files(options.node_column, "node"), _column_files(options.edge_column, "edge")
-    ndata |= {name: file for name, file in (("feat", options.features), ("label", options.labels)) if file is not None}
-    split = {part: getattr(options, part) for part in ("train", "val", "test") if getattr(options, part) is not None}
+    ndata = _column_files(options.node_column, "node")
+    edata = _column_files(options.edge_column, "edge")
+    ndata |= {
+        name: file
+        for name, file in (("feat", options.features), ("label", options.labels))
+        if file is not None
+    }
+    split = {
+        part: getattr(options, part)
+        for part in ("train", "val", "test")
+        if getattr(options, part) is not None
+    }
     start = time.perf_counter()
     _check_free(options)
     edges: list[Path] = options.edges
     if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
-        if ndata or edata or split or options.named or options.columns or options.num_nodes is not None:
-            raise ValueError(f"{edges[0]} is a data set, which is written as it is; options are for files of edges")
+        if (
+            ndata
+            or edata
+            or split
+            or options.named
+            or options.columns
+            or options.num_nodes is not None
+        ):
+            raise ValueError(
+                f"{edges[0]} is a data set, which is written as it is; options are for files of "
+                "edges"
+            )
         dataset = read_dataset(str(edges[0]))
         if options.store is not None:
             dataset = _narrow(dataset, options.store)
         dataset.save(options.output, overwrite=options.overwrite)
     else:
-        names = ("num_nodes", "named", "columns", "header", "delimiter", "store", "memory", "overwrite")
+        names = (
+            "num_nodes",
+            "named",
+            "columns",
+            "header",
+            "delimiter",
+            "store",
+            "memory",
+            "overwrite",
+        )
         further: dict[str, Any] = {name: getattr(options, name) for name in names}
         progress = sys.stderr.isatty()
-        build_graph(edges, options.output, ndata=ndata, edata=edata, split=split, progress=progress, **further)
+        build_graph(
+            edges,
+            options.output,
+            ndata=ndata,
+            edata=edata,
+            split=split,
+            progress=progress,
+            **further,
+        )
     say(repr(described(read_dataset(str(options.output)))))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
 
@@ -237,7 +310,9 @@ def _narrow(dataset: Dataset, width: str) -> Dataset:
 
 def _check_free(options: argparse.Namespace) -> None:
     if not options.overwrite and (options.output / MANIFEST).exists():
-        raise FileExistsError(f"{options.output} exists; give --overwrite to replace it, or choose another folder")
+        raise FileExistsError(
+            f"{options.output} exists; give --overwrite to replace it, or choose another folder"
+        )
 
 
 def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
@@ -251,34 +326,52 @@ def _column_files(pairs: list[str], kind: str) -> dict[str, Path]:
 
 
 def partition(options: argparse.Namespace, say: Say) -> None:
-    """Write the graph of a data set into a folder, cut up, with its features, labels and training nodes.
+    """Write the graph of a data set into a folder, cut up, with its features, labels and training
+    nodes.
 
-    As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with --for processes as
-    parts, of which each process of a run holds one.
+    As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with
+    --for processes as parts, of which each process of a run holds one.
     """
     for name in ("edges", "balance", "renumber", "links"):
         if options.purpose == "buffer" and getattr(options, name):
-            raise ValueError(f"--{name} is for parts of processes; give --for processes, or leave it out")
+            raise ValueError(
+                f"--{name} is for parts of processes; give --for processes, or leave it out"
+            )
     if options.links and options.renumber:
         raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     parts = as_count(options.parts, "parts", 1)
-    dataset, start = read_dataset(options.data), time.perf_counter()
+    dataset = read_dataset(options.data)
+    start = time.perf_counter()
     dataset = dataset if options.links else dataset.of_type(options.target)
     if options.target and not options.links and "label" not in dataset.graph.ndata:
         raise ValueError(no_labels(dataset, options.target))
     if parts > dataset.graph.num_nodes and options.purpose == "buffer":
-        raise ValueError(f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}")
+        raise ValueError(
+            f"parts must be at most the number of nodes, {dataset.graph.num_nodes:,}, got {parts:,}"
+        )
     if options.method == "train-first" and not len(dataset.train):
-        raise ValueError(f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none")
+        raise ValueError(
+            f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none"
+        )
     if options.balance and not len(dataset.train):
-        raise ValueError(f"--balance balances training nodes, and data set {dataset.name!r} has none")
+        raise ValueError(
+            f"--balance balances training nodes, and data set {dataset.name!r} has none"
+        )
     _check_free(options)
     links = split_edges(dataset, options.edge_type, options.target) if options.links else None
-    whole, categories = dataset.graph if links is None else links.graph, Names.of(dataset).categories
+    whole = dataset.graph if links is None else links.graph
+    categories = Names.of(dataset).categories
     graph = directed(whole, options.direction, options.edge_type, categories)
-    common: dict[str, Any] = {"seed": options.seed, "overwrite": options.overwrite, "progress": sys.stderr.isatty()}
+    common: dict[str, Any] = {
+        "seed": options.seed,
+        "overwrite": options.overwrite,
+        "progress": sys.stderr.isatty(),
+    }
     if options.purpose == "buffer":
-        common |= {"method": options.method or "random", "train": dataset.train if len(dataset.train) else None}
+        common |= {
+            "method": options.method or "random",
+            "train": dataset.train if len(dataset.train) else None,
+        }
         say(repr(write_partitions(graph, options.output, parts, **common)))
     else:
         common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}

@@ -1,4 +1,6 @@
-"""The data set of a run: read from a folder, or from parts in several processes; and the edges of task link."""
+"""The data set of a run: read from a folder, or from parts in several processes; and the edges of
+task link.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +33,13 @@ _NAMES = "names.safetensors"
 
 
 class LinkEdges(NamedTuple):
-    """The edges of a data set that task link learns, and the graph of those of training, in the direction of the data.
+    """The edges of a data set that task link learns, and the graph of those of training, in the
+    direction of the data.
 
-    Triples are by part of the split ``[n, 3]`` (source, relation, destination), or without relations ``[n, 2]``; they
-    are edges of ``target``, a relation of the schema. The graph has all edges of the others but the reverses of
-    held-out ones. ``relation`` is an edge column with the relations of triples.
+    Triples are by part of the split ``[n, 3]`` (source, relation, destination), or without
+    relations ``[n, 2]``; they are edges of ``target``, a relation of the schema. The graph has all
+    edges of the others but the reverses of held-out ones. ``relation`` is an edge column with the
+    relations of triples.
     """
 
     target: Relation
@@ -44,12 +48,16 @@ class LinkEdges(NamedTuple):
     graph: Graph
 
     def write(self, folder: Path) -> None:
-        write_tensors(folder / _FILE, self.triples, {"target": list(self.target), "relation": self.relation})
+        write_tensors(
+            folder / _FILE, self.triples, {"target": list(self.target), "relation": self.relation}
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CutLinks(NamedDataset):
-    """A data set whose graph, of training edges alone, lies on several processes, and the triples of all edges."""
+    """A data set whose graph, of training edges alone, lies on several processes, and the triples
+    of all edges.
+    """
 
     links: LinkEdges | None = None
 
@@ -63,7 +71,9 @@ def learned_part(dataset: Dataset, task: str, target: str) -> Dataset:
 
 
 def _with_numbers(dataset: Dataset) -> Dataset:
-    """Return a data set whose classes are numbers to predict: what their names say, else the numbers of the classes."""
+    """Return a data set whose classes are numbers to predict: what their names say, else the
+    numbers of the classes.
+    """
     label = dataset.graph.ndata.get("label")
     names = dataset.class_names
     if label is None or label.is_floating_point():
@@ -72,8 +82,8 @@ def _with_numbers(dataset: Dataset) -> Dataset:
     if names is not None:
         if (word := next((name for name in names if not is_number(name)), None)) is not None:
             raise ValueError(
-                f"task 'regression' needs numbers as labels, but data set {dataset.name!r} has classes such as "
-                f"{word!r}; choose task 'classification'"
+                f"task 'regression' needs numbers as labels, but data set {dataset.name!r} has "
+                f"classes such as {word!r}; choose task 'classification'"
             )
         numbers = torch.tensor([*map(float, names), torch.nan], dtype=torch.float64)[label]
     graph = with_columns(dataset.graph, {"label": numbers.float()})
@@ -81,7 +91,9 @@ def _with_numbers(dataset: Dataset) -> Dataset:
 
 
 def described(dataset: Dataset) -> Dataset:
-    """Return a data set with the labels and split of its only node type that has labels; with several as it is."""
+    """Return a data set with the labels and split of its only node type that has labels; with
+    several as it is.
+    """
     return dataset if len(_labelled_types(dataset)) > 1 else dataset.of_type()
 
 
@@ -94,35 +106,59 @@ def no_labels(dataset: Dataset, target: str, purpose: str = "trained") -> str:
     labelled = _labelled_types(dataset)
     of = f" of {target!r}" if target else ""
     others = f"; nodes with labels are of type {', '.join(labelled)}" if labelled else ""
-    unread = f"; files that were not read: {', '.join(dataset.unread_files)}" if dataset.unread_files else ""
-    return f"data set {dataset.name!r} has no labels{of}, so a model cannot be {purpose} on it{others}{unread}"
+    unread = (
+        f"; files that were not read: {', '.join(dataset.unread_files)}"
+        if dataset.unread_files
+        else ""
+    )
+    return (
+        f"data set {dataset.name!r} has no labels{of}, so a model cannot be {purpose} on "
+        f"it{others}{unread}"
+    )
 
 
 def learned_relation(schema: Schema, target: str) -> Relation:
-    """Return the relation whose links are learned; raises KeyError and ValueError where ``target`` names none."""
+    """Return the relation whose links are learned; raises KeyError and ValueError where ``target``
+    names none.
+    """
     if target:
         return schema.relation(target)
     if len(schema.relations) != 1:
         names = ", ".join(repr(" ".join(relation)) for relation in schema.relations)
-        raise ValueError(f"target must name the relation whose links are learned: {names or 'there is none'}")
+        raise ValueError(
+            f"target must name the relation whose links are learned: {names or 'there is none'}"
+        )
     return next(iter(schema.relations))
 
 
 def relation_column(dataset: Dataset, edge_type: str) -> str | None:
-    """Return the edge column with the relations of links, ``edge_type`` or a usual one; None for none."""
+    """Return the edge column with the relations of links, ``edge_type`` or a usual one; None for
+    none.
+    """
     links = dataset.links if isinstance(dataset, CutLinks) else None
     return edge_types(dataset.graph, edge_type) if links is None else links.relation
 
 
 def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges:
-    """Return the edges of a relation of a data set by part, those of the column "split" or drawn at random."""
+    """Return the edges of a relation of a data set by part, those of the column "split" or drawn at
+    random.
+    """
     if isinstance(dataset, CutLinks) and dataset.links is not None:
         return dataset.links
-    whole, learned = dataset.graph, learned_relation(dataset.graph.schema, target)
-    relation, parts, own = relation_column(dataset, edge_type), _parts(whole, learned), whole.relations[learned].ids
+    whole = dataset.graph
+    learned = learned_relation(dataset.graph.schema, target)
+    relation = relation_column(dataset, edge_type)
+    parts = _parts(whole, learned)
+    own = whole.relations[learned].ids
     src, dst = whole.edges()
-    columns = [src, dst] if relation is None else [src, torch.as_tensor(whole.edata[relation]).long(), dst]
-    triples = {part: torch.stack([column[ids] for column in columns], 1) for part, ids in parts.items()}
+    columns = (
+        [src, dst]
+        if relation is None
+        else [src, torch.as_tensor(whole.edata[relation]).long(), dst]
+    )
+    triples = {
+        part: torch.stack([column[ids] for column in columns], 1) for part, ids in parts.items()
+    }
     kept = torch.ones(whole.num_edges, dtype=torch.bool)
     kept[own.start : own.stop] = False
     kept[parts["train"]] = True
@@ -145,15 +181,19 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
 def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
     """Return the ids of the edges of a relation in every part, ascending."""
     own = graph.relations[relation]
-    parts = split_rows([(own.data, own.ids.start), (graph.edata, 0)], own.ids, "the data set", "edge")
+    parts = split_rows(
+        [(own.data, own.ids.start), (graph.edata, 0)], own.ids, "the data set", "edge"
+    )
     if parts is None:
         among = torch.arange(own.ids.start, own.ids.stop)
-        return dict(zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among), strict=True))
+        return dict(
+            zip(PARTS, random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among), strict=True)
+        )
     missing = np.setdiff1d(np.arange(own.ids.start, own.ids.stop), np.concatenate(parts))
     if len(missing):
         raise ValueError(
-            f"every edge must be in a part that a column 'split' or masks say, but edge {missing[0]} is in none; give "
-            "it to one, or take it out with transform.filter_edges"
+            "every edge must be in a part that a column 'split' or masks say, but edge "
+            f"{missing[0]} is in none; give it to one, or take it out with transform.filter_edges"
         )
     return {name: torch.from_numpy(ids) for name, ids in zip(PARTS, parts, strict=True)}
 
@@ -166,35 +206,54 @@ def read_dataset(name: str) -> Dataset:
 def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO) -> Dataset:
     """Return the data set in a folder of parts, of which each process opens its own; collective.
 
-    Its labels are those of ``target``. Labels of all nodes, or with ``links`` the triples of all edges, are in the
-    memory of every process.
+    Its labels are those of ``target``. Labels of all nodes, or with ``links`` the triples of all
+    edges, are in the memory of every process.
     """
     if not dist.is_initialized():
         raise ValueError(
-            f"partitions is for parts in several processes, and this is one: start torchrun --nproc-per-node N -m "
-            f"nodeflow train --partitions {folder}; for a partition buffer give storage 'partitions'"
+            "partitions is for parts in several processes, and this is one: start torchrun "
+            f"--nproc-per-node N -m nodeflow train --partitions {folder}; for a partition buffer "
+            "give storage 'partitions'"
         )
-    graph, parts, path = DistributedGraph.open(folder, halo=halo), GraphParts.open(folder), Path(folder)
+    graph = DistributedGraph.open(folder, halo=halo)
+    parts = GraphParts.open(folder)
+    path = Path(folder)
     if parts.edges != "in":
         raise ValueError(
-            f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges into a node lie "
-            "together: write it with nodeflow partition --for processes --edges in"
+            f"{folder} has edges {parts.edges!r}, but training finds neighbours where the edges "
+            "into a node lie together: write it with nodeflow partition --for processes --edges in"
         )
     train, val, test = (
-        torch.from_numpy(np.array([] if ids is None else ids, np.int64)) for ids in (parts.train, parts.val, parts.test)
+        torch.from_numpy(np.array([] if ids is None else ids, np.int64))
+        for ids in (parts.train, parts.val, parts.test)
     )
     if links:
         edges = _read_links(path, graph, target)
-        return CutLinks(path.name, graph, train, val, test, names=_names_of_parts(path, parts, graph), links=edges)
+        return CutLinks(
+            path.name,
+            graph,
+            train,
+            val,
+            test,
+            names=_names_of_parts(path, parts, graph),
+            links=edges,
+        )
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
     graph.ndata["label"] = whole_column(graph.ndata["label"])
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
-    if len(train) and not (of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop):
-        raise ValueError(f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition --target")
+    if len(train) and not (
+        of_target.start <= int(train.min()) <= int(train.max()) < of_target.stop
+    ):
+        raise ValueError(
+            f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition "
+            "--target"
+        )
     names = _names_of_parts(path, parts, graph)
     # class codes are numbered here where the parts were cut in Python, else when the data were read
-    numbered = Dataset(path.name, graph, train, val, test, len(names.classes or ()), target=target).of_type()
+    numbered = Dataset(
+        path.name, graph, train, val, test, len(names.classes or ()), target=target
+    ).of_type()
     words = [*numbered.class_names] if numbered.class_names else names.classes
     return NamedDataset(
         path.name,
@@ -210,7 +269,9 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
 
 
 def write_names(folder: Path, dataset: Dataset) -> None:
-    """Write the names of a data set into the folder of its parts or partitions, which have numbers only."""
+    """Write the names of a data set into the folder of its parts or partitions, which have numbers
+    only.
+    """
     names = Names.of(dataset).with_nodes(dataset)
     write_tensors(folder / _NAMES, names.tensors(), names.to_json())
 
@@ -228,7 +289,9 @@ def read_names(folder: Path) -> Names | None:
 
 
 def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
-    """Return the names in a folder of parts, those of the nodes as parts number them; no names without the file."""
+    """Return the names in a folder of parts, those of the nodes as parts number them; no names
+    without the file.
+    """
     names = read_names(folder) or Names.of(Dataset(folder.name, graph))
     if parts.original_nodes is None:
         return names
@@ -239,16 +302,26 @@ def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:
-    """Return what ``LinkEdges.write`` wrote into a folder of parts, of the relation that ``target`` names."""
+    """Return what ``LinkEdges.write`` wrote into a folder of parts, of the relation that ``target``
+    names.
+    """
     file = folder / _FILE
     if not is_file(file):
-        raise ValueError(f"{folder} has no {_FILE}, so links cannot be learned: write it with --links")
+        raise ValueError(
+            f"{folder} has no {_FILE}, so links cannot be learned: write it with --links"
+        )
     facts, triples = read_tensors(file)
-    sound = isinstance(facts, dict) and facts.keys() == {"target", "relation"} and triples.keys() == {*PARTS}
+    sound = (
+        isinstance(facts, dict)
+        and facts.keys() == {"target", "relation"}
+        and triples.keys() == {*PARTS}
+    )
     if not sound or len(facts["target"]) != 3:
         raise ValueError(f"{file} is damaged, or no file of links: write it with --links")
     a, name, b = facts["target"]
     words = [name, f"{a} {name} {b}"]
     if target not in (words if graph.schema.has_several else ["", *words]):
-        raise ValueError(f"{folder} was cut for links of {words[1]!r}, so target must name these, got {target!r}")
+        raise ValueError(
+            f"{folder} was cut for links of {words[1]!r}, so target must name these, got {target!r}"
+        )
     return LinkEdges((a, name, b), facts["relation"], triples, graph)

@@ -1,4 +1,6 @@
-"""Fields of settings: the default, check, help and command-line words of one setting, and groups of them."""
+"""Fields of settings: the default, check, help and command-line words of one setting, and groups of
+them.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +14,37 @@ from typing import Any, ClassVar
 from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of, check_type, describe
 
 Check = Callable[[Any, str], Any]
-"""Takes a value and its name; returns the value, converted where types of files and of Python differ, or raises."""
+"""Takes a value and its name; returns the value, converted where types of files and of Python
+differ, or raises.
+"""
 
 
 @dataclass(frozen=True)
 class ComputedDefault:
-    """A default by other settings, in ``words`` for the help; ``value`` takes the group with its earlier fields set."""
+    """A default by other settings, in ``words`` for the help; ``value`` takes the group with its
+    earlier fields set.
+    """
 
     words: str
     value: Callable[[Any], object]
 
 
 def setting(default: object, help: str, check: Check, *, name: str = "", **words: Any) -> Any:
-    """Return a dataclass field, from which the command, files of settings, docstrings and tables are made.
+    """Return a dataclass field, from which the command, files of settings, docstrings and tables
+    are made.
 
-    ``name`` is that among the settings of all groups, empty for that of the field; ``words`` are further arguments of
-    ``argparse`` for the command's option.
+    ``name`` is that among the settings of all groups, empty for that of the field; ``words`` are
+    further arguments of ``argparse`` for the command's option.
     """
-    return field(default=default, metadata={"help": help, "check": check, "name": name, "words": words})
+    return field(
+        default=default, metadata={"help": help, "check": check, "name": name, "words": words}
+    )
 
 
 def one_of(names: str | Iterable[str], help: str, *, default: str = "", name: str = "") -> Any:
-    """A setting that is one of ``names``, by default the first; names without spaces may be in one string."""
+    """A setting that is one of ``names``, by default the first; names without spaces may be in one
+    string.
+    """
     names = tuple(names.split() if isinstance(names, str) else names)
 
     def check(value: Any, label: str) -> str:
@@ -56,14 +67,20 @@ def check_text(value: object, name: str) -> str:
 
 def count(default: int | ComputedDefault, help: str, *, least: int = 0) -> Any:
     """A setting that is an integer of at least ``least``."""
-    return setting(default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N")
+    return setting(
+        default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N"
+    )
 
 
 def number(default: float | ComputedDefault, help: str, **bounds: float) -> Any:
-    """A setting that is a finite number within ``bounds``, those of ``as_number``; at least 0 without a lower one."""
+    """A setting that is a finite number within ``bounds``, those of ``as_number``; at least 0
+    without a lower one.
+    """
     if "above" not in bounds:
         bounds = {"least": 0.0, **bounds}
-    return setting(default, help, lambda value, name: as_number(value, name, **bounds), type=float, metavar="X")
+    return setting(
+        default, help, lambda value, name: as_number(value, name, **bounds), type=float, metavar="X"
+    )
 
 
 def flag(help: str) -> Any:
@@ -79,11 +96,20 @@ def table(help: str, *, name: str) -> Any:
             raise TypeError(f"{label} must be a table of arguments by name, got {describe(value)}")
         return dict(value)
 
-    return setting(ComputedDefault("none", lambda _: {}), help, check, name=name, action=_Pair, metavar="NAME=VALUE")
+    return setting(
+        ComputedDefault("none", lambda _: {}),
+        help,
+        check,
+        name=name,
+        action=_Pair,
+        metavar="NAME=VALUE",
+    )
 
 
 class Group:
-    """Base of the groups of settings, frozen dataclasses of the fields above, whose values are checked."""
+    """Base of the groups of settings, frozen dataclasses of the fields above, whose values are
+    checked.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -100,9 +126,13 @@ def name_of(one: Field[Any]) -> str:
 
 
 def option_of(one: Field[Any]) -> str:
-    """Return the option of the command for a setting; that of a table is repeated for every entry."""
+    """Return the option of the command for a setting; that of a table is repeated for every
+    entry.
+    """
     name = name_of(one)
-    return f"--{name.removesuffix('s') if one.metadata['words'].get('action') is _Pair else name}".replace("_", "-")
+    return f"--{name.removesuffix('s') if one.metadata['words'].get('action') is _Pair else name}".replace(
+        "_", "-"
+    )
 
 
 def default_of(one: Field[Any]) -> str:
@@ -113,23 +143,31 @@ def default_of(one: Field[Any]) -> str:
 
 
 def add_option(parser: argparse._ActionsContainer, one: Field[Any], read: str = "") -> None:
-    """Add the option of a setting to a parser; an option that is not given is absent from the namespace.
+    """Add the option of a setting to a parser; an option that is not given is absent from the
+    namespace.
 
     ``read``: the values of other settings with which it is read; empty if always.
     """
     words = one.metadata["words"]
     notes = [] if words.get("action") in ("store_true", _Pair) else [f"default: {default_of(one)}"]
     notes += [f"read with {read}"] if read else []
-    text = " ".join([one.metadata["help"], *([f"({'; '.join(notes)})"] if notes else [])]).replace("%", "%%")
-    parser.add_argument(option_of(one), dest=name_of(one), default=argparse.SUPPRESS, help=text, **words)
+    text = " ".join([one.metadata["help"], *([f"({'; '.join(notes)})"] if notes else [])]).replace(
+        "%", "%%"
+    )
+    parser.add_argument(
+        option_of(one), dest=name_of(one), default=argparse.SUPPRESS, help=text, **words
+    )
 
 
 def documentation(group: str, one: Field[Any]) -> str:
-    """Return the entry of a setting in a docstring; ``group`` is the attribute of ``Settings`` that holds it."""
+    """Return the entry of a setting in a docstring; ``group`` is the attribute of ``Settings`` that
+    holds it.
+    """
     choices = one.metadata["words"].get("choices")
     several = f"; one of {', '.join(choices)}" if choices else ""
     return fill(
-        f"{name_of(one)}: {one.metadata['help']} (``{group}.{one.name}``; default: {default_of(one)}{several}).",
+        f"{name_of(one)}: {one.metadata['help']} (``{group}.{one.name}``; default: "
+        f"{default_of(one)}{several}).",
         120,
         initial_indent=" " * 8,
         subsequent_indent=" " * 12,
@@ -152,7 +190,9 @@ class _Pair(argparse.Action):
 
 
 class Numbers(argparse.Action):
-    """Collects integers given as ``2 2`` or ``2,2``, of which each may be several by name, as in ``a=5,b=10 2``."""
+    """Collects integers given as ``2 2`` or ``2,2``, of which each may be several by name, as in
+    ``a=5,b=10 2``.
+    """
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
         numbers: list[int | dict[str, int]] = []
@@ -163,13 +203,16 @@ class Numbers(argparse.Action):
                     pairs = [part.rpartition("=")[::2] for part in parts]
                     by_name = {name.strip(): int(number) for name, number in pairs}
                     if "" in by_name or len(by_name) < len(pairs):
-                        parser.error(f"argument {option}: expected NAME=NUMBER,NAME=NUMBER of one layer, got {word!r}")
+                        parser.error(
+                            f"argument {option}: expected NAME=NUMBER,NAME=NUMBER of one layer, "
+                            f"got {word!r}"
+                        )
                     numbers.append(by_name)
                 else:
                     numbers += map(int, parts)
         except ValueError:
             parser.error(
-                f"argument {option}: expected integers, as in 10 10, or by name, as in a=5,b=10, got "
-                f"{' '.join(values)!r}; DATA goes before {option}"
+                f"argument {option}: expected integers, as in 10 10, or by name, as in a=5,b=10, "
+                f"got {' '.join(values)!r}; DATA goes before {option}"
             )
         setattr(namespace, self.dest, numbers)

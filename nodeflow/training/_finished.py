@@ -1,4 +1,6 @@
-"""The trainer of a finished run, for its own data or for others, whose numbers are brought into those of the run."""
+"""The trainer of a finished run, for its own data or for others, whose numbers are brought into
+those of the run.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,26 @@ from nodeflow.training._trainer import Trainer
 
 @checked
 def open_finished(
-    folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None, device: str | None = None
+    folder: Path | str,
+    dataset: Dataset | None = None,
+    *,
+    model: str | None = None,
+    device: str | None = None,
 ) -> Trainer:
-    """Return a trainer with the weights of the best epoch of a finished run, as ``nodeflow predict`` takes it.
+    """Return a trainer with the weights of the best epoch of a finished run, as
+    ``nodeflow predict`` takes it.
 
     Args:
         folder: that of the run, with the ``run.toml`` of the command.
-        dataset: other data; None: those of the run. Columns, classes, categories of edges, node types, relations, and
-            nodes with a learned row are found by their names; where they have none, their numbers are their names.
+        dataset: other data; None: those of the run. Columns, classes, categories of edges, node
+            types, relations, and nodes with a learned row are found by their names; where they have
+            none, their numbers are their names.
         model: for a model "module:factory", the same name as in ``run.toml``, see ``open_trainer``.
         device: where the model computes; None: that of the run.
 
-    Its ``task.dataset`` has the numbers and names of the run. Raises FileNotFoundError where there is no finished run,
-    ValueError for damaged files, files of two runs, data of the run that have changed, and a name that only the model
-    or only the data have.
+    Its ``task.dataset`` has the numbers and names of the run. Raises FileNotFoundError where there
+    is no finished run, ValueError for damaged files, files of two runs, data of the run that have
+    changed, and a name that only the model or only the data have.
 
     >>> open_finished("nowhere")
     Traceback (most recent call last):
@@ -47,20 +55,30 @@ def open_finished(
 def finished(
     folder: Path, given: Dataset | None, model: str | None = None, device: str | None = None
 ) -> tuple[Trainer, Dataset]:
-    """Return what ``open_finished`` returns, and the data set without placeholders for what its trainer needs."""
+    """Return what ``open_finished`` returns, and the data set without placeholders for what its
+    trainer needs.
+    """
     run = Run.read(folder, model).shared_by(1)
     if not is_file(folder / CHECKPOINT):
-        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+        raise FileNotFoundError(
+            f"the run in {folder} is not finished: nodeflow train --resume {folder}"
+        )
     if run.is_of_parts and given is None:
         raise ValueError(
-            f"the run in {folder} trained on parts of a graph: give the data set that they were cut from, with --data"
+            f"the run in {folder} trained on parts of a graph: give the data set that they were "
+            "cut from, with --data"
         )
     facts, weights = read_tensors(folder / CHECKPOINT)
     check_checkpoint(folder / CHECKPOINT, facts, run)
     if is_file(folder / RESULT):
         result = read_result(folder)
-        if any(facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")):
-            raise ValueError(f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files back")
+        if any(
+            facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")
+        ):
+            raise ValueError(
+                f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files "
+                "back"
+            )
     names = Names.from_json(facts["names"], weights)
     weights.pop(NODES, None)
     if given is None:
@@ -83,8 +101,8 @@ def finished(
     same = given is None and run.settings.storage.kind != "partitions"
     if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
         raise ValueError(
-            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has it now; if it is "
-            f"meant to be measured on that, give --data {run.data}"
+            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has "
+            f"it now; if it is meant to be measured on that, give --data {run.data}"
         )
     for key, node_type in trainer.task.inputs.rows_of_nodes().items():
         weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
@@ -94,20 +112,31 @@ def finished(
         raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()  # of one of its tensors
-        raise ValueError(f"the model in {folder} does not fit data set {dataset.name!r}: {reason}") from error
+        raise ValueError(
+            f"the model in {folder} does not fit data set {dataset.name!r}: {reason}"
+        ) from error
     return trainer, dataset
 
 
 def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
-    """Return a data set for evaluation only, with placeholders for missing labels and training nodes."""
+    """Return a data set for evaluation only, with placeholders for missing labels and training
+    nodes.
+    """
     width = (facts["network"]["model"] or {}).get("out_features", dataset.num_classes)
-    graph, train = dataset.graph, dataset.train
+    graph = dataset.graph
+    train = dataset.train
     if "label" not in graph.ndata:
         one_each = facts["task"] == "classification"
-        label = torch.zeros(graph.num_nodes, dtype=torch.int64) if one_each else torch.zeros(graph.num_nodes, width)
+        label = (
+            torch.zeros(graph.num_nodes, dtype=torch.int64)
+            if one_each
+            else torch.zeros(graph.num_nodes, width)
+        )
         graph = with_columns(graph, {"label": label})
     if len(train) == 0:
-        train = next((nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids)[:1]
+        train = next(
+            (nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids
+        )[:1]
     result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
     # the node may be in another part too, which a data set refuses; nothing trains on it
     object.__setattr__(result, "train", train)

@@ -29,7 +29,14 @@ from nodeflow._peers.present import present
 from nodeflow._text.table import rows_of_words
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
-from nodeflow.training._checkpoints import STATE, Checkpoints, check_same_run, load_weights, read_tensors, write_tensors
+from nodeflow.training._checkpoints import (
+    STATE,
+    Checkpoints,
+    check_same_run,
+    load_weights,
+    read_tensors,
+    write_tensors,
+)
 from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
 from nodeflow.training._models import ModelFacts, build_model
@@ -41,9 +48,14 @@ from nodeflow.training._result import EpochRecord, Result, write_trace
 from nodeflow.training._settings import Settings, named_again, read_toml
 from nodeflow.training._trainer import Trainer
 
-SETTINGS, CHECKPOINT, LOG, RESULT, CURVES = "run.toml", "checkpoint.safetensors", "log.csv", "result.json", "curves.png"
+SETTINGS = "run.toml"
+CHECKPOINT = "checkpoint.safetensors"
+LOG = "log.csv"
+RESULT = "result.json"
+CURVES = "curves.png"
 RATES = ("seconds", "seeds_per_second", "edges_per_second")
-EVENTS, UNFINISHED = "events.out.tfevents.*", ".unfinished-"
+EVENTS = "events.out.tfevents.*"
+UNFINISHED = ".unfinished-"
 TRACE = "trace.csv"
 FILES = (SETTINGS, STATE, CHECKPOINT, LOG, TRACE, RESULT, CURVES)
 
@@ -52,9 +64,10 @@ FILES = (SETTINGS, STATE, CHECKPOINT, LOG, TRACE, RESULT, CURVES)
 class Run:
     """The start of a run: the file ``run.toml`` of its folder.
 
-    ``data`` is "debian", or the folder of the data set; empty where settings name the parts of a graph. ``processes``
-    share every step; the batch size of ``settings`` is that of one of them. ``plot``: make a picture of the curves.
-    ``identity``: that of its trainer, which its other files have too; empty in a file of before.
+    ``data`` is "debian", or the folder of the data set; empty where settings name the parts of a
+    graph. ``processes`` share every step; the batch size of ``settings`` is that of one of them.
+    ``plot``: make a picture of the curves. ``identity``: that of its trainer, which its other files
+    have too; empty in a file of before.
     """
 
     data: str
@@ -65,31 +78,45 @@ class Run:
     identity: str = ""
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})) -> Run:
+    def of(
+        cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})
+    ) -> Run:
         """Return the run of a file; ``options`` are settings that take the place of those in it."""
-        rest = {"data": "", "checkpoint_every": "1", "processes": 1, "plot": True, "identity": "", **values}
-        data, every, identity = (check_text(rest.pop(name), name) for name in ("data", "checkpoint_every", "identity"))
+        rest = {
+            "data": "",
+            "checkpoint_every": "1",
+            "processes": 1,
+            "plot": True,
+            "identity": "",
+            **values,
+        }
+        data, every, identity = (
+            check_text(rest.pop(name), name) for name in ("data", "checkpoint_every", "identity")
+        )
         processes = as_count(rest.pop("processes"), "processes", 1)
         plot = as_flag(rest.pop("plot"), "plot")
         run = cls(data, Settings.from_dict(rest, **options), every, processes, plot, identity)
         if run.is_of_parts and data:
             raise ValueError(
-                f"data must be left out with parts of a graph, which hold features, labels and split; got {data!r} and "
-                f"partitions {run.settings.storage.partitions!r}; for a partition buffer give storage 'partitions'"
+                "data must be left out with parts of a graph, which hold features, labels and "
+                f"split; got {data!r} and partitions {run.settings.storage.partitions!r}; for a "
+                "partition buffer give storage 'partitions'"
             )
         return run if data or run.is_of_parts else replace(run, data="debian")
 
     @classmethod
     def read(cls, folder: Path, model: str | None = None) -> Run:
-        """Return the run of a folder; ``model`` names a model of the user's own again, see ``Settings.from_dict``.
+        """Return the run of a folder; ``model`` names a model of the user's own again, see
+        ``Settings.from_dict``.
 
-        Raises FileNotFoundError where there is none, ValueError for a damaged file and another model, OSError.
+        Raises FileNotFoundError where there is none, ValueError for a damaged file and another
+        model, OSError.
         """
         path = folder / SETTINGS
         if not is_file(path):
             raise FileNotFoundError(
-                f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off before that was "
-                "written begins again with the nodeflow train that started it"
+                f"{folder} is no folder of a run: it has no {SETTINGS}; a run that was cut off "
+                "before that was written begins again with the nodeflow train that started it"
             )
         with blaming(f"{path}", ValueError, TypeError):
             values = read_toml(path)
@@ -103,7 +130,9 @@ class Run:
         data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
         start = {"data": data, "checkpoint_every": self.checkpoint_every}
         usual = {"processes": 1, "plot": True, "identity": ""}
-        further = {name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]}
+        further = {
+            name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]
+        }
         return start | further | self.settings.to_dict()
 
     @property
@@ -113,39 +142,53 @@ class Run:
         return bool(storage.partitions) and storage.kind != "partitions"
 
     def shared_by(self, processes: int) -> Run:
-        """Return the same run for another number of processes, with as many seeds per step in total."""
+        """Return the same run for another number of processes, with as many seeds per step in
+        total.
+        """
         if processes == self.processes:
             return self
         batch_size = self.settings.sampler.batch_size
         size, rest = divmod(batch_size * self.processes, processes)
         if rest:
             raise ValueError(
-                f"a step of the run has {batch_size * self.processes} seeds (batch_size {batch_size} of "
-                f"{self.processes} processes), which {processes} processes cannot share evenly; start a number of them "
-                "that divides it"
+                f"a step of the run has {batch_size * self.processes} seeds (batch_size "
+                f"{batch_size} of {self.processes} processes), which {processes} processes cannot "
+                "share evenly; start a number of them that divides it"
             )
         return replace(self, settings=self.settings.replace(batch_size=size), processes=processes)
 
     def dataset(self) -> Dataset:
-        """Read the data set, with labels of the target: its parts in several processes, where settings name them."""
-        run, parts = self.settings.run, self.settings.storage.partitions
+        """Read the data set, with labels of the target: its parts in several processes, where
+        settings name them.
+        """
+        run = self.settings.run
+        parts = self.settings.storage.partitions
         if self.is_of_parts:
-            dataset = read_parts(parts, run.target, links=run.task == "link", halo=self.settings.compute.halo)
+            dataset = read_parts(
+                parts, run.target, links=run.task == "link", halo=self.settings.compute.halo
+            )
         else:
             dataset = read_dataset(self.data)
         return learned_part(dataset, run.task, run.target)
 
 
 def check_checkpoint(path: Path, facts: Mapping[str, Any], run: Run) -> None:
-    """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings for one process."""
-    with blaming(f"{path} does not say of which run it is", KeyError, TypeError, ValueError, AttributeError):
+    """Raise ValueError where the checkpoint at ``path`` is of another run; ``run``: its settings
+    for one process.
+    """
+    with blaming(
+        f"{path} does not say of which run it is", KeyError, TypeError, ValueError, AttributeError
+    ):
         Names.from_json(facts["names"])
         settings = Settings(facts["settings"])  # nothing is imported: no network is made of them
-        _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})  # which evaluation reads
+        # which evaluation reads
+        _ = settings.replace(task=facts["task"]), dict(facts["network"]["model"] or {})
         size = settings.sampler.batch_size * facts.get("processes", 1)
     check_same_run(settings.replace(batch_size=size), run.settings, 1, str(path))
     if facts.get("identity", "") != run.identity:
-        raise ValueError(f"{path} is of another run than {SETTINGS} beside it: put its own file back")
+        raise ValueError(
+            f"{path} is of another run than {SETTINGS} beside it: put its own file back"
+        )
 
 
 @contextmanager
@@ -166,7 +209,9 @@ def output_folder(folder: Path) -> Iterator[None]:
 
 
 def begin(folder: Path, run: Run) -> bool:
-    """Clear the folder and write the settings of a new run; return whether it held an earlier run."""
+    """Clear the folder and write the settings of a new run; return whether it held an earlier
+    run.
+    """
     earlier = [path for name in FILES if (path := folder / name).is_symlink() or is_file(path)]
     for old in [*earlier, *folder.glob(EVENTS)]:
         old.unlink()
@@ -175,13 +220,17 @@ def begin(folder: Path, run: Run) -> bool:
 
 
 @checked
-def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None) -> Trainer:
-    """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from there.
+def open_trainer(
+    folder: Path | str, dataset: Dataset | None = None, *, model: str | None = None
+) -> Trainer:
+    """Return the trainer of an interrupted run, at its last saved state; ``run`` continues from
+    there.
 
-    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data set. ``model`` is
-    needed for a model "module:factory", the same name as in the file ``run.toml``: it is imported, which runs code, so
-    a file alone does not choose it. Raises FileNotFoundError where the folder has no run, ValueError for files that
-    are damaged, or of another data set.
+    A run without a saved state starts from the beginning. ``dataset`` None reads the run's data
+    set. ``model`` is needed for a model "module:factory", the same name as in the file
+    ``run.toml``: it is imported, which runs code, so a file alone does not choose it. Raises
+    FileNotFoundError where the folder has no run, ValueError for files that are damaged, or of
+    another data set.
 
     >>> open_trainer("nowhere")
     Traceback (most recent call last):
@@ -189,40 +238,49 @@ def open_trainer(folder: Path | str, dataset: Dataset | None = None, *, model: s
     """
     run = Run.read(Path(folder), model).shared_by(present().size)
     checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
-    trainer = Trainer(run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints)
+    trainer = Trainer(
+        run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints
+    )
     go_on(trainer, run, Path(folder))
     return trainer
 
 
 def go_on(trainer: Trainer, run: Run, folder: Path) -> None:
-    """Load the state in the folder of a run, if it has saved one; raises FileNotFoundError where that is gone.
+    """Load the state in the folder of a run, if it has saved one; raises FileNotFoundError where
+    that is gone.
 
     Otherwise what ``Checkpoints.restore`` raises.
     """
     assert trainer.checkpoints is not None
     if trainer.checkpoints.restore(trainer, run.identity):
         return
-    log, every = folder / LOG, trainer.checkpoints.epochs
+    log = folder / LOG
+    every = trainer.checkpoints.epochs
     # lines, not records: a process may have been killed while it wrote the last one
-    lines = trainer.peers.of_first("the log", lambda: log.read_bytes().count(b"\n") if is_file(log) else 0)
+    lines = trainer.peers.of_first(
+        "the log", lambda: log.read_bytes().count(b"\n") if is_file(log) else 0
+    )
     epochs = max(lines - 1, 0)
     if 0 < every <= epochs:
         raise FileNotFoundError(
-            f"{folder / STATE} is gone, which the run had saved: {epochs} epochs are in {LOG}; put it back, or begin "
-            f"again: nodeflow train --config {folder / SETTINGS} --output {folder} --overwrite"
+            f"{folder / STATE} is gone, which the run had saved: {epochs} epochs are in {LOG}; put "
+            f"it back, or begin again: nodeflow train --config {folder / SETTINGS} --output "
+            f"{folder} --overwrite"
         )
     trainer.identity = run.identity or trainer.identity
 
 
 @checked
 def save(result: Result, folder: Path | str, *, curves: str | None = None) -> list[Path]:
-    """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be written.
+    """Write a result into ``folder``, which is made if needed: all files, or none if one cannot be
+    written.
 
-    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``trace.csv`` (hashes of batches, see
-    ``nodeflow reproduce``), ``result.json`` and, if ``curves`` is given as its title, the picture ``curves.png``. Those
-    of an earlier run in the folder are replaced, first its ``result.json``, which comes last of the new ones: a process
-    that is killed in between leaves no finished run. Its picture is removed where this run has none. Returns the paths
-    of the files. Raises OSError.
+    The files are ``checkpoint.safetensors`` (see ``load_model``), ``log.csv``, ``trace.csv``
+    (hashes of batches, see ``nodeflow reproduce``), ``result.json`` and, if ``curves`` is given as
+    its title, the picture ``curves.png``. Those of an earlier run in the folder are replaced, first
+    its ``result.json``, which comes last of the new ones: a process that is killed in between
+    leaves no finished run. Its picture is removed where this run has none. Returns the paths of the
+    files. Raises OSError.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
@@ -233,9 +291,14 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     ['checkpoint.safetensors', 'log.csv', 'trace.csv', 'result.json'] Network
     """
     folder = Path(folder)
-    for draft in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed while it saved a result
+    # of a process that was killed while it saved a result
+    for draft in folder.glob(f"{UNFINISHED}*"):
         rmtree(draft)
-    with naming(folder), output_folder(folder), TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished:
+    with (
+        naming(folder),
+        output_folder(folder),
+        TemporaryDirectory(dir=folder, prefix=UNFINISHED) as unfinished,
+    ):
         files = _write(result, Path(unfinished))
         if curves is not None:
             files.append(Path(unfinished) / CURVES)
@@ -243,7 +306,8 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
         for file in files:
             if (folder / file.name).is_dir():
                 raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
-        # the result says that a run is finished: a process that is killed from here on leaves no mixture of two
+        # the result says that a run is finished: a process that is killed from here on leaves no
+        # mixture of two
         (folder / RESULT).unlink(missing_ok=True)
         written = [file.replace(folder / file.name) for file in files]
         stale = folder / CURVES
@@ -253,7 +317,8 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
 
 
 def _write(result: Result, folder: Path) -> list[Path]:
-    task, processes = result.task, result.task.peers.size
+    task = result.task
+    processes = result.task.peers.size
     facts = {
         "dataset": task.dataset.name,
         "task": task.target.task if isinstance(task, NodeTask) else result.settings.run.task,
@@ -268,18 +333,34 @@ def _write(result: Result, folder: Path) -> list[Path]:
         "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
     names = task.names.with_nodes(task.dataset) if task.inputs.learns else task.names
-    further = {"network": task.network_facts(), "names": names.to_json(), "target": task.dataset.target}
-    write_tensors(folder / CHECKPOINT, {**result.network.state_dict(), **names.tensors()}, {**facts, **further})
+    further = {
+        "network": task.network_facts(),
+        "names": names.to_json(),
+        "target": task.dataset.target,
+    }
+    write_tensors(
+        folder / CHECKPOINT,
+        {**result.network.state_dict(), **names.tensors()},
+        {**facts, **further},
+    )
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)
-    (folder / RESULT).write_text(json.dumps({**facts, "machine": machine()}, indent=2) + "\n", encoding="utf-8")
+    (folder / RESULT).write_text(
+        json.dumps({**facts, "machine": machine()}, indent=2) + "\n", encoding="utf-8"
+    )
     return [folder / name for name in (CHECKPOINT, LOG, TRACE, RESULT)]
 
 
 def machine() -> dict[str, Any]:
-    """Return what results may depend on beside settings, data and the versions of nodeflow and torch."""
+    """Return what results may depend on beside settings, data and the versions of nodeflow and
+    torch.
+    """
     versions = {"numpy": np.__version__, "python": platform.python_version()}
-    place = {"system": platform.system(), "processor": platform.machine(), "threads": torch.get_num_threads()}
+    place = {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
     return versions | place
 
 
@@ -289,47 +370,78 @@ def read_result(folder: Path) -> dict[str, Any]:
     if not is_file(path):
         if not is_file(folder / SETTINGS):
             Run.read(folder)  # which says that there is no run
-        raise FileNotFoundError(f"the run in {folder} is not finished: nodeflow train --resume {folder}")
+        raise FileNotFoundError(
+            f"the run in {folder} is not finished: nodeflow train --resume {folder}"
+        )
     with blaming(
-        f"{path} is damaged, or no result of a run", ValueError, KeyError, TypeError, AttributeError, RecursionError
+        f"{path} is damaged, or no result of a run",
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
     ):
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = [check_text(result[name], name) for name in ("dataset", "metric")], result["best_val_score"]
+        _ = (
+            [check_text(result[name], name) for name in ("dataset", "metric")],
+            result["best_val_score"],
+        )
         _ = [result.get(name, {}).items() for name in ("versions", "machine")]
         as_count(result["best_epoch"], "best_epoch")
-        for score in (score for part in ("test", "val") for score in result["scores"].get(part, {}).values()):
+        for score in (
+            score for part in ("test", "val") for score in result["scores"].get(part, {}).values()
+        ):
             _ = score if score is None else as_number(score, "a score")
         settings = Settings(result["settings"]).by_name(read=True)
     return {**result, "settings": settings}
 
 
 def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
-    """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a history, its age."""
+    """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a
+    history, its age.
+    """
     metrics = list({name: None for record in records for name in record.scores})
     aged = any(record.age is not None for record in records)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["epoch", "loss", *(f"val_{name}" for name in metrics), *RATES, *(["age"] if aged else [])])
+        writer.writerow(
+            [
+                "epoch",
+                "loss",
+                *(f"val_{name}" for name in metrics),
+                *RATES,
+                *(["age"] if aged else []),
+            ]
+        )
         for record in records:
             row = [record.epoch, record.loss, *(record.scores.get(name, "") for name in metrics)]
-            writer.writerow([*row, *(getattr(record, name) for name in RATES), *([record.age] if aged else [])])
+            writer.writerow(
+                [*row, *(getattr(record, name) for name in RATES), *([record.age] if aged else [])]
+            )
 
 
 def read_log(path: Path, metric: str) -> list[EpochRecord]:
-    """Return the records of a log, with the scores of one metric; raises ValueError for a damaged file, OSError."""
+    """Return the records of a log, with the scores of one metric; raises ValueError for a damaged
+    file, OSError.
+    """
     if not is_file(path):
         raise FileNotFoundError(f"there is no log {path}: the folder was not copied whole")
     records: list[EpochRecord] = []
     lines = rows_of_words(path)
     _, titles = next(lines, (0, []))
     if not {"epoch", "loss", *RATES} <= {*titles}:
-        raise ValueError(f"{path} is empty or damaged: its first line must name epoch, loss and {', '.join(RATES)}")
+        raise ValueError(
+            f"{path} is empty or damaged: its first line must name epoch, loss and "
+            f"{', '.join(RATES)}"
+        )
     for line, words in lines:
         with blaming(f"{path}, line {line}, is damaged", ValueError):
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
             seconds, seeds, edges = (float(row[name]) for name in RATES)
-            records.append(EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges))
+            records.append(
+                EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges)
+            )
             if records[-1].epoch != len(records):
                 raise ValueError(f"epoch {len(records)} is missing")
     return records
@@ -337,14 +449,16 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
 
 @checked
 def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
-    """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its model.
+    """Return the network of a checkpoint that ``save`` wrote, in evaluation mode; ``.model`` is its
+    model.
 
-    A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares, and
-    without an encoder (model "none") ``.model`` is dropout alone. ``model`` is needed for a model "module:factory", the
-    same name as in the file: it is imported, which runs code, so a file alone does not choose it.
+    A run of task link gives a ``LinkNetwork``: its outputs are the rows that ``.decoder`` compares,
+    and without an encoder (model "none") ``.model`` is dropout alone. ``model`` is needed for a
+    model "module:factory", the same name as in the file: it is imported, which runs code, so a file
+    alone does not choose it.
 
-    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save`` did not write, or
-    that holds a model of the user's own that was not given by name.
+    Raises FileNotFoundError for a missing file, ValueError for one that is damaged or that ``save``
+    did not write, or that holds a model of the user's own that was not given by name.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
@@ -359,12 +473,20 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
     facts, weights = read_tensors(path)
     weights.pop(NODES, None)
     with blaming(
-        f"{path}: the model that it holds cannot be made", TypeError, KeyError, ValueError, AttributeError, RuntimeError
+        f"{path}: the model that it holds cannot be made",
+        TypeError,
+        KeyError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
     ):
-        how, values = facts["network"], facts["settings"]
+        how = facts["network"]
+        values = facts["settings"]
         settings = Settings.from_dict(values, **named_again(values, model))
         if how["model"] is None and settings.model.name != "none":
-            raise ValueError("its model was made by its user: make it again, and load the tensors of the file")
+            raise ValueError(
+                "its model was made by its user: make it again, and load the tensors of the file"
+            )
         with OwnRandom(0, torch.device("cpu")).inside():  # the weights drawn here are replaced
             network = _network(settings, how)
         load_weights(network, weights)
@@ -374,7 +496,11 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
 def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
     inputs = (TypedInputs if "sizes" in how["inputs"] else Inputs)(**how["inputs"])
     num_layers = len(settings.sampler.fanouts)
-    model = None if how["model"] is None else build_model(settings.model, num_layers, ModelFacts(**how["model"]))
+    model = (
+        None
+        if how["model"] is None
+        else build_model(settings.model, num_layers, ModelFacts(**how["model"]))
+    )
     if "decoder" in how:
         decoder = settings.link.build_decoder(**how["decoder"])
         return LinkNetwork(inputs, model, decoder, settings.model.dropout)

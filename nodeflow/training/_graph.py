@@ -1,4 +1,6 @@
-"""The graph along whose edges messages go, and its features in the form that a run reads; hashes of tensors."""
+"""The graph along whose edges messages go, and its features in the form that a run reads; hashes of
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +46,16 @@ _CHECKED = 2**16  # rows of tensors that are checked at a time
 
 
 class FeatureRows(RowsBase):
-    """Features that are fetched by id; dense ones become ``dtype``, sparse ones keep theirs: products convert it."""
+    """Features that are fetched by id; dense ones become ``dtype``, sparse ones keep theirs:
+    products convert it.
+    """
 
     def __init__(self, rows: Tensor | Rows, dtype: torch.dtype) -> None:
-        self.rows, self.shape, self.layout = rows, tuple(rows.shape), layout_of(rows)
-        self.dtype, self.collective = rows.dtype if is_sparse(rows) else dtype, is_collective(rows)
+        self.rows = rows
+        self.shape = tuple(rows.shape)
+        self.layout = layout_of(rows)
+        self.dtype = rows.dtype if is_sparse(rows) else dtype
+        self.collective = is_collective(rows)
 
     @property
     def stored(self) -> Tensor | Rows:
@@ -56,7 +63,11 @@ class FeatureRows(RowsBase):
         return self if rows is self.rows else rows
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
-        return rows if self.stored is self else FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
+        return (
+            rows
+            if self.stored is self
+            else FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
+        )
 
     def decoded(self, rows: Tensor) -> Tensor:
         return rows if self.stored is self else decoded(self.rows, rows).to(self.dtype)
@@ -75,12 +86,18 @@ class FeatureRows(RowsBase):
 
         They are read once, in order: a file must not change while it is open.
         """
-        row = 512 if is_sparse(self) else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
-        step = max(_PIECE // max(row, 1) // 8, 1) * 8  # so that each piece but the last is whole 64-bit words
+        row = (
+            512
+            if is_sparse(self)
+            else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
+        )
+        # so that each piece but the last is whole 64-bit words
+        step = max(_PIECE // max(row, 1) // 8, 1) * 8
         bad: list[int] = []
 
         def finite_pieces() -> Iterator[Tensor]:
-            pieces, total = _pieces(self.rows, step), -(-self.shape[0] // step)
+            pieces = _pieces(self.rows, step)
+            total = -(-self.shape[0] // step)
             for start, piece in progress_bar(
                 "features", total, "piece", shown=True, terminal_only=True, pieces=pieces, delay=2
             ):
@@ -90,7 +107,9 @@ class FeatureRows(RowsBase):
                 yield piece.to(self.dtype)
 
         if is_sparse(self):
-            digest = derive_key(*(hash_of(array) for piece in finite_pieces() for array in to_arrays(piece)))
+            digest = derive_key(
+                *(hash_of(array) for piece in finite_pieces() for array in to_arrays(piece))
+            )
         else:
             digest = hash_of_pieces(finite_pieces(), math.prod(self.shape) * self.dtype.itemsize)
         return (bad[0] if bad else None), digest
@@ -103,38 +122,57 @@ class Beside(RowsBase):
     """Two columns concatenated, as ``Rows``: features that are fetched by id, and learned rows."""
 
     def __init__(self, left: Rows, right: Tensor) -> None:
-        self.left, self.right, self.collective = left, right, is_collective(left)
+        self.left = left
+        self.right = right
+        self.collective = is_collective(left)
         self.shape = (right.shape[0], left.shape[1] + right.shape[1])
         self.dtype = torch.promote_types(left.dtype, right.dtype)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         which = torch.from_numpy(ids)
-        return torch.cat([as_dense(fetch_rows(rows, which)).cpu() for rows in (self.left, self.right.detach())], 1)
+        return torch.cat(
+            [as_dense(fetch_rows(rows, which)).cpu() for rows in (self.left, self.right.detach())],
+            1,
+        )
 
 
 def stays_in_file(graph: Graph) -> bool:
     """Return whether the features of a graph can stay in a file."""
     columns = features_of(graph).values()
-    return bool(columns) and all(not isinstance(x, Tensor) or opened(x) is not None for x in columns)
+    return bool(columns) and all(
+        not isinstance(x, Tensor) or opened(x) is not None for x in columns
+    )
 
 
 def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
-    """Raise ValueError for features that are no rows, or not finite; collective where several processes hold them."""
-    name, peers, what = dataset.name, dataset.graph.peers, "check of features"
+    """Raise ValueError for features that are no rows, or not finite; collective where several
+    processes hold them.
+    """
+    name = dataset.name
+    peers = dataset.graph.peers
+    what = "check of features"
     if len(x.shape) != 2:
-        raise ValueError(f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}")
+        raise ValueError(
+            f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}"
+        )
     with peers.together(what):
         if isinstance(x, FeatureRows) and not x.collective:
             bad, _ = x.scan
         else:
-            pieces = _pieces(with_stored(x.rows if isinstance(x, FeatureRows) else x, _held), _CHECKED)
+            pieces = _pieces(
+                with_stored(x.rows if isinstance(x, FeatureRows) else x, _held), _CHECKED
+            )
             wrong = ((start, first_not_finite(piece)) for start, piece in pieces)
             bad = next((start + row for start, row in wrong if row is not None), None)
         if bad is not None:
-            ids, masters = dataset.graph.nodes[node_type].ids, dataset.graph.held.masters
+            ids = dataset.graph.nodes[node_type].ids
+            masters = dataset.graph.held.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
             of = f" of type {node_type!r}" if len(dataset.graph.nodes) > 1 else ""
-            raise ValueError(f"the features{of} of data set {name!r} must be finite, but row {node} has NaN or inf")
+            raise ValueError(
+                f"the features{of} of data set {name!r} must be finite, but row {node} has NaN or "
+                "inf"
+            )
         peers.gather(what, [])
 
 
@@ -154,7 +192,9 @@ def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:
 
 
 def hash_of(values: Tensor | Array | FeatureRows) -> int:
-    """Return a hash of the bits of a tensor (of a sparse one, its values), an array, or features fetched by id."""
+    """Return a hash of the bits of a tensor (of a sparse one, its values), an array, or features
+    fetched by id.
+    """
     if isinstance(values, FeatureRows):
         return values.scan[1]
     tensor = entries_of(values if isinstance(values, Tensor) else from_numpy(np.asarray(values)))
@@ -162,7 +202,9 @@ def hash_of(values: Tensor | Array | FeatureRows) -> int:
 
 
 def hash_of_pieces(pieces: Iterable[Tensor], size: int) -> int:
-    """Return ``hash_of`` of a tensor of ``size`` bytes in pieces; each but the last is whole 64-bit words."""
+    """Return ``hash_of`` of a tensor of ``size`` bytes in pieces; each but the last is whole 64-bit
+    words.
+    """
     rest = np.zeros(0, np.uint8)
 
     def words() -> Iterator[Array]:
@@ -177,7 +219,9 @@ def hash_of_pieces(pieces: Iterable[Tensor], size: int) -> int:
 
 
 def keys_of_types(graph: Graph) -> list[str]:
-    """Return what a fingerprint has of the types of a graph; nothing where there is only one, as none was before."""
+    """Return what a fingerprint has of the types of a graph; nothing where there is only one, as
+    none was before.
+    """
     schema = graph.schema
     return [] if schema == schema.of_one_type(graph.num_nodes, graph.num_edges) else [repr(schema)]
 
@@ -186,12 +230,16 @@ EDGE_TYPES = ("relation", "etype", "type", "kind")  # usual names of the column 
 
 
 def directed(
-    graph: Graph, direction: str, edge_type: str = "", categories: Mapping[str, Words] = MappingProxyType({})
+    graph: Graph,
+    direction: str,
+    edge_type: str = "",
+    categories: Mapping[str, Words] = MappingProxyType({}),
 ) -> Graph:
-    """Return the graph with the edges along which messages go: "in", its own, "out", their reverses, or "both".
+    """Return the graph with the edges along which messages go: "in", its own, "out", their
+    reverses, or "both".
 
-    Parts of a graph are written along the edges of messages, and stay as they are. Added edges get types of their own,
-    after those in the column and those of which ``categories`` has names.
+    Parts of a graph are written along the edges of messages, and stay as they are. Added edges get
+    types of their own, after those in the column and those of which ``categories`` has names.
     """
     if graph.peers.size > 1:
         return graph
@@ -199,16 +247,21 @@ def directed(
         return reverse(graph)
     if direction == "in" or is_symmetric(graph):
         return graph
-    both, column = add_reverse_edges(graph), edge_types(graph, edge_type)
+    both = add_reverse_edges(graph)
+    column = edge_types(graph, edge_type)
     if column is not None and graph.num_edges:
         types = graph.edata[column].long()
         count = max(int(types.max()) + 1, len(categories.get(column) or ()))
-        both.edata[column] = torch.cat([types, both.edata[column][graph.num_edges :].long() + count])
+        both.edata[column] = torch.cat(
+            [types, both.edata[column][graph.num_edges :].long() + count]
+        )
     return both
 
 
 def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
-    """Return the graph with features of a type as "feat"; ``FeatureRows`` where they stay in a file."""
+    """Return the graph with features of a type as "feat"; ``FeatureRows`` where they stay in a
+    file.
+    """
     columns = {name: _as_read(x, storage, dtype) for name, x in features_of(graph).items()}
     if all(x is graph.nodes[name].data.get("feat") for name, x in columns.items()):
         return graph
@@ -226,8 +279,9 @@ def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Row
     # training reads partitions, and the rest of a run the features of the data set where they lie
     if storage not in ("memory", "partitions"):
         raise ValueError(
-            f"storage {storage!r} needs features in a file, and those of the data set are in memory: save it as a "
-            "graph folder with Dataset.save(folder) or nodeflow build, and train on the folder"
+            f"storage {storage!r} needs features in a file, and those of the data set are in "
+            "memory: save it as a graph folder with Dataset.save(folder) or nodeflow build, and "
+            "train on the folder"
         )
     sparse = is_sparse(x)
     # where a quarter or more are not zero, dense products are faster, in about the same memory
@@ -237,30 +291,43 @@ def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Row
 
 
 def edge_types(graph: Graph, name: str) -> str | None:
-    """Return the edge column of types, ``name`` or a usual one, or None; raises ValueError for one without types."""
+    """Return the edge column of types, ``name`` or a usual one, or None; raises ValueError for one
+    without types.
+    """
     column = name or next((usual for usual in EDGE_TYPES if usual in graph.edata), None)
     if column is None:
         return None
     if column not in graph.edata:
-        raise ValueError(f"edge_type={column!r} is no edge column; the graph has {', '.join(graph.edata) or 'none'}")
+        raise ValueError(
+            f"edge_type={column!r} is no edge column; the graph has "
+            f"{', '.join(graph.edata) or 'none'}"
+        )
     types = whole_column(graph.held.edata[column])
     if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
-        raise ValueError(f"edge column {column!r} must hold types from 0, one integer per edge, got {describe(types)}")
+        raise ValueError(
+            f"edge column {column!r} must hold types from 0, one integer per edge, got "
+            f"{describe(types)}"
+        )
     return column
 
 
-def relations_of(graph: Graph, edge_type: str, categories: Mapping[str, Words], reverses: bool) -> tuple[str, int]:
-    """Return the column of edge types and their number, for a relational model; ``reverses`` have types of their own.
+def relations_of(
+    graph: Graph, edge_type: str, categories: Mapping[str, Words], reverses: bool
+) -> tuple[str, int]:
+    """Return the column of edge types and their number, for a relational model; ``reverses`` have
+    types of their own.
 
-    Types that ``categories`` names count also where no edge has them. "" and 0 without a column in a graph of several
-    relations: these are the types.
+    Types that ``categories`` names count also where no edge has them. "" and 0 without a column in
+    a graph of several relations: these are the types.
     """
     with graph.peers.together("types of edges"):
         column = edge_types(graph, edge_type)
         if column is None and graph.schema.has_several:
             return "", 0
         if column is None:
-            raise ValueError("model 'rgcn' needs an edge column with types from 0: name it with edge_type")
+            raise ValueError(
+                "model 'rgcn' needs an edge column with types from 0: name it with edge_type"
+            )
         types = whole_column(graph.held.edata[column])
         largest = np.array([int(types.max()) if len(types) else 0])
         of_all = graph.peers.gather("types of edges", [largest])
@@ -269,13 +336,19 @@ def relations_of(graph: Graph, edge_type: str, categories: Mapping[str, Words], 
 
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:
-    """Return the columns of ``transform.degrees``; collective for a graph that lies on several processes."""
+    """Return the columns of ``transform.degrees``; collective for a graph that lies on several
+    processes.
+    """
     columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
     return {name: column.float() for name, column in columns}
 
 
-def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapping[str, Any] | None = None) -> Graph:
-    """Return a graph of the same edges with further node columns, and ``edata``, None for the same edge columns."""
+def with_columns(
+    graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapping[str, Any] | None = None
+) -> Graph:
+    """Return a graph of the same edges with further node columns, and ``edata``, None for the same
+    edge columns.
+    """
     ndata: dict[str, Any] = {**graph.ndata, **columns}
     edata = graph.edata if edata is None else edata
     return with_frames(graph, ndata, edata)
@@ -283,7 +356,8 @@ def with_columns(graph: Graph, columns: Mapping[str, Tensor | Rows], edata: Mapp
 
 def with_mean_weights(graph: DistributedGraph, name: str) -> Graph:
     """Return the graph with one edge column, 1 / in-degree of the destination."""
-    # each part has all in-edges of its nodes, in the order of its edge columns, so local counts are the in-degrees
+    # each part has all in-edges of its nodes, in the order of its edge columns, so local counts are
+    # the in-degrees
     counts = np.diff(graph.held.csc()[0])
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     column = DistributedRows(graph.peers, graph.parts, "edge", name, torch.from_numpy(weights))

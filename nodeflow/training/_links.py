@@ -49,7 +49,12 @@ class NodesOnly(SamplerBase):
     def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
         count = self.graph.num_nodes
         if len(seeds) >= count:  # repeated ones too: most nodes would be in the batch anyway
-            return NodeFlow([Layer(count, torch.arange(count))], [], parent=self.graph, seed_index=torch.tensor(seeds))
+            return NodeFlow(
+                [Layer(count, torch.arange(count))],
+                [],
+                parent=self.graph,
+                seed_index=torch.tensor(seeds),
+            )
         with Numbering(count) as numbering:
             rows = numbering.extend(seeds.copy())
         layer = Layer(len(numbering.nodes), torch.from_numpy(numbering.nodes))
@@ -57,28 +62,38 @@ class NodesOnly(SamplerBase):
 
 
 class LinkTask(Task):
-    """Learn to rank the true end of an edge among all nodes of its type, from rows of nodes and a decoder.
+    """Learn to rank the true end of an edge among all nodes of its type, from rows of nodes and a
+    decoder.
 
-    The edges are those of one relation of the schema. Messages go along the training edges and those of other
-    relations, and never along the seed edges of the batch or their reverses. In a graph without relations and
-    self-loops, a node is no candidate for its own other end. The rows of a model of your own have the width
-    ``embedding``.
+    The edges are those of one relation of the schema. Messages go along the training edges and
+    those of other relations, and never along the seed edges of the batch or their reverses. In a
+    graph without relations and self-loops, a node is no candidate for its own other end. The rows
+    of a model of your own have the width ``embedding``.
     """
 
     network: LinkNetwork
 
-    def __init__(self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts) -> None:
+    def __init__(
+        self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts
+    ) -> None:
         if own.metrics:
-            raise ValueError(f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes")
+            raise ValueError(
+                f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes"
+            )
         self.metrics = {name: Metric(name, _no_function, name != "mean_rank") for name in METRICS}
         metric = settings.run.metric
         if metric not in ("", *METRICS):
-            raise ValueError(f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}")
+            raise ValueError(
+                f"metric must be one of {', '.join(METRICS)} for task 'link', got {metric!r}"
+            )
         self.metric = self.metrics[metric or "mrr"]
         links = split_edges(dataset, settings.graph.edge_type, settings.run.target)
         self.target, self.relation, self.triples, graph = links
         schema = graph.schema
-        self.ends = {"source": schema.ids(self.target[0]), "destination": schema.ids(self.target[2])}
+        self.ends = {
+            "source": schema.ids(self.target[0]),
+            "destination": schema.ids(self.target[2]),
+        }
         self.candidates = None if len(schema.nodes) == 1 else self.ends
         if not len(self.triples["train"]):
             raise ValueError(f"data set {dataset.name!r} has no training edges")
@@ -104,7 +119,9 @@ class LinkTask(Task):
         return LinkNetwork(self.inputs, model, self.decoder, self.settings.model.dropout)
 
     def make_loader(self) -> NodeFlowLoader | None:
-        link, seed, encodes = self.settings.link, self.settings.run.seed, self.network.encodes
+        link = self.settings.link
+        seed = self.settings.run.seed
+        encodes = self.network.encodes
         if link.loss in ALL_NODES:
             return None
         train = self.triples["train"]
@@ -118,26 +135,42 @@ class LinkTask(Task):
             chunk=link.chunk,
             corrupt=link.corrupt,
             filter_known="mark",
-            # in the direction of the data set; the edges of ``graph`` go in the direction of messages
+            # in the direction of the data set; the edges of ``graph`` go in the direction of
+            # messages
             known=train,
-            exclude=[each for each in self.graph.schema.relations if each in hidden] if encodes else None,
+            exclude=[each for each in self.graph.schema.relations if each in hidden]
+            if encodes
+            else None,
             seed=seed,
         )
         self.links.check_reach(self.trained_nodes())
         seeds = torch.arange(self.links.num_seeds)
-        return self.batches_of(self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True)
+        return self.batches_of(
+            self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True
+        )
 
     def make_batches(self, inputs: int) -> Batches:
         if self.loader is not None:
             return super().make_batches(inputs)
-        size, seed = self.settings.sampler.batch_size, self.settings.run.seed
-        by_answer, peers = self.settings.link.loss == "one-vs-all", self.peers
-        return Answers(self.graph, self.triples["train"], size, seed, peers.rank, peers.size, by_answer=by_answer)
+        size = self.settings.sampler.batch_size
+        seed = self.settings.run.seed
+        by_answer = self.settings.link.loss == "one-vs-all"
+        peers = self.peers
+        return Answers(
+            self.graph,
+            self.triples["train"],
+            size,
+            seed,
+            peers.rank,
+            peers.size,
+            by_answer=by_answer,
+        )
 
     # ---- training
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        h, n3 = outputs.float(), self.settings.link.n3
+        h = outputs.float()
+        n3 = self.settings.link.n3
         if isinstance(batch, AnswerBatch):
             return batch.loss(self.decoder, h, self.settings.loss.label_smoothing, n3)
         positive, negative = self.decoder.score_chunks(h, batch)
@@ -149,13 +182,16 @@ class LinkTask(Task):
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
             loss = loss + n3 * cubes.sum() / max(len(cubes), 1)
-        # weight this process's mean so that the mean over processes is the mean over all edges of the step
+        # weight this process's mean so that the mean over processes is the mean over all edges of
+        # the step
         if self.peers.size > 1:
             loss = loss * (self.size(batch) * self.loader.seed_weight)  # type: ignore[union-attr]
         return loss
 
     def _cubes(self, chunk: LinkChunk, h: Tensor) -> Tensor:
-        src, dst = F.embedding(chunk.src, h), F.embedding(chunk.dst, h)  # faster than indexing
+        # faster than indexing
+        src = F.embedding(chunk.src, h)
+        dst = F.embedding(chunk.dst, h)
         cubes: Tensor = self.decoder.n3(src, chunk.relation, dst, side=chunk.side)
         return cubes.flatten()
 
@@ -175,27 +211,34 @@ class LinkTask(Task):
         of = f" of {' '.join(self.target)}" if len(self.dataset.graph.schema.relations) > 1 else ""
         seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
         link = self.settings.link
-        lines = [f"links{of}: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss {link.loss}{seeds}"]
+        lines = [
+            f"links{of}: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss "
+            f"{link.loss}{seeds}"
+        ]
         if not self.network.encodes:
             return lines
         hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
         if self.loader is not None and hidden > 0.5:
             lines.append(
-                f"no message goes along the edges of a step, {hidden:.0%} of all: a smaller --batch-size leaves more"
+                f"no message goes along the edges of a step, {hidden:.0%} of all: a smaller "
+                "--batch-size leaves more"
             )
         return [*super().description(), *lines]
 
     # ---- evaluation
 
     def rows(self) -> Tensor:
-        """Return the rows of all nodes that the decoder compares, ``[num_nodes, width]``, from full neighbourhoods."""
+        """Return the rows of all nodes that the decoder compares, ``[num_nodes, width]``, from full
+        neighbourhoods.
+        """
         if not self.network.encodes:
             x = whole_column(self.inputs.everywhere(self.graph))
             return self.network.model(x).float()  # type: ignore[no-any-return]
         model = self.network.model
         if self.method.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
-        everyone, sampler = torch.arange(self.graph.num_nodes), self.method.sampler(self.settings.run.seed + 1)
+        everyone = torch.arange(self.graph.num_nodes)
+        sampler = self.method.sampler(self.settings.run.seed + 1)
         return self.outputs_of(sampler, everyone, self.settings.model.embedding).to(self.device)
 
     def top_links(
@@ -209,7 +252,8 @@ class LinkTask(Task):
     ) -> TopLinks:
         """Return the k best answers for each node, see ``Trainer.top_links``."""
         check_one_of(side, "side", SIDES)
-        relations, possible = self.relations(relation), self.query_nodes(side)
+        relations = self.relations(relation)
+        possible = self.query_nodes(side)
         ids = torch.from_numpy(as_ids(nodes, "nodes", possible.stop, lower=possible.start))
         kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
         queries = ids.repeat_interleave(max(len(relations), 1))
@@ -218,7 +262,14 @@ class LinkTask(Task):
         rows = self.rows()
         with self.in_float32():
             answers = top_links(
-                self.decoder, rows, queries, k, relation=kinds, side=side, known=known, candidates=among
+                self.decoder,
+                rows,
+                queries,
+                k,
+                relation=kinds,
+                side=side,
+                known=known,
+                candidates=among,
             )
         if relation is None and relations:
             return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
@@ -234,24 +285,35 @@ class LinkTask(Task):
         return None if self.relation is None else self.dataset.category_names.get(self.relation)
 
     def relations(self, relation: int | str | None) -> list[int]:
-        """Return the number of the relation of a number, as text too, or a name; of all for None, empty without any.
+        """Return the number of the relation of a number, as text too, or a name; of all for None,
+        empty without any.
 
         Raises ValueError for a relation that is not there.
         """
-        name, names = self.dataset.name, self.relation_names or ()
+        name = self.dataset.name
+        names = self.relation_names or ()
         if relation is None:
             return list(range(self.num_relations))
         if self.relation is None:
-            raise ValueError(f"relation must be left out, because the edges of data set {name!r} have no relations")
+            raise ValueError(
+                f"relation must be left out, because the edges of data set {name!r} have no "
+                "relations"
+            )
         if isinstance(relation, str):
-            number = names.index(relation) if relation in names else int(relation) if relation.isdecimal() else -1
+            number = (
+                names.index(relation)
+                if relation in names
+                else int(relation)
+                if relation.isdecimal()
+                else -1
+            )
         else:
             number = as_int(relation, "relation")
         if not 0 <= number < self.num_relations:
             some = f" or a name, such as {names[0]!r}" if names else ""
             raise ValueError(
-                f"relation must be a number from 0 to {self.num_relations - 1}{some}, in data set {name!r}, got "
-                f"{relation!r}"
+                f"relation must be a number from 0 to {self.num_relations - 1}{some}, in data set "
+                f"{name!r}, got {relation!r}"
             )
         return [number]
 
@@ -259,14 +321,19 @@ class LinkTask(Task):
         return len(self.triples[part]) > 0
 
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
-        """Return MRR, mean rank and hits of the parts; of the training edges 10,000, always the same."""
-        rows, scores = self.rows(), {}
+        """Return MRR, mean rank and hits of the parts; of the training edges 10,000, always the
+        same.
+        """
+        rows = self.rows()
+        scores = {}
         for part in parts:
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
                 triples = triples[:: len(triples) // 10_000 + 1]
             with self.in_float32():
-                ranks = rank_links(self.decoder, rows, triples, known=self.known, candidates=self.candidates)
+                ranks = rank_links(
+                    self.decoder, rows, triples, known=self.known, candidates=self.candidates
+                )
             summary = ranks.summary()
             scores[part] = {name: summary[name] for name in self.metrics}
         return scores
@@ -294,7 +361,10 @@ class LinkTask(Task):
 def _and_reverses(relation: Relation) -> set[Relation]:
     """Return a relation, its reverse, and those that the direction of messages made of the two."""
     a, name, b = relation
-    two = {relation, (b, name.removeprefix(REVERSE), a) if name.startswith(REVERSE) else (b, REVERSE + name, a)}
+    two = {
+        relation,
+        (b, name.removeprefix(REVERSE), a) if name.startswith(REVERSE) else (b, REVERSE + name, a),
+    }
     return two | {(b, REVERSE + name, a) for a, name, b in two}
 
 

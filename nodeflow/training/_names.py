@@ -27,18 +27,21 @@ _NONE = torch.zeros(0, dtype=torch.int64)
 
 @dataclass(frozen=True, eq=False)
 class Names:
-    """What a model knows by number, by name: the same words may have other numbers in data that are read again.
+    """What a model knows by number, by name: the same words may have other numbers in data that are
+    read again.
 
-    Names are None where numbers are names of their own, as in arrays. Then, and only then, numbers are compared.
+    Names are None where numbers are names of their own, as in arrays. Then, and only then, numbers
+    are compared.
 
     Args:
         classes: those of labels; empty where no labels are learned.
         features: by node type, the names of the columns that the model reads.
         columns: by node type, the column with the features, "feat" or "x".
         categories: by edge column that the model reads, the names of its numbers.
-        schema: the node types and relations along which messages go; None before the graph of messages is known.
-        nodes: a hash of the name of each node, int64 ``[num_nodes]``, see ``hashes_of``; empty where the ids are the
-            names, or the model has no rows of nodes.
+        schema: the node types and relations along which messages go; None before the graph of
+            messages is known.
+        nodes: a hash of the name of each node, int64 ``[num_nodes]``, see ``hashes_of``; empty
+            where the ids are the names, or the model has no rows of nodes.
     """
 
     classes: Words
@@ -53,9 +56,12 @@ class Names:
         """Return the names of a data set, without those of its nodes."""
         if isinstance(dataset, NamedDataset) and dataset.names is not None:
             return dataset.names
-        titles, columns = dataset.names_of_features(), columns_of_features(dataset.graph)
+        titles = dataset.names_of_features()
+        columns = columns_of_features(dataset.graph)
         features = {name: _listed(titles.get(name)) for name in columns}
-        categories = {name: _listed(dataset.category_names.get(name)) for name in dataset.graph.edata}
+        categories = {
+            name: _listed(dataset.category_names.get(name)) for name in dataset.graph.edata
+        }
         return cls(_listed(dataset.class_names), features, columns, categories)
 
     def to_json(self) -> dict[str, Any]:
@@ -74,8 +80,12 @@ class Names:
         return {NODES: self.nodes} if len(self.nodes) else {}
 
     @classmethod
-    def from_json(cls, words: Mapping[str, Any], tensors: Mapping[str, Tensor] = MappingProxyType({})) -> Names:
-        """Return what ``to_json`` and ``tensors`` gave; raises TypeError, ValueError or KeyError for something else."""
+    def from_json(
+        cls, words: Mapping[str, Any], tensors: Mapping[str, Tensor] = MappingProxyType({})
+    ) -> Names:
+        """Return what ``to_json`` and ``tensors`` gave; raises TypeError, ValueError or KeyError
+        for something else.
+        """
         schema = words["schema"] and Schema.from_json(words["schema"])
         return cls(**{**words, "schema": schema}, nodes=tensors.get(NODES, _NONE))
 
@@ -86,12 +96,15 @@ class Names:
         return replace(self, nodes=torch.from_numpy(hashes_of(dataset.node_names)))
 
     def align(self, dataset: Dataset) -> NamedDataset:
-        """Return a data set in the numbering of the model: its columns, its classes, and the numbers of categories.
+        """Return a data set in the numbering of the model: its columns, its classes, and the
+        numbers of categories.
 
-        Raises ValueError for what the model reads and the data lack, for names that it does not know, and where only
-        one of the two has names.
+        Raises ValueError for what the model reads and the data lack, for names that it does not
+        know, and where only one of the two has names.
         """
-        given, graph, where = Names.of(dataset), with_columns(dataset.graph, {}), f"data set {dataset.name!r}"
+        given = Names.of(dataset)
+        graph = with_columns(dataset.graph, {})
+        where = f"data set {dataset.name!r}"
         self._leave_out_features(graph)
         # a model that learned no types of edges, or those of another column, must not find these
         unknown = {*EDGE_TYPES} & {*graph.edata} - {*self.categories}
@@ -111,18 +124,29 @@ class Names:
                 data[column] = _chosen(whole_column(data[column]), order)
         for name, known in self.categories.items():
             codes = graph.edata[name]
-            graph.edata[name] = _renumbered(codes, known, given.categories[name], f"edge column {name!r} in {where}")
-        changed = {field.name: getattr(dataset, field.name) for field in fields(Dataset)} | {"graph": graph}
+            graph.edata[name] = _renumbered(
+                codes, known, given.categories[name], f"edge column {name!r} in {where}"
+            )
+        changed = {field.name: getattr(dataset, field.name) for field in fields(Dataset)} | {
+            "graph": graph
+        }
         if self.classes != []:
             classes = self.classes and tuple(self.classes)
-            changed |= {"class_names": classes, "num_classes": len(self.classes or ()) or dataset.num_classes}
+            changed |= {
+                "class_names": classes,
+                "num_classes": len(self.classes or ()) or dataset.num_classes,
+            }
             if "label" in graph.ndata and not has_label(graph.ndata["label"]).any():
                 del graph.ndata["label"]  # a column without entries has no classes to compare
             elif "label" in graph.ndata:
-                graph.ndata["label"] = _labels(graph.ndata["label"], self.classes, given.classes, f"label in {where}")
+                graph.ndata["label"] = _labels(
+                    graph.ndata["label"], self.classes, given.classes, f"label in {where}"
+                )
         changed["feature_names"] = _known(self.features) or None
         categories = {**dataset.category_names, **_known(self.categories)}
-        changed["category_names"] = {name: words for name, words in categories.items() if name not in unknown}
+        changed["category_names"] = {
+            name: words for name, words in categories.items() if name not in unknown
+        }
         return NamedDataset(**changed, names=self)
 
     def _leave_out_features(self, graph: Graph) -> None:
@@ -135,7 +159,9 @@ class Names:
                     del part.data[other]
 
     def ordered(self, schema: Schema) -> Schema:
-        """Return a schema with its types and relations in the order of the model; ValueError where others are there."""
+        """Return a schema with its types and relations in the order of the model; ValueError where
+        others are there.
+        """
         known = self.schema
         if known is None or not (known.has_several or schema.has_several):
             return schema
@@ -145,7 +171,8 @@ class Names:
         return Schema(nodes, {name: len(schema.relations[name]) for name in known.relations})
 
     def rows(self, dataset: Dataset, node_type: str) -> Tensor:
-        """Return the number of the learned row of each node of a type, "" for the only one, int64 ``[nodes]``.
+        """Return the number of the learned row of each node of a type, "" for the only one, int64
+        ``[nodes]``.
 
         Raises ValueError for a node without a row, and where names are not enough to find it.
         """
@@ -156,31 +183,43 @@ class Names:
         )
         names = dataset.node_names
         own: Sequence[Any] = range(len(ids)) if names is None else names[ids.start : ids.stop]
-        hashes = self.nodes.numpy()[known.start : known.stop] if len(self.nodes) else hashes_of(range(len(known)))
+        hashes = (
+            self.nodes.numpy()[known.start : known.stop]
+            if len(self.nodes)
+            else hashes_of(range(len(known)))
+        )
         wanted = hashes_of(own)
         if np.array_equal(hashes, wanted):  # also where nodes share a name
             return torch.arange(len(ids))
         sorted_hashes, row = np.unique(hashes, return_index=True)
         if len(row) < len(hashes):
-            raise ValueError("nodes of the model share a name, so their learned rows cannot be found by name")
+            raise ValueError(
+                "nodes of the model share a name, so their learned rows cannot be found by name"
+            )
         if (at := first_true(~np.isin(wanted, sorted_hashes))) is not None:
             raise ValueError(
-                f"the model has learned a row for every node of its own data, and none for node {own[at]!r} of data "
-                f"set {dataset.name!r}; a model of features alone takes new nodes"
+                "the model has learned a row for every node of its own data, and none for node "
+                f"{own[at]!r} of data set {dataset.name!r}; a model of features alone takes new "
+                "nodes"
             )
         return torch.from_numpy(row[np.searchsorted(sorted_hashes, wanted)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NamedDataset(Dataset):
-    """A data set with the names that another one gave its numbers: that of a model, or one that was cut into parts."""
+    """A data set with the names that another one gave its numbers: that of a model, or one that was
+    cut into parts.
+    """
 
     names: Names | None = None
 
 
 def hashes_of(names: Iterable[object]) -> Ints:
     """Return a 64-bit hash of each name, int64; ids that are names are words, as in files."""
-    digests = (blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8).digest() for name in names)
+    digests = (
+        blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for name in names
+    )
     return np.frombuffer(b"".join(digests), "<i8").astype(np.int64)
 
 
@@ -194,12 +233,16 @@ def _known(names: Mapping[str, Words]) -> dict[str, tuple[str, ...]]:
 
 
 def _places(known: Any, given: Any, what: str) -> list[int] | None:
-    """Return the number that the model knows each name of the data by, -1 for none; None where all have their own."""
+    """Return the number that the model knows each name of the data by, -1 for none; None where all
+    have their own.
+    """
     if known == given:
         return None
     if known is None or given is None:
         model, data = ("numbers", "names") if known is None else ("names", "numbers")
-        raise ValueError(f"{what} has {data}, and the model knows {model}: give the data {model} too")
+        raise ValueError(
+            f"{what} has {data}, and the model knows {model}: give the data {model} too"
+        )
     for names in (known, given):
         if len({*names}) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
@@ -209,7 +252,9 @@ def _places(known: Any, given: Any, what: str) -> list[int] | None:
 
 
 def _order(known: Any, given: Any, what: str) -> list[int] | None:
-    """Return where the data have each name of the model, None for the same order; ValueError for other names."""
+    """Return where the data have each name of the model, None for the same order; ValueError for
+    other names.
+    """
     if (places := _places(known, given, what)) is None:
         return None
     if missing := {*known} - {*given}:
@@ -221,20 +266,25 @@ def _order(known: Any, given: Any, what: str) -> list[int] | None:
 
 
 def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:
-    """Return numbers of the names of the data as those of the model; negative ones, of none, stay."""
+    """Return numbers of the names of the data as those of the model; negative ones, of none,
+    stay.
+    """
     if (places := _places(known, given, what)) is None:
         return numbers
     old = whole_column(numbers).long()
     new = torch.where(old < 0, old, torch.tensor([*places, -1])[old.clamp(min=-1)])
     if (at := first_true(((new < 0) & (old >= 0)).numpy())) is not None:
-        raise ValueError(f"{what}: the model knows no {(given or ())[int(old[at])]!r}; leave it out")
+        raise ValueError(
+            f"{what}: the model knows no {(given or ())[int(old[at])]!r}; leave it out"
+        )
     return new
 
 
 def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
     """Return labels as classes of the model: numbers, or a column per class."""
     if label.ndim == 1 and not label.is_floating_point():
-        # a number is its own name: few of many classes are codes with names in one of the two, and numbers in the other
+        # a number is its own name: few of many classes are codes with names in one of the two, and
+        # numbers in the other
         if known is None and given and all(map(is_integer, given)):
             return torch.tensor([*map(int, given), -1])[label]
         if given is None and known and all(map(is_integer, known)):

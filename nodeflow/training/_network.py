@@ -1,4 +1,6 @@
-"""The networks of runs: the rows that enter, the model that they enter, and the decoder of links."""
+"""The networks of runs: the rows that enter, the model that they enter, and the decoder of
+links.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,17 @@ from nodeflow.training._models import ModelSettings, kind_of
 def _learned_rows(count: int, width: int) -> nn.Embedding:
     """Return random rows of deviation 1, or less where there are more rows than columns.
 
-    Rows of deviation 1 tell the nodes apart before anything is learned. That helps where many edges share each of a few
-    nodes, as papers share conferences; where nodes are many, labels would be learned by heart.
+    Rows of deviation 1 tell the nodes apart before anything is learned. That helps where many edges
+    share each of a few nodes, as papers share conferences; where nodes are many, labels would be
+    learned by heart.
     """
     rows = nn.init.normal_(torch.empty(count, width), std=width / max(count, width))
     return nn.Embedding(count, width, _weight=rows)
 
 
 class Inputs(nn.Module):
-    """The input rows of a model: features of the nodes, a learned row per node, or both concatenated.
+    """The input rows of a model: features of the nodes, a learned row per node, or both
+    concatenated.
 
     Args:
         num_nodes: of the parent graph.
@@ -49,17 +53,29 @@ class Inputs(nn.Module):
     torch.Size([2, 4])
     """
 
-    def __init__(self, num_nodes: int, features: int, embedding: int, *, dense: bool = False) -> None:
+    def __init__(
+        self, num_nodes: int, features: int, embedding: int, *, dense: bool = False
+    ) -> None:
         super().__init__()
-        num_nodes, features = as_count(num_nodes, "num_nodes"), as_count(features, "features")
-        embedding, dense = as_count(embedding, "embedding"), as_flag(dense, "dense")
+        num_nodes = as_count(num_nodes, "num_nodes")
+        features = as_count(features, "features")
+        embedding = as_count(embedding, "embedding")
+        dense = as_flag(dense, "dense")
         if not features and not embedding:
             raise ValueError("the nodes have no features, so inputs must be 'embedding'")
         check_memory(
-            4 * num_nodes * embedding, f"num_nodes of {num_nodes} with learned rows", "take fewer or narrower rows"
+            4 * num_nodes * embedding,
+            f"num_nodes of {num_nodes} with learned rows",
+            "take fewer or narrower rows",
         )
-        self.facts = {"num_nodes": num_nodes, "features": features, "embedding": embedding, "dense": dense}
-        self.features, self.width = features, features + embedding
+        self.facts = {
+            "num_nodes": num_nodes,
+            "features": features,
+            "embedding": embedding,
+            "dense": dense,
+        }
+        self.features = features
+        self.width = features + embedding
         self.dense = dense or bool(features and embedding)
         self.learns = embedding > 0
         self.table = nn.Parameter(torch.empty(num_nodes, embedding)) if embedding else None
@@ -67,7 +83,9 @@ class Inputs(nn.Module):
             nn.init.xavier_uniform_(self.table)
 
     def rows_of_nodes(self) -> dict[str, str]:
-        """Return the weights that have a row per node, by name, and the type of these nodes; "" for all nodes."""
+        """Return the weights that have a row per node, by name, and the type of these nodes; "" for
+        all nodes.
+        """
         return {"table": ""} if self.learns else {}
 
     def forward(self, batch: NodeFlow) -> Tensor:
@@ -76,7 +94,9 @@ class Inputs(nn.Module):
         nodes = batch.layers[0].parent_nid
         rows: Tensor | None = self.table
         # the gradient of a gather is as large as the table, so all rows are taken as they are
-        if rows is not None and (len(nodes) < len(rows) or not torch.equal(nodes, torch.arange(len(nodes)).to(nodes))):
+        if rows is not None and (
+            len(nodes) < len(rows) or not torch.equal(nodes, torch.arange(len(nodes)).to(nodes))
+        ):
             rows = F.embedding(nodes, rows)  # several times faster than indexing
         return self._joined(x, rows)
 
@@ -95,11 +115,13 @@ class Inputs(nn.Module):
 
 
 class TypedInputs(nn.Module):
-    """The input rows of a model of nodes of several types: a linear map, of the features of a type or of learned rows.
+    """The input rows of a model of nodes of several types: a linear map, of the features of a type
+    or of learned rows.
 
     Args:
         sizes: number of nodes of each type, by name.
-        features: width of the column "feat" of each type that has one; the rows of the others are learned.
+        features: width of the column "feat" of each type that has one; the rows of the others are
+            learned.
         embedding: width of the learned rows, which begin the smaller the more of them a type has.
         width: of the rows that enter the model.
 
@@ -112,20 +134,33 @@ class TypedInputs(nn.Module):
     torch.Size([2, 8])
     """
 
-    def __init__(self, sizes: Mapping[str, int], features: Mapping[str, int], embedding: int, width: int) -> None:
+    def __init__(
+        self, sizes: Mapping[str, int], features: Mapping[str, int], embedding: int, width: int
+    ) -> None:
         super().__init__()
         check_type(sizes, "sizes", Mapping, "a dict from node types to numbers of nodes")
         check_type(features, "features", Mapping, "a dict from node types to widths")
-        embedding, self.width = as_count(embedding, "embedding", 1), as_count(width, "width", 1)
-        self.facts = {"sizes": dict(sizes), "features": dict(features), "embedding": embedding, "width": width}
+        embedding = as_count(embedding, "embedding", 1)
+        self.width = as_count(width, "width", 1)
+        self.facts = {
+            "sizes": dict(sizes),
+            "features": dict(features),
+            "embedding": embedding,
+            "width": width,
+        }
         self.features = any(features.values())
         rows: dict[str, int | nn.Module] = {}
         self._bare = [name for name in sizes if not features.get(name)]
         for name, number in sizes.items():
-            size, rows[name] = as_count(number, f"sizes[{name!r}]"), features.get(name, 0)
+            size = as_count(number, f"sizes[{name!r}]")
+            rows[name] = features.get(name, 0)
             if not rows[name]:
-                check_memory(4 * size * embedding, f"{size:,} learned rows of {name!r}", "take narrower rows")
-                rows[name] = nn.Sequential(_learned_rows(size, embedding), nn.Linear(embedding, width))
+                check_memory(
+                    4 * size * embedding, f"{size:,} learned rows of {name!r}", "take narrower rows"
+                )
+                rows[name] = nn.Sequential(
+                    _learned_rows(size, embedding), nn.Linear(embedding, width)
+                )
         self.learns = bool(self._bare)
         self.encoder = TypedLinear(rows, width, column="feat")
 
@@ -160,7 +195,8 @@ class Network(nn.Module):
         super().__init__()
         check_type(inputs, "inputs", Inputs | TypedInputs, "Inputs or TypedInputs")
         check_type(model, "model", nn.Module, "a torch.nn.Module")
-        self.inputs, self.model = inputs, model
+        self.inputs = inputs
+        self.model = model
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the outputs of the seeds, ``[layer_sizes[-1], out_features]``."""
@@ -168,7 +204,8 @@ class Network(nn.Module):
 
 
 class LinkNetwork(Network):
-    """The inputs, the model and the decoder of a run: ``network(batch)`` gives the rows that the decoder compares.
+    """The inputs, the model and the decoder of a run: ``network(batch)`` gives the rows that the
+    decoder compares.
 
     Args:
         inputs: the rows that enter the model.
@@ -183,31 +220,56 @@ class LinkNetwork(Network):
     torch.Size([2])
     """
 
-    def __init__(self, inputs: Inputs | TypedInputs, model: nn.Module | None, decoder: Decoder, dropout: float) -> None:
+    def __init__(
+        self,
+        inputs: Inputs | TypedInputs,
+        model: nn.Module | None,
+        decoder: Decoder,
+        dropout: float,
+    ) -> None:
         super().__init__(inputs, nn.Dropout(dropout) if model is None else model)
-        self.decoder, self.encodes = decoder, model is not None
+        self.decoder = decoder
+        self.encodes = model is not None
 
     def forward(self, batch: NodeFlow | AnswerBatch) -> Tensor:
-        """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of answers."""
-        x = whole_column(self.inputs.everywhere(batch.graph)) if isinstance(batch, AnswerBatch) else self.inputs(batch)
+        """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of
+        answers.
+        """
+        x = (
+            whole_column(self.inputs.everywhere(batch.graph))
+            if isinstance(batch, AnswerBatch)
+            else self.inputs(batch)
+        )
         return cast("Tensor", self.model(batch, x) if self.encodes else self.model(x))
 
 
-def inputs_of(dataset: Dataset, settings: ModelSettings, columns: Mapping[str, Tensor | Rows]) -> Inputs | TypedInputs:
+def inputs_of(
+    dataset: Dataset, settings: ModelSettings, columns: Mapping[str, Tensor | Rows]
+) -> Inputs | TypedInputs:
     """Return what enters the model; ``columns``: the features of each node type that has some."""
-    kind, model, types = settings.inputs, kind_of(settings.name), dataset.graph.schema.nodes
+    kind = settings.inputs
+    model = kind_of(settings.name)
+    types = dataset.graph.schema.nodes
     if kind == "auto":
         kind = "features" if columns else "embedding"
     bare = [name for name in types if name not in columns]
     if kind != "embedding" and bare and (not columns or settings.inputs != "auto"):
         of, other = (f" of type {bare[0]!r}", "auto") if columns else ("", "embedding")
-        raise ValueError(f"data set {dataset.name!r} has no features{of}, so inputs must be {other!r}; got {kind!r}")
+        raise ValueError(
+            f"data set {dataset.name!r} has no features{of}, so inputs must be {other!r}; got "
+            f"{kind!r}"
+        )
     widths = {}
     if kind != "embedding":
         for name, x in columns.items():
             check_features(dataset, name, x)
             widths[name] = x.shape[1]
     if model.by_schema or len(types) > 1:
-        return TypedInputs({name: len(ids) for name, ids in types.items()}, widths, settings.embedding, settings.hidden)
+        return TypedInputs(
+            {name: len(ids) for name, ids in types.items()},
+            widths,
+            settings.embedding,
+            settings.hidden,
+        )
     embedding = 0 if kind == "features" else settings.embedding
     return Inputs(dataset.graph.num_nodes, sum(widths.values()), embedding, dense=not model.sparse)

@@ -1,4 +1,6 @@
-"""Training on a partition buffer: its batches state after state, and whether a folder holds the data set."""
+"""Training on a partition buffer: its batches state after state, and whether a folder holds the
+data set.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,21 @@ _EDGES = 2**22  # edges whose types are read at a time
 class PartBatches(Epochs):
     """Iterates over the batches of a partition buffer, state by state; an iteration is an epoch.
 
-    A state and its batches are pure functions of the epoch and the state's number, so an epoch can resume at any batch
-    without reading earlier states. The number of batches varies between epochs. ``make`` returns the loader of a state,
-    whose first epoch yields its batches, of ``batch_size`` seeds; they must not share the state's memory.
+    A state and its batches are pure functions of the epoch and the state's number, so an epoch can
+    resume at any batch without reading earlier states. The number of batches varies between epochs.
+    ``make`` returns the loader of a state, whose first epoch yields its batches, of ``batch_size``
+    seeds; they must not share the state's memory.
     """
 
-    def __init__(self, buffer: PartitionBuffer, batch_size: int, make: Callable[[BufferState], NodeFlowLoader]) -> None:
+    def __init__(
+        self,
+        buffer: PartitionBuffer,
+        batch_size: int,
+        make: Callable[[BufferState], NodeFlowLoader],
+    ) -> None:
         super().__init__()
-        self.buffer, self.batch_size = buffer, as_count(batch_size, "batch_size", 1)
+        self.buffer = buffer
+        self.batch_size = as_count(batch_size, "batch_size", 1)
         self._make = make
         self._counts: dict[int, list[int]] = {}
 
@@ -49,10 +58,14 @@ class PartBatches(Epochs):
         return self._iterate(self.begin())
 
     def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
-        epoch, start, counts = this.epoch, this.start, self._batches_per_state(this.epoch)
+        epoch = this.epoch
+        start = this.start
+        counts = self._batches_per_state(this.epoch)
         ends = np.cumsum(counts)
-        first = int(np.searchsorted(ends, start, side="right"))  # the state that has batch ``start``
-        done, number = start - int(ends[first]) + counts[first], start
+        # the state that has batch ``start``
+        first = int(np.searchsorted(ends, start, side="right"))
+        done = start - int(ends[first]) + counts[first]
+        number = start
         self.buffer.set_epoch(epoch, first)
         states: Any = iter(self.buffer)
         with closing(states):
@@ -62,8 +75,10 @@ class PartBatches(Epochs):
                 loader = self._make(state)
                 loader.set_epoch(0)
                 loader.load_state_dict({**loader.state_dict(), "batch_number": done})
-                done, batches = 0, iter(loader)
-                # close before the next state loads: it overwrites memory that this loader's threads read
+                done = 0
+                batches = iter(loader)
+                # close before the next state loads: it overwrites memory that this loader's threads
+                # read
                 with closing(batches):  # type: ignore[type-var]  # iterations of a loader are generators
                     for batch in batches:
                         number += 1
@@ -72,7 +87,9 @@ class PartBatches(Epochs):
 
     def _batches_per_state(self, epoch: int) -> list[int]:
         if epoch not in self._counts:
-            self._counts[epoch] = [-(-seeds // self.batch_size) for seeds in self.buffer.seeds_per_state(epoch)]
+            self._counts[epoch] = [
+                -(-seeds // self.batch_size) for seeds in self.buffer.seeds_per_state(epoch)
+            ]
         return self._counts[epoch]
 
     def settings(self) -> dict[str, Any]:
@@ -85,36 +102,43 @@ class PartBatches(Epochs):
 
     @property
     def digest(self) -> int:
-        """A hash of the folder's file checksums: the cut, the edges and the columns that training reads."""
+        """A hash of the folder's file checksums: the cut, the edges and the columns that training
+        reads.
+        """
         parts = self.buffer.partitions
         nodes = [*_features(parts).values(), "ndata/label"]
         columns = [f"{key}/{p}" for key in nodes for p in range(parts.num_parts)]
         columns += sorted(parts.columns["edges"])
         files = [parts.manifest.arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
         tables = [file.narrow[0] for file in files if file.narrow]
-        return derive_key(hash_ids(np.array([file.checksum for file in (*files, *tables)], np.int64)))
+        return derive_key(
+            hash_ids(np.array([file.checksum for file in (*files, *tables)], np.int64))
+        )
 
     def __repr__(self) -> str:
-        parts, slots = self.buffer.partitions.num_parts, self.buffer.slots
+        parts = self.buffer.partitions.num_parts
+        slots = self.buffer.slots
         states = len(self.buffer.order_of(max(self.epoch, 0)).states)
         return (
-            f"PartBatches({slots} of {parts} parts in memory, {states} states, {len(self)} batches of "
-            f"{self.batch_size})"
+            f"PartBatches({slots} of {parts} parts in memory, {states} states, {len(self)} batches "
+            f"of {self.batch_size})"
         )
 
 
-def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]) -> PartitionBuffer:
+def open_partitions(
+    dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
+) -> PartitionBuffer:
     """Return the partition buffer of a run, with features, labels and ``edge_columns``.
 
-    Raises ValueError where the folder does not hold the partitions of ``graph``, the graph of messages; features are
-    compared on a sample of nodes.
+    Raises ValueError where the folder does not hold the partitions of ``graph``, the graph of
+    messages; features are compared on a sample of nodes.
     """
     storage = settings.storage
     parts = Partitions.open(storage.partitions)
     if problem := next(_problems(parts, dataset, graph, settings, edge_columns), ""):
         raise ValueError(
-            f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: {problem}; write them "
-            "again with nodeflow partition"
+            f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: "
+            f"{problem}; write them again with nodeflow partition"
         )
     features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
     return PartitionBuffer(
@@ -131,18 +155,24 @@ def open_partitions(dataset: Dataset, graph: Graph, settings: Settings, edge_col
 def _problems(
     parts: Partitions, dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
 ) -> Iterator[str]:
-    """Yield why parts are not those of ``graph``, what is quick to compare first; only the first one holds for sure."""
+    """Yield why parts are not those of ``graph``, what is quick to compare first; only the first
+    one holds for sure.
+    """
     if parts.num_nodes != graph.num_nodes:
         yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
     types = f"its types are {parts.schema}, and those of the data set {graph.schema}"
     kinds = [[*schema.nodes.items(), *schema.relations] for schema in (parts.schema, graph.schema)]
     if kinds[0] != kinds[1]:
         yield types
-    for kind, needed, held in (("node", ("label",), parts.ndata), ("edge", edge_columns, parts.edata)):
+    for kind, needed, held in (
+        ("node", ("label",), parts.ndata),
+        ("edge", edge_columns, parts.edata),
+    ):
         for name in needed:
             if name not in held:
                 yield f"it has no {kind} column {name!r}"
-    features, several = features_of(dataset.graph), len(graph.nodes) > 1
+    features = features_of(dataset.graph)
+    several = len(graph.nodes) > 1
     for name, x in features.items():
         of = f" of type {name!r}" if several else ""
         if name not in _features(parts):
@@ -154,46 +184,68 @@ def _problems(
     own = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
     train = np.unique(dataset.train.numpy())
     for node in np.setxor1d(own, train).tolist():
-        yield f"node {node} is a training node of {'the folder' if node in own else 'the data set'} only"
+        yield (
+            f"node {node} is a training node of {'the folder' if node in own else 'the data set'} "
+            "only"
+        )
     nodes = torch.from_numpy(train)
-    labels = [fetch_rows(each, nodes) for each in (parts.column("label"), dataset.graph.ndata["label"])]
+    labels = [
+        fetch_rows(each, nodes) for each in (parts.column("label"), dataset.graph.ndata["label"])
+    ]
     for row in _first_other(*labels):
         yield f"the label of training node {int(nodes[row])} is another one"
     for name, x in features.items():
-        column, begin = parts.column(_features(parts)[name].partition("/")[2], name), graph.nodes[name].ids.start
-        some = torch.from_numpy(np.unique(np.linspace(0, x.shape[0] - 1, _COMPARED).astype(np.int64))[: x.shape[0]])
+        column = parts.column(_features(parts)[name].partition("/")[2], name)
+        begin = graph.nodes[name].ids.start
+        some = torch.from_numpy(
+            np.unique(np.linspace(0, x.shape[0] - 1, _COMPARED).astype(np.int64))[: x.shape[0]]
+        )
         for row in _first_other(as_dense(column.fetch(some)), as_dense(take_rows(x, some))):
             yield f"the features of node {int(some[row]) + begin} are others"
     direction = (
-        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, which must be that "
-        "of the partitions too"
+        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, "
+        "which must be that of the partitions too"
     )
     if parts.num_edges != graph.num_edges:
         yield f"it has {parts.num_edges:,} edges, and {direction}"
     if parts.schema != graph.schema:
         yield types
-    names, known = read_names(parts.folder), Names.of(dataset).categories
+    names = read_names(parts.folder)
+    known = Names.of(dataset).categories
     for name in edge_columns:
         if names is not None and names.categories.get(name) != known.get(name):
             yield f"the numbers of its edge column {name!r} stand for other words, or for none"
     count = parts.num_parts
-    sizes = GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count)).count().reshape(count, count).T
+    sizes = (
+        GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count))
+        .count()
+        .reshape(count, count)
+        .T
+    )
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
         yield (
-            f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and the data set "
-            f"{sizes[i, j]:,}, where {direction}"
+            f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and "
+            f"the data set {sizes[i, j]:,}, where {direction}"
         )
     for name in edge_columns if kind_of(settings.model.name).typed else ():
-        largest = [_largest(map_tensor(parts.folder, parts.edge_array(name))), _largest(graph.edata[name])]
+        largest = [
+            _largest(map_tensor(parts.folder, parts.edge_array(name))),
+            _largest(graph.edata[name]),
+        ]
         if largest[0] != largest[1]:
             types = f"the largest type of an edge in column {name!r}"
             yield f"{types} is {largest[0]}, and that of the data set {largest[1]}"
 
 
 def _features(parts: Partitions) -> dict[str, str]:
-    """Return what the manifest of a folder calls the column "feat" or "x" of each type that has one."""
-    types, held = list(parts.schema.nodes), parts.columns["nodes"]
-    kinds = {name: columns_of("nodes", i) if len(types) > 1 else "ndata" for i, name in enumerate(types)}
+    """Return what the manifest of a folder calls the column "feat" or "x" of each type that has
+    one.
+    """
+    types = list(parts.schema.nodes)
+    held = parts.columns["nodes"]
+    kinds = {
+        name: columns_of("nodes", i) if len(types) > 1 else "ndata" for i, name in enumerate(types)
+    }
     keys = ((name, f"{of}/{column}") for name, of in kinds.items() for column in ("x", "feat"))
     return {name: key for name, key in keys if key in held}
 

@@ -32,20 +32,21 @@ _PIECE = 2**16  # rows of a table that are made at a time, about
 def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = None) -> None:
     """Write the outputs of nodes, with their names, into a file: what ``nodeflow predict`` writes.
 
-    A table has a row per node: its id, its name where the data set has names, and for classification the class, its
-    name and its probability; for several labels per node a probability per label; for regression the numbers.
+    A table has a row per node: its id, its name where the data set has names, and for
+    classification the class, its name and its probability; for several labels per node a
+    probability per label; for regression the numbers.
 
     Args:
         path: the file: a table, .csv or .parquet; or .npy, the outputs alone, ``[n, width]``.
         trainer: of a run that learned labels of nodes.
-        nodes: ids, ``[n]``; None: all nodes, of the target where labels are those of one node type. A table then has
-            the column ``local`` too, ids within the type.
+        nodes: ids, ``[n]``; None: all nodes, of the target where labels are those of one node type.
+            A table then has the column ``local`` too, ids within the type.
 
-    The outputs are ``trainer.outputs(nodes)``, so after ``run`` those of the best epoch. An older file stays until the
-    new one is whole. With several processes the first one writes.
+    The outputs are ``trainer.outputs(nodes)``, so after ``run`` those of the best epoch. An older
+    file stays until the new one is whole. With several processes the first one writes.
 
-    Raises ValueError for another ending, TypeError for a run that learned links, FileNotFoundError where the folder is
-    missing, ImportError where a package for the file is missing, OSError.
+    Raises ValueError for another ending, TypeError for a run that learned links, FileNotFoundError
+    where the folder is missing, ImportError where a package for the file is missing, OSError.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
@@ -57,9 +58,12 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
     'node,name,class,class_name,probability'
     """
     place = check_predictions(Path(path))
-    task, dataset = trainer.task, trainer.task.dataset
+    task = trainer.task
+    dataset = trainer.task.dataset
     if not isinstance(task, NodeTask):
-        raise TypeError("write_predictions writes outputs of nodes, but the run learned links: write_top_links")
+        raise TypeError(
+            "write_predictions writes outputs of nodes, but the run learned links: write_top_links"
+        )
     ids = torch.from_numpy(_ids(nodes, dataset))
     outputs = trainer.outputs(ids)
     if trainer.peers.is_first:
@@ -77,22 +81,25 @@ def write_top_links(
     side: str = "destination",
     with_known: bool = False,
 ) -> None:
-    """Write the k best answers of nodes, with names, into a file: what ``nodeflow predict`` writes of a run of links.
+    """Write the k best answers of nodes, with names, into a file: what ``nodeflow predict`` writes
+    of a run of links.
 
-    A table has a row per answer: ``node``, ``name`` where the data set has names, ``relation`` and ``relation_name``
-    where there are any, ``rank`` from 1, ``answer``, ``answer_name`` and ``score``. A node has fewer rows where it has
-    fewer answers.
+    A table has a row per answer: ``node``, ``name`` where the data set has names, ``relation`` and
+    ``relation_name`` where there are any, ``rank`` from 1, ``answer``, ``answer_name`` and
+    ``score``. A node has fewer rows where it has fewer answers.
 
     Args:
-        path: the file: a table, .csv or .parquet; or .npy, the ids of the answers alone, ``[n, k]``, or ``[n,
-            relations, k]`` for all relations of a graph that has some; -1 where there are fewer answers.
+        path: the file: a table, .csv or .parquet; or .npy, the ids of the answers alone,
+            ``[n, k]``, or ``[n, relations, k]`` for all relations of a graph that has some; -1
+            where there are fewer answers.
         trainer: of a run that learned links.
-        nodes: ids of the nodes that are asked about, ``[n]``; None: all, of the type at that end of the links.
+        nodes: ids of the nodes that are asked about, ``[n]``; None: all, of the type at that end of
+            the links.
         k, relation, side, with_known: see ``Trainer.top_links``.
 
-    An older file stays until the new one is whole. With several processes the first one writes. Raises what
-    ``Trainer.top_links`` raises; ValueError for another ending, FileNotFoundError where the folder is missing,
-    ImportError where a package for the file is missing, OSError.
+    An older file stays until the new one is whole. With several processes the first one writes.
+    Raises what ``Trainer.top_links`` raises; ValueError for another ending, FileNotFoundError where
+    the folder is missing, ImportError where a package for the file is missing, OSError.
 
     >>> import tempfile
     >>> from nodeflow.datasets import debian
@@ -131,11 +138,17 @@ def write_outputs(path: Path, nodes: Tensor, outputs: Tensor, dataset: Dataset, 
 
 
 def _ids(nodes: IdsLike | None, dataset: Dataset) -> Any:
-    return dataset.target_ids.numpy() if nodes is None else as_ids(nodes, "nodes", dataset.graph.num_nodes)
+    return (
+        dataset.target_ids.numpy()
+        if nodes is None
+        else as_ids(nodes, "nodes", dataset.graph.num_nodes)
+    )
 
 
 def _write(path: Path, numbers: Tensor, pieces: Iterator[dict[str, Any]]) -> None:
-    """Write numbers alone, or the pieces of a table, columns by name, of which there is one at least."""
+    """Write numbers alone, or the pieces of a table, columns by name, of which there is one at
+    least.
+    """
     with replacing(Path(os.path.realpath(path))) as draft:
         _write_draft(draft, path.suffix, numbers, pieces)
 
@@ -160,15 +173,26 @@ def _write_draft(path: Path, kind: str, numbers: Tensor, pieces: Iterator[dict[s
         writer = csv.writer(file)
         writer.writerow(first)
         for columns in chain([first], pieces):
-            lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+            lists = [
+                column.tolist() if isinstance(column, np.ndarray) else column
+                for column in columns.values()
+            ]
             writer.writerows(zip(*lists, strict=True))
 
 
-def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the table of the answers of all queries, node by node and relation by relation, in pieces."""
-    k, each = best.ids.shape[-1], max(len(relations), 1)
-    answers, scores = best.ids.view(-1, k).numpy(), best.scores.view(-1, k).float().numpy()
-    names, step, graph = task.dataset.node_names, max(_PIECE // k, 1), task.dataset.graph
+def _answers(
+    nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]
+) -> Iterator[dict[str, Any]]:
+    """Yield the table of the answers of all queries, node by node and relation by relation, in
+    pieces.
+    """
+    k = best.ids.shape[-1]
+    each = max(len(relations), 1)
+    answers = best.ids.view(-1, k).numpy()
+    scores = best.scores.view(-1, k).float().numpy()
+    names = task.dataset.node_names
+    step = max(_PIECE // k, 1)
+    graph = task.dataset.graph
     for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles
         query, place = np.nonzero(answers[start : start + step] >= 0)
         query += start
@@ -183,8 +207,11 @@ def _answers(nodes: Any, best: TopLinks, task: LinkTask, relations: list[int]) -
         yield columns | {"score": scores[query, place]}
 
 
-def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Iterator[dict[str, Any]]:
-    columns, names = _with_names("node", "name", nodes.numpy(), dataset.node_names), dataset.class_names
+def _columns(
+    nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str
+) -> Iterator[dict[str, Any]]:
+    columns = _with_names("node", "name", nodes.numpy(), dataset.node_names)
+    names = dataset.class_names
     columns |= _within_types("local", nodes.numpy(), dataset.graph)
     if task == "classification":
         chances, classes = outputs.softmax(1).max(1)
@@ -192,7 +219,9 @@ def _columns(nodes: Tensor, outputs: Tensor, dataset: Dataset, task: str) -> Ite
         yield columns | {"probability": chances.tolist()}
         return
     values, word = (outputs.sigmoid(), "label") if task == "multilabel" else (outputs, "value")
-    titles = [f"{word}_{number}" if names is None else names[number] for number in range(values.shape[1])]
+    titles = [
+        f"{word}_{number}" if names is None else names[number] for number in range(values.shape[1])
+    ]
     yield columns | dict(zip(titles, values.T.tolist(), strict=True))
 
 
@@ -206,5 +235,6 @@ def _with_names(title: str, title_of_names: str, numbers: Any, names: Any) -> di
     """Return a column of numbers, and a column of their names if there are any."""
     if names is None:
         return {title: numbers}
-    of_each = np.array([names[number] for number in numbers.tolist()], dtype=str)  # a type also where there is none
+    # a type also where there is none
+    of_each = np.array([names[number] for number in numbers.tolist()], dtype=str)
     return {title: numbers, title_of_names: of_each}

@@ -1,4 +1,6 @@
-"""The processes that torchrun started, joined in a group; the device and the random generators of a run."""
+"""The processes that torchrun started, joined in a group; the device and the random generators of a
+run.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ _LIMIT = 300.0  # seconds that processes wait for the others at the start
 def process_group() -> Iterator[Peers]:
     """Within the block, torch's default group has the processes that torchrun started.
 
-    An existing group is used unchanged. On a machine with GPUs, each process uses the GPU of its local rank, and
-    GPU tensors go through NCCL.
+    An existing group is used unchanged. On a machine with GPUs, each process uses the GPU of its
+    local rank, and GPU tensors go through NCCL.
     """
     if int(os.environ.get("WORLD_SIZE") or 1) == 1 or dist.is_initialized():
         yield present()
@@ -40,8 +42,9 @@ def process_group() -> Iterator[Peers]:
     try:
         yield present()
     finally:
-        # a thread of gloo may drop the last reference to a tensor; if it does so while the interpreter ends, it aborts
-        # the process. These threads end with their group, and graphs and models, which are garbage now, hold groups
+        # a thread of gloo may drop the last reference to a tensor; if it does so while the
+        # interpreter ends, it aborts the process. These threads end with their group, and graphs
+        # and models, which are garbage now, hold groups
         release()
         gc.collect()
         dist.destroy_process_group()
@@ -51,9 +54,10 @@ def process_group() -> Iterator[Peers]:
 def own_store(store: Any, rank: int, size: int) -> Any:
     """Return a part of the store that only the present processes use.
 
-    After a restart, torchrun's store may still hold addresses of processes that have ended; connecting to one would
-    hang. So rank 0 makes a new prefix. Every other rank requests it under a fresh unique key, so that no answer is
-    stale, and confirms it; rank 0 answers until all have confirmed.
+    After a restart, torchrun's store may still hold addresses of processes that have ended;
+    connecting to one would hang. So rank 0 makes a new prefix. Every other rank requests it under a
+    fresh unique key, so that no answer is stale, and confirms it; rank 0 answers until all have
+    confirmed.
     """
     end = time.monotonic() + _LIMIT
     if rank:
@@ -67,9 +71,12 @@ def own_store(store: Any, rank: int, size: int) -> Any:
         name = uuid.uuid4().hex
         for other in range(1, size):
             while not store.check([f"nodeflow/{name}/knows/{other}"]):
-                # the key may be left over from a process that has ended: answer again until this rank confirms
+                # the key may be left over from a process that has ended: answer again until this
+                # rank confirms
                 if store.check([f"nodeflow/asks/{other}"]):
-                    store.set(f"nodeflow/answer/{store.get(f'nodeflow/asks/{other}').decode()}", name)
+                    store.set(
+                        f"nodeflow/answer/{store.get(f'nodeflow/asks/{other}').decode()}", name
+                    )
                 _pause(end, other)
     return dist.PrefixStore(f"nodeflow/{name}", store)  # type: ignore[attr-defined]
 
@@ -91,9 +98,13 @@ class OwnRandom:
     """
 
     def __init__(self, seed: int, device: torch.device) -> None:
-        self._cuda, self._inside, seed = [device] if device.type == "cuda" else [], False, seed & 2**63 - 1
+        self._cuda = [device] if device.type == "cuda" else []
+        self._inside = False
+        seed = seed & 2**63 - 1
         every = torch.device("cpu"), *self._cuda
-        self.states = {each.type: torch.Generator(each).manual_seed(seed).get_state() for each in every}
+        self.states = {
+            each.type: torch.Generator(each).manual_seed(seed).get_state() for each in every
+        }
 
     def present(self) -> State:
         """Return the states as they are, also inside."""
@@ -104,7 +115,9 @@ class OwnRandom:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Within the block, torch's generators are those of the run; after it, they are as before."""
+        """Within the block, torch's generators are those of the run; after it, they are as
+        before.
+        """
         if self._inside:
             yield
             return
@@ -121,17 +134,23 @@ class OwnRandom:
 
 
 def find_device(name: str, *, several: bool = False) -> torch.device:
-    """Return the device ``name``; "auto" is a GPU if there is one. Raises ValueError for a missing device.
+    """Return the device ``name``; "auto" is a GPU if there is one. Raises ValueError for a missing
+    device.
 
     ``several``: whether several processes run, each on a GPU of its own.
     """
     if several and name.startswith("cuda:"):
         raise ValueError(
-            f"device must be cpu, cuda or auto with several processes, which take a GPU each; got {name!r}"
+            "device must be cpu, cuda or auto with several processes, which take a GPU each; got "
+            f"{name!r}"
         )
     processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1) if several else 1
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() and processes <= torch.cuda.device_count() else "cpu")
+        return torch.device(
+            "cuda"
+            if torch.cuda.is_available() and processes <= torch.cuda.device_count()
+            else "cpu"
+        )
     try:
         device = torch.device(name)
     except RuntimeError:
@@ -139,10 +158,12 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise ValueError(f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs")
+        raise ValueError(
+            f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs"
+        )
     if device.type == "cuda" and processes > torch.cuda.device_count():
         raise ValueError(
-            f"{processes} processes of this machine need a GPU each, and torch sees {torch.cuda.device_count()}: start "
-            "fewer (--nproc-per-node), or give device 'cpu'"
+            f"{processes} processes of this machine need a GPU each, and torch sees "
+            f"{torch.cuda.device_count()}: start fewer (--nproc-per-node), or give device 'cpu'"
         )
     return device

@@ -1,4 +1,6 @@
-"""Recipes: values for what a user leaves open, where a model or a task needs others than the usual defaults."""
+"""Recipes: values for what a user leaves open, where a model or a task needs others than the usual
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(dataset: Dataset, settings: Settings) -> Sizes:
-    """Return the sizes of a data set, with batches of the settings, which all processes make together."""
+    """Return the sizes of a data set, with batches of the settings, which all processes make
+    together.
+    """
     links = dataset.links if isinstance(dataset, CutLinks) else None
     edges = dataset.graph.num_edges if links is None else sum(map(len, links.triples.values()))
     steps = -(-len(dataset.train) // (settings.sampler.batch_size * peers_of(dataset.graph).size))
@@ -65,8 +69,9 @@ class Recipe(NamedTuple):
 def _knowledge(sizes: Sizes) -> Mapping[str, object]:
     """Return values for links of a knowledge graph, which change smoothly with its size.
 
-    Few entities, or many triples of each, need less regularisation; few triples need smaller batches and more epochs.
-    The rate falls to 0 over the epochs, so a score on the way says little about the last one, and no run stops early.
+    Few entities, or many triples of each, need less regularisation; few triples need smaller
+    batches and more epochs. The rate falls to 0 over the epochs, so a score on the way says little
+    about the last one, and no run stops early.
     """
     edges = max(sizes.edges, 1)
     n3 = min(0.05, 0.0215 * sizes.nodes**0.75 / edges**0.5)
@@ -86,7 +91,9 @@ def _knowledge(sizes: Sizes) -> Mapping[str, object]:
 
 
 def _few_labels(sizes: Sizes) -> Mapping[str, object]:
-    """Return epochs for at least 90 steps, and patience for at least 30: a score of one step ago is noise."""
+    """Return epochs for at least 90 steps, and patience for at least 30: a score of one step ago is
+    noise.
+    """
     return {"epochs": max(30, -(-90 // sizes.steps)), "patience": max(6, -(-30 // sizes.steps))}
 
 
@@ -94,13 +101,16 @@ def _of_model(name: str) -> Recipe:
     """Return the recipe of a model that has defaults of its own, for labels of nodes."""
     own = MODELS[name].defaults
     condition: Condition = {"task": NODES, "model": (name,), "types": (SEVERAL_TYPES,)}
-    return Recipe(f"defaults of model {name!r}", condition, {}, lambda sizes: {**own, **_few_labels(sizes)})
+    return Recipe(
+        f"defaults of model {name!r}", condition, {}, lambda sizes: {**own, **_few_labels(sizes)}
+    )
 
 
 OWN_PARTS = ("model", "optimizer", "schedule")  # the recipe of links has its own
 RECIPES = (
     Recipe(
-        "ComplEx-N3 (Lacroix, Usunier, Obozinski 2018), since edges have relations and nodes no features",
+        "ComplEx-N3 (Lacroix, Usunier, Obozinski 2018), since edges have relations and nodes no "
+        "features",
         {
             "task": LINK,
             "features": (NO_FEATURES,),
@@ -115,11 +125,14 @@ RECIPES = (
 """A run takes the first one that goes with all that was chosen."""
 
 
-def completed(settings: Settings, facts: Mapping[str, object], sizes: Sizes) -> tuple[Settings, str]:
-    """Return settings with the values of a recipe for what was not chosen, and its name; "" where nothing changes.
+def completed(
+    settings: Settings, facts: Mapping[str, object], sizes: Sizes
+) -> tuple[Settings, str]:
+    """Return settings with the values of a recipe for what was not chosen, and its name; "" where
+    nothing changes.
 
-    ``facts`` are those of ``_rules.FACTS``. A recipe is left out where a chosen setting is another than in its core,
-    does not go with it, or would not be read.
+    ``facts`` are those of ``_rules.FACTS``. A recipe is left out where a chosen setting is another
+    than in its core, does not go with it, or would not be read.
     """
     for recipe in RECIPES:
         if not holds(recipe.condition, {**settings.by_name(), **facts}, unknown=False):
@@ -128,7 +141,11 @@ def completed(settings: Settings, facts: Mapping[str, object], sizes: Sizes) -> 
             continue
         values = {**recipe.core, **recipe.others(sizes)}
         # an optimiser of the user's own takes the place of a rate
-        read = {name: value for name, value in values.items() if not unread(name, FIELDS[name][0], facts)}
+        read = {
+            name: value
+            for name, value in values.items()
+            if not unread(name, FIELDS[name][0], facts)
+        }
         try:
             whole = Settings(read, **settings.chosen)
         except ValueError:

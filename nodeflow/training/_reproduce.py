@@ -28,7 +28,9 @@ class _Comparison(Trace):
 
     def __init__(self, earlier: list[TracedStep]) -> None:
         super().__init__()
-        self.earlier, self.first_loss, self.largest = {step[:2]: step for step in earlier}, "", 0.0
+        self.earlier = {step[:2]: step for step in earlier}
+        self.first_loss = ""
+        self.largest = 0.0
         self.compared = 0
 
     def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
@@ -41,17 +43,25 @@ class _Comparison(Trace):
             self.compared += 1
             place = f"epoch {step.epoch}, batch {step.batch}"
             if was.hash != step.hash:
-                raise Differs(f"differs first at {place}: another batch (hash {step.hash}, was {was.hash})")
+                raise Differs(
+                    f"differs first at {place}: another batch (hash {step.hash}, was {was.hash})"
+                )
             if was.loss != step.loss:
-                self.first_loss = self.first_loss or f"{place} (loss {step.loss!r}, was {was.loss!r})"
-                self.largest = max(self.largest, abs(step.loss - was.loss) / max(abs(was.loss), 1e-30))
+                self.first_loss = (
+                    self.first_loss or f"{place} (loss {step.loss!r}, was {was.loss!r})"
+                )
+                self.largest = max(
+                    self.largest, abs(step.loss - was.loss) / max(abs(was.loss), 1e-30)
+                )
 
     def differences(self) -> Iterator[str]:
-        """Yield a line for losses that are others, and for steps of the earlier run that did not come."""
+        """Yield a line for losses that are others, and for steps of the earlier run that did not
+        come.
+        """
         if self.first_loss:
             yield (
-                f"the batches are the same, the losses not: first at {self.first_loss}; largest difference "
-                f"{self.largest:.1e} of a loss"
+                f"the batches are the same, the losses not: first at {self.first_loss}; largest "
+                f"difference {self.largest:.1e} of a loss"
             )
         if self.compared < max(len(self.earlier), 1):
             yield f"of {len(self.earlier)} steps of the earlier run, {self.compared} came"
@@ -60,16 +70,17 @@ class _Comparison(Trace):
 def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Run a finished run again from its folder, and say at which step it first differs.
 
-    Compared are the batches (by a hash of every 20th, and of the first of each epoch), the losses of these steps, and
-    the scores at the end. Nothing is written. The status is 0 where all are the same, to the last bit, else 1.
-    With several processes, as many as the run had, the first one compares and prints: the trace is of its batches.
+    Compared are the batches (by a hash of every 20th, and of the first of each epoch), the losses
+    of these steps, and the scores at the end. Nothing is written. The status is 0 where all are the
+    same, to the last bit, else 1. With several processes, as many as the run had, the first one
+    compares and prints: the trace is of its batches.
     """
     with process_group() as peers:
         run = Run.read(options.folder, options.model)
         if run.processes != peers.size:
             raise ValueError(
-                f"the run in {options.folder} had {run.processes} processes, and batches are compared with those of "
-                f"the first; start as many, got {peers.size}"
+                f"the run in {options.folder} had {run.processes} processes, and batches are "
+                f"compared with those of the first; start as many, got {peers.size}"
             )
         result = read_result(options.folder)
         steps = read_trace(options.folder / TRACE)
@@ -109,7 +120,9 @@ def _other_circumstances(result: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {value} now, {was} then"
 
 
-def _other_scores(earlier: Mapping[str, Mapping[str, Any]], scores: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+def _other_scores(
+    earlier: Mapping[str, Mapping[str, Any]], scores: Mapping[str, Mapping[str, float]]
+) -> Iterator[str]:
     for part, values in scores.items():
         for name, value in values.items():
             was = earlier.get(part, {}).get(name)

@@ -1,4 +1,6 @@
-"""The records of a run's epochs, its trace, with whose steps others compare theirs, and its result."""
+"""The records of a run's epochs, its trace, with whose steps others compare theirs, and its
+result.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,13 @@ class Stopped(Exception):  # noqa: N818  it is no error
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """An epoch: mean training loss, metrics on the validation nodes, sampled seeds and edges per second.
+    """An epoch: mean training loss, metrics on the validation nodes, sampled seeds and edges per
+    second.
 
-    ``scores`` are all metrics on the validation nodes by name, empty where the epoch was not validated; ``score`` is
-    the one that chooses the best epoch, NaN without. ``age`` is the mean age of the history rows that batches read: the
-    number of steps since a row was written, 0 for the step just before. None for a sampler without history.
+    ``scores`` are all metrics on the validation nodes by name, empty where the epoch was not
+    validated; ``score`` is the one that chooses the best epoch, NaN without. ``age`` is the mean
+    age of the history rows that batches read: the number of steps since a row was written, 0 for
+    the step just before. None for a sampler without history.
 
     >>> record = EpochRecord(1, loss=0.7, score=0.8, seconds=2.0, seeds_per_second=500.0, edges_per_second=9e3)
     >>> print(record)
@@ -55,27 +59,42 @@ class EpochRecord:
     def __str__(self) -> str:
         score = "" if math.isnan(self.score) else f"validation {self.score:.4f}, "
         return (
-            f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, {self.seeds_per_second:,.0f} "
-            f"seeds/s, {self.edges_per_second:,.0f} edges/s"
+            f"epoch {self.epoch}: loss {self.loss:.4f}, {score}{self.seconds:.2f} s, "
+            f"{self.seeds_per_second:,.0f} seeds/s, {self.edges_per_second:,.0f} edges/s"
         )
 
 
 def counts_of(batch: Any, size: int) -> tuple[int, int, int]:
-    """Return ``size``, the number of items with a loss, and how many seeds and edges a batch has."""
+    """Return ``size``, the number of items with a loss, and how many seeds and edges a batch
+    has.
+    """
     flows = isinstance(batch, NodeFlow)
     return size, batch.layer_sizes[-1] if flows else size, sum(batch.flow_sizes) if flows else 0
 
 
-def record_of(epoch: int, sums: Mapping[str, float], scores: dict[str, float], metric: str) -> EpochRecord:
-    """Return the record of an epoch from its totals: loss, nodes, seeds, edges, ages, rows of a history, seconds."""
-    total = {**dict.fromkeys(("loss", "nodes", "seeds", "edges", "ages", "rows", "seconds"), 0), **sums}
-    seconds, age = max(total["seconds"], 1e-9), total["ages"] / total["rows"] if total["rows"] else None
-    loss, rates = total["loss"] / max(total["nodes"], 1), (total["seeds"] / seconds, total["edges"] / seconds)
-    return EpochRecord(epoch, loss, scores.get(metric, math.nan), total["seconds"], *rates, age, scores)
+def record_of(
+    epoch: int, sums: Mapping[str, float], scores: dict[str, float], metric: str
+) -> EpochRecord:
+    """Return the record of an epoch from its totals: loss, nodes, seeds, edges, ages, rows of a
+    history, seconds.
+    """
+    total = {
+        **dict.fromkeys(("loss", "nodes", "seeds", "edges", "ages", "rows", "seconds"), 0),
+        **sums,
+    }
+    seconds = max(total["seconds"], 1e-9)
+    age = total["ages"] / total["rows"] if total["rows"] else None
+    loss = total["loss"] / max(total["nodes"], 1)
+    rates = (total["seeds"] / seconds, total["edges"] / seconds)
+    return EpochRecord(
+        epoch, loss, scores.get(metric, math.nan), total["seconds"], *rates, age, scores
+    )
 
 
 class TracedStep(NamedTuple):
-    """A step: its epoch, counted from 1, the number of its batch in it, a hash of the batch, and the loss."""
+    """A step: its epoch, counted from 1, the number of its batch in it, a hash of the batch, and
+    the loss.
+    """
 
     epoch: int
     batch: int
@@ -84,7 +103,9 @@ class TracedStep(NamedTuple):
 
 
 class Trace:
-    """The traced steps of a run so far; ``rows`` are those of the part that is done when a run goes on."""
+    """The traced steps of a run so far; ``rows`` are those of the part that is done when a run goes
+    on.
+    """
 
     def __init__(self, rows: Iterable[Iterable[Any]] = ()) -> None:
         self.steps = [TracedStep(*row) for row in rows]
@@ -96,7 +117,8 @@ class Trace:
 
 
 def hash_of(batch: Any) -> str:
-    """Return a hash of a batch: of the parent ids of its layers, and the edges of its flows with their weights.
+    """Return a hash of a batch: of the parent ids of its layers, and the edges of its flows with
+    their weights.
 
     Of a batch that is no NodeFlow, it is a hash of its tensors.
     """
@@ -130,28 +152,37 @@ def write_trace(path: Path, steps: Iterable[TracedStep]) -> None:
 
 
 def read_trace(path: Path) -> list[TracedStep]:
-    """Return the traced steps of a file; raises FileNotFoundError, or ValueError for a damaged one."""
+    """Return the traced steps of a file; raises FileNotFoundError, or ValueError for a damaged
+    one.
+    """
     if not is_file(path):
-        raise FileNotFoundError(f"there is no trace {path}: only a run of this version or a later one can be compared")
+        raise FileNotFoundError(
+            f"there is no trace {path}: only a run of this version or a later one can be compared"
+        )
     with path.open(encoding="utf-8", newline="") as file:
         try:
             rows: list[Mapping[str, str]] = list(csv.DictReader(file, strict=True))
-            return [TracedStep(int(row["epoch"]), int(row["batch"]), row["hash"], float(row["loss"])) for row in rows]
+            return [
+                TracedStep(int(row["epoch"]), int(row["batch"]), row["hash"], float(row["loss"]))
+                for row in rows
+            ]
         except (KeyError, TypeError, ValueError, csv.Error) as error:
             raise ValueError(f"{path} is no trace of a run: {error}") from error
 
 
 @dataclass
 class Result:
-    """A finished run: the network with the weights of its best epoch, the records, and the metrics on every part.
+    """A finished run: the network with the weights of its best epoch, the records, and the metrics
+    on every part.
 
     Args:
-        settings, task: those of the run: the task has the data, the network, and the graph that it was trained on.
+        settings, task: those of the run: the task has the data, the network, and the graph that it
+            was trained on.
         best_epoch: number of the epoch whose weights the network has, from 1; 0 before the first.
         metric: name of the metric that chose it.
         records: of all epochs.
-        scores: by part of the split ("train", "val", "test") all metrics by name, from full neighbourhoods where the
-            sampler estimates them; empty for a part without nodes.
+        scores: by part of the split ("train", "val", "test") all metrics by name, from full
+            neighbourhoods where the sampler estimates them; empty for a part without nodes.
         fingerprint: a hash of the data set and its split, by which ``evaluate`` knows it again.
         steps: every 20th step of each epoch, with a hash of its batch.
         identity: that of the run, see ``Trainer``.
@@ -181,7 +212,11 @@ class Result:
     @property
     def is_best_last(self) -> bool:
         """Whether the best epoch is the last one, so that more epochs may help."""
-        return bool(self.records) and not math.isnan(self.best_val_score) and self.best_epoch == len(self.records)
+        return (
+            bool(self.records)
+            and not math.isnan(self.best_val_score)
+            and self.best_epoch == len(self.records)
+        )
 
     @property
     def test_score(self) -> float:
@@ -190,5 +225,9 @@ class Result:
 
     @property
     def best_val_score(self) -> float:
-        """The metric of the best epoch on the validation nodes, as it was measured while training."""
-        return next((record.score for record in self.records if record.epoch == self.best_epoch), math.nan)
+        """The metric of the best epoch on the validation nodes, as it was measured while
+        training.
+        """
+        return next(
+            (record.score for record in self.records if record.epoch == self.best_epoch), math.nan
+        )

@@ -23,38 +23,58 @@ class Others:
 
 Condition = Mapping[str, tuple[object, ...] | Others]
 """Values that settings, and facts of the data, must have, by name."""
-FEATURES, NO_FEATURES = "a data set with features", "a data set without features"
+FEATURES = "a data set with features"
+NO_FEATURES = "a data set without features"
 SOME_FEATURES = "a data set with features of some node types"
 ONE_TYPE = "one type of nodes and edges"
-SEVERAL_RELATIONS, SEVERAL_TYPES = "several relations", "several node types"
-WHOLE, PARTS = "the whole graph in every process", "a part of the graph in every process"
-COLUMN, NO_COLUMN = "a column of relations", "no column of relations"
-ONE, SEVERAL = "one process", "several processes"
-OWN, LOSS, OWN_LOSS = "of your own", "the loss of the settings", "a loss of your own"
+SEVERAL_RELATIONS = "several relations"
+SEVERAL_TYPES = "several node types"
+WHOLE = "the whole graph in every process"
+PARTS = "a part of the graph in every process"
+COLUMN = "a column of relations"
+NO_COLUMN = "no column of relations"
+ONE = "one process"
+SEVERAL = "several processes"
+OWN = "of your own"
+LOSS = "the loss of the settings"
+OWN_LOSS = "a loss of your own"
 FACTS = ("features", "types", "relations", "graph", "processes", "loss")
-"""Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when the run begins."""
+"""Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when
+the run begins.
+"""
 
 LINK = ("link",)
 NODES = Others("link")
 CLASSES = ("auto", "classification")
-IN_TORCH = tuple(name for name, method in METHODS.items() if vars(method.make).get("has_torch_form"))
+IN_TORCH = tuple(
+    name for name, method in METHODS.items() if vars(method.make).get("has_torch_form")
+)
 SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
 HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
 SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
 NO_EDGES = tuple(name for name, method in METHODS.items() if not method.keeps_edges)
 NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
 TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
-READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))  # models of the user's own are among these
+# models of the user's own are among these
+READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))
 BY_SCHEMA = tuple(name for name, kind in MODELS.items() if kind.by_schema)
 HETEROGENEOUS = (SEVERAL_RELATIONS, SEVERAL_TYPES)
 _HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
 NO_HISTORY = Others(*_HISTORIES, OWN)
 HAS_N3 = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
-ENCODER, NO_ENCODER = Others("none"), ("none",)
-BUFFER, IN_FILES = ("partitions",), Others("memory")
-ONE_VS_ALL, SAMPLED = ALL_NODES, Others(*ALL_NODES)
+ENCODER = Others("none")
+NO_ENCODER = ("none",)
+BUFFER = ("partitions",)
+IN_FILES = Others("memory")
+ONE_VS_ALL = ALL_NODES
+SAMPLED = Others(*ALL_NODES)
 
-_BY_NODE: Condition = {"task": NODES, "sampler": Others(*SUBGRAPHS), "storage": Others(*BUFFER), "graph": (WHOLE,)}
+_BY_NODE: Condition = {
+    "task": NODES,
+    "sampler": Others(*SUBGRAPHS),
+    "storage": Others(*BUFFER),
+    "graph": (WHOLE,),
+}
 
 READ: dict[str, tuple[Condition, ...]] = {
     "groups": (_BY_NODE,),
@@ -70,7 +90,10 @@ READ: dict[str, tuple[Condition, ...]] = {
     **dict.fromkeys(("norm", "residual", "model_options"), ({"model": Others("none", OWN)},)),
     "dropout": ({"model": Others(OWN)},),
     **dict.fromkeys(("sampler", "fanouts", "sampler_options"), ({"model": ENCODER},)),
-    "label_smoothing": ({"task": CLASSES, "loss": (LOSS,)}, {"task": LINK, "link_loss": ONE_VS_ALL}),
+    "label_smoothing": (
+        {"task": CLASSES, "loss": (LOSS,)},
+        {"task": LINK, "link_loss": ONE_VS_ALL},
+    ),
     "class_weights": ({"task": CLASSES},),
     "validate": ({"task": NODES, "sampler": Others(*NO_ESTIMATE)},),
     **dict.fromkeys(("negatives", "negative_law", "chunk", "corrupt"), ({"link_loss": SAMPLED},)),
@@ -93,7 +116,9 @@ READ: dict[str, tuple[Condition, ...]] = {
         {"link_loss": SAMPLED, "model": ENCODER, "sampler": IN_TORCH, "graph": (WHOLE,)},
     ),
 }
-"""By setting or [group]: the alternatives under which a run reads it. Settings that are not here are always read."""
+"""By setting or [group]: the alternatives under which a run reads it. Settings that are not here
+are always read.
+"""
 
 NEEDED: tuple[tuple[Condition, str, str], ...] = (
     ({"storage": BUFFER}, "partitions", "the folder that nodeflow partition wrote"),
@@ -102,47 +127,99 @@ NEEDED: tuple[tuple[Condition, str, str], ...] = (
 """Settings that must be given where a condition holds, and what they are."""
 
 EXCLUDED: tuple[tuple[Condition, str], ...] = (
-    ({"model": NO_ENCODER, "task": NODES}, "it stands for rows of nodes that the decoder of task 'link' compares"),
-    ({"link_loss": ONE_VS_ALL, "model": ENCODER}, "it scores all nodes in every step, so it needs model 'none'"),
-    ({"link_loss": ONE_VS_ALL, "loss": (OWN_LOSS,)}, "it has no negatives, which a loss of your own takes"),
+    (
+        {"model": NO_ENCODER, "task": NODES},
+        "it stands for rows of nodes that the decoder of task 'link' compares",
+    ),
+    (
+        {"link_loss": ONE_VS_ALL, "model": ENCODER},
+        "it scores all nodes in every step, so it needs model 'none'",
+    ),
+    (
+        {"link_loss": ONE_VS_ALL, "loss": (OWN_LOSS,)},
+        "it has no negatives, which a loss of your own takes",
+    ),
     ({"class_weights": ("balanced",), "loss": (OWN_LOSS,)}, "these weigh the loss of the task"),
     ({"sampler": SUBGRAPHS + HISTORY, "task": LINK}, "seeds must be nodes, and no history is kept"),
-    ({"class_weights": ("seeds",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
+    (
+        {"class_weights": ("seeds",), "sampler": SUBGRAPHS},
+        "its batches have all nodes of a subgraph",
+    ),
     ({"validate": ("sampled",), "sampler": SUBGRAPHS}, "its batches have all nodes of a subgraph"),
-    ({"sampler": HISTORY, "model": NO_HISTORY}, f"it needs a model with a history, {' or '.join(_HISTORIES)}"),
+    (
+        {"sampler": HISTORY, "model": NO_HISTORY},
+        f"it needs a model with a history, {' or '.join(_HISTORIES)}",
+    ),
     ({"norm": Others("none"), "sampler": HISTORY}, "models with a history have none"),
     ({"residual": (True,), "sampler": HISTORY}, "models with a history have none"),
-    ({"storage": IN_FILES, "sampler": HISTORY}, "it reads the features of all nodes; take storage 'memory'"),
-    ({"storage": IN_FILES, "model": NO_ENCODER}, "the features of all nodes are compared; take storage 'memory'"),
-    ({"storage": IN_FILES, "inputs": ("embedding",)}, "no features are read; take storage 'memory'"),
-    ({"storage": IN_FILES, "features": (NO_FEATURES,)}, "no features are read; take storage 'memory'"),
-    ({"storage": BUFFER, "inputs": ("both",)}, "the learned rows of all nodes lie in memory; take inputs 'features'"),
+    (
+        {"storage": IN_FILES, "sampler": HISTORY},
+        "it reads the features of all nodes; take storage 'memory'",
+    ),
+    (
+        {"storage": IN_FILES, "model": NO_ENCODER},
+        "the features of all nodes are compared; take storage 'memory'",
+    ),
+    (
+        {"storage": IN_FILES, "inputs": ("embedding",)},
+        "no features are read; take storage 'memory'",
+    ),
+    (
+        {"storage": IN_FILES, "features": (NO_FEATURES,)},
+        "no features are read; take storage 'memory'",
+    ),
+    (
+        {"storage": BUFFER, "inputs": ("both",)},
+        "the learned rows of all nodes lie in memory; take inputs 'features'",
+    ),
     (
         {"storage": BUFFER, "task": LINK},
-        "negatives are drawn among all nodes; take another storage, or a partitions.PartitionBuffer in a loop of your "
-        "own",
+        "negatives are drawn among all nodes; take another storage, or a "
+        "partitions.PartitionBuffer in a loop of your own",
     ),
-    ({"model": NO_ENCODER, "types": (SEVERAL_TYPES,)}, "rows of several types enter by maps; take model 'typed'"),
-    ({"sampler": NO_EDGES, "model": BY_SCHEMA}, "its edges have no relations; take sampler 'neighbor'"),
-    ({"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS}, "its edges have no relations; take another"),
-    ({"sampler": HISTORY, "types": HETEROGENEOUS}, "its history has one sum per node; take sampler 'neighbor'"),
+    (
+        {"model": NO_ENCODER, "types": (SEVERAL_TYPES,)},
+        "rows of several types enter by maps; take model 'typed'",
+    ),
+    (
+        {"sampler": NO_EDGES, "model": BY_SCHEMA},
+        "its edges have no relations; take sampler 'neighbor'",
+    ),
+    (
+        {"sampler": NO_EDGES, "model": TYPED, "types": HETEROGENEOUS},
+        "its edges have no relations; take another",
+    ),
+    (
+        {"sampler": HISTORY, "types": HETEROGENEOUS},
+        "its history has one sum per node; take sampler 'neighbor'",
+    ),
     (
         {"storage": BUFFER, "features": (SOME_FEATURES,)},
         "the learned rows of types without any lie in memory; take storage 'cached'",
     ),
-    ({"inputs": ("both",), "types": (SEVERAL_TYPES,)}, "each type enters by one map; take inputs 'auto'"),
+    (
+        {"inputs": ("both",), "types": (SEVERAL_TYPES,)},
+        "each type enters by one map; take inputs 'auto'",
+    ),
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
-    *(({"storage": BUFFER, "sampler": (name,)}, each.why_whole) for name, each in METHODS.items() if each.why_whole),
+    *(
+        ({"storage": BUFFER, "sampler": (name,)}, each.why_whole)
+        for name, each in METHODS.items()
+        if each.why_whole
+    ),
     (
         {"storage": BUFFER, "processes": (SEVERAL,)},
-        "their buffers would hold different states; give each a part instead: nodeflow partition --for processes, and "
-        "--partitions without --storage",
+        "their buffers would hold different states; give each a part instead: nodeflow partition "
+        "--for processes, and --partitions without --storage",
     ),
-    ({"sampler": SUBGRAPHS, "processes": (SEVERAL,)}, "a batch is one subgraph, and those of processes are several"),
+    (
+        {"sampler": SUBGRAPHS, "processes": (SEVERAL,)},
+        "a batch is one subgraph, and those of processes are several",
+    ),
     (
         {"sampler": HISTORY, "processes": (SEVERAL,), "graph": (WHOLE,)},
-        "each process would write the history for its own share only; give each a part of the graph, and so of the "
-        "history: nodeflow partition --for processes",
+        "each process would write the history for its own share only; give each a part of the "
+        "graph, and so of the history: nodeflow partition --for processes",
     ),
     (
         {"sampler": HISTORY, "model": SYMMETRIC, "graph": (PARTS,)},
@@ -150,7 +227,8 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ),
     (
         {"storage": ("lookahead",), "graph": (PARTS,)},
-        "rows that processes hold are fetched by all together, and their plans differ; take storage 'cached'",
+        "rows that processes hold are fetched by all together, and their plans differ; take "
+        "storage 'cached'",
     ),
 )
 """Values that exclude each other, and why."""
@@ -158,36 +236,47 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
 
 def facts_of_graph(graph: Graph) -> dict[str, str]:
     """Return which facts hold of the columns and the schema of a graph."""
-    columns, nodes = features_of(graph), len(graph.schema.nodes)
+    columns = features_of(graph)
+    nodes = len(graph.schema.nodes)
     features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES
     relations = SEVERAL_RELATIONS if len(graph.schema.relations) > 1 else ONE_TYPE
     return {"features": features, "types": SEVERAL_TYPES if nodes > 1 else relations}
 
 
 def where_read(name: str, group: str = "") -> str:
-    """Return the values with which a setting is read, also those for its group, as text; empty for always."""
+    """Return the values with which a setting is read, also those for its group, as text; empty for
+    always.
+    """
     conditions = [READ[key] for key in (f"[{group}]", name) if key in READ]
     return ", and with ".join(_either(alternatives) for alternatives in conditions)
 
 
 def unread(name: str, group: str, values: Mapping[str, object]) -> str:
-    """Return why a run of these values ignores a setting of a group, as text; empty if it reads it, or might.
+    """Return why a run of these values ignores a setting of a group, as text; empty if it reads it,
+    or might.
 
     ``values``: settings by name, and as many of ``FACTS`` as are known.
     """
     for key in (f"[{group}]", name):
         conditions = READ.get(key, ({},))
         if not any(holds(condition, values, unknown=True) for condition in conditions):
-            rest = {one: values[one] for condition in conditions for one in condition if one in values}
+            rest = {
+                one: values[one] for condition in conditions for one in condition if one in values
+            }
             return f"is read with {_either(conditions)}, and this run has {_and(_shown(rest))}"
     return ""
 
 
 def check_values(values: Mapping[str, object]) -> None:
-    """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for ``unread``."""
+    """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for
+    ``unread``.
+    """
     for condition, name, what in NEEDED:
         if holds(condition, values, unknown=False) and not values[name]:
-            raise ValueError(f"{_and(_shown({one: values[one] for one in condition}))} needs {name}: {what}; got none")
+            raise ValueError(
+                f"{_and(_shown({one: values[one] for one in condition}))} needs {name}: {what}; "
+                "got none"
+            )
     for condition, why in EXCLUDED:
         if holds(condition, values, unknown=False):
             first, *rest = _shown({one: values[one] for one in condition}).values()
@@ -195,23 +284,36 @@ def check_values(values: Mapping[str, object]) -> None:
 
 
 def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
-    """Return whether settings, and facts, have the values of a condition; ``unknown`` says so of missing ones."""
-    return all(values[name] in allowed if name in values else unknown for name, allowed in condition.items())
+    """Return whether settings, and facts, have the values of a condition; ``unknown`` says so of
+    missing ones.
+    """
+    return all(
+        values[name] in allowed if name in values else unknown
+        for name, allowed in condition.items()
+    )
 
 
 def _either(conditions: tuple[Condition, ...]) -> str:
-    several = [_and({one: _allowed(one, condition[one]) for one in condition}) for condition in conditions]
+    several = [
+        _and({one: _allowed(one, condition[one]) for one in condition}) for condition in conditions
+    ]
     return ", or with ".join(several)
 
 
 def _shown(values: Mapping[str, object]) -> dict[str, str]:
-    return {name: str(value) if name in FACTS else f"{name} {value!r}" for name, value in values.items()}
+    return {
+        name: str(value) if name in FACTS else f"{name} {value!r}" for name, value in values.items()
+    }
 
 
 def _allowed(name: str, allowed: tuple[object, ...] | Others) -> str:
     if isinstance(allowed, Others):
         return f"{name} other than {' and '.join(map(repr, allowed.values))}"
-    return " or ".join(map(str, allowed)) if name in FACTS else f"{name} {' or '.join(map(repr, allowed))}"
+    return (
+        " or ".join(map(str, allowed))
+        if name in FACTS
+        else f"{name} {' or '.join(map(repr, allowed))}"
+    )
 
 
 def _and(words: Mapping[str, str]) -> str:

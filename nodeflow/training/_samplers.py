@@ -1,4 +1,6 @@
-"""The samplers of training runs: arguments, seeds of an epoch, weights of the loss, and their settings."""
+"""The samplers of training runs: arguments, seeds of an epoch, weights of the loss, and their
+settings.
+"""
 
 from __future__ import annotations
 
@@ -26,30 +28,45 @@ from nodeflow.transform import add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
 _FIXED_BY_MODEL = {
-    "weight": "the model says what its sums are weighted with; a model of your own reads the edge columns of a batch",
+    "weight": "the model says what its sums are weighted with; a model of your own reads the edge "
+    "columns of a batch",
     "edge_filter": "full neighbourhoods would not follow it; give a data set without those edges",
     "include_dst": "models read the own rows of nodes",
 }
-_SAID_ELSEWHERE = ("graph", "fanouts", "layer_sizes", "num_flows", "num_neighbors", "history", "seed", "direction")
+_SAID_ELSEWHERE = (
+    "graph",
+    "fanouts",
+    "layer_sizes",
+    "num_flows",
+    "num_neighbors",
+    "history",
+    "seed",
+    "direction",
+)
 _RESERVED = {"self", *_SAID_ELSEWHERE, *_FIXED_BY_MODEL}
 
 
 class Method:
-    """A sampler in training: its batches, the seeds of an epoch, and state that persists between steps.
+    """A sampler in training: its batches, the seeds of an epoch, and state that persists between
+    steps.
 
     The parent graph, whose edges messages follow, is never changed.
 
     Attributes:
         make: the sampler's class.
         fanout: the usual number per layer.
-        by_node: whether seeds are nodes; else they are numbers of subgraphs, and outputs are those of all their nodes.
+        by_node: whether seeds are nodes; else they are numbers of subgraphs, and outputs are those
+            of all their nodes.
         validates_fully: whether validation uses full neighbourhoods by default.
-        estimates: whether the outputs estimate those from full neighbourhoods; else a model is only run on batches.
+        estimates: whether the outputs estimate those from full neighbourhoods; else a model is only
+            run on batches.
         has_history: whether the method keeps a history, whose age is in the records of epochs.
         why_whole: why batches cannot come from partitions of the graph; empty where they can.
-        by_type: whether a fanout may be numbers by relation, or by node type where nodes of a layer are drawn.
+        by_type: whether a fanout may be numbers by relation, or by node type where nodes of a layer
+            are drawn.
         keeps_edges: whether edges of batches are edges of the graph, so that they have relations.
-        draws_neighbors: whether every edge into a node is drawn with the same probability, fanout / in-degree.
+        draws_neighbors: whether every edge into a node is drawn with the same probability, fanout /
+            in-degree.
         weight: the edge column that sums over neighbours are weighted with, for ``inference``.
     """
 
@@ -66,7 +83,8 @@ class Method:
     weight: ClassVar[str | None] = None
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
-        self.settings, self.model = settings, model
+        self.settings = settings
+        self.model = model
         self.graph = self.prepared(graph)
         self.batch_size = settings.batch_size
 
@@ -77,14 +95,20 @@ class Method:
         by_name = next((each for each in settings.fanouts if isinstance(each, dict)), None)
         if by_name is not None and not cls.by_type:
             names = ", ".join(name for name, method in METHODS.items() if method.by_type)
-            raise ValueError(f"fanouts by name go with sampler {names}, not with {settings.name!r}; got {by_name}")
+            raise ValueError(
+                f"fanouts by name go with sampler {names}, not with {settings.name!r}; got "
+                f"{by_name}"
+            )
         for name, value in settings.options.items():
             if name in _FIXED_BY_MODEL:
-                raise ValueError(f"sampler_options: {name!r} (= {value!r}) cannot be set here: {_FIXED_BY_MODEL[name]}")
+                raise ValueError(
+                    f"sampler_options: {name!r} (= {value!r}) cannot be set here: "
+                    f"{_FIXED_BY_MODEL[name]}"
+                )
             if name not in options:
                 raise ValueError(
-                    f"sampler_options: {name!r} (= {value!r}) is no option of sampler {settings.name!r} here; those "
-                    f"are {', '.join(options)}"
+                    f"sampler_options: {name!r} (= {value!r}) is no option of sampler "
+                    f"{settings.name!r} here; those are {', '.join(options)}"
                 )
 
     def prepared(self, graph: Graph) -> Graph:
@@ -103,21 +127,33 @@ class Method:
         return nodes
 
     def heat(self, nodes: Tensor) -> Tensor:
-        """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to a factor."""
+        """Return about how often each node is read in an epoch over ``nodes``, ``[num_nodes]``, to
+        a factor.
+        """
         # a column of edge types has numbers of its own
-        if self.draws_neighbors and self.graph.peers.size == 1 and "edge_type" not in self.settings.options:
+        if (
+            self.draws_neighbors
+            and self.graph.peers.size == 1
+            and "edge_type" not in self.settings.options
+        ):
             return reach_heat(self.graph, nodes, self.settings.fanouts, self.settings.batch_size)
         return degree_heat(self.graph)
 
-    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
-        """Return factors of the losses of ``rows``, None for all, whose sum estimates the mean over ``count`` nodes."""
+    def loss_weights(
+        self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int
+    ) -> Tensor:
+        """Return factors of the losses of ``rows``, None for all, whose sum estimates the mean over
+        ``count`` nodes.
+        """
         return loss.new_full(loss.shape, 1 / max(len(loss), 1))
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         """Prepare the persistent state, for an untrained model and its input rows ``x``."""
 
     def after_step(self, batch: NodeFlow) -> Tensor:
-        """Store the rows of the batch, with the new weights; return the ages in steps of the history rows it read."""
+        """Store the rows of the batch, with the new weights; return the ages in steps of the
+        history rows it read.
+        """
         return torch.empty(0, dtype=torch.int64, device="cpu")
 
     def state_dict(self) -> dict[str, Any]:
@@ -131,20 +167,28 @@ class Method:
 class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
-    make, estimates, keeps_edges = sampling.RandomWalkSampler, False, False
+    make = sampling.RandomWalkSampler
+    estimates = False
+    keeps_edges = False
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
-        return with_columns(graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()})
+        return with_columns(
+            graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()}
+        )
 
     def sampler(self, seed: int) -> SamplerBase:
         return self._made(len(self.settings.fanouts), self.settings.fanouts, seed=seed)
 
 
 class Shadow(Method):
-    """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al. 2021)."""
+    """A subgraph of ``fanouts`` drawn neighbours per node and hop for every seed (Zeng et al.
+    2021).
+    """
 
-    make, estimates, by_type = sampling.ShadowSampler, False, True
+    make = sampling.ShadowSampler
+    estimates = False
+    by_type = True
     why_whole = "its subgraphs would end where partitions do"
 
     @classmethod
@@ -163,9 +207,13 @@ class Shadow(Method):
 
 
 class Saint(Method):
-    """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless options say else."""
+    """Random subgraphs with weights of edges and losses (Zeng et al. 2020): edge draws, unless
+    options say else.
+    """
 
-    make, by_node, validates_fully = sampling.SaintSampler, False, True
+    make = sampling.SaintSampler
+    by_node = False
+    validates_fully = True
     why_whole = "its weights of nodes and edges are those of draws from the whole graph"
 
     def sampler(self, seed: int) -> SamplerBase:
@@ -177,25 +225,35 @@ class Saint(Method):
         self.batch_size = 1
         return torch.arange(max(math.ceil(self.graph.num_nodes / self.settings.batch_size), 1))
 
-    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
+    def loss_weights(
+        self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int
+    ) -> Tensor:
         weights = batch.back.data["loss_weight"]
         return (weights if rows is None else weights[rows]).to(loss.dtype) / count
 
 
 class Cluster(Method):
-    """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between parts."""
+    """Unions of parts of the graph (Chiang et al. 2019), with weights of the edges between
+    parts.
+    """
 
-    make, by_node, validates_fully = sampling.ClusterSampler, False, True
+    make = sampling.ClusterSampler
+    by_node = False
+    validates_fully = True
     why_whole = "it cuts the whole graph into parts of its own"
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
         super().__init__(graph, settings, model)
-        self._parts = settings.options.get("parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1))
+        self._parts = settings.options.get(
+            "parts", max(graph.num_nodes // max(settings.batch_size // 8, 1), 1)
+        )
 
     def sampler(self, seed: int) -> SamplerBase:
         # cut the graph once: samplers with other seeds reuse the parts
         options = {**self.settings.options, "parts": self._parts}
-        sampler = sampling.ClusterSampler(self.graph, len(self.settings.fanouts), seed=seed, **options)
+        sampler = sampling.ClusterSampler(
+            self.graph, len(self.settings.fanouts), seed=seed, **options
+        )
         self._parts = sampler.parts.numbers
         return sampler
 
@@ -206,19 +264,24 @@ class Cluster(Method):
         self.batches = math.ceil(parts / self.batch_size)
         return torch.arange(parts)
 
-    def loss_weights(self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int) -> Tensor:
+    def loss_weights(
+        self, batch: NodeFlow, rows: Tensor | None, loss: Tensor, count: int
+    ) -> Tensor:
         return loss.new_full(loss.shape, self.batches / count)
 
 
 class ControlVariates(Method):
-    """Control variates (Chen, Zhu, Song 2018): drawn neighbours correct sums over a history of activations.
+    """Control variates (Chen, Zhu, Song 2018): drawn neighbours correct sums over a history of
+    activations.
 
-    The history starts with one full pass of the untrained model, so every row has an age and every sum has all
-    neighbours. Validation reads it and writes nothing. The features never change, so their sums over all neighbours are
-    exact, and nothing is drawn in the first flow.
+    The history starts with one full pass of the untrained model, so every row has an age and every
+    sum has all neighbours. Validation reads it and writes nothing. The features never change, so
+    their sums over all neighbours are exact, and nothing is drawn in the first flow.
     """
 
-    make, has_history, weight = ControlVariateSampler, True, _WEIGHT
+    make = ControlVariateSampler
+    has_history = True
+    weight = _WEIGHT
     history: History
 
     @classmethod
@@ -226,8 +289,8 @@ class ControlVariates(Method):
         super().check(settings)
         if len(settings.fanouts) < 2:
             raise ValueError(
-                "fanouts must have two numbers or more with sampler 'cv': the sums of the first layer are exact, so a "
-                f"single layer has no history; got {list(settings.fanouts)}"
+                "fanouts must have two numbers or more with sampler 'cv': the sums of the first "
+                f"layer are exact, so a single layer has no history; got {list(settings.fanouts)}"
             )
 
     def prepared(self, graph: Graph) -> Graph:
@@ -241,12 +304,16 @@ class ControlVariates(Method):
 
     def start(self, model: nn.Module, x: Tensor | Rows) -> None:
         if not isinstance(model, VRModel):
-            raise TypeError(f"model must be a VRModel with sampler 'cv', got {type(model).__name__}")
+            raise TypeError(
+                f"model must be a VRModel with sampler 'cv', got {type(model).__name__}"
+            )
         self.history = History(self.graph, model.history_widths, weight=_WEIGHT, inputs=x)
         Updater(model, self.history, x).run()
 
     def sampler(self, seed: int) -> SamplerBase:
-        """Return a sampler whose batches get the rows that the history has when a batch is taken."""
+        """Return a sampler whose batches get the rows that the history has when a batch is
+        taken.
+        """
         return self._made((0, *self.settings.fanouts[1:]), self.history, seed=seed)
 
     def after_step(self, batch: NodeFlow) -> Tensor:
@@ -257,14 +324,20 @@ class ControlVariates(Method):
 
     def state_dict(self) -> dict[str, Any]:
         state = dict(self.history.state_dict())
-        # saved in the order of all nodes, so that a run can resume with another number of processes, or another cut
+        # saved in the order of all nodes, so that a run can resume with another number of
+        # processes, or another cut
         for name in self._names_of_rows():
-            rows, masters = state[name], self.graph.held.masters
-            state[name] = self.graph.peers.rows_of_all(f"history {name}", masters, rows, self.graph.num_nodes)
+            rows = state[name]
+            masters = self.graph.held.masters
+            state[name] = self.graph.peers.rows_of_all(
+                f"history {name}", masters, rows, self.graph.num_nodes
+            )
         return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        held = {name: state["history"][name][self.graph.held.masters] for name in self._names_of_rows()}
+        held = {
+            name: state["history"][name][self.graph.held.masters] for name in self._names_of_rows()
+        }
         self.history.load_state_dict({**state["history"], **held})
 
     def _names_of_rows(self) -> list[str]:
@@ -272,7 +345,9 @@ class ControlVariates(Method):
 
 
 def _method(make: Callable[..., SamplerBase], **attributes: Any) -> type[Method]:
-    """Return the method of a sampler that is made of fanouts and a seed, whose seeds are the training nodes."""
+    """Return the method of a sampler that is made of fanouts and a seed, whose seeds are the
+    training nodes.
+    """
     return type(getattr(make, "__name__", "Method"), (Method,), {"make": make, **attributes})
 
 
@@ -295,7 +370,10 @@ def _check_fanouts(value: Any, name: str) -> tuple[int | dict[str, int], ...]:
     """Return checked fanouts; those by relation have it as text, which files can hold."""
     checked = sampling.check_fanouts(value)
     return tuple(
-        {" ".join(key) if isinstance(key, tuple) else str(key): number for key, number in each.items()}
+        {
+            " ".join(key) if isinstance(key, tuple) else str(key): number
+            for key, number in each.items()
+        }
         if isinstance(each, dict)
         else each
         for each in checked
@@ -308,33 +386,43 @@ class SamplerSettings(Group):
 
     name: str = one_of(
         METHODS,
-        "how batches are drawn; cv: control variates, where one or two drawn neighbours are enough, at the price of a "
-        "stored row per node and hidden layer",
+        "how batches are drawn; cv: control variates, where one or two drawn neighbours are "
+        "enough, at the price of a stored row per node and hidden layer",
         name="sampler",
     )
     fanouts: tuple[int | dict[str, int], ...] = setting(
-        ComputedDefault("by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2),
-        "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: neighbours drawn per "
-        "node, -1 = all; or numbers by relation (writes=5,cites=10 10), for ladies by node type; for fastgcn and "
-        "ladies nodes drawn per layer; saint and cluster read only how many layers there are; cv computes the first "
-        "layer from all neighbours, whatever its number",
+        ComputedDefault(
+            "by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2
+        ),
+        "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: "
+        "neighbours drawn per node, -1 = all; or numbers by relation (writes=5,cites=10 10), for "
+        "ladies by node type; for fastgcn and ladies nodes drawn per layer; saint and cluster read "
+        "only how many layers there are; cv computes the first layer from all neighbours, whatever "
+        "its number",
         _check_fanouts,
         action=Numbers,
         nargs="+",
         metavar="K",
     )
     batch_size: int = count(
-        1024, "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both about", least=1
+        1024,
+        "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both "
+        "about",
+        least=1,
     )
     groups: int = count(
         0,
-        "parts into which METIS cuts the graph (needs pymetis), so that seeds of a part come together and batches read "
-        "fewer rows; 0: seeds come in a random order",
+        "parts into which METIS cuts the graph (needs pymetis), so that seeds of a part come "
+        "together and batches read fewer rows; 0: seeds come in a random order",
     )
     mix: int = count(
-        4, "groups whose seeds are shuffled together: 1 most local, as many as groups fully random", least=1
+        4,
+        "groups whose seeds are shuffled together: 1 most local, as many as groups fully random",
+        least=1,
     )
-    options: dict[str, Any] = table("further arguments of the sampler, as name=value", name="sampler_options")  # noqa: RUF009
+    options: dict[str, Any] = table(  # noqa: RUF009
+        "further arguments of the sampler, as name=value", name="sampler_options"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -42,7 +42,8 @@ def _memory(value: Any, name: str) -> str:
 
 def _folder(value: Any, name: str) -> str:
     check_type(value, name, str, "a string, the path of a folder")
-    return str(Path(value).absolute()) if value else ""  # the same from any folder, also in files of settings
+    # the same from any folder, also in files of settings
+    return str(Path(value).absolute()) if value else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,27 +52,34 @@ class GraphSettings(Group):
 
     direction: str = one_of(
         "in out both",
-        "along which edges neighbours are found; both adds the reverse of every edge, unless the graph is symmetric "
-        "already; parts for processes have the direction with which nodeflow partition wrote them: give the same",
+        "along which edges neighbours are found; both adds the reverse of every edge, unless the "
+        "graph is symmetric already; parts for processes have the direction with which nodeflow "
+        "partition wrote them: give the same",
         default="both",
     )
-    edge_type: str = text("", "edge column of types (reverses get their own); empty: relation, etype, type or kind")
+    edge_type: str = text(
+        "", "edge column of types (reverses get their own); empty: relation, etype, type or kind"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossSettings(Group):
     """The loss of classes."""
 
-    label_smoothing: float = number(0.0, "share of the target that is spread over all classes", below=1)
+    label_smoothing: float = number(
+        0.0, "share of the target that is spread over all classes", below=1
+    )
     class_weights: str = one_of(
         "none balanced seeds",
-        "balanced: the loss of a class is divided by its share of the training labels; seeds: seeds are drawn with "
-        "replacement, all classes equally often",
+        "balanced: the loss of a class is divided by its share of the training labels; seeds: "
+        "seeds are drawn with replacement, all classes equally often",
     )
 
 
 def _by_task(nodes: int, links: int) -> ComputedDefault:
-    return ComputedDefault(f"{nodes}; {links} with task link", lambda group: links if group.task == "link" else nodes)
+    return ComputedDefault(
+        f"{nodes}; {links} with task link", lambda group: links if group.task == "link" else nodes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,22 +88,29 @@ class RunSettings(Group):
 
     task: str = one_of(
         "auto classification multilabel regression link",
-        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels of the split (integers: "
-        "classification, a matrix of 0 and 1: multilabel, other floats: regression)",
+        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels of "
+        "the split (integers: classification, a matrix of 0 and 1: multilabel, other floats: "
+        "regression)",
     )
     target: str = text(
-        "", "the node type whose labels are learned, or the relation whose links are; empty: the only one that has any"
+        "",
+        "the node type whose labels are learned, or the relation whose links are; empty: the only "
+        "one that has any",
     )
     seed: int = setting(0, "the same seed gives the same result", as_int, type=int, metavar="N")
     epochs: int = count(_by_task(30, 15), "passes over the training seeds", least=1)
-    patience: int = count(_by_task(6, 0), "stop after so many epochs without a better validation score; 0: never")
+    patience: int = count(
+        _by_task(6, 0), "stop after so many epochs without a better validation score; 0: never"
+    )
     validate_every: int = count(1, "epochs between two validations", least=1)
     validate: str = one_of(
         "auto sampled full",
-        "outputs of validation nodes: from sampled batches, or from full neighbourhoods; auto: sampled, but full "
-        "for samplers of layers and subgraphs",
+        "outputs of validation nodes: from sampled batches, or from full neighbourhoods; auto: "
+        "sampled, but full for samplers of layers and subgraphs",
     )
-    metric: str = text("", "the score of validation, by which the best epoch is chosen; empty: the task's first")
+    metric: str = text(
+        "", "the score of validation, by which the best epoch is chosen; empty: the task's first"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,40 +119,51 @@ class StorageSettings(Group):
 
     kind: str = one_of(
         "memory file cached lookahead partitions",
-        "where the features lie: memory; file: rows are read when a batch needs them; cached: as file, with the rows "
-        "in memory that are likely to be read most; lookahead: as file, with rows read as planned from the batches "
-        "that come next. All but memory leave them in the file of a graph folder; the result is the same. partitions: "
-        "training sees a few partitions of the graph at a time, which changes the result",
+        "where the features lie: memory; file: rows are read when a batch needs them; cached: as "
+        "file, with the rows in memory that are likely to be read most; lookahead: as file, with "
+        "rows read as planned from the batches that come next. All but memory leave them in the "
+        "file of a graph folder; the result is the same. partitions: training sees a few "
+        "partitions of the graph at a time, which changes the result",
         name="storage",
     )
     memory: str = setting(
         "1 GB",
-        "memory for rows of features that stay in a file, such as '512 MB' or '2 GB': of cached and lookahead, "
-        "and for a piece of a full pass",
+        "memory for rows of features that stay in a file, such as '512 MB' or '2 GB': of cached "
+        "and lookahead, and for a piece of a full pass",
         _memory,
         metavar="SIZE",
     )
     partitions: str = setting(
         "",
-        "the folder that nodeflow partition wrote of DATA; with storage memory, under torchrun, the folder of parts "
-        "that nodeflow partition --for processes wrote, one for each process, in place of DATA",
+        "the folder that nodeflow partition wrote of DATA; with storage memory, under torchrun, "
+        "the folder of parts that nodeflow partition --for processes wrote, one for each process, "
+        "in place of DATA",
         _folder,
         metavar="FOLDER",
     )
     pack: str = setting(
         "",
-        "a folder, best on another disk: with storage lookahead, rows of coming batches are written there one batch "
-        "after another, where that takes fewer bytes of the disk than reading them one by one; empty: they are not",
+        "a folder, best on another disk: with storage lookahead, rows of coming batches are "
+        "written there one batch after another, where that takes fewer bytes of the disk than "
+        "reading them one by one; empty: they are not",
         _folder,
         metavar="FOLDER",
     )
-    space: str = setting("10 GB", "the most that packed rows may take of the disk", _memory, metavar="SIZE")
+    space: str = setting(
+        "10 GB", "the most that packed rows may take of the disk", _memory, metavar="SIZE"
+    )
     slots: int = count(
-        ComputedDefault("none", lambda _: 0), "partitions in memory at a time, which storage partitions needs"
+        ComputedDefault("none", lambda _: 0),
+        "partitions in memory at a time, which storage partitions needs",
     )
     order: str = one_of(
         tuple(ORDERS),
-        "; ".join(["which parts are in memory together", *(f"{name}: {kind.words}" for name, kind in ORDERS.items())]),
+        "; ".join(
+            [
+                "which parts are in memory together",
+                *(f"{name}: {kind.words}" for name, kind in ORDERS.items()),
+            ]
+        ),
     )
 
 
@@ -145,24 +171,28 @@ class StorageSettings(Group):
 class ComputeSettings(Group):
     """Devices, threads and processes."""
 
-    device: str = text("cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one")
-    precision: str = one_of("float32 bf16", "type of products and hidden rows; sums over neighbours stay in float32")
+    device: str = text(
+        "cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one"
+    )
+    precision: str = one_of(
+        "float32 bf16", "type of products and hidden rows; sums over neighbours stay in float32"
+    )
     compile: bool = flag("let torch.compile compile the model")
     sample_on: str = one_of(
         "cpu device",
-        "where batches are drawn: by compiled loops on the cpu, or by operations of torch on the device of the model; "
-        "they are the same batches",
+        "where batches are drawn: by compiled loops on the cpu, or by operations of torch on the "
+        "device of the model; they are the same batches",
     )
     workers: int = count(1, "threads that sample ahead; they change the speed only")
     share: str = one_of(
         "even owned",
-        "with parts in several processes, which seeds of a step a process takes: as many as the others, or those that "
-        "it holds",
+        "with parts in several processes, which seeds of a step a process takes: as many as the "
+        "others, or those that it holds",
     )
     halo: float = number(
         HALO,
-        "with parts in several processes, how many edges of near nodes of other parts a process keeps in memory, at "
-        "most, for each of its own",
+        "with parts in several processes, how many edges of near nodes of other parts a process "
+        "keeps in memory, at most, for each of its own",
     )
 
 
@@ -170,15 +200,17 @@ class ComputeSettings(Group):
 class Settings:
     """The settings of a training run; on one machine, the same settings give the same result.
 
-    Every setting is a keyword, an option of ``nodeflow train``, and a line of its file of settings; it is read in its
-    group, as in ``settings.model.hidden``. A whole group may be given too, as in ``link={"margin": 9}``.
+    Every setting is a keyword, an option of ``nodeflow train``, and a line of its file of settings;
+    it is read in its group, as in ``settings.model.hidden``. A whole group may be given too, as in
+    ``link={"margin": 9}``.
 
     Args:
-        base: settings to begin with, by name or group. Those that ``changes`` leave unread are left out.
+        base: settings to begin with, by name or group. Those that ``changes`` leave unread are left
+            out.
         changes: settings by name, or groups.
 
-    Raises ValueError for values that a setting cannot have, for settings that exclude each other, and for those that
-    the run will not read; TypeError for values of another type.
+    Raises ValueError for values that a setting cannot have, for settings that exclude each other,
+    and for those that the run will not read; TypeError for values of another type.
 
     >>> settings = Settings(fanouts=(5, 5), epochs=1)
     >>> settings.sampler.batch_size, settings.optimizer.lr
@@ -201,8 +233,11 @@ class Settings:
     compute: ComputeSettings
     chosen: Mapping[str, object] = field(init=False, compare=False)
 
-    def __init__(self, base: Mapping[str, object] = MappingProxyType({}), **changes: object) -> None:
-        before, changed = by_name(base), by_name(changes)
+    def __init__(
+        self, base: Mapping[str, object] = MappingProxyType({}), **changes: object
+    ) -> None:
+        before = by_name(base)
+        changed = by_name(changes)
         chosen = {**before, **changed}
         groups = _groups(chosen)
         strays = _unread(chosen, _values(groups))
@@ -219,11 +254,15 @@ class Settings:
             object.__setattr__(self, name, value)
 
     def replace(self, **changes: object) -> Settings:
-        """Return settings with other values, by name or group; those that are then unread go back to their defaults."""
+        """Return settings with other values, by name or group; those that are then unread go back
+        to their defaults.
+        """
         return Settings(self.chosen, **changes)
 
     def check(self, **facts: str) -> None:
-        """Raise ValueError where a run of these facts (see ``_rules.FACTS``, or ``task``) does not go with settings."""
+        """Raise ValueError where a run of these facts (see ``_rules.FACTS``, or ``task``) does not
+        go with settings.
+        """
         values = {**self.by_name(), **facts}
         for name, reason in _unread(self.chosen, values).items():
             if self.chosen[name] != FIELDS[name][1].default:
@@ -238,9 +277,15 @@ class Settings:
         return {name: value for name, value in values.items() if name not in unread}
 
     def left_out(self, values: Mapping[str, Any]) -> list[str]:
-        """Return the names of settings that a file changes and these do not have, because others leave them unread."""
-        in_file = by_name({name: value for name, value in values.items() if name in FIELDS or name in GROUPS})
-        changed = (name for name, value in in_file.items() if value not in (FIELDS[name][1].default, {}))
+        """Return the names of settings that a file changes and these do not have, because others
+        leave them unread.
+        """
+        in_file = by_name(
+            {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
+        )
+        changed = (
+            name for name, value in in_file.items() if value not in (FIELDS[name][1].default, {})
+        )
         return [name for name in changed if name not in self.chosen]
 
     def to_dict(self) -> dict[str, Any]:
@@ -248,15 +293,18 @@ class Settings:
         tables: dict[str, Any] = {}
         for name, value in self.by_name(read=True).items():
             group, one = FIELDS[name]
-            tables.setdefault(group, {})[one.name] = list(value) if isinstance(value, tuple) else value
+            tables.setdefault(group, {})[one.name] = (
+                list(value) if isinstance(value, tuple) else value
+            )
         return tables
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], **changes: object) -> Settings:
-        """Return the settings of a file, by name or group, with changes; raises ValueError as ``Settings`` does.
+        """Return the settings of a file, by name or group, with changes; raises ValueError as
+        ``Settings`` does.
 
-        A model "module:factory" is imported where it is used, which runs code: one that ``values`` name is refused,
-        unless ``changes`` name a model too.
+        A model "module:factory" is imported where it is used, which runs code: one that ``values``
+        name is refused, unless ``changes`` name a model too.
         """
         check_import(by_name(values).get("model"), by_name(changes).get("model"))
         return cls(values, **changes)
@@ -265,14 +313,20 @@ class Settings:
         return f"Settings({', '.join(f'{name}={value!r}' for name, value in self.chosen.items())})"
 
 
-GROUPS: dict[str, type[Group]] = {name: kind for name, kind in get_type_hints(Settings).items() if name != "chosen"}
+GROUPS: dict[str, type[Group]] = {
+    name: kind for name, kind in get_type_hints(Settings).items() if name != "chosen"
+}
 """The groups by the attribute of ``Settings`` that holds them."""
 FIELDS = {name_of(one): (group, one) for group, kind in GROUPS.items() for one in fields(kind)}
 """The group and the field of every setting by its name."""
 Settings.__doc__ = (Settings.__doc__ or "").replace(
     "        changes: settings by name, or groups.\n",
     "\n".join(
-        ["        changes: settings by name, or groups.", *(documentation(*place) for place in FIELDS.values()), ""]
+        [
+            "        changes: settings by name, or groups.",
+            *(documentation(*place) for place in FIELDS.values()),
+            "",
+        ]
     ),
 )
 
@@ -285,20 +339,30 @@ def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
         if name in GROUPS and isinstance(value, (Mapping, Group)):
             names = {one.name: name_of(one) for one in fields(GROUPS[name])}
             if isinstance(value, Group):
-                value = {one.name: each for one in fields(value) if (each := getattr(value, one.name)) != one.default}
+                value = {
+                    one.name: each
+                    for one in fields(value)
+                    if (each := getattr(value, one.name)) != one.default
+                }
             for key, each in value.items():
                 chosen[_known(key, each, names, f"{name}.")] = each
         else:
             chosen[_known(name, value, {one: one for one in FIELDS}, "")] = value
     usual = (
-        name for name, value in chosen.items() if value is None and isinstance(FIELDS[name][1].default, ComputedDefault)
+        name
+        for name, value in chosen.items()
+        if value is None and isinstance(FIELDS[name][1].default, ComputedDefault)
     )
     return {name: value for name, value in chosen.items() if name not in {*usual}}
 
 
 def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
-    """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is theirs, or None."""
-    own = by_name({name: value for name, value in values.items() if name in FIELDS or name in GROUPS})
+    """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is
+    theirs, or None.
+    """
+    own = by_name(
+        {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
+    )
     trained = own.get("model", FIELDS["model"][1].default)
     if model is not None and model != trained:
         raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")
@@ -334,7 +398,9 @@ def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[s
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is no TOML."""
+    """Return the contents of a TOML file; raises FileNotFoundError, or ValueError for one that is
+    no TOML.
+    """
     if not is_file(path):
         raise FileNotFoundError(f"no file of settings at {path}")
     with blaming(f"{path} is no TOML", ValueError, RecursionError):  # as TOML and Unicode raise

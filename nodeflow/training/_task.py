@@ -35,7 +35,18 @@ from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._names import Names
 from nodeflow.training._network import Network, inputs_of
 from nodeflow.training._partitions import PartBatches
-from nodeflow.training._rules import COLUMN, LOSS, NO_COLUMN, ONE, OWN, OWN_LOSS, PARTS, SEVERAL, WHOLE, facts_of_graph
+from nodeflow.training._rules import (
+    COLUMN,
+    LOSS,
+    NO_COLUMN,
+    ONE,
+    OWN,
+    OWN_LOSS,
+    PARTS,
+    SEVERAL,
+    WHOLE,
+    facts_of_graph,
+)
 from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
@@ -60,17 +71,30 @@ class OwnParts(NamedTuple):
         check_type(self.scheduler, "scheduler", Callable | None, "a function of the optimizer")
         check_type(self.metrics, "metrics", list | tuple, "a list of nodeflow.metrics.Metric")
         for i, metric in enumerate(self.metrics):
-            check_type(metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one")
+            check_type(
+                metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one"
+            )
 
     def names(self) -> dict[str, str]:
         """Return the names of the parts that are given; for an object, its class name."""
-        parts = {name: part for name, part in self._asdict().items() if part is not None and name != "metrics"}
-        names = {name: str(getattr(part, "__qualname__", type(part).__qualname__)) for name, part in parts.items()}
-        return names | ({"metrics": ", ".join(metric.name for metric in self.metrics)} if self.metrics else {})
+        parts = {
+            name: part
+            for name, part in self._asdict().items()
+            if part is not None and name != "metrics"
+        }
+        names = {
+            name: str(getattr(part, "__qualname__", type(part).__qualname__))
+            for name, part in parts.items()
+        }
+        return names | (
+            {"metrics": ", ".join(metric.name for metric in self.metrics)} if self.metrics else {}
+        )
 
 
 def task_of(dataset: Dataset, task: str) -> str:
-    """Return the task of nodes, "auto" by the labels of the split; raises ValueError for a data set without any."""
+    """Return the task of nodes, "auto" by the labels of the split; raises ValueError for a data set
+    without any.
+    """
     if "label" not in dataset.graph.ndata:
         raise ValueError(no_labels(dataset, dataset.target))
     labels = dataset.graph.ndata["label"]
@@ -83,14 +107,18 @@ def task_of(dataset: Dataset, task: str) -> str:
 
 
 def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str]) -> dict[str, str]:
-    """Return the facts of a run by which its settings are checked; parts of your own take the place of settings."""
+    """Return the facts of a run by which its settings are checked; parts of your own take the place
+    of settings.
+    """
     facts = facts_of_graph(dataset.graph) | {
         "graph": WHOLE if dataset.graph.peers.size == 1 else PARTS,
         "processes": ONE if peers_of(dataset.graph).size == 1 else SEVERAL,
         "loss": OWN_LOSS if "loss" in own_parts else LOSS,
     }
     if settings.run.task == "link":
-        facts["relations"] = NO_COLUMN if relation_column(dataset, settings.graph.edge_type) is None else COLUMN
+        facts["relations"] = (
+            NO_COLUMN if relation_column(dataset, settings.graph.edge_type) is None else COLUMN
+        )
     else:
         facts["task"] = task_of(dataset, settings.run.task)
     replaced = {"model": "model", "optimizer": "optimizer", "scheduler": "schedule"}
@@ -100,20 +128,20 @@ def facts_of(dataset: Dataset, settings: Settings, own_parts: Mapping[str, str])
 class Task(ABC):
     """Data, network and batches of a run.
 
-    Subclasses set ``metrics`` and ``metric`` and what their ``make_network`` and ``make_loader`` read, then call this.
-    ``graph`` has the edges of messages, in the direction of the data set; ``width`` is that of the model's outputs.
+    Subclasses set ``metrics`` and ``metric`` and what their ``make_network`` and ``make_loader``
+    read, then call this. ``graph`` has the edges of messages, in the direction of the data set;
+    ``width`` is that of the model's outputs.
 
-    Attributes, each made from those before it:
-        own_model: whether the model is of the user's own, also by name.
-        multiplies, narrow: whether products are computed, and whether rows lie, in bfloat16.
-        dtype: type of the features that enter the network.
-        method, graph: the sampler in training, and the graph along whose edges messages go.
-        features: those of each node type that has some, before any are cached; ``FeatureRows`` if fetched by id.
-        edge_type: column of edge types that the model reads, or empty.
-        weighted: whether the edges of a batch have different estimator weights.
-        names: those behind the numbers that the network reads and gives.
-        facts: arguments from which the model is made again; None for one of the user's own and for none.
-        loader: the batches of the whole graph that training draws; None where it draws none.
+    Attributes, each made from those before it: own_model: whether the model is of the user's own,
+        also by name. multiplies, narrow: whether products are computed, and whether rows lie, in
+        bfloat16. dtype: type of the features that enter the network. method, graph: the sampler in
+        training, and the graph along whose edges messages go. features: those of each node type
+        that has some, before any are cached; ``FeatureRows`` if fetched by id. edge_type: column of
+        edge types that the model reads, or empty. weighted: whether the edges of a batch have
+        different estimator weights. names: those behind the numbers that the network reads and
+        gives. facts: arguments from which the model is made again; None for one of the user's own
+        and for none. loader: the batches of the whole graph that training draws; None where it
+        draws none.
     """
 
     metrics: Mapping[str, Metric]
@@ -128,27 +156,45 @@ class Task(ABC):
         model: nn.Module | None,
         width: int,
     ) -> None:
-        self.dataset, self.settings, self.device = dataset, settings, device
+        self.dataset = dataset
+        self.settings = settings
+        self.device = device
         self.peers = peers_of(dataset.graph)
-        kind, encodes = kind_of(settings.model.name), model is not None or settings.model.name != "none"
+        kind = kind_of(settings.model.name)
+        encodes = model is not None or settings.model.name != "none"
         self.own_model = model is not None or kind.own
-        # products would round features to bfloat16 in every step; a history, a decoder and other models read float32
+        # products would round features to bfloat16 in every step; a history, a decoder and other
+        # models read float32
         low = settings.compute.precision != "float32"
         self.multiplies = low and product_type(device) == torch.bfloat16
         # elsewhere it is dropout that takes half the time; without it nothing would be gained
         pays = kind.pieces and model is None and settings.model.dropout > 0
-        self.narrow = self.multiplies or (low and pays and not METHODS[settings.sampler.name].has_history)
+        self.narrow = self.multiplies or (
+            low and pays and not METHODS[settings.sampler.name].has_history
+        )
         plain = not encodes or self.own_model or not self.narrow
-        self.dtype = torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
-        self._own_edges, known = graph.num_edges, Names.of(dataset)
-        graph = directed(graph, settings.graph.direction, settings.graph.edge_type, known.categories)
-        self.method = settings.sampler.on(with_features(graph, settings.storage.kind, self.dtype), kind)
+        self.dtype = (
+            torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
+        )
+        self._own_edges = graph.num_edges
+        known = Names.of(dataset)
+        graph = directed(
+            graph, settings.graph.direction, settings.graph.edge_type, known.categories
+        )
+        self.method = settings.sampler.on(
+            with_features(graph, settings.storage.kind, self.dtype), kind
+        )
         self.graph = self.method.graph
-        self.features, ordered = features_of(self.graph), known.ordered(self.graph.schema)
-        self.edge_type, num_relations = "", 0
+        self.features = features_of(self.graph)
+        ordered = known.ordered(self.graph.schema)
+        self.edge_type = ""
+        num_relations = 0
         if kind.typed:
             self.edge_type, num_relations = relations_of(
-                self.graph, settings.graph.edge_type, known.categories, self.graph.num_edges > self._own_edges
+                self.graph,
+                settings.graph.edge_type,
+                known.categories,
+                self.graph.num_edges > self._own_edges,
             )
         self.inputs = inputs_of(dataset, settings.model, self.features)
         if settings.storage.kind == "cached":
@@ -156,9 +202,14 @@ class Task(ABC):
         self.weighted = encodes and not self.method.has_history and self._has_weights()
         self.facts: ModelFacts | None = None
         if encodes and model is None:
-            widths, history = (self.inputs.width, width), self.method.has_history
-            schema = ordered.to_json() if kind.by_schema or (kind.typed and not self.edge_type) else None
-            self.facts = ModelFacts(*widths, self.weighted, history, num_relations, self.edge_type, schema)
+            widths = (self.inputs.width, width)
+            history = self.method.has_history
+            schema = (
+                ordered.to_json() if kind.by_schema or (kind.typed and not self.edge_type) else None
+            )
+            self.facts = ModelFacts(
+                *widths, self.weighted, history, num_relations, self.edge_type, schema
+            )
             model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
         if self.method.has_history and model is not None:
             x = self.inputs.everywhere(self.graph)
@@ -166,57 +217,87 @@ class Task(ABC):
         self.names = self.names_read(known)
         self.network = self.make_network(model).to(device)
         self.loader = self.make_loader()
-        first = 0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
+        first = (
+            0 if self.loader is None or not encodes else self._try_first_batch(self.loader, width)
+        )
         self.batches = self.make_batches(first)
         if self.peers.size > 1:
             self._check_shared()
 
     def _cache(self) -> None:
-        """Keep the rows of features in memory that are likely to be read most: whole columns of small types first."""
+        """Keep the rows of features in memory that are likely to be read most: whole columns of
+        small types first.
+        """
         room: int | str = self.settings.storage.memory
         heat = self.method.heat(self.trained_nodes())
-        columns = {n: (x, mean_bytes(stored(x))) for n, x in self.features.items() if not isinstance(x, Tensor)}
-        for name, (rows, size) in sorted(columns.items(), key=lambda pair: pair[1][0].shape[0] * pair[1][1]):
+        columns = {
+            n: (x, mean_bytes(stored(x)))
+            for n, x in self.features.items()
+            if not isinstance(x, Tensor)
+        }
+        for name, (rows, size) in sorted(
+            columns.items(), key=lambda pair: pair[1][0].shape[0] * pair[1][1]
+        ):
             part = self.graph.nodes[name]
-            room = 0 if isinstance(room, int) and room < size else room  # what is left for a further type
+            # what is left for a further type
+            room = 0 if isinstance(room, int) and room < size else room
             part.data["feat"] = cached = Cached(rows, heat[part.ids.start : part.ids.stop], room)
             room = max(as_bytes(room, "memory", 0) - len(cached.ids) * size, 0)
 
     def _has_weights(self) -> bool:
         sampler = self.method.sampler(self.settings.run.seed)
-        batch = sampler(self.method.seeds(self.trained_nodes(), sampler)[: self.method.batch_size], batch_number=0)
+        batch = sampler(
+            self.method.seeds(self.trained_nodes(), sampler)[: self.method.batch_size],
+            batch_number=0,
+        )
         return any(flow.needs_weight for flow in batch.flows)
 
     def _check_shared(self) -> None:
         for name, module in self.network.named_modules():
             if isinstance(module, _BatchNorm) and not isinstance(module, nn.SyncBatchNorm):
                 raise ValueError(
-                    f"the model has batch normalisation ({name}), which several processes would take over their "
-                    "shares; take norm 'layer' or 'none', and another model than gin"
+                    f"the model has batch normalisation ({name}), which several processes would "
+                    "take over their shares; take norm 'layer' or 'none', and another model than "
+                    "gin"
                 )
 
     def hashes_of_edges(self) -> dict[str, int]:
-        """Return a hash of each edge column that network or sampler read, which fingerprints leave out."""
+        """Return a hash of each edge column that network or sampler read, which fingerprints leave
+        out.
+        """
         if self.graph.peers.size > 1:
             return {}
         read = self._edge_columns_read()
-        return {name: hash_of(whole_column(x)) for name, x in self.graph.edata.items() if name in read}
+        return {
+            name: hash_of(whole_column(x)) for name, x in self.graph.edata.items() if name in read
+        }
 
     def _edge_columns_read(self) -> set[str]:
-        """Return the names of the edge columns that network or sampler read, and of other options of the sampler."""
+        """Return the names of the edge columns that network or sampler read, and of other options
+        of the sampler.
+        """
         return {*self.edge_columns(), *map(str, self.settings.sampler.options.values())}
 
     def names_read(self, known: Names) -> Names:
-        """Return the names of the numbers that the network or the sampler reads, or the network gives."""
+        """Return the names of the numbers that the network or the sampler reads, or the network
+        gives.
+        """
         read = self._edge_columns_read()
         categories = {name: words for name, words in known.categories.items() if name in read}
         features = known.features if self.inputs.features else {}
         nodes = known.nodes if self.inputs.learns else known.nodes[:0]
-        return replace(known, features=features, categories=categories, schema=self.graph.schema, nodes=nodes)
+        return replace(
+            known, features=features, categories=categories, schema=self.graph.schema, nodes=nodes
+        )
 
     def network_facts(self) -> dict[str, Any]:
-        """Return the arguments from which the network is made again; the model's are None for one of the user's own."""
-        return {"inputs": self.inputs.facts, "model": None if self.facts is None else asdict(self.facts)}
+        """Return the arguments from which the network is made again; the model's are None for one
+        of the user's own.
+        """
+        return {
+            "inputs": self.inputs.facts,
+            "model": None if self.facts is None else asdict(self.facts),
+        }
 
     def precision(self) -> AbstractContextManager[Any]:
         """Return the context in which the network computes."""
@@ -245,15 +326,19 @@ class Task(ABC):
 
     @abstractmethod
     def make_loader(self) -> NodeFlowLoader | None:
-        """Return the batches of training as they are drawn from the whole graph; None where none are drawn."""
+        """Return the batches of training as they are drawn from the whole graph; None where none
+        are drawn.
+        """
 
     def make_batches(self, inputs: int) -> Batches:
         """Return the batches of training, which read about as many rows as ``inputs`` each."""
         assert self.loader is not None
-        storage, window = self.settings.storage, len(self.loader)
+        storage = self.settings.storage
+        window = len(self.loader)
         if storage.kind != "lookahead":
             return self.loader
-        # the plan takes 8 bytes for each row: no more in all than the rows in memory, but 16 batches at least
+        # the plan takes 8 bytes for each row: no more in all than the rows in memory, but 16
+        # batches at least
         foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(inputs, 1)), 16)
         heat = None if foreseen >= window else self.method.heat(self.trained_nodes())
         return Lookahead(
@@ -270,7 +355,9 @@ class Task(ABC):
 
     @abstractmethod
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
-        """Return the loss of a batch, a scalar, whose mean over the processes is the loss of the step."""
+        """Return the loss of a batch, a scalar, whose mean over the processes is the loss of the
+        step.
+        """
 
     @abstractmethod
     def size(self, batch: Any) -> int:
@@ -298,7 +385,9 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
-        """Return all metrics of each part, from full neighbourhoods, or from batches that are always the same."""
+        """Return all metrics of each part, from full neighbourhoods, or from batches that are
+        always the same.
+        """
 
     @property
     def validates_fully(self) -> bool:
@@ -313,8 +402,11 @@ class Task(ABC):
     # ---- for subclasses
 
     def full_pass(self, model: FlowModel, nodes: Tensor | None = None) -> Tensor:
-        """Return the outputs of nodes, or of all, float32: ``model.inference``, which features in a file keep there."""
-        x, several = self.inputs.everywhere(self.graph), self.graph.peers.size > 1
+        """Return the outputs of nodes, or of all, float32: ``model.inference``, which features in a
+        file keep there.
+        """
+        x = self.inputs.everywhere(self.graph)
+        several = self.graph.peers.size > 1
         if nodes is None and several:  # without nodes, those that are owned here
             nodes = torch.arange(self.graph.num_nodes)
         options: dict[str, Any] = {"nodes": nodes, "weight": self.method.weight}
@@ -329,18 +421,36 @@ class Task(ABC):
             return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
 
     def edge_columns(self) -> list[str]:
-        """Return the names of the edge columns that the network reads, all for a model of a user's own."""
-        return [self.edge_type] if self.edge_type else list(self.graph.edata) if self.own_model else []
+        """Return the names of the edge columns that the network reads, all for a model of a user's
+        own.
+        """
+        return (
+            [self.edge_type] if self.edge_type else list(self.graph.edata) if self.own_model else []
+        )
 
     def batches_of(
-        self, sampler: SamplerBase, seeds: Tensor, batch_size: int, seed: int, last: Sequence[str] = (), **options: Any
+        self,
+        sampler: SamplerBase,
+        seeds: Tensor,
+        batch_size: int,
+        seed: int,
+        last: Sequence[str] = (),
+        **options: Any,
     ) -> NodeFlowLoader:
-        """Return this process's batches, with the columns that the network reads, and ``last`` in the last layer."""
-        columns = {i: list(DEGREES) if self.weighted or self.own_model else [] for i in range(sampler.num_flows + 1)}
+        """Return this process's batches, with the columns that the network reads, and ``last`` in
+        the last layer.
+        """
+        columns = {
+            i: list(DEGREES) if self.weighted or self.own_model else []
+            for i in range(sampler.num_flows + 1)
+        }
         columns[0] += ["feat"] if self.inputs.features else []
         columns[sampler.num_flows] += last
         compute = self.settings.compute
-        options |= {"ndata": {i: names for i, names in columns.items() if names}, "edata": self.edge_columns() or None}
+        options |= {
+            "ndata": {i: names for i, names in columns.items() if names},
+            "edata": self.edge_columns() or None,
+        }
         options |= {"seed": seed, "num_workers": compute.workers, "share": compute.share}
         if compute.sample_on == "device":
             with blaming("sample_on 'device' is not possible", TypeError):
@@ -348,69 +458,92 @@ class Task(ABC):
             return NodeFlowLoader(sampler, seeds, batch_size, device=self.device, **options)
         if self.device.type != "cuda":
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
-        # a history is read as late as possible, and planned rows are put into batches when they are taken: neither can
-        # be sent ahead
+        # a history is read as late as possible, and planned rows are put into batches when they are
+        # taken: neither can be sent ahead
         if self.method.has_history or self.settings.storage.kind == "lookahead":
-            return NodeFlowLoader(sampler, seeds, batch_size, device=self.device, pin_memory=True, **options)
+            return NodeFlowLoader(
+                sampler, seeds, batch_size, device=self.device, pin_memory=True, **options
+            )
         return SentAhead(sampler, seeds, batch_size, target=self.device, **options)
 
     def outputs_of(self, sampler: SamplerBase, nodes: Tensor, width: int) -> Tensor:
-        """Return the network's outputs of nodes, ``[n, width]`` on the CPU, from batches that are always the same."""
-        place, seed = {"place": torch.arange(len(nodes))}, self.settings.run.seed + 1
-        places, rows = [torch.zeros(0, dtype=torch.int64)], [torch.zeros(0, width)]
-        for batch in self.batches_of(sampler, nodes, self.settings.sampler.batch_size, seed, seed_data=place):
+        """Return the network's outputs of nodes, ``[n, width]`` on the CPU, from batches that are
+        always the same.
+        """
+        place = {"place": torch.arange(len(nodes))}
+        seed = self.settings.run.seed + 1
+        places = [torch.zeros(0, dtype=torch.int64)]
+        rows = [torch.zeros(0, width)]
+        for batch in self.batches_of(
+            sampler, nodes, self.settings.sampler.batch_size, seed, seed_data=place
+        ):
             places.append(batch.seed_data["place"].cpu())
             rows.append(self.network(batch).float().cpu()[batch.seed_index.cpu()])
         return self.peers.rows_of_all("outputs", torch.cat(places), torch.cat(rows), len(nodes))
 
     def _coded_features(self) -> CodedRows | None:
-        """Return features whose rows a network may never need, if it begins with sums; None where they are needed."""
-        if self.settings.compute.compile:  # what is compiled reads plain rows, and the trial does not compile
+        """Return features whose rows a network may never need, if it begins with sums; None where
+        they are needed.
+        """
+        # what is compiled reads plain rows, and the trial does not compile
+        if self.settings.compute.compile:
             return None
         x = self.graph.ndata.get("feat")
         rows = x.rows if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype else x
         return CodedRows(rows) if isinstance(rows, NarrowRows) else None
 
     def _try_first_batch(self, batches: NodeFlowLoader, width: int) -> int:
-        """Return how many rows enter the first batch; raises ValueError where the model is biased for it.
+        """Return how many rows enter the first batch; raises ValueError where the model is biased
+        for it.
 
         Narrow features stay coded from now on, if the network has read nothing of them but sums.
         """
-        state, training = batches.state_dict(), self.network.training
+        state = batches.state_dict()
+        training = self.network.training
         with warnings.catch_warnings(), torch.no_grad(), self.precision():
             warnings.simplefilter("error", IgnoredWeightWarning)
             self.network.eval()
             columns = self.graph.ndata
-            plain, coded = columns.get("feat"), self._coded_features()
+            plain = columns.get("feat")
+            coded = self._coded_features()
             if coded is not None:
                 columns["feat"] = coded
             batch = next(iter(batches))
             try:
                 out = self.network(batch)
             except IgnoredWeightWarning as warning:
-                layer, several = str(warning).partition(" ")[0], len(self.graph.schema.relations) > 1
+                layer = str(warning).partition(" ")[0]
+                several = len(self.graph.schema.relations) > 1
                 raise ValueError(
-                    f"model {self.settings.model.name!r} would be biased with sampler {self.settings.sampler.name!r}, "
-                    f"whose edges have different weights: {layer} ignores them. {_without_bias(self.settings, several)}"
+                    f"model {self.settings.model.name!r} would be biased with sampler "
+                    f"{self.settings.sampler.name!r}, whose edges have different weights: {layer} "
+                    f"ignores them. {_without_bias(self.settings, several)}"
                 ) from None
             finally:
                 self.network.train(training)
                 batches.load_state_dict(state)
-                if plain is not None and not is_coded(batch.inputs.get("feat")):  # the network reads rows one by one
+                # the network reads rows one by one
+                if plain is not None and not is_coded(batch.inputs.get("feat")):
                     columns["feat"] = plain
         shape = (batch.layer_sizes[-1], width)
         if not isinstance(out, Tensor) or tuple(out.shape) != shape:
             got = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            raise ValueError(f"the model must return one row of {width} outputs per seed, {list(shape)}, got {got}")
+            raise ValueError(
+                f"the model must return one row of {width} outputs per seed, {list(shape)}, got "
+                f"{got}"
+            )
         return batch.layer_sizes[0]
 
 
 def _without_bias(settings: Settings, several: bool) -> str:
-    """Say what to change where a model ignores the weights of a sampler; ``several``: there are several relations."""
+    """Say what to change where a model ignores the weights of a sampler; ``several``: there are
+    several relations.
+    """
     if settings.model.options.get("weighted") is False:
         return "Leave out weighted = false of model_options"
     if "prob" in settings.sampler.options:
         return "Use model sage, gcn or gin, or leave out prob of sampler_options"
-    if several and METHODS[settings.sampler.name].draws_neighbors:  # as many of each relation as there are
+    # as many of each relation as there are
+    if several and METHODS[settings.sampler.name].draws_neighbors:
         return "Use model rgcn, hgt or typed, or sage, gcn or gin"
     return "Use model sage, gcn or gin, or sampler neighbor, labor, bernoulli or shadow"

@@ -1,4 +1,6 @@
-"""The subcommand ``nodeflow train``: a run from its start or its last checkpoint, or runs that differ in their seed."""
+"""The subcommand ``nodeflow train``: a run from its start or its last checkpoint, or runs that
+differ in their seed.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,10 @@ class Silent(Exception):  # noqa: N818  the first process has the error
 def train(options: argparse.Namespace, say: Say) -> None:
     """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
 
-    Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint of the run),
-    checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch), trace.csv (hashes of batches, for
-    nodeflow reproduce), result.json (scores, settings, versions), curves.png (loss and validation score by epoch), and
-    TensorBoard events where it is installed.
+    Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint
+    of the run), checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch),
+    trace.csv (hashes of batches, for nodeflow reproduce), result.json (scores, settings, versions),
+    curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
     """
     if options.seeds is not None:
         train_seeds(options, say)
@@ -79,27 +81,35 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     chosen = {name: getattr(options, name) for name in FIELDS if hasattr(options, name)}
     values: dict[str, Any] = {}
     if options.resume is not None:
-        folder, run, goes_on = options.resume, _resumed(options, chosen, peers), True
+        folder = options.resume
+        run = _resumed(options, chosen, peers)
+        goes_on = True
     else:
         values = {} if options.config is None else read_toml(options.config)
         run = _new_run(options, values, chosen, peers)
-        folder, goes_on = options.output or Path("runs/latest"), False
+        folder = options.output or Path("runs/latest")
+        goes_on = False
         if options.output is not None and not (options.overwrite or _is_restart(peers)):
             peers.of_first("the folder", lambda: _check_unfinished(folder))
     run = run.shared_by(peers.size)
     dataset = run.dataset()
     checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
-    run = replace(run, settings=trainer.settings, identity=run.identity if goes_on else trainer.identity)
+    run = replace(
+        run, settings=trainer.settings, identity=run.identity if goes_on else trainer.identity
+    )
     if not goes_on and _is_restart(peers):
         goes_on = peers.of_first(
-            "the run in the folder", lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values()
+            "the run in the folder",
+            lambda: is_file(folder / SETTINGS) and read_toml(folder / SETTINGS) == run.values(),
         )
     if goes_on:
         go_on(trainer, run, folder)
         run = replace(run, identity=trainer.identity)
     with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
-        replaces = peers.of_first("the folder", lambda: run.write(folder) if goes_on else begin(folder, run))
+        replaces = peers.of_first(
+            "the folder", lambda: run.write(folder) if goes_on else begin(folder, run)
+        )
         say(repr(dataset))
         if dataset.unread_files:
             say(f"files of {run.data} that are not read: {', '.join(dataset.unread_files)}")
@@ -115,7 +125,9 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
 
 
 def _is_restart(peers: Peers) -> bool:
-    """Return whether torchrun has started the processes again, which then resume a run that the folder holds."""
+    """Return whether torchrun has started the processes again, which then resume a run that the
+    folder holds.
+    """
     # each machine counts its own restarts
     return peers.totals("restarts", int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)) != [0]
 
@@ -123,30 +135,38 @@ def _is_restart(peers: Peers) -> bool:
 def _check_unfinished(folder: Path) -> None:
     """Raise FileExistsError where a folder that was named has a finished run."""
     if is_file(folder / RESULT):
-        raise FileExistsError(f"{folder} has a finished run; give --overwrite to replace it, or choose another folder")
+        raise FileExistsError(
+            f"{folder} has a finished run; give --overwrite to replace it, or choose another folder"
+        )
 
 
 def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
     fixed = [name for name in chosen if name not in (*FREE, "model")]
-    fixed += [name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)]
+    fixed += [
+        name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)
+    ]
     if fixed:
         raise ValueError(
-            f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it out. Only "
-            f"{', '.join(FREE)} may change"
+            f"--resume takes the settings of its folder, but {fixed[0]} was given too; leave it "
+            f"out. Only {', '.join(FREE)} may change"
         )
     model = chosen.get("model")  # of the user's own, named again
     values = peers.of_first("settings", lambda: Run.read(options.resume, model).values())
     return Run.of({**values, "plot": False} if options.no_plot else values, chosen)
 
 
-def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], peers: Peers) -> Run:
+def _new_run(
+    options: argparse.Namespace, values: dict[str, Any], chosen: Mapping[str, Any], peers: Peers
+) -> Run:
     for name in ("data", "checkpoint_every"):
         if getattr(options, name) is not None:
             values[name] = getattr(options, name)
     try:
         plot = {"plot": False} if options.no_plot else {}
         run = Run.of({"processes": peers.size, **values, **plot}, chosen)
-        return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(peers.size)
+        return (replace(run, processes=peers.size) if "batch_size" in chosen else run).shared_by(
+            peers.size
+        )
     except (ValueError, TypeError) as error:
         if options.config is None:
             raise
@@ -154,57 +174,88 @@ def _new_run(options: argparse.Namespace, values: dict[str, Any], chosen: Mappin
 
 
 def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
-    header = [*_header(trainer, run, folder)]  # on all processes, which a sampler on parts of a graph exchanges with
+    # on all processes, which a sampler on parts of a graph exchanges with
+    header = [*_header(trainer, run, folder)]
     if not trainer.peers.is_first:
         with _stop_on_term(trainer):
             trainer.run()
         return
-    settings, metric = run.settings, trainer.task.metric.name
+    settings = run.settings
+    metric = trainer.task.metric.name
     for line in header:
         say(line)
     picture = run.plot and find_spec("matplotlib") is not None
     if run.plot and not picture:
-        say("no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot hides this line)")
+        say(
+            "no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot "
+            "hides this line)"
+        )
     last = f" {'age':>7}" if trainer.task.method.has_history else ""
     last += f"  {'run':{len(folder.name)}}"
     say(
-        f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} {'seeds/s':>9} "
+        f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} "
+        f"{'seeds/s':>9} "
         f"{'edges/s':>10}{last}"
     )
     start = time.perf_counter()
     with _event_writer(folder, trainer.epoch + 1) as write_event, _stop_on_term(trainer):
 
         def report(record: EpochRecord) -> None:
-            say(f"{_row(record, metric)}  {folder.name}")  # rows of several runs may come into one log
+            # rows of several runs may come into one log
+            say(f"{_row(record, metric)}  {folder.name}")
             write_event(record)
             write_log(folder / LOG, trainer.records)
 
         try:
             result = trainer.run(report)
         except Stopped as stopped:
-            raise Stopped(f"{stopped}; its state is saved: nodeflow train --resume {folder}") from None
+            raise Stopped(
+                f"{stopped}; its state is saved: nodeflow train --resume {folder}"
+            ) from None
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"goes on from its last checkpoint: nodeflow train --resume {folder}") from None
-    tested = "no test nodes" if math.isnan(result.test_score) else f"test {metric} {result.test_score:.4f}"
+            raise KeyboardInterrupt(
+                f"goes on from its last checkpoint: nodeflow train --resume {folder}"
+            ) from None
+    tested = (
+        "no test nodes"
+        if math.isnan(result.test_score)
+        else f"test {metric} {result.test_score:.4f}"
+    )
     say("")
     for part, scores in result.scores.items():
         say(scores_line(part, scores))
     if result.is_best_last and settings.run.epochs > 1:
-        say(f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better model")
+        say(
+            f"the best epoch is the last one, {result.best_epoch}: more epochs may give a better "
+            "model"
+        )
     written = save(
-        result, folder, curves=f"{trainer.task.dataset.name}, {settings.model.name}: {tested}" if picture else None
+        result,
+        folder,
+        curves=f"{trainer.task.dataset.name}, {settings.model.name}: {tested}" if picture else None,
     )
     seconds = time.perf_counter() - start
-    say(f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote {', '.join(map(str, written))}")
+    say(
+        f"best epoch {result.best_epoch}, {tested}; {seconds:.1f} s; wrote "
+        f"{', '.join(map(str, written))}"
+    )
 
 
 def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
-    settings, sampler = run.settings, run.settings.sampler
-    drawn = f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}" if settings.model.name != "none" else ""
+    settings = run.settings
+    sampler = run.settings.sampler
+    drawn = (
+        f", sampler {sampler.name}, fanouts {list(sampler.fanouts)}"
+        if settings.model.name != "none"
+        else ""
+    )
     reads = trainer.task.weighted and trainer.task.method.model.weighted
     weighted = ", sums with estimator weights" if reads else ""
     begun = time.strftime("%Y-%m-%d %H:%M:%S")  # tells this run from others in the same log
-    yield f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun {begun}"
+    yield (
+        f"run {folder}: {settings.model.name}{drawn}, seed {settings.run.seed}{weighted}, begun "
+        f"{begun}"
+    )
     if trainer.recipe:
         yield f"settings that were left open: {trainer.recipe}"
     yield from trainer.task.description()
@@ -212,9 +263,13 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
         yield f"precision {settings.compute.precision}: {trainer.task.precision_in_words()}"
     if run.processes > 1:
         total = run.processes * sampler.batch_size
-        yield f"{run.processes} processes share every step: {sampler.batch_size} seeds each, {total:,} in all"
+        yield (
+            f"{run.processes} processes share every step: {sampler.batch_size} seeds each, "
+            f"{total:,} in all"
+        )
     if isinstance(trainer.batches, PartBatches):
-        buffer, storage = trainer.batches.buffer, settings.storage
+        buffer = trainer.batches.buffer
+        storage = settings.storage
         yield (
             f"{storage.slots} of {buffer.partitions!r} in memory, order {storage.order}: at most "
             f"{buffer.held_bytes / 1e6:,.0f} MB"
@@ -236,13 +291,16 @@ def _row(record: EpochRecord, metric: str) -> str:
 
 def scores_line(part: str, scores: Mapping[str, float]) -> str:
     """Return the line of the metrics of a part of the split."""
-    return f"{part:>5}  " + ("  ".join(f"{name} {value:.4f}" for name, value in scores.items()) or "no nodes")
+    return f"{part:>5}  " + (
+        "  ".join(f"{name} {value:.4f}" for name, value in scores.items()) or "no nodes"
+    )
 
 
 @contextmanager
 def _stop_on_term(trainer: Trainer) -> Iterator[None]:
     """Within the block, SIGTERM lets the run save its state and stop."""
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
+    # only the main thread may set handlers
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
@@ -254,7 +312,9 @@ def _stop_on_term(trainer: Trainer) -> Iterator[None]:
 
 @contextmanager
 def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], None]]:
-    """Yield a function that writes the record of an epoch; earlier events of epochs from ``first`` on are hidden."""
+    """Yield a function that writes the record of an epoch; earlier events of epochs from ``first``
+    on are hidden.
+    """
     if find_spec("tensorboard") is None:
         yield lambda _: None
         return
@@ -273,7 +333,9 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
 
 
 class Summary(NamedTuple):
-    """A metric on the test part over several runs; the deviation is that of a sample, divided by n - 1."""
+    """A metric on the test part over several runs; the deviation is that of a sample, divided by n
+    - 1.
+    """
 
     mean: float
     deviation: float
@@ -281,19 +343,25 @@ class Summary(NamedTuple):
 
 
 def train_seeds(options: argparse.Namespace, say: Say) -> None:
-    """Train ``options.seeds`` runs with the seeds ``seed``, ``seed + 1``, ..., each in a folder of its own.
+    """Train ``options.seeds`` runs with the seeds ``seed``, ``seed + 1``, ..., each in a folder of
+    its own.
 
-    Prints, and writes into ``seeds.json``, the mean, deviation and number of the test scores, with a row for a table in
-    Markdown and in LaTeX. A run that is there already, and finished, is not trained again.
+    Prints, and writes into ``seeds.json``, the mean, deviation and number of the test scores, with
+    a row for a table in Markdown and in LaTeX. A run that is there already, and finished, is not
+    trained again.
     """
     count = as_count(options.seeds, "seeds", 2)
     if options.resume is not None:
-        raise ValueError("--seeds starts runs, and --resume goes on with one; to go on with them, give --seeds again")
+        raise ValueError(
+            "--seeds starts runs, and --resume goes on with one; to go on with them, give --seeds "
+            "again"
+        )
     if int(os.environ.get("WORLD_SIZE") or 1) > 1:
         raise ValueError("--seeds is for one process; under torchrun start a run for every --seed")
     in_file = {} if options.config is None else read_toml(options.config)
     in_file = {**in_file, **in_file.get("run", {})}
-    folder, first = options.output or Path("runs/latest"), getattr(options, "seed", in_file.get("seed", 0))
+    folder = options.output or Path("runs/latest")
+    first = getattr(options, "seed", in_file.get("seed", 0))
     places = [folder / f"seed-{first + i}" for i in range(count)]
     for i, place in enumerate(places):
         say(f"seed {first + i}, run {i + 1} of {count}")
@@ -301,7 +369,9 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
             say(f"{place} is finished")
             continue
         one = copy.copy(options)
-        one.seed, one.output, one.seeds = first + i, place, None
+        one.seed = first + i
+        one.output = place
+        one.seeds = None
         train(one, say)
     title, scores = _scores(places)
     say("")
@@ -313,7 +383,9 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
             "test": {name: summary._asdict() for name, summary in scores.items()},
             "table": [*table(title, scores)],
         }
-        replace_file(folder / "seeds.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode())
+        replace_file(
+            folder / "seeds.json", (json.dumps(facts, indent=2, ensure_ascii=False) + "\n").encode()
+        )
 
 
 def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:
@@ -323,10 +395,12 @@ def _scores(places: list[Path]) -> tuple[str, dict[str, Summary]]:
         if settings != alike[0]:
             name = next(k for k in {**settings, **alike[0]} if settings.get(k) != alike[0].get(k))
             raise ValueError(
-                f"{place} is a run with another {name} than {places[0]}; remove it, or give another --output"
+                f"{place} is a run with another {name} than {places[0]}; remove it, or give "
+                "another --output"
             )
     values: Mapping[str, list[float]] = {
-        name: [result["scores"]["test"][name] for result in results] for name in results[0]["scores"].get("test", {})
+        name: [result["scores"]["test"][name] for result in results]
+        for name in results[0]["scores"].get("test", {})
     }
     return f"{results[0]['dataset']}, {results[0]['settings'].get('model', 'none')}", {
         name: Summary(statistics.fmean(each), statistics.stdev(each), len(each))

@@ -1,4 +1,6 @@
-"""Trainer: epochs over batches, steps of the optimiser, validation, and the state from which a run goes on."""
+"""Trainer: epochs over batches, steps of the optimiser, validation, and the state from which a run
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,13 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
-from nodeflow.training._checkpoints import FREE, Checkpoints, check_same_parts, check_same_run, load_tensors
+from nodeflow.training._checkpoints import (
+    FREE,
+    Checkpoints,
+    check_same_parts,
+    check_same_run,
+    load_tensors,
+)
 from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import Loss, NodeTask
@@ -40,32 +48,38 @@ from nodeflow.training._task import OwnParts, Task, facts_of
 class Trainer:
     """Trains a network on the batches of a task.
 
-    ``Trainer(dataset, settings).run()`` is all of it. A loop of your own calls ``batches``, ``step``, ``validate`` and
-    the like.
+    ``Trainer(dataset, settings).run()`` is all of it. A loop of your own calls ``batches``,
+    ``step``, ``validate`` and the like.
 
     Args:
         dataset: the graph, labels and split.
         settings: see ``Settings``.
         model: called as ``model(batch, h)``; None: the model of the settings.
-        loss: ``loss(outputs, labels)`` with a value per row, ``[n]``, or for links a scalar of scores,
-            ``loss(positive, negative)`` of ``[n]`` and ``[n, K]``; None: that of the task.
-        metrics: of your own, see ``nodeflow.metrics.Metric``, none for links; the first chooses the best epoch, unless
-            settings do.
+        loss: ``loss(outputs, labels)`` with a value per row, ``[n]``, or for links a scalar of
+            scores, ``loss(positive, negative)`` of ``[n]`` and ``[n, K]``; None: that of the task.
+        metrics: of your own, see ``nodeflow.metrics.Metric``, none for links; the first chooses the
+            best epoch, unless settings do.
         optimizer: ``optimizer(parameters)``; None: that of the settings.
-        scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that of the settings.
+        scheduler: ``scheduler(optimizer)``, stepped after every step of the optimiser; None: that
+            of the settings.
         checkpoints: where and when the state is saved; None: never.
 
-    Settings for a part that you pass yourself are refused. Training leaves torch's global
-    random state as it was. Raises ValueError for data, settings and combinations that cannot be trained with.
+    Settings for a part that you pass yourself are refused. Training leaves torch's global random
+    state as it was. Raises ValueError for data, settings and combinations that cannot be trained
+    with.
 
     Attributes:
-        task, network, batches: the data and what is learned of them, inputs and model, the batches of training.
+        task, network, batches: the data and what is learned of them, inputs and model, the batches
+            of training.
         optimizer, scheduler, settings, checkpoints: those of the run.
         recipe: the name of the recipe that settings which you did not choose are from; "" for none.
-        records, best_epoch: those of the finished epochs, and the number of the best one, 0 before the first.
-        epoch, batches_done: the numbers of finished epochs, and of batches that the present one has had.
+        records, best_epoch: those of the finished epochs, and the number of the best one, 0 before
+            the first.
+        epoch, batches_done: the numbers of finished epochs, and of batches that the present one has
+            had.
         fingerprint: a hash of the data set and its split.
-        identity: a hash of settings, data and names of parts of your own, by which the files of a run belong together.
+        identity: a hash of settings, data and names of parts of your own, by which the files of a
+            run belong together.
 
     >>> from nodeflow.datasets import debian
     >>> trainer = Trainer(debian(), Settings(fanouts=(5,), hidden=16, epochs=1))
@@ -83,7 +97,8 @@ class Trainer:
         loss: Loss | None = None,
         metrics: Sequence[Metric] = (),
         optimizer: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer] | None = None,
-        scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None = None,
+        scheduler: Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler]
+        | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
         settings = settings or Settings()
@@ -103,48 +118,83 @@ class Trainer:
             self.task: Task = kind(dataset, settings, self.device, own)
         self.fingerprint = self.task.fingerprint()
         # a longer run, or one that reads its data from elsewhere, is the same run
-        fixed = {name: value for name, value in self._settings_of_all().by_name(read=True).items() if name not in FREE}
-        facts = fixed, self.fingerprint, self._own_parts, self.task.names.to_json(), self.task.hashes_of_edges()
+        fixed = {
+            name: value
+            for name, value in self._settings_of_all().by_name(read=True).items()
+            if name not in FREE
+        }
+        facts = (
+            fixed,
+            self.fingerprint,
+            self._own_parts,
+            self.task.names.to_json(),
+            self.task.hashes_of_edges(),
+        )
         self.identity = blake2b(json.dumps(facts).encode(), digest_size=8).hexdigest()
-        shapes = {name: tuple(value.shape) for name, value in self.task.network.state_dict().items()}
-        same = {"parts of your own": self._own_parts, "the data set": self.fingerprint, "the network": shapes}
+        shapes = {
+            name: tuple(value.shape) for name, value in self.task.network.state_dict().items()
+        }
+        same = {
+            "parts of your own": self._own_parts,
+            "the data set": self.fingerprint,
+            "the network": shapes,
+        }
         same |= self._settings_of_all().by_name()
         self.peers.agree("runs", {name: repr(fact) for name, fact in same.items()})
-        self.network, self.batches = self.task.network, self.task.batches
+        self.network = self.task.network
+        self.batches = self.task.batches
         self.peers.copy_first("weights", self.network.state_dict().values())
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
         rows = self.task.narrow or self.task.inputs.learns
         make = optimizer or partial(settings.optimizer.optimizer, large=rows)
         self.optimizer = make(self.network.parameters())
-        check_type(self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch")
-        usual = partial(settings.optimizer.scheduler, epochs=settings.run.epochs, num_batches=self.task.num_batches)
+        check_type(
+            self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch"
+        )
+        usual = partial(
+            settings.optimizer.scheduler,
+            epochs=settings.run.epochs,
+            num_batches=self.task.num_batches,
+        )
         self.scheduler = (scheduler or usual)(self.optimizer)
-        check_type(self.scheduler, "what scheduler returns", torch.optim.lr_scheduler.LRScheduler, "an LRScheduler")
+        check_type(
+            self.scheduler,
+            "what scheduler returns",
+            torch.optim.lr_scheduler.LRScheduler,
+            "an LRScheduler",
+        )
         self.checkpoints = checkpoints
         self.records: list[EpochRecord] = []
         self.trace = Trace()
-        self.best_epoch, self.best_weights = 0, dict[str, Tensor]()
+        self.best_epoch = 0
+        self.best_weights = dict[str, Tensor]()
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
-        self.epoch, self.batches_done = 0, 0
-        self._sums: defaultdict[str, float] = defaultdict(int)  # of the present epoch, see ``record_of``
-        self._waiting, self._averaged = 0, False  # batches since the last step, and whether their gradients are means
+        self.epoch = 0
+        self.batches_done = 0
+        # of the present epoch, see ``record_of``
+        self._sums: defaultdict[str, float] = defaultdict(int)
+        # batches since the last step, and whether their gradients are means
+        self._waiting = 0
+        self._averaged = False
         self._stop = False
         self._progress = Progress()
 
     def __repr__(self) -> str:
         return (
-            f"Trainer({type(self.network.model).__name__} for {self.task.metric.name}, {self.epoch} of "
-            f"{self.settings.run.epochs} epochs done, {self.batches!r})"
+            f"Trainer({type(self.network.model).__name__} for {self.task.metric.name}, "
+            f"{self.epoch} of {self.settings.run.epochs} epochs done, {self.batches!r})"
         )
 
     # ---- the whole run
 
     @collective
     def run(self, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
-        """Train from the present state to the end; return the result with the weights of the best epoch.
+        """Train from the present state to the end; return the result with the weights of the best
+        epoch.
 
-        ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss becomes infinite or
-        NaN, ``Stopped`` after ``stop``, PeerError where another process has raised an error.
+        ``report`` is called with the record of every epoch. Raises FloatingPointError when the loss
+        becomes infinite or NaN, ``Stopped`` after ``stop``, PeerError where another process has
+        raised an error.
         """
         while not self.is_finished:
             report(self.train_epoch())
@@ -159,18 +209,25 @@ class Trainer:
             self._last_weights = None
         with self._random.inside():
             self._train_batches(epoch)
-            validated = epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
-            record = record_of(epoch, self._sums, self.validate() if validated else {}, self.task.metric.name)
+            validated = (
+                epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
+            )
+            record = record_of(
+                epoch, self._sums, self.validate() if validated else {}, self.task.metric.name
+            )
         self.records.append(record)
         self._choose(record)
-        self.epoch, self.batches_done, self._sums = epoch, 0, defaultdict(int)
+        self.epoch = epoch
+        self.batches_done = 0
+        self._sums = defaultdict(int)
         if self.checkpoints is not None:
             self.checkpoints.after_epoch(self, epoch)
         return record
 
     @collective
     def result(self) -> Result:
-        """Return the result so far: the network with the weights of the best epoch, measured on all parts.
+        """Return the result so far: the network with the weights of the best epoch, measured on all
+        parts.
 
         Training can continue afterwards, from the last weights.
         """
@@ -179,13 +236,18 @@ class Trainer:
             self.network.load_state_dict(self.best_weights)
         with self._random.inside():
             scores = self.scores()
-        chosen, facts = (self.best_epoch, self.task.metric.name), (self.fingerprint, self.trace.steps)
-        return Result(self.settings, self.task, *chosen, self.records, scores, *facts, self.identity)
+        chosen = (self.best_epoch, self.task.metric.name)
+        facts = (self.fingerprint, self.trace.steps)
+        return Result(
+            self.settings, self.task, *chosen, self.records, scores, *facts, self.identity
+        )
 
     # ---- parts of a loop of your own
 
     def loss(self, batch: NodeFlow) -> Tensor:
-        """Return the loss of a batch, a scalar with gradients, whose mean over processes is the loss of the step."""
+        """Return the loss of a batch, a scalar with gradients, whose mean over processes is the
+        loss of the step.
+        """
         with self.task.precision():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
@@ -194,25 +256,31 @@ class Trainer:
     def step(self, batch: NodeFlow) -> float:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
-        With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. The loss is the mean over all
-        processes. Raises FloatingPointError for one that is infinite or NaN; the gradients so far are then gone.
+        With ``accumulate`` above 1 the optimiser steps once per ``accumulate`` calls. The loss is
+        the mean over all processes. Raises FloatingPointError for one that is infinite or NaN; the
+        gradients so far are then gone.
         """
-        loss, accumulate = self.loss(batch), self.settings.optimizer.accumulate
+        loss = self.loss(batch)
+        accumulate = self.settings.optimizer.accumulate
         steps = self._waiting + 1 == accumulate
         with self.peers.averaging(self.network.parameters() if steps else (), loss.item()) as means:
             (loss / accumulate).backward()
         if not math.isfinite(value := means[0]):
             self.optimizer.zero_grad()
-            self._waiting, why = 0, f"the loss became {value} in epoch {self.epoch + 1}"
+            self._waiting = 0
+            why = f"the loss became {value} in epoch {self.epoch + 1}"
             raise FloatingPointError(f"{why}; a lower learning rate, or smaller features, may help")
-        self._waiting, self._averaged = self._waiting + 1, steps
+        self._waiting = self._waiting + 1
+        self._averaged = steps
         if steps:
             self.update()
         return value
 
     @collective
     def update(self) -> None:
-        """Step the optimiser with the gradients so far, of which processes take the mean, and clear them."""
+        """Step the optimiser with the gradients so far, of which processes take the mean, and clear
+        them.
+        """
         if not self._averaged:
             with self.peers.averaging(self.network.parameters()):
                 pass
@@ -221,17 +289,21 @@ class Trainer:
         self.optimizer.step()
         self.scheduler.step()
         self.optimizer.zero_grad()
-        self._waiting, self._averaged = 0, False
+        self._waiting = 0
+        self._averaged = False
 
     def validate(self) -> dict[str, float]:
-        """Return the metrics on the validation nodes, on the same draws every time; empty without such nodes."""
+        """Return the metrics on the validation nodes, on the same draws every time; empty without
+        such nodes.
+        """
         return self._scores(["val"], full=self.task.validates_fully)["val"]
 
     def evaluate(self, part: str = "test") -> dict[str, float]:
-        """Return the metrics on a part of the split from full neighbourhoods; empty where it has no nodes.
+        """Return the metrics on a part of the split from full neighbourhoods; empty where it has no
+        nodes.
 
-        Samplers that estimate no full neighbourhood (random-walk, shadow) are used instead, with draws of their own.
-        Raises ValueError for a part that is not "train", "val" or "test".
+        Samplers that estimate no full neighbourhood (random-walk, shadow) are used instead, with
+        draws of their own. Raises ValueError for a part that is not "train", "val" or "test".
         """
         check_one_of(part, "part", PARTS)
         return self._scores([part], full=True)[part]
@@ -243,9 +315,14 @@ class Trainer:
     @checked
     @collective
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
-        """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of links."""
+        """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of
+        links.
+        """
         if not isinstance(self.task, NodeTask):
-            raise TypeError("outputs are of nodes with labels; the answers of a task of links are those of top_links")
+            raise TypeError(
+                "outputs are of nodes with labels; the answers of a task of links are those of "
+                "top_links"
+            )
         with self._evaluating():
             return self.task.outputs(nodes, full=full)
 
@@ -260,29 +337,36 @@ class Trainer:
         side: str = "destination",
         with_known: bool = False,
     ) -> TopLinks:
-        """Return the k nodes that score highest as the other end of every node, and their scores, ``[n, k]`` each.
+        """Return the k nodes that score highest as the other end of every node, and their scores,
+        ``[n, k]`` each.
 
         Args:
             nodes: ids of the nodes that are asked about, ``[n]``.
             k: the number of answers; where a node has fewer, ids are -1 and scores -inf.
-            relation: number or name of a relation; None in a graph with relations: all, ``[n, relations, k]``.
+            relation: number or name of a relation; None in a graph with relations: all,
+                ``[n, relations, k]``.
             side: the end to find: "destination" (targets of edges from the nodes) or "source".
-            with_known: keep the edges of the data set among the answers; else those of all parts are left out.
+            with_known: keep the edges of the data set among the answers; else those of all parts
+                are left out.
 
-        As in the ranking, a node is no answer to itself in a graph without relations and self-loops. Raises TypeError
-        for a run that learned labels of nodes, ValueError or IndexError for values that are not there.
+        As in the ranking, a node is no answer to itself in a graph without relations and
+        self-loops. Raises TypeError for a run that learned labels of nodes, ValueError or
+        IndexError for values that are not there.
         """
         if not isinstance(self.task, LinkTask):
             raise TypeError("top_links is for a task of links; a task of nodes has outputs(nodes)")
         with self._evaluating():
-            return self.task.top_links(nodes, k, relation=relation, side=side, with_known=with_known)
+            return self.task.top_links(
+                nodes, k, relation=relation, side=side, with_known=with_known
+            )
 
     @collective
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         present = [part for part in parts if self.task.has(part)]
         with self._evaluating():
             scores = self.task.evaluate(present, full=full) if present else {}
-        scores = self.peers.of_first("scores", lambda: scores)  # computed on all, so that all choose the same epoch
+        # computed on all, so that all choose the same epoch
+        scores = self.peers.of_first("scores", lambda: scores)
         return {part: scores.get(part, {}) for part in parts}
 
     @contextmanager
@@ -330,29 +414,37 @@ class Trainer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from ``state``.
 
-        Raises ValueError for the state of another data set or of other settings, and where parts of your own have other
-        names than they had: model, loss, metrics, optimiser, schedule. What they compute is not compared.
+        Raises ValueError for the state of another data set or of other settings, and where parts of
+        your own have other names than they had: model, loss, metrics, optimiser, schedule. What
+        they compute is not compared.
         """
         names = self.task.names.to_json()
         if state["fingerprint"] != self.fingerprint or state.get("names", names) != names:
             raise ValueError("the state is of another data set, or of a changed one")
         if ("cuda" in state["random"]) != (self.device.type == "cuda"):
-            raise ValueError(f"the state is of a run on another kind of device than {self.device.type!r}")
+            raise ValueError(
+                f"the state is of a run on another kind of device than {self.device.type!r}"
+            )
         before = Settings(state["settings"])
         check_same_run(before, self._settings_of_all(), self.peers.size)
         check_same_parts(state.get("own_parts", {}), self._own_parts)
         if (epochs := self.settings.run.epochs) < state["epoch"]:
-            raise ValueError(f"epochs must be at least {state['epoch']}, those of the state, got {epochs}")
+            raise ValueError(
+                f"epochs must be at least {state['epoch']}, those of the state, got {epochs}"
+            )
         load_tensors(self.network, self.optimizer, state)
         self.identity = state.get("identity", "")
         self._last_weights = None
         self.scheduler.load_state_dict(state["scheduler"])
         self.task.method.load_state_dict(state["task"])
         self._random.states = state["random"]
-        self.epoch, self.batches_done, self._sums = state["epoch"], state["done"], defaultdict(int, state["sums"])
+        self.epoch = state["epoch"]
+        self.batches_done = state["done"]
+        self._sums = defaultdict(int, state["sums"])
         self.records = [EpochRecord(**record) for record in state["records"]]
         self.trace = Trace(state.get("trace", ()))
-        self.best_epoch, self.best_weights = state["best_epoch"], dict(state["best_weights"])
+        self.best_epoch = state["best_epoch"]
+        self.best_weights = dict(state["best_weights"])
 
     # ---- inside
 
@@ -364,19 +456,30 @@ class Trainer:
         self.network.train()
         self.batches.set_epoch(epoch - 1)
         if self.batches_done:
-            self.batches.load_state_dict({**self.batches.state_dict(), "batch_number": self.batches_done})
+            self.batches.load_state_dict(
+                {**self.batches.state_dict(), "batch_number": self.batches_done}
+            )
         total = len(self.batches)
-        batches_of_epochs = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
-        with self._progress.bar(batches_of_epochs, epoch, self.batches_done, shown=self.peers.is_first) as bar:
+        batches_of_epochs = [
+            self.task.num_batches(number) for number in range(self.settings.run.epochs)
+        ]
+        with self._progress.bar(
+            batches_of_epochs, epoch, self.batches_done, shown=self.peers.is_first
+        ) as bar:
             start = time.perf_counter()
             if self.batches_done < total:
                 batch: Any
                 for batch in self.batches:
                     if self.peers.size > 1:
-                        # seeded anew for each process and step, so that no generator states of others need to be saved
+                        # seeded anew for each process and step, so that no generator states of
+                        # others need to be saved
                         torch.manual_seed(
                             derive_key(
-                                "processes", self.settings.run.seed, self.epoch, self.batches_done, self.peers.rank
+                                "processes",
+                                self.settings.run.seed,
+                                self.epoch,
+                                self.batches_done,
+                                self.peers.rank,
                             )
                             & 2**63 - 1
                         )
@@ -386,8 +489,13 @@ class Trainer:
                     self.batches_done += 1
                     if self.batches_done == total and self._waiting:
                         self.update()
-                    # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
-                    due = self.checkpoints is not None and self.peers.is_first and self.checkpoints.is_due
+                    # one exchange for counts and signals; saving is collective, so the clock of
+                    # rank 0 decides
+                    due = (
+                        self.checkpoints is not None
+                        and self.peers.is_first
+                        and self.checkpoints.is_due
+                    )
                     *summed, stop, save = self.peers.totals(
                         "counts of a step",
                         *counts_of(batch, self.task.size(batch)),
@@ -398,11 +506,17 @@ class Trainer:
                     )
                     now = time.perf_counter()
                     totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
-                    for name, amount in (*totals, ("loss", value * summed[0]), ("seconds", now - start)):
+                    for name, amount in (
+                        *totals,
+                        ("loss", value * summed[0]),
+                        ("seconds", now - start),
+                    ):
                         self._sums[name] += amount
                     start = now
                     rate = self._sums["seeds"] / max(self._sums["seconds"], 1e-9)
-                    bar.set_postfix_str(f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total)
+                    bar.set_postfix_str(
+                        f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total
+                    )
                     bar.update()
                     self._between_steps(stop > 0, save > 0)
 
@@ -417,13 +531,20 @@ class Trainer:
             self.peers.totals(
                 "a stop"
             )  # a barrier: if a process left before the state is saved, torchrun would end all
-            raise Stopped(f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of {len(self.batches)}")
+            raise Stopped(
+                f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of "
+                f"{len(self.batches)}"
+            )
 
     def _choose(self, record: EpochRecord) -> None:
-        """Keep the weights of an epoch that is better than all before, or of the last one without validation nodes."""
+        """Keep the weights of an epoch that is better than all before, or of the last one without
+        validation nodes.
+        """
         best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
         unknown = not self.task.has("val")
-        if unknown or (record.scores and (math.isnan(best) or self.task.metric.is_better(record.score, best))):
+        if unknown or (
+            record.scores and (math.isnan(best) or self.task.metric.is_better(record.score, best))
+        ):
             self.best_epoch = record.epoch
             self.best_weights = self._weights()
 
@@ -432,7 +553,9 @@ class Trainer:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all epochs are done, or so many without a better one that training stops early."""
+        """Whether all epochs are done, or so many without a better one that training stops
+        early.
+        """
         patience = self.settings.run.patience
         stale = bool(patience) and self.best_epoch > 0 and self.epoch - self.best_epoch >= patience
         return stale or self.epoch >= self.settings.run.epochs

@@ -1,4 +1,6 @@
-"""What the tests of the command share: a small data set, and calls of the command in this process."""
+"""What the tests of the command share: a small data set, and calls of the command in this
+process.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,34 @@ import pytest
 
 from nodeflow.training._cli import main
 
-SMALL = ["--fanouts", "3", "3", "--batch-size", "40", "--hidden", "8", "--epochs", "2", "--lr", "0.02"]
-FILES = ["checkpoint.safetensors", "curves.png", "log.csv", "result.json", "run.toml", "state.safetensors", "trace.csv"]
+SMALL = [
+    "--fanouts",
+    "3",
+    "3",
+    "--batch-size",
+    "40",
+    "--hidden",
+    "8",
+    "--epochs",
+    "2",
+    "--lr",
+    "0.02",
+]
+FILES = [
+    "checkpoint.safetensors",
+    "curves.png",
+    "log.csv",
+    "result.json",
+    "run.toml",
+    "state.safetensors",
+    "trace.csv",
+]
 
 
 def two_communities(folder: Path) -> Path:
-    """A folder with a graph of two communities of 60 nodes, weak features, and no split of its own."""
+    """A folder with a graph of two communities of 60 nodes, weak features, and no split of its
+    own.
+    """
     folder.mkdir()
     random = np.random.default_rng(1)
     label = np.repeat([0, 1], 60)

@@ -1,4 +1,5 @@
-"""Let test processes that run beside each other compile a loop once: the others wait for it and load it.
+"""Let test processes that run beside each other compile a loop once: the others wait for it and
+load it.
 
 Without this every process compiles what none has stored yet, which in a fresh clone is most of it.
 """
@@ -15,7 +16,9 @@ from numba.core.dispatcher import Dispatcher
 
 
 def share_compilation() -> None:
-    """Change numba in this process: what is stored on disk is compiled under a lock of its function and types."""
+    """Change numba in this process: what is stored on disk is compiled under a lock of its function
+    and types.
+    """
     compile_here = Dispatcher.compile
 
     def compile_or_load(self: Any, sig: Any) -> Any:

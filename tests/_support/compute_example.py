@@ -4,7 +4,8 @@ import torch
 
 from nodeflow import create_node_flow, flow_from_edges
 
-SRC, DST = [0, 1, 1, 2, 3, 0, 3], [0, 0, 0, 2, 2, 2, 3]
+SRC = [0, 1, 1, 2, 3, 0, 3]
+DST = [0, 0, 0, 2, 2, 2, 3]
 """Destination 1 has no edge; there are two edges from 1 to 0; degrees are 3, 0, 3, 1."""
 
 
@@ -22,11 +23,14 @@ def make_batch(dtype=torch.float64):
 
 
 def columns(batch):
-    frames = [layer.data for layer in batch.layers] + [batch.flows[pair].data for pair in batch.flows.pairs()]
+    frames = [layer.data for layer in batch.layers] + [
+        batch.flows[pair].data for pair in batch.flows.pairs()
+    ]
     return [dict(frame) for frame in frames]
 
 
 def same(before, after):
     return all(
-        one.keys() == two.keys() and all(one[k] is two[k] for k in one) for one, two in zip(before, after, strict=True)
+        one.keys() == two.keys() and all(one[k] is two[k] for k in one)
+        for one, two in zip(before, after, strict=True)
     )

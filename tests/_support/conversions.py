@@ -16,9 +16,12 @@ from nodeflow.testing import assert_same_node_flow
 
 
 def filled(graph: Graph, *, sparse: bool = False) -> Graph:
-    """Return ``graph`` with columns of many types and widths, with NaN, infinity, and large integers."""
+    """Return ``graph`` with columns of many types and widths, with NaN, infinity, and large
+    integers.
+    """
     generator = torch.Generator().manual_seed(graph.num_nodes * 31 + graph.num_edges)
-    n, e = graph.num_nodes, graph.num_edges
+    n = graph.num_nodes
+    e = graph.num_edges
     graph.ndata["x"] = torch.randn(n, 3, generator=generator)
     graph.ndata["precise"] = torch.rand(n, dtype=torch.float64, generator=generator)
     graph.ndata["label"] = torch.arange(n) - 2**62
@@ -27,10 +30,13 @@ def filled(graph: Graph, *, sparse: bool = False) -> Graph:
     graph.edata["kind"] = (torch.arange(e) % 7).to(torch.int8)
     graph.edata["flag"] = torch.rand(e, generator=generator) < 0.5
     odd = torch.rand(e, generator=generator)
-    odd[::3], odd[1::5] = float("nan"), float("-inf")
+    odd[::3] = float("nan")
+    odd[1::5] = float("-inf")
     graph.edata["odd"] = odd
     if sparse:
-        graph.ndata["words"] = (torch.rand(n, 5, generator=generator) * (torch.arange(5) % 2)).to_sparse_csr()
+        graph.ndata["words"] = (
+            torch.rand(n, 5, generator=generator) * (torch.arange(5) % 2)
+        ).to_sparse_csr()
     return graph
 
 
@@ -78,7 +84,9 @@ def stored(name: str) -> dict[str, Tensor]:
 
 def below(arrays: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Return the arrays whose names begin with a prefix, without it."""
-    return {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
+    return {
+        key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)
+    }
 
 
 def types(frame: Mapping[str, Any]) -> dict[str, torch.dtype]:
@@ -87,7 +95,9 @@ def types(frame: Mapping[str, Any]) -> dict[str, torch.dtype]:
 
 @st.composite
 def typed_graphs(draw: st.DrawFn) -> Graph:
-    """Return graphs of several node types and relations, some of them empty, with columns per type and of all nodes."""
+    """Return graphs of several node types and relations, some of them empty, with columns per type
+    and of all nodes.
+    """
     names = [f"t{i}" for i in range(draw(st.integers(1, 4)))]
     nodes: dict[str, Any] = {name: draw(st.integers(0, 5)) for name in names}
     edges: dict[Any, Any] = {}

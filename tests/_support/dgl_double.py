@@ -1,7 +1,9 @@
-"""A stand-in for DGL: the few functions that the converters call, as ``_support/dgl_contract.py`` describes them.
+"""A stand-in for DGL: the few functions that the converters call, as ``_support/dgl_contract.py``
+describes them.
 
-DGL has no release for the versions of torch that this package needs, so the two are not in one process. The contract
-runs on this module in the ordinary tests, and on DGL itself wherever an interpreter with DGL is named.
+DGL has no release for the versions of torch that this package needs, so the two are not in one
+process. The contract runs on this module in the ordinary tests, and on DGL itself wherever an
+interpreter with DGL is named.
 """
 
 from __future__ import annotations
@@ -23,7 +25,10 @@ class Frame(dict[str, Tensor]):
 
     def __setitem__(self, name: str, column: Tensor) -> None:
         if column.shape[0] != self.num_rows:
-            raise DGLError(f"Expect number of features to match number of rows, got {len(column)}, {self.num_rows}")
+            raise DGLError(
+                f"Expect number of features to match number of rows, got {len(column)}, "
+                f"{self.num_rows}"
+            )
         super().__setitem__(name, column)
 
 
@@ -50,10 +55,18 @@ class Edges(dict[Any, OfType]):
 
 
 class DGLGraph:
-    def __init__(self, ends: dict[Any, tuple[Any, Any]], sizes: dict[str, int], *, is_block: bool = False) -> None:
-        self.ntypes, self.canonical_etypes, self.is_block = sorted(sizes), sorted(ends), is_block
-        self.nodes, self.edges = {name: OfType(sizes[name]) for name in self.ntypes}, Edges()
-        self.edges.ends = {r: tuple(torch.as_tensor(end, dtype=torch.int64) for end in ends[r]) for r in sorted(ends)}  # type: ignore[misc]
+    def __init__(
+        self, ends: dict[Any, tuple[Any, Any]], sizes: dict[str, int], *, is_block: bool = False
+    ) -> None:
+        self.ntypes = sorted(sizes)
+        self.canonical_etypes = sorted(ends)
+        self.is_block = is_block
+        self.nodes = {name: OfType(sizes[name]) for name in self.ntypes}
+        self.edges = Edges()
+        self.edges.ends = {
+            r: tuple(torch.as_tensor(end, dtype=torch.int64) for end in ends[r])
+            for r in sorted(ends)
+        }  # type: ignore[misc]
         for relation, both in self.edges.ends.items():
             self.edges[relation] = OfType(len(both[0]))
             for end, name in zip(both, relation[::2], strict=True):
@@ -96,17 +109,23 @@ class DGLGraph:
 
 def graph(ends: tuple[Any, Any], *, num_nodes: int | None = None) -> DGLGraph:
     if num_nodes is None:
-        num_nodes = max((int(torch.as_tensor(end).max()) + 1 for end in ends if len(end)), default=0)
+        num_nodes = max(
+            (int(torch.as_tensor(end).max()) + 1 for end in ends if len(end)), default=0
+        )
     return DGLGraph({("_N", "_E", "_N"): ends}, {"_N": num_nodes})
 
 
 def create_block(ends: tuple[Any, Any], *, num_src_nodes: int, num_dst_nodes: int) -> DGLGraph:
     return DGLGraph(
-        {("SRC/_N", "_E", "DST/_N"): ends}, {"SRC/_N": num_src_nodes, "DST/_N": num_dst_nodes}, is_block=True
+        {("SRC/_N", "_E", "DST/_N"): ends},
+        {"SRC/_N": num_src_nodes, "DST/_N": num_dst_nodes},
+        is_block=True,
     )
 
 
-def heterograph(edges: dict[Any, tuple[Any, Any]], num_nodes_dict: dict[str, int] | None = None) -> DGLGraph:
+def heterograph(
+    edges: dict[Any, tuple[Any, Any]], num_nodes_dict: dict[str, int] | None = None
+) -> DGLGraph:
     sizes = {} if num_nodes_dict is None else num_nodes_dict
     if num_nodes_dict is None:
         for relation, ends in edges.items():

@@ -15,7 +15,9 @@ def same(a: Graph, b: Graph) -> None:
     """Structure, ids of edges and all columns are the same."""
     assert a.num_nodes == b.num_nodes
     assert a.csc()[1].dtype == b.csc()[1].dtype
-    for one, other in zip((*a.csc()[:2], a.stored_edge_ids), (*b.csc()[:2], b.stored_edge_ids), strict=True):
+    for one, other in zip(
+        (*a.csc()[:2], a.stored_edge_ids), (*b.csc()[:2], b.stored_edge_ids), strict=True
+    ):
         assert np.array_equal(one, other)
     for frame, again in ((a.ndata, b.ndata), (a.edata, b.edata)):
         assert list(frame) == list(again)

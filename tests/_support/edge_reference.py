@@ -1,6 +1,8 @@
-"""What attention, typed and edge convolutions are compared with: their equations, edge by edge, in float64.
+"""What attention, typed and edge convolutions are compared with: their equations, edge by edge, in
+float64.
 
-``EVERY`` has these and the convolutions of ``nn_reference``; ``make`` and ``reference`` take all of them.
+``EVERY`` has these and the convolutions of ``nn_reference``; ``make`` and ``reference`` take all of
+them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from _support.nn_reference import KINDS, dense, values
 from nodeflow import Flow, create_node_flow, flow_from_edges
 from nodeflow.nn import EdgeConv, FlowConv, GATConv, GATv2Conv, GINEConv, RGCNConv
 
-RELATIONS, EDGE_WIDTH = 3, 2
+RELATIONS = 3
+EDGE_WIDTH = 2
 
 
 def with_columns(flow: Flow, seed: int = 0) -> Flow:
@@ -35,7 +38,8 @@ def small_flow() -> Flow:
 
 def hub_flow(edges: int = 400) -> Flow:
     """Destination 0 with nearly all edges, the others with one each or none."""
-    src, dst = [i * 7 % 20 for i in range(edges)], [0 if i > 8 else i for i in range(edges)]
+    src = [i * 7 % 20 for i in range(edges)]
+    dst = [0 if i > 8 else i for i in range(edges)]
     flow = flow_from_edges(src, dst, num_src=20, num_dst=12)
     return with_columns(create_node_flow([flow], [list(range(20)), list(range(12))]).flows[0])
 
@@ -46,7 +50,9 @@ def mlp(in_features: int, out_features: int) -> nn.Module:
 
 CONVS: dict[str, Callable[[int, int], FlowConv]] = {
     "gat": lambda i, o: GATConv(i, o),
-    "gat heads": lambda i, o: GATConv(i, o, 3, residual=True, edge_features=EDGE_WIDTH, negative_slope=0.1),
+    "gat heads": lambda i, o: GATConv(
+        i, o, 3, residual=True, edge_features=EDGE_WIDTH, negative_slope=0.1
+    ),
     "gat mean": lambda i, o: GATConv(i, o, 2, concat=False, self_loops=False, bias=False),
     "gat2": lambda i, o: GATv2Conv(i, o, self_loops=False),
     "gat2 heads": lambda i, o: GATv2Conv(i, o, 2, residual=True, edge_features=EDGE_WIDTH),
@@ -83,15 +89,22 @@ def reference(conv: FlowConv, flow: Flow, h: Tensor) -> Tensor:
         edges = [(src[e], e) for e in range(flow.num_edges) if dst[e] == v]
         rows.append(ROWS[type(conv)](conv, flow, h, self_, edges))
     width = conv(flow, h).shape[1]
-    return torch.stack(rows) if rows else h.new_zeros((0, width)) + 0 * sum(p.sum() for p in conv.parameters())
+    return (
+        torch.stack(rows)
+        if rows
+        else h.new_zeros((0, width)) + 0 * sum(p.sum() for p in conv.parameters())
+    )
 
 
-def _attention_row(conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]) -> Tensor:
+def _attention_row(
+    conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]
+) -> Tensor:
     heads = []
     for k in range(conv.heads):
         part = slice(k * conv.out_features, (k + 1) * conv.out_features)
         w = conv.linear.weight[part]
-        scores, found = [], []
+        scores = []
+        found = []
         for u, e in [*edges, (v, None)] if conv.self_loops else edges:
             if isinstance(conv, GATConv):
                 score = torch.cat([conv.dst[k], conv.src[k]]) @ torch.cat([w @ h[v], w @ h[u]])
@@ -114,7 +127,9 @@ def _attention_row(conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[t
     return out if conv.bias is None else out + conv.bias
 
 
-def _rgcn_row(conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]) -> Tensor:
+def _rgcn_row(
+    conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]
+) -> Tensor:
     matrices = conv.weight
     if conv.coefficients is not None:
         matrices = torch.einsum("rb,boi->roi", conv.coefficients, conv.weight)
@@ -127,15 +142,21 @@ def _rgcn_row(conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[
     return out if conv.bias is None else out + conv.bias
 
 
-def _edge_row(conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]) -> Tensor:
+def _edge_row(
+    conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]
+) -> Tensor:
     more = [] if conv.edge_column is None else [flow.data["feat"].to(h)]
-    found = [conv.mlp(torch.cat([h[v], h[u] - h[v], *(column[e] for column in more)])) for u, e in edges]
+    found = [
+        conv.mlp(torch.cat([h[v], h[u] - h[v], *(column[e] for column in more)])) for u, e in edges
+    ]
     if not found:
         return 0 * conv.mlp(torch.cat([h[v], h[v], *(h.new_zeros(EDGE_WIDTH) for _ in more)]))
     return torch.stack(found).amax(0)
 
 
-def _gine_row(conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]) -> Tensor:
+def _gine_row(
+    conv: nn.Module, flow: Flow, h: Tensor, v: int, edges: list[tuple[int, int]]
+) -> Tensor:
     total = (1 + conv.eps) * h[v] + 0 * conv.edge.weight.sum()
     for u, e in edges:
         total = total + (h[u] + conv.edge.weight @ flow.data["feat"][e].to(h)).relu()

@@ -1,4 +1,6 @@
-"""Small folders and files of each format of the package: what writes one, and what reads all of it and uses it."""
+"""Small folders and files of each format of the package: what writes one, and what reads all of it
+and uses it.
+"""
 
 from __future__ import annotations
 
@@ -17,23 +19,32 @@ from nodeflow._rows.rows import fetch_rows
 from nodeflow.control_variates import History
 from nodeflow.learned import EmbeddingTable
 
-NODES, EDGES = 40, 90
+NODES = 40
+EDGES = 90
 
 
 def example() -> Graph:
     draw = np.random.default_rng(0)
     ends = draw.integers(0, NODES, (2, EDGES))
-    graph = Graph.from_edges(*ends, num_nodes=NODES, edata={"w": torch.from_numpy(draw.random(EDGES))})
+    graph = Graph.from_edges(
+        *ends, num_nodes=NODES, edata={"w": torch.from_numpy(draw.random(EDGES))}
+    )
     graph.ndata["x"] = torch.from_numpy(draw.random((NODES, 3), np.float32))
     graph.ndata["n"] = storage.narrow(torch.from_numpy(draw.random((NODES, 6)) ** 9), "auto")
-    graph.ndata["s"] = torch.from_numpy(draw.poisson(0.3, (NODES, 7)).astype(np.float32)).to_sparse_csr()
+    graph.ndata["s"] = torch.from_numpy(
+        draw.poisson(0.3, (NODES, 7)).astype(np.float32)
+    ).to_sparse_csr()
     return graph
 
 
 def typed_example() -> Graph:
     draw = np.random.default_rng(1)
     wide = torch.from_numpy(draw.poisson(0.5, (20, 3)).astype(np.float32)).to_sparse_csr()
-    nodes = {"a": {"x": torch.from_numpy(draw.random((9, 2))), "t": torch.arange(9)}, "b": 0, "c": {"x": wide}}
+    nodes = {
+        "a": {"x": torch.from_numpy(draw.random((9, 2))), "t": torch.arange(9)},
+        "b": 0,
+        "c": {"x": wide},
+    }
     ends = [draw.integers(0, size, 30) for size in (9, 20, 20, 20)]
     edges = {
         ("a", "to", "c"): (ends[0], ends[1], {"w": torch.from_numpy(draw.random(30))}),
@@ -42,7 +53,8 @@ def typed_example() -> Graph:
     return Graph.typed(nodes, edges, reverse=True)
 
 
-GRAPH, TYPED = example(), typed_example()
+GRAPH = example()
+TYPED = typed_example()
 
 
 def of_graph(graph: Graph) -> Iterable[Any]:
@@ -53,7 +65,11 @@ def of_graph(graph: Graph) -> Iterable[Any]:
     own = [part.data for part in (*graph.nodes.values(), *graph.relations.values())]
     for frame in (graph.ndata, graph.edata, *own):
         for column in frame.values():
-            yield column if isinstance(column, Tensor) else fetch_rows(column, torch.arange(column.shape[0]))
+            yield (
+                column
+                if isinstance(column, Tensor)
+                else fetch_rows(column, torch.arange(column.shape[0]))
+            )
     for sampler in (FullSampler(graph, 2), NeighborSampler(graph, [3, 3], seed=1)):
         batch = sampler(range(0, graph.num_nodes, 3))
         yield from (layer.parent_nid for layer in batch.layers)
@@ -87,7 +103,11 @@ def read_parts(place: Path) -> Iterable[Any]:
         frames = (part.ndata, part.edata, *part.frames.values())
         for frame in frames:
             for name, column in frame.items():
-                rows = column if isinstance(column, Tensor) else fetch_rows(column, torch.arange(column.shape[0]))
+                rows = (
+                    column
+                    if isinstance(column, Tensor)
+                    else fetch_rows(column, torch.arange(column.shape[0]))
+                )
                 yield name, rows
         for kind, ranges in (("nodes", parts.schema.nodes), ("edges", parts.schema.relations)):
             yield from (part.ids_here(kind, ids) for ids in ranges.values())
@@ -155,7 +175,9 @@ FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any
         read_parts,
     ),
     "parts of types": (
-        lambda place: distributed.partition_graph(TYPED, place, 2, method="random", train=range(9), progress=False),
+        lambda place: distributed.partition_graph(
+            TYPED, place, 2, method="random", train=range(9), progress=False
+        ),
         read_parts,
     ),
     "table": (write_table, read_table),
@@ -180,7 +202,11 @@ def digest(values: Iterable[Any]) -> str:
             parts = value.crow_indices(), value.col_indices(), value.values()
             value_hash.update(f"{list(value.shape)} {digest(parts)}".encode())
         elif isinstance(value, Tensor):
-            value_hash.update(f"{value.dtype} {list(value.shape)}".encode() + value.contiguous().numpy().tobytes())
+            value_hash.update(
+                f"{value.dtype} {list(value.shape)}".encode() + value.contiguous().numpy().tobytes()
+            )
         else:
-            value_hash.update(value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode())
+            value_hash.update(
+                value.tobytes() if isinstance(value, np.ndarray) else repr(value).encode()
+            )
     return value_hash.hexdigest()

@@ -14,7 +14,9 @@ from nodeflow import Frame, Graph
 def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:
     """A multigraph with self-loops, repeated edges and isolated nodes."""
     rng = np.random.default_rng(seed)
-    return Graph.from_edges(rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes)
+    return Graph.from_edges(
+        rng.integers(nodes, size=edges), rng.integers(nodes, size=edges), num_nodes=nodes
+    )
 
 
 def star(degree: int, hubs: int = 1) -> Graph:
@@ -28,9 +30,14 @@ VALUES = torch.tensor([0.0, 1, 10, 100, 1000, 10_000, 100_000, 1_000_000], dtype
 
 
 def events(hubs: int = 1) -> Graph:
-    """Nodes 0..hubs-1 with an in-edge from the same seven nodes, at these times: at time 5, five of them are past."""
+    """Nodes 0..hubs-1 with an in-edge from the same seven nodes, at these times: at time 5, five of
+    them are past.
+    """
     src = np.tile(np.arange(hubs, hubs + 7), hubs)
-    edata = {"time": STAMPS.repeat(hubs), "w": torch.tensor([1.0, -2, 3, 0.5, 4, 5, 6]).repeat(hubs)}
+    edata = {
+        "time": STAMPS.repeat(hubs),
+        "w": torch.tensor([1.0, -2, 3, 0.5, 4, 5, 6]).repeat(hubs),
+    }
     return Graph.from_edges(src, np.repeat(np.arange(hubs), 7), num_nodes=hubs + 7, edata=edata)
 
 

@@ -18,7 +18,8 @@ WHOLE.ndata["h"] = X
 SPARSE = torch.eye(NODES).to_sparse_csr()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing
 OWNERS = {3: OWNER, **{size: [(v * v) % size for v in range(NODES)] for size in (1, 2, 4)}}
-TWO, THREE = Parts(WHOLE, OWNERS[2], 2), Parts(WHOLE, OWNER, 3)
+TWO = Parts(WHOLE, OWNERS[2], 2)
+THREE = Parts(WHOLE, OWNER, 3)
 
 
 def history_of(graph: Graph, widths: dict[int, int], **options: Any) -> History:

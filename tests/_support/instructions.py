@@ -1,4 +1,5 @@
-"""Results of the instructions of compiled loops on many numbers: compiled, or of their forms in Python.
+"""Results of the instructions of compiled loops on many numbers: compiled, or of their forms in
+Python.
 
 ``python instructions.py FILE`` writes them, with the fingerprints of a batch of every sampler.
 """
@@ -47,8 +48,11 @@ def work_on_bits(a, b, out):
 def work_on_vectors(x, y, z, out):
     """Work on ``i % 16 + 1`` numbers of row i, and on all of it, and on the first half."""
     for i in range(x.shape[0] // LANES):
-        at, count = i * LANES, i % LANES + 1
-        a, b, c = load(x, at, count), load(y, at, count), load(z, at, LANES)
+        at = i * LANES
+        count = i % LANES + 1
+        a = load(x, at, count)
+        b = load(y, at, count)
+        c = load(z, at, LANES)
         store(out[0], at, count, add(a, b))
         store(out[1], at, count, sub(a, b))
         store(out[2], at, count, mul(a, b))
@@ -67,11 +71,9 @@ def work_on_vectors(x, y, z, out):
 def work_with_rounding(x, y, z, out):
     for i in range(x.shape[0] // LANES):
         at = i * LANES
-        a, b, c = (
-            load(x, at, LANES),
-            load(y, at, LANES),
-            load(z, at, LANES),
-        )
+        a = load(x, at, LANES)
+        b = load(y, at, LANES)
+        c = load(z, at, LANES)
         store(out[0], at, LANES, mul_add(a, b, c))
         below = where_above(a, splat(x.dtype.type(0)), sub(splat(x.dtype.type(0)), a), a)
         store(out[1], at, LANES, exp_below_zero(below))
@@ -80,7 +82,8 @@ def work_with_rounding(x, y, z, out):
 @njit
 def work_on_words(words, halves, small, singles, out, read):
     for i in range(words.shape[0] // LANES):
-        at, count = i * LANES, i % LANES + 1
+        at = i * LANES
+        count = i % LANES + 1
         store(read[0], at, count, load(words, at, count))
         store(read[1], at, count, load(halves, at, count))
         store(read[2], at, count, load(small, at, count))
@@ -99,8 +102,12 @@ def numbers(rng: np.random.Generator, dtype: type, usual: bool = False) -> np.nd
 
 def results() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
-    a, b = (rng.integers(0, 2**64, 2000, np.uint64) >> rng.integers(0, 64, 2000, np.uint64) for _ in range(2))
-    a[:3], b[:3] = 0, 2**64 - 1
+    a, b = (
+        rng.integers(0, 2**64, 2000, np.uint64) >> rng.integers(0, 64, 2000, np.uint64)
+        for _ in range(2)
+    )
+    a[:3] = 0
+    b[:3] = 2**64 - 1
     bits = np.zeros((2000, 3), np.uint64)
     work_on_bits(a, b, bits)
     found = {"bits": bits}
@@ -113,8 +120,10 @@ def results() -> dict[str, np.ndarray]:
         work_with_rounding(a, b, c, out)
         found[f"rounded {dtype.__name__}"] = out
         found[f"error of {dtype.__name__}"] = np.finfo(dtype).eps * (np.abs(a * b) + np.abs(c))
-    words, halves = rng.integers(0, 2**16, ROWS * 16, np.uint16), rng.integers(-(2**15), 2**15, ROWS * 16, np.int16)
-    out, read = np.zeros(ROWS * 16, np.uint16), np.zeros((3, ROWS * 16), np.float32)
+    words = rng.integers(0, 2**16, ROWS * 16, np.uint16)
+    halves = rng.integers(-(2**15), 2**15, ROWS * 16, np.int16)
+    out = np.zeros(ROWS * 16, np.uint16)
+    read = np.zeros((3, ROWS * 16), np.float32)
     work_on_words(words, halves, halves.astype(np.int8), numbers(rng, np.float32), out, read)
     return found | {"stored words": out, "read words": read}
 

@@ -1,7 +1,9 @@
-"""LABOR once more, in plain Python and from the paper: what the kernels must equal, and what the proofs integrate over.
+"""LABOR once more, in plain Python and from the paper: what the kernels must equal, and what the
+proofs integrate over.
 
-Balin and Catalyurek, "Layer-Neighbor Sampling", NeurIPS 2023 (arXiv:2210.13339), section 3. Sequential Poisson sampling
-is Ohlsson's (1998), its weights those of priority sampling (Duffield, Lund, Thorup 2007).
+Balin and Catalyurek, "Layer-Neighbor Sampling", NeurIPS 2023 (arXiv:2210.13339), section 3.
+Sequential Poisson sampling is Ohlsson's (1998), its weights those of priority sampling (Duffield,
+Lund, Thorup 2007).
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ from typing import Any, NamedTuple
 
 import torch
 
-from _support.sampler_reference import GOLDEN, MASK, assert_structure, ends_of, key_of, key_of_batch, mix, stream
+from _support.sampler_reference import (
+    GOLDEN,
+    MASK,
+    assert_structure,
+    ends_of,
+    key_of,
+    key_of_batch,
+    mix,
+    stream,
+)
 from nodeflow import Graph, NodeFlow
 
 LOW = 2**32 - 1
@@ -28,9 +39,13 @@ Number = Callable[[int, int], Any]
 
 def hash32(key: int, t: int) -> int:
     """32 bits of id ``t`` under a 64-bit key."""
-    first, second = mix((key + GOLDEN) & MASK), mix((key + 2 * GOLDEN) & MASK)
+    first = mix((key + GOLDEN) & MASK)
+    second = mix((key + 2 * GOLDEN) & MASK)
     x = (t & LOW) ^ ((t >> 32) * 0x9E3779B9 & LOW)
-    for word, one, two in ((first & LOW, 0x21F0AAAD, 0xD35A2D97), (first >> 32, 0x7FEB352D, 0x846CA68B)):
+    for word, one, two in (
+        (first & LOW, 0x21F0AAAD, 0xD35A2D97),
+        (first >> 32, 0x7FEB352D, 0x846CA68B),
+    ):
         x ^= word
         x = (x ^ (x >> 16)) * one & LOW
         x = (x ^ (x >> 15)) * two & LOW
@@ -39,7 +54,9 @@ def hash32(key: int, t: int) -> int:
 
 
 class Keys(NamedTuple):
-    """Where numbers come from: node t has the key ``later`` in ``early`` of 2**32 cases, else ``now``."""
+    """Where numbers come from: node t has the key ``later`` in ``early`` of 2**32 cases, else
+    ``now``.
+    """
 
     now: int
     later: int
@@ -57,8 +74,11 @@ class Keys(NamedTuple):
         return (mix((stream(self.of(t), t) + (copy + 1) * GOLDEN) & MASK) >> 11) * 2.0**-53
 
 
-def keys_of(flow: int, seed: int, epoch: int, batch_number: int | None, seeds: Sequence[int], **options: Any) -> Keys:
-    shared, period = options.get("layer_dependency", False), options.get("batch_dependency", 1)
+def keys_of(
+    flow: int, seed: int, epoch: int, batch_number: int | None, seeds: Sequence[int], **options: Any
+) -> Keys:
+    shared = options.get("layer_dependency", False)
+    period = options.get("batch_dependency", 1)
     if period == 1:
         root = key_of_batch("labor", seeds, seed, epoch, batch_number)
         key = key_of(root, -1) if shared else key_of(root, flow)
@@ -80,7 +100,8 @@ def keys_of(flow: int, seed: int, epoch: int, batch_number: int | None, seeds: S
 
 
 def solve(pi: Sequence[float], k: int) -> float:
-    """The c with ``sum(1 / min(1, c pi)) == d * d / k``; for d <= k the smallest with all probabilities 1.
+    """The c with ``sum(1 / min(1, c pi)) == d * d / k``; for d <= k the smallest with all
+    probabilities 1.
 
     By trying, for every m, that the m largest pi have probability 1.
     """
@@ -100,8 +121,12 @@ def solve(pi: Sequence[float], k: int) -> float:
     raise AssertionError("there is always a solution")
 
 
-def importance(rows: Sequence[Sequence[int]], k: int, iterations: int | str) -> tuple[dict[int, float], list[float]]:
-    """pi of every source and c of every destination; ``rows`` are the sources of each destination."""
+def importance(
+    rows: Sequence[Sequence[int]], k: int, iterations: int | str
+) -> tuple[dict[int, float], list[float]]:
+    """pi of every source and c of every destination; ``rows`` are the sources of each
+    destination.
+    """
     pi = {t: 1.0 for row in rows for t in row}
     c = [k / len(row) if 0 <= k < len(row) else 1.0 for row in rows]
     before = math.inf
@@ -133,10 +158,15 @@ def expected_sources(rows: Sequence[Sequence[int]], k: int, iterations: int | st
 # ---- one flow
 
 
-def poisson_probability(rows: Sequence[Sequence[int]], k: int, iterations: int | str) -> list[list[Fraction]]:
+def poisson_probability(
+    rows: Sequence[Sequence[int]], k: int, iterations: int | str
+) -> list[list[Fraction]]:
     """Probability of every edge; multiples of 2**-32 for LABOR-0."""
     if iterations == 0:
-        chance = [Fraction(math.ceil(k / len(row) * 2.0**32), 2**32) if 0 <= k < len(row) else 1 for row in rows]
+        chance = [
+            Fraction(math.ceil(k / len(row) * 2.0**32), 2**32) if 0 <= k < len(row) else 1
+            for row in rows
+        ]
         return [[Fraction(one)] * len(row) for one, row in zip(chance, rows, strict=True)]
     pi, c = importance(rows, k, iterations)
     return [
@@ -145,8 +175,12 @@ def poisson_probability(rows: Sequence[Sequence[int]], k: int, iterations: int |
     ]
 
 
-def draw_poisson(rows: Sequence[Sequence[int]], k: int, iterations: int | str, number: Number) -> list[dict[int, Any]]:
-    """For every destination, the drawn places of its row with 1 / probability; numbers are in [0, 1)."""
+def draw_poisson(
+    rows: Sequence[Sequence[int]], k: int, iterations: int | str, number: Number
+) -> list[dict[int, Any]]:
+    """For every destination, the drawn places of its row with 1 / probability; numbers are in [0,
+    1).
+    """
     chance = poisson_probability(rows, k, iterations)
     return [
         {j: 1 / p for j, (t, p) in enumerate(zip(row, ps, strict=True)) if number(t, 0) < p}
@@ -176,7 +210,8 @@ def draw_sequential(
 def cells(
     rows: Sequence[Sequence[int]], k: int, iterations: int | str
 ) -> Iterator[tuple[Fraction, list[dict[int, Any]]]]:
-    """All outcomes of Poisson sampling: probability and draw, for every combination of where the numbers lie.
+    """All outcomes of Poisson sampling: probability and draw, for every combination of where the
+    numbers lie.
 
     The draw changes only where the number of a source passes one of its probabilities.
     """
@@ -211,10 +246,14 @@ def sample(
     batch_number: int | None = None,
     **dependency: Any,
 ) -> tuple[list[list[int]], list[list[list[int]]], list[list[float]]]:
-    """Return the layers (parent ids), and per flow the edge ids drawn by every destination and all weights."""
+    """Return the layers (parent ids), and per flow the edge ids drawn by every destination and all
+    weights.
+    """
     edges = ends_of(graph)
     near, end = (0, 1) if direction == "in" else (1, 0)
-    layers, flows, weights = [list(dict.fromkeys(seeds))], [], []
+    layers = [list(dict.fromkeys(seeds))]
+    flows = []
+    weights = []
     known: dict[int, tuple[list[int], list[float]]] = {}
     for flow in reversed(range(len(fanouts))):
         keys = keys_of(flow, seed, epoch, batch_number, seeds, **dependency)
@@ -223,12 +262,16 @@ def sample(
         rows = [[edges[e][near] for e in row] for row in ids]
 
         def number(t: int, copy: int, keys: Keys = keys) -> Any:
-            return Fraction(keys.bits32(t, copy), 2**32) if iterations == 0 else keys.uniform(t, copy)
+            return (
+                Fraction(keys.bits32(t, copy), 2**32) if iterations == 0 else keys.uniform(t, copy)
+            )
 
         draw = draw_poisson if method == "poisson" else draw_sequential
         if not reuse:
             known = {}
-        for v, row, picks in zip(new, ids, draw(rows, fanouts[flow], iterations, number), strict=True):
+        for v, row, picks in zip(
+            new, ids, draw(rows, fanouts[flow], iterations, number), strict=True
+        ):
             scale = 1.0
             if estimator == "hajek" and picks:
                 scale = len(row) / float(sum(picks.values()))
@@ -236,13 +279,19 @@ def sample(
         flows.insert(0, [known[v][0] for v in layers[0]])
         weights.insert(0, [one for v in layers[0] for one in known[v][1]])
         found = [edges[e][near] for picked in flows[0] for e in picked]
-        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found)))
+        layers.insert(
+            0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found))
+        )
     return layers, flows, weights
 
 
-def assert_is_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options: Any) -> None:
+def assert_is_reference(
+    batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options: Any
+) -> None:
     layers, flows, weights = sample(graph, fanouts, seeds, **options)
     assert_structure(batch, layers, flows)
     for flow, expected in zip(batch.flows, weights, strict=True):
-        torch.testing.assert_close(flow.weight, torch.tensor(expected, dtype=torch.float32), rtol=3e-7, atol=0)
+        torch.testing.assert_close(
+            flow.weight, torch.tensor(expected, dtype=torch.float32), rtol=3e-7, atol=0
+        )
     assert batch.seeds[batch.seed_index].tolist() == seeds

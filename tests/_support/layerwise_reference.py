@@ -1,6 +1,7 @@
 """Layer-wise sampling once more, in plain Python and exact fractions, written from the papers.
 
-Laws (which sets are drawn, with which probability), and the draws themselves from the same random numbers.
+Laws (which sets are drawn, with which probability), and the draws themselves from the same random
+numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler
 
 Edges = Sequence[tuple[int, int, int]]
-"""Source, destination, and the integer A of every edge; None for an edge that does not exist (left out)."""
+"""Source, destination, and the integer A of every edge; None for an edge that does not exist (left
+out).
+"""
 Law = dict[tuple[tuple[int, int], ...], Fraction]
 """Probability of every outcome: the drawn candidates and how often each was drawn."""
 
@@ -34,10 +37,19 @@ def pivotal(prob: Mapping[int, Fraction]) -> Law:
     return {tuple(sorted((nodes[i], 1) for i in subset)): p for subset, p in law.items()}
 
 
-def law(nodes: Sequence[int], scores: Sequence[int], size: int, draw: str, order: Sequence[int] | None = None) -> Law:
-    """The law of a draw; "systematic" over all orders of the candidates alike, or for one ``order``."""
+def law(
+    nodes: Sequence[int],
+    scores: Sequence[int],
+    size: int,
+    draw: str,
+    order: Sequence[int] | None = None,
+) -> Law:
+    """The law of a draw; "systematic" over all orders of the candidates alike, or for one
+    ``order``.
+    """
     if draw == "replacement":
-        total, found = Fraction(sum(scores)), Counter[Any]()
+        total = Fraction(sum(scores))
+        found = Counter[Any]()
         q = {u: s / total for u, s in zip(nodes, scores, strict=True) if s}
         for picks in itertools.product(q, repeat=size):
             p = Fraction(1)
@@ -75,17 +87,23 @@ def unit(word: int) -> Fraction:
 
 
 def systematic(prob: Mapping[int, Fraction], key: int) -> list[int]:
-    """Deville's method, stratum by stratum, over units in their order: each draws one point of its unit interval."""
-    units, start = [], Fraction(0)
+    """Deville's method, stratum by stratum, over units in their order: each draws one point of its
+    unit interval.
+    """
+    units = []
+    start = Fraction(0)
     for u, p in prob.items():
         units.append((u, start, start + p))
         start += p
-    rng, drawn = Stream(key, 0), []
+    rng = Stream(key, 0)
+    drawn = []
     for j in range(round(start)):
         point = unit(rng.word())
         across = [(u, j - low, high - j) for u, low, high in units if low < j < high]
         behind = across[0][2] if across else Fraction(0)
-        chance = behind / (1 - across[0][1]) if across and across[0][0] not in drawn else Fraction(0)
+        chance = (
+            behind / (1 - across[0][1]) if across and across[0][0] not in drawn else Fraction(0)
+        )
         if point < chance:
             drawn.append(across[0][0])
             continue
@@ -99,20 +117,30 @@ def in_order(nodes: Sequence[int], key: int) -> list[int]:
 
 
 def drawn(
-    nodes: Sequence[int], scores: Sequence[int], size: int, draw: str, key: int, order: int | None = None
+    nodes: Sequence[int],
+    scores: Sequence[int],
+    size: int,
+    draw: str,
+    key: int,
+    order: int | None = None,
 ) -> Counter[int]:
     """How often each candidate is drawn, from the random numbers of ``key``."""
     if not any(scores):
         return Counter()
     if draw == "replacement":
-        rng, ends = Stream(key, 0), list(itertools.accumulate(scores))
+        rng = Stream(key, 0)
+        ends = list(itertools.accumulate(scores))
         points = [unit(rng.word()) * ends[-1] for _ in range(size)]
-        return Counter(next(u for u, end in zip(nodes, ends, strict=True) if end > x) for x in points)
+        return Counter(
+            next(u for u, end in zip(nodes, ends, strict=True) if end > x) for x in points
+        )
     prob = dict(zip(nodes, inclusion(scores, size), strict=True))
     if draw == "poisson":
         return Counter(u for u in nodes if unit(bits(key, u)) < prob[u])
     sure = [u for u in nodes if prob[u] == 1]
-    rest = in_order([u for u in nodes if 0 < prob[u] < 1], key_of(key, 1) if order is None else order)
+    rest = in_order(
+        [u for u in nodes if 0 < prob[u] < 1], key_of(key, 1) if order is None else order
+    )
     return Counter([*sure, *systematic({u: prob[u] for u in rest}, key)])
 
 
@@ -132,17 +160,24 @@ def sample(
     epoch: int = 0,
     batch_number: int | None = None,
 ) -> tuple[list[list[int]], list[list[list[tuple[int, float]]]]]:
-    """Return the layers (parent ids), and per flow and destination the drawn edges: ids and estimator weights.
+    """Return the layers (parent ids), and per flow and destination the drawn edges: ids and
+    estimator weights.
 
-    ``all_edges`` are what FastGCN's probabilities are of (those that ``without_edges`` leaves out are among them).
+    ``all_edges`` are what FastGCN's probabilities are of (those that ``without_edges`` leaves out
+    are among them).
     """
     name = {LadiesSampler: "ladies", FastGCNSampler: "fastgcn"}.get(kind, "layer")
     root = key_of_batch(name, seeds, seed, epoch, batch_number)
     layers: list[list[int]] = [list(dict.fromkeys(seeds))]
     flows: list[list[list[tuple[int, float]]]] = []
     for flow in reversed(range(len(sizes))):
-        key, size, dst = key_of(root, flow), sizes[flow], layers[0]
-        rows = [[(e, edge[0], edge[2]) for e, edge in enumerate(edges) if edge and edge[1] == v] for v in dst]
+        key = key_of(root, flow)
+        size = sizes[flow]
+        dst = layers[0]
+        rows = [
+            [(e, edge[0], edge[2]) for e, edge in enumerate(edges) if edge and edge[1] == v]
+            for v in dst
+        ]
         into = [edge for row in rows for edge in row]
         order = None
         if kind is FastGCNSampler:
@@ -151,15 +186,18 @@ def sample(
                 if edge:
                     norm[edge[0]] += edge[2] ** 2
             nodes = list(range(num_nodes))
-            scores, order = [norm[u] for u in nodes], key_of("fastgcn", seed, 0)
+            scores = [norm[u] for u in nodes]
+            order = key_of("fastgcn", seed, 0)
         else:
             nodes = list(dict.fromkeys(u for _, u, _ in into))
             if kind is LadiesSampler:
                 scores = [sum(a * a for _, w, a in into if w == u) for u in nodes]
             else:
                 scores = [1 if score is None else score(u) for u in nodes]
-        if kind is LadiesSampler and draw == "replacement":  # it draws edges, and takes their sources
-            rng, line = Stream(key, 0), list(itertools.accumulate(a * a for _, _, a in into))
+        # it draws edges, and takes their sources
+        if kind is LadiesSampler and draw == "replacement":
+            rng = Stream(key, 0)
+            line = list(itertools.accumulate(a * a for _, _, a in into))
             times: Counter[int] = Counter()
             for _ in range(size if line and line[-1] else 0):
                 x = unit(rng.word()) * line[-1] if weighted else rng.below(line[-1])
@@ -167,10 +205,14 @@ def sample(
         else:
             times = drawn(nodes, scores, size, draw, key, order)
         mean = means(nodes, scores, size, draw) if any(scores) else {}
-        found = [[(e, float(a * times[u] / mean[u])) for e, u, a in row if times[u]] for row in rows]
+        found = [
+            [(e, float(a * times[u] / mean[u])) for e, u, a in row if times[u]] for row in rows
+        ]
         source = {e: u for e, u, _ in into}
         reached = [source[e] for row in found for e, _ in row]
-        layers.insert(0, list(dict.fromkeys([*dst, *reached])) if include_dst else sorted(set(reached)))
+        layers.insert(
+            0, list(dict.fromkeys([*dst, *reached])) if include_dst else sorted(set(reached))
+        )
         flows.insert(0, found)
     return layers, flows
 
@@ -192,11 +234,13 @@ def assert_equals_reference(
     run: dict[str, Any],
 ) -> None:
     """Compare batches with and without the edges ``left_out`` with those of ``sample``."""
-    weighted, mask = options["weight"] is not None, options["edge_filter"]
+    weighted = options["weight"] is not None
+    mask = options["edge_filter"]
     values = graph.edata["w"].tolist() if weighted else [1] * graph.num_edges
     every = [(u, v, int(a)) for (u, v), a in zip(ends_of(graph), values, strict=True)]
     order = np.asarray(graph.stored_edge_ids).tolist()
-    if options.get("direction") == "out":  # the out-edges of a node come by edge id, the in-edges as they are stored
+    # the out-edges of a node come by edge id, the in-edges as they are stored
+    if options.get("direction") == "out":
         every, order = [(v, u, a) for u, v, a in every], list(range(len(every)))
     filtered = [every[e] if mask[e] else None for e in order]
     more = {name: options[name] for name in ("draw", "include_dst", "seed") if name in options}
@@ -210,7 +254,11 @@ def assert_equals_reference(
         assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
         for i, rows in enumerate(flows):
             found = drawn_edges(batch, i)
-            assert [[e for e, _ in row] for row in found] == [[order[e] for e, _ in row] for row in rows]
+            assert [[e for e, _ in row] for row in found] == [
+                [order[e] for e, _ in row] for row in rows
+            ]
             for row, wanted in zip(found, rows, strict=True):
                 np.testing.assert_allclose([w for _, w in row], [w for _, w in wanted], rtol=1e-6)
-    assert fingerprint(sampler.without_edges([])(nodes, **run)) == fingerprint(sampler(nodes, **run))
+    assert fingerprint(sampler.without_edges([])(nodes, **run)) == fingerprint(
+        sampler(nodes, **run)
+    )

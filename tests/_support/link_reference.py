@@ -1,7 +1,8 @@
-"""Link batches once more, in plain Python: what ``LinkSampler`` over a ``NeighborSampler`` must equal.
+"""Link batches once more, in plain Python: what ``LinkSampler`` over a ``NeighborSampler`` must
+equal.
 
-Negatives are found by listing the nodes that may be drawn and walking through their weights, not by ranks in a sorted
-complement; excluded edges by comparing all pairs of ends.
+Negatives are found by listing the nodes that may be drawn and walking through their weights, not by
+ranks in a sorted complement; excluded edges by comparing all pairs of ends.
 """
 
 from __future__ import annotations
@@ -24,15 +25,22 @@ from _support.sampler_reference import (
 from nodeflow import Graph, LinkSampler, NodeFlow
 from nodeflow.sampling._negative import degree_weights
 
-SRC, DST = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4], [1, 1, 3, 0, 3, 2, 3, 4, 5, 6]
-"""Ends of a small graph: 0 has edges to 1 (twice), 3 and itself; from node 7 on none; in-degrees differ."""
+SRC = [0, 0, 0, 0, 5, 5, 6, 2, 2, 4]
+DST = [1, 1, 3, 0, 3, 2, 3, 4, 5, 6]
+"""Ends of a small graph: 0 has edges to 1 (twice), 3 and itself; from node 7 on none; in-degrees
+differ.
+"""
 
 NEGATIVES = int.from_bytes(b"negative", "big")
 
 
 def node_weights(graph: Graph, law: str, power: float = 0.75) -> list[int]:
     """The whole numbers in proportion to which nodes are drawn."""
-    return degree_weights(graph.in_degrees().numpy(), power).tolist() if law == "degree" else [1] * graph.num_nodes
+    return (
+        degree_weights(graph.in_degrees().numpy(), power).tolist()
+        if law == "degree"
+        else [1] * graph.num_nodes
+    )
 
 
 def allowed(graph: Graph, u: int) -> list[int]:
@@ -55,7 +63,8 @@ def negatives(
     batch_number: int | None = None,
 ) -> list[list[int]]:
     """The negatives of every seed edge, in the order of the seeds."""
-    ends, weights = ends_of(graph), node_weights(graph, law, power)
+    ends = ends_of(graph)
+    weights = node_weights(graph, law, power)
     key = key_of(key_of_batch("link", eid, seed, epoch, batch_number), NEGATIVES)
     found = []
     for b in range(len(eid)):
@@ -63,7 +72,9 @@ def negatives(
         among = list(range(graph.num_nodes))
         if filter_known:  # those that share negatives: what is known to none of them
             first = b - b % (chunk or 1)
-            shared = [set(allowed(graph, ends[other][0])) for other in eid[first : first + (chunk or 1)]]
+            shared = [
+                set(allowed(graph, ends[other][0])) for other in eid[first : first + (chunk or 1)]
+            ]
             among = sorted(set.intersection(*shared))
         row = []
         for _ in range(count):
@@ -86,14 +97,18 @@ def excluded(graph: Graph, eid: Sequence[int], how: str | None) -> set[int]:
     return set(eid) if how == "self" else set()
 
 
-def negatives_of(links: LinkSampler, seeds: Sequence[int] | np.ndarray, **options: Any) -> np.ndarray:
+def negatives_of(
+    links: LinkSampler, seeds: Sequence[int] | np.ndarray, **options: Any
+) -> np.ndarray:
     """Parent ids of the negatives of a batch, ``[B, K]``."""
     batch = links(seeds, **options)
     return batch.seeds[batch.seed_index][:, 2:].numpy()
 
 
 def assert_law(found: np.ndarray, chance: np.ndarray) -> None:
-    """Fail unless nodes were drawn in proportion to ``chance``, at a false-alarm rate of 1e-6, and none that has 0."""
+    """Fail unless nodes were drawn in proportion to ``chance``, at a false-alarm rate of 1e-6, and
+    none that has 0.
+    """
     counts = np.bincount(found.ravel(), minlength=len(chance))
     assert (counts[chance == 0] == 0).all()
     assert chi_square(counts[chance > 0], chance[chance > 0] / chance.sum() * found.size) < 1
@@ -110,11 +125,14 @@ def assert_equals_reference(
     number: int | None = None,
     **options: Any,
 ) -> None:
-    """Assert that ``batch`` is the NodeFlow of the seed edges ``eid`` with the negatives ``drawn``, id by id."""
+    """Assert that ``batch`` is the NodeFlow of the seed edges ``eid`` with the negatives ``drawn``,
+    id by id.
+    """
     ends = ends_of(graph)
     rows = [[*ends[e], *row] for e, row in zip(eid, drawn, strict=True)]
     assert batch.seeds[batch.seed_index].tolist() == rows
-    left = [(-1, -1) if e in left_out else both for e, both in enumerate(ends)]  # which no node is an end of
+    # which no node is an end of
+    left = [(-1, -1) if e in left_out else both for e, both in enumerate(ends)]
     number = key_of(hash_of(eid)) >> 1 if number is None else number
     nodes = [n for row in rows for n in row]
     assert_structure(batch, *sample(left, fanouts, nodes, batch_number=number, **options))

@@ -1,4 +1,6 @@
-"""What the tests of NodeFlowLoader share: a graph with columns, a loader of it, and fingerprints of what it gives."""
+"""What the tests of NodeFlowLoader share: a graph with columns, a loader of it, and fingerprints of
+what it gives.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ def random_graph() -> Graph:
     return graph
 
 
-def make(seeds=range(60), batch_size: int = 16, graph: Graph | None = None, **options) -> NodeFlowLoader:
-    return NodeFlowLoader(NeighborSampler(graph or random_graph(), [2, 3]), seeds, batch_size, **options)
+def make(
+    seeds=range(60), batch_size: int = 16, graph: Graph | None = None, **options
+) -> NodeFlowLoader:
+    return NodeFlowLoader(
+        NeighborSampler(graph or random_graph(), [2, 3]), seeds, batch_size, **options
+    )
 
 
 def epoch(loader: NodeFlowLoader) -> list[str]:

@@ -1,4 +1,6 @@
-"""Source code with a fault planted in it: a module of the package, compiled anew with one piece of text replaced."""
+"""Source code with a fault planted in it: a module of the package, compiled anew with one piece of
+text replaced.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Any
 
 
 def mutated(module: ModuleType, *changes: tuple[str, str]) -> dict[str, Any]:
-    """Return the names that ``module`` defines after its source was changed; compiled kernels are not cached.
+    """Return the names that ``module`` defines after its source was changed; compiled kernels are
+    not cached.
 
     Every text to be replaced must be there, so that a fault cannot get lost when the code changes.
     """

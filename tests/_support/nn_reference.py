@@ -15,21 +15,29 @@ from nodeflow.nn import GINConv, GraphConv, PropagationConv, SAGEConv
 
 @st.composite
 def flows(draw: st.DrawFn) -> Flow:
-    """Flows with every destination in the source layer, at any row: no edges, repeated edges, loops, no nodes."""
+    """Flows with every destination in the source layer, at any row: no edges, repeated edges,
+    loops, no nodes.
+    """
     num_src = draw(st.integers(0, 6))
     rows = draw(st.permutations(range(num_src)))[: draw(st.integers(0, num_src))]
     if draw(st.booleans()):
         rows = sorted(rows) and list(range(len(rows)))  # the usual case: a prefix
     ends = st.tuples(st.integers(0, max(0, num_src - 1)), st.integers(0, max(0, len(rows) - 1)))
     edges = draw(st.lists(ends, max_size=14)) if rows else []
-    flow = flow_from_edges([s for s, _ in edges], [d for _, d in edges], num_src=num_src, num_dst=len(rows))
+    flow = flow_from_edges(
+        [s for s, _ in edges], [d for _, d in edges], num_src=num_src, num_dst=len(rows)
+    )
     names = [10 + 3 * i for i in range(num_src)]
     return create_node_flow([flow], [names, [names[row] for row in rows]]).flows[0]
 
 
 def dense(flow: Flow) -> tuple[Tensor, Tensor]:
-    """Return how often every source feeds every destination, and which source every destination is, ``[dst, src]``."""
-    adjacency, own = (torch.zeros(flow.num_dst, flow.num_src, dtype=torch.float64) for _ in range(2))
+    """Return how often every source feeds every destination, and which source every destination is,
+    ``[dst, src]``.
+    """
+    adjacency, own = (
+        torch.zeros(flow.num_dst, flow.num_src, dtype=torch.float64) for _ in range(2)
+    )
     for src, dst in zip(*(end.tolist() for end in flow.edges()), strict=True):
         adjacency[dst, src] += 1
     for dst, parent in enumerate(flow.dst_layer.parent_nid.tolist()):
@@ -51,7 +59,9 @@ def dense_mean(adjacency: Tensor, h: Tensor) -> Tensor:
 
 
 def dense_sage(adjacency: Tensor, own: Tensor, conv: nn.Module, h: Tensor) -> Tensor:
-    """Algorithm 1 of the paper with its one matrix on the concatenation; equation 2 with "gcn", 3 with "pool"."""
+    """Algorithm 1 of the paper with its one matrix on the concatenation; equation 2 with "gcn", 3
+    with "pool".
+    """
     bias = 0 if conv.neigh.bias is None else conv.neigh.bias
     if conv.aggregator == "gcn":
         return dense_mean(adjacency + own, h) @ conv.neigh.weight.T + bias
@@ -64,10 +74,13 @@ def dense_sage(adjacency: Tensor, own: Tensor, conv: nn.Module, h: Tensor) -> Te
 
 
 def normalised(adjacency: Tensor, own: Tensor, norm: str, self_loops: bool) -> Tensor:
-    """The matrix that a graph convolution multiplies the rows with; degrees are sums of the adjacency, plus loops."""
+    """The matrix that a graph convolution multiplies the rows with; degrees are sums of the
+    adjacency, plus loops.
+    """
     loops = int(self_loops)
     total = adjacency + loops * own
-    entering, leaving = adjacency.sum(1) + loops, adjacency.sum(0) + loops
+    entering = adjacency.sum(1) + loops
+    leaving = adjacency.sum(0) + loops
     entering[entering == 0] = leaving[leaving == 0] = 1  # nothing is divided there
     if norm == "both":
         return torch.diag(entering**-0.5) @ total @ torch.diag(leaving**-0.5)
@@ -82,7 +95,9 @@ def dense_gcn(adjacency: Tensor, own: Tensor, conv: nn.Module, h: Tensor) -> Ten
 
 def dense_gin(adjacency: Tensor, own: Tensor, conv: nn.Module, h: Tensor) -> Tensor:
     """Equation 4.1 of the paper."""
-    near = {"sum": torch.matmul, "mean": dense_mean, "max": dense_max}[conv.aggregator](adjacency, h)
+    near = {"sum": torch.matmul, "mean": dense_mean, "max": dense_max}[conv.aggregator](
+        adjacency, h
+    )
     return conv.mlp((1 + conv.eps) * (own @ h) + near)
 
 
@@ -104,16 +119,24 @@ CONVS: dict[str, tuple[Callable[..., nn.Module], Callable[..., Tensor]]] = {
     "sage pool": (lambda i, o, b: SAGEConv(i, o, aggregator="pool", bias=b), dense_sage),
     "gcn": (lambda i, o, b, **k: GraphConv(i, o, bias=b, **k), dense_gcn),
     "gcn both": (lambda i, o, b, **k: GraphConv(i, o, norm="both", bias=b, **k), dense_gcn),
-    "gcn both alone": (lambda i, o, b, **k: GraphConv(i, o, norm="both", self_loops=False, bias=b, **k), dense_gcn),
+    "gcn both alone": (
+        lambda i, o, b, **k: GraphConv(i, o, norm="both", self_loops=False, bias=b, **k),
+        dense_gcn,
+    ),
     "gcn none": (lambda i, o, b, **k: GraphConv(i, o, norm="none", bias=b, **k), dense_gcn),
     "gcn alone": (lambda i, o, b, **k: GraphConv(i, o, self_loops=False, bias=b, **k), dense_gcn),
     "propagation": (lambda i, o, b, **k: PropagationConv(i, o, bias=b, **k), dense_propagation),
-    "propagation own": (lambda i, o, b, **k: PropagationConv(i, o, own=True, bias=b, **k), dense_propagation),
+    "propagation own": (
+        lambda i, o, b, **k: PropagationConv(i, o, own=True, bias=b, **k),
+        dense_propagation,
+    ),
     "gin": (_gin, dense_gin),
     "gin mean": (lambda i, o, b: _gin(i, o, b, aggregator="mean"), dense_gin),
     "gin max": (lambda i, o, b: _gin(i, o, b, aggregator="max", train_eps=True), dense_gin),
 }
-"""Of every convolution how it is made, of ``(in_features, out_features, bias)``, and its dense form."""
+"""Of every convolution how it is made, of ``(in_features, out_features, bias)``, and its dense
+form.
+"""
 
 KINDS = list(CONVS)
 LINEAR = [name for name in KINDS if "pool" not in name and "gin" not in name]
@@ -122,8 +145,12 @@ OWN = [name for name in KINDS if "alone" not in name and name != "propagation"]
 """Those that read a node's own row."""
 
 
-def make_conv(kind: str, in_features: int, out_features: int, bias: bool = True, **options: Any) -> nn.Module:
-    """A convolution in float64 whose parameters are all random, the bias too, which may start at 0."""
+def make_conv(
+    kind: str, in_features: int, out_features: int, bias: bool = True, **options: Any
+) -> nn.Module:
+    """A convolution in float64 whose parameters are all random, the bias too, which may start at
+    0.
+    """
     conv = CONVS[kind][0](in_features, out_features, bias, **options).double()
     for i, parameter in enumerate(conv.parameters()):
         nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))
@@ -136,12 +163,14 @@ def dense_conv(kind: str, conv: nn.Module, flow: Flow, h: Tensor) -> Tensor:
 
 
 def small_flow(*, edges: list[int] | None = None) -> Flow:
-    """Destination 0 with a double edge and a loop, 1 without edges, 2 with one; destinations are not the prefix.
+    """Destination 0 with a double edge and a loop, 1 without edges, 2 with one; destinations are
+    not the prefix.
 
     ``edges`` is the order in which they are given.
     """
     order = edges or [0, 1, 2, 3]
-    src, dst = [3, 3, 2, 0], [0, 0, 0, 2]
+    src = [3, 3, 2, 0]
+    dst = [0, 0, 0, 2]
     flow = flow_from_edges([src[e] for e in order], [dst[e] for e in order], num_src=4, num_dst=3)
     return create_node_flow([flow], [[5, 6, 7, 8], [7, 5, 6]]).flows[0]
 

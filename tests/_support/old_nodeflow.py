@@ -1,4 +1,6 @@
-"""An independent model of DGL 0.4's NodeFlow over full neighbourhoods: plain lists. ``graph_of`` makes real graphs."""
+"""An independent model of DGL 0.4's NodeFlow over full neighbourhoods: plain lists. ``graph_of``
+makes real graphs.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ class Edges(NamedTuple):
 
 
 class OldNodeFlow(NamedTuple):
-    """Parent ids of every layer; of every block its edges ``(source, destination, parent edge id)``.
+    """Parent ids of every layer; of every block its edges
+    ``(source, destination, parent edge id)``.
 
     The ends are ids that are consecutive over all layers.
     """
@@ -48,10 +51,13 @@ def graph_of(edges: Edges) -> DGLGraph:
     return g.readonly()
 
 
-def full_nodeflow(edges: Edges, seeds: list[int], num_hops: int, direction: str, add_self_loop: bool) -> OldNodeFlow:
+def full_nodeflow(
+    edges: Edges, seeds: list[int], num_hops: int, direction: str, add_self_loop: bool
+) -> OldNodeFlow:
     """Return the NodeFlow of all neighbours of the seeds."""
     near, far = (edges.src, edges.dst) if direction == "in" else (edges.dst, edges.src)
-    layers, drawn = [list(dict.fromkeys(seeds))], []
+    layers = [list(dict.fromkeys(seeds))]
+    drawn = []
     for _ in range(num_hops):
         block = []
         for node in layers[0]:
@@ -64,7 +70,9 @@ def full_nodeflow(edges: Edges, seeds: list[int], num_hops: int, direction: str,
     starts = np.cumsum([0, *map(len, layers)])
     blocks = []
     for i, block in enumerate(drawn):
-        at = [{node: int(starts[k]) + row for row, node in enumerate(layers[k])} for k in (i, i + 1)]
+        at = [
+            {node: int(starts[k]) + row for row, node in enumerate(layers[k])} for k in (i, i + 1)
+        ]
         blocks.append([(at[0][u], at[1][v], e) for u, v, e in block])
     return OldNodeFlow(layers, blocks)
 

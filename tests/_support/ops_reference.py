@@ -25,13 +25,17 @@ class Edges:
     """Edges (src, dst) in the order of the structure made of them."""
 
     def __init__(self, num_src, num_dst, edges):
-        self.num_src, self.num_dst = num_src, num_dst
-        self.edges = sorted(edges, key=lambda edge: edge[1])  # stable, as destinations group their edges
+        self.num_src = num_src
+        self.num_dst = num_dst
+        # stable, as destinations group their edges
+        self.edges = sorted(edges, key=lambda edge: edge[1])
         counts = [0] * (num_dst + 1)
         for _, dst in self.edges:
             counts[dst + 1] += 1
         indptr = torch.tensor(list(itertools.accumulate(counts)), dtype=torch.int64)
-        self.structure = Structure(indptr, torch.tensor([s for s, _ in self.edges], dtype=torch.int64), num_src)
+        self.structure = Structure(
+            indptr, torch.tensor([s for s, _ in self.edges], dtype=torch.int64), num_src
+        )
 
     def __repr__(self):
         return f"Edges({self.num_src}, {self.num_dst}, {self.edges})"
@@ -60,7 +64,8 @@ SAMPLES = {
 @st.composite
 def some_edges(draw):
     """Structures with repeated edges, empty rows, no edges, no rows, and now and then a hub."""
-    num_src, num_dst = draw(st.integers(0, 5)), draw(st.integers(0, 5))
+    num_src = draw(st.integers(0, 5))
+    num_dst = draw(st.integers(0, 5))
     if num_src == 0 or num_dst == 0:
         return Edges(num_src, num_dst, [])
     edge = st.tuples(st.integers(0, num_src - 1), st.integers(0, num_dst - 1))
@@ -87,8 +92,11 @@ def message_row(op, a, b):
 
 
 def message_rows(edges, op, left, lhs, right=None, rhs=None):
-    """All messages, a numpy array [E, ...] (the shape of an empty one is that of torch's broadcast)."""
-    a, b = lhs.numpy(), None if rhs is None else rhs.numpy()
+    """All messages, a numpy array [E, ...] (the shape of an empty one is that of torch's
+    broadcast).
+    """
+    a = lhs.numpy()
+    b = None if rhs is None else rhs.numpy()
     rows = [
         message_row(op, a[edges.of(left, e)], None if b is None else b[edges.of(right, e)])
         for e in range(len(edges.edges))
@@ -100,7 +108,9 @@ def message_rows(edges, op, left, lhs, right=None, rhs=None):
 
 
 def reduced(edges, rows, reduce):
-    """The messages reduced per destination, a loop over destinations, by numpy's function of that name."""
+    """The messages reduced per destination, a loop over destinations, by numpy's function of that
+    name.
+    """
     out = np.full((edges.num_dst, *rows.shape[1:]), 1.0 if reduce == "prod" else 0.0)
     for v in range(edges.num_dst):
         if mine := edges.into(v):
@@ -110,7 +120,8 @@ def reduced(edges, rows, reduce):
 
 def for_threads(counts, run):
     """What ``run()`` returns with each number of torch's threads."""
-    before, results = torch.get_num_threads(), []
+    before = torch.get_num_threads()
+    results = []
     try:
         for count in counts:
             torch.set_num_threads(count)
@@ -122,11 +133,16 @@ def for_threads(counts, run):
 
 def same_bits(results):
     """Whether all lists of tensors hold the same numbers."""
-    return all(torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True))
+    return all(
+        torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True)
+    )
 
 
 @contextmanager
 def pieces_of(elements):
     """Work in pieces of this many elements, so that small examples are cut too."""
-    with patch.object(generic, "CHUNK_ELEMENTS", elements), patch.object(spmm, "DOT_ELEMENTS", elements):
+    with (
+        patch.object(generic, "CHUNK_ELEMENTS", elements),
+        patch.object(spmm, "DOT_ELEMENTS", elements),
+    ):
         yield

@@ -10,7 +10,10 @@ class OwnRows:
     """Rows over a tensor that count what is fetched; call number ``fail_at`` fails."""
 
     def __init__(self, values: Tensor, fail_at: int | None = None) -> None:
-        self.values, self.shape, self.dtype, self.fail_at = values, tuple(values.shape), values.dtype, fail_at
+        self.values = values
+        self.shape = tuple(values.shape)
+        self.dtype = values.dtype
+        self.fail_at = fail_at
         self.fetched = self.calls = self.most = 0
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:

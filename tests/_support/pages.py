@@ -15,7 +15,9 @@ _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and the line of the page on which the text begins (from 1)."""
+    """A fenced block: its language, its text, and the line of the page on which the text begins
+    (from 1).
+    """
 
     language: str
     text: str
@@ -29,7 +31,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def environment() -> dict[str, str]:
-    """Environment variables of a process that runs documentation: the package of this repository, on one thread.
+    """Environment variables of a process that runs documentation: the package of this repository,
+    on one thread.
 
     One, because threads that wait for each other are slow on a busy machine.
     """
@@ -38,8 +41,12 @@ def environment() -> dict[str, str]:
 
 
 def run(*words: object, cwd: Path) -> str:
-    """Run Python with these arguments and that environment, and return what it prints; fail with its errors."""
+    """Run Python with these arguments and that environment, and return what it prints; fail with
+    its errors.
+    """
     command = [sys.executable, *map(str, words)]
-    done = subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout

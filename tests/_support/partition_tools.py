@@ -1,4 +1,6 @@
-"""Small graphs in folders of parts, and slow references for what a buffer gives and what every part must hold."""
+"""Small graphs in folders of parts, and slow references for what a buffer gives and what every part
+must hold.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from nodeflow.partitions import BufferState, Partitions, write_partitions
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:
-    """A graph with repeats and self-loops, columns of several types, and rows that say which node they are of."""
+    """A graph with repeats and self-loops, columns of several types, and rows that say which node
+    they are of.
+    """
     random = np.random.default_rng(seed)
     return Graph.from_edges(
         random.integers(0, num_nodes, num_edges),
@@ -26,7 +30,10 @@ def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:
             "half": torch.arange(num_nodes).to(torch.bfloat16),
             "label": torch.arange(num_nodes),
         },
-        edata={"w": torch.arange(num_edges * 2.0).view(num_edges, 2), "kind": torch.arange(num_edges).bfloat16()},
+        edata={
+            "w": torch.arange(num_edges * 2.0).view(num_edges, 2),
+            "kind": torch.arange(num_edges).bfloat16(),
+        },
     )
 
 
@@ -35,9 +42,15 @@ def written(graph: Graph, folder: Path, count: int, **options: Any) -> Partition
 
 
 def edges_among(graph: Graph, nodes: set[int]) -> list[tuple[int, int, int]]:
-    """(source, destination, id) of all edges whose two ends are among ``nodes``, sorted; one by one."""
+    """(source, destination, id) of all edges whose two ends are among ``nodes``, sorted; one by
+    one.
+    """
     src, dst = (end.tolist() for end in graph.edges())
-    return sorted((u, v, e) for e, (u, v) in enumerate(zip(src, dst, strict=True)) if u in nodes and v in nodes)
+    return sorted(
+        (u, v, e)
+        for e, (u, v) in enumerate(zip(src, dst, strict=True))
+        if u in nodes and v in nodes
+    )
 
 
 def edges_of_state(state: BufferState) -> list[tuple[int, int, int]]:
@@ -50,7 +63,9 @@ def edges_of_state(state: BufferState) -> list[tuple[int, int, int]]:
 def members_of(graph: Graph, parts: Partitions, state: BufferState) -> list[int]:
     """The nodes of a state, whose graph has all edges among them and no others."""
     real = state.nodes >= 0
-    members = [v for v in range(graph.num_nodes) if int(parts.partition_of([v])) in state.partitions]
+    members = [
+        v for v in range(graph.num_nodes) if int(parts.partition_of([v])) in state.partitions
+    ]
     assert sorted(state.nodes[real].tolist()) == members
     assert edges_of_state(state) == edges_among(graph, set(members))
     assert not (state.graph.in_degrees() + state.graph.out_degrees())[~real].any()
@@ -61,14 +76,20 @@ def members_of(graph: Graph, parts: Partitions, state: BufferState) -> list[int]
 
 
 def cut_into(graph: Graph, folder: Path, num_parts: int, **options: Any) -> GraphParts:
-    return partition_graph(graph, folder, num_parts, **{"method": "random", "progress": False, **options})
+    return partition_graph(
+        graph, folder, num_parts, **{"method": "random", "progress": False, **options}
+    )
 
 
 def in_edges(graph: Graph) -> list[tuple[int, int, int]]:
     """(source, destination, id) of all edges, in the order of ``csc``."""
     indptr, src, _ = graph.csc()
     ids = graph.stored_edge_ids
-    return [(int(src[e]), v, int(ids[e])) for v in range(graph.num_nodes) for e in range(indptr[v], indptr[v + 1])]
+    return [
+        (int(src[e]), v, int(ids[e]))
+        for v in range(graph.num_nodes)
+        for e in range(indptr[v], indptr[v + 1])
+    ]
 
 
 def part_of_edge(edges: str, num_parts: int, source: int, destination: int) -> int:
@@ -76,7 +97,8 @@ def part_of_edge(edges: str, num_parts: int, source: int, destination: int) -> i
     if edges == "grid":
         rows = max(r for r in range(1, num_parts + 1) if num_parts % r == 0 and r * r <= num_parts)
         columns = num_parts // rows
-        row, column = divmod(source, columns)[0], divmod(destination, columns)[1]
+        row = divmod(source, columns)[0]
+        column = divmod(destination, columns)[1]
         return row * columns + column
     return destination if edges == "in" else source
 
@@ -87,7 +109,8 @@ def renumbered(graph: Graph, parts: GraphParts) -> Graph:
     new[parts.original_nodes] = np.arange(graph.num_nodes)
     src, dst = (end.numpy() for end in graph.edges())
     at = np.array(parts.original_edges)
-    nodes, edges = torch.from_numpy(np.array(parts.original_nodes)), torch.from_numpy(at)
+    nodes = torch.from_numpy(np.array(parts.original_nodes))
+    edges = torch.from_numpy(at)
     return Graph.from_edges(
         new[src[at]], new[dst[at]], num_nodes=graph.num_nodes,
         ndata={name: column[nodes] for name, column in graph.ndata.items()},
@@ -97,8 +120,11 @@ def renumbered(graph: Graph, parts: GraphParts) -> Graph:
 
 def check_parts(graph: Graph, parts: GraphParts) -> None:
     """All that a folder says against the graph whose ids it has."""
-    nodes, edges = np.arange(graph.num_nodes), np.arange(graph.num_edges)
-    count, owner, place = parts.num_parts, parts.owners(nodes), parts.places(nodes)
+    nodes = np.arange(graph.num_nodes)
+    edges = np.arange(graph.num_edges)
+    count = parts.num_parts
+    owner = parts.owners(nodes)
+    place = parts.places(nodes)
     assert (parts.num_nodes, parts.num_edges) == (graph.num_nodes, graph.num_edges)
     arrays = owner, place, parts.owners(edges, "edge"), parts.places(edges, "edge")
     assert {array.dtype for array in arrays} == {np.dtype(np.int64)}
@@ -106,7 +132,9 @@ def check_parts(graph: Graph, parts: GraphParts) -> None:
     mirrors = []
     for k in range(count):
         part = parts.part(k)
-        masters, rows, indptr = part.masters.tolist(), part.rows.tolist(), part.indptr.tolist()
+        masters = part.masters.tolist()
+        rows = part.rows.tolist()
+        indptr = part.indptr.tolist()
         assert (part.part, part.identity) == (k, parts.identity)
         assert masters == np.flatnonzero(owner == k).tolist()  # ascending
         assert place[masters].tolist() == list(range(len(masters)))
@@ -123,7 +151,10 @@ def check_parts(graph: Graph, parts: GraphParts) -> None:
         mirrors.append({u for edge in expected for u in edge[:2]} - set(masters))
         assert sorted(part.ndata) == sorted(parts.ndata)
         assert sorted(part.edata) == sorted(parts.edata)
-        for frame, known, at in ((part.ndata, graph.ndata, masters), (part.edata, graph.edata, ids)):
+        for frame, known, at in (
+            (part.ndata, graph.ndata, masters),
+            (part.edata, graph.edata, ids),
+        ):
             for name, column in frame.items():
                 assert column.dtype == known[name].dtype
                 assert column.equal(known[name][torch.tensor(at, dtype=torch.int64)])
@@ -131,12 +162,17 @@ def check_parts(graph: Graph, parts: GraphParts) -> None:
     check_report(graph, parts, owner, mirrors)
 
 
-def check_report(graph: Graph, parts: GraphParts, owner: np.ndarray[Any, Any], mirrors: list[set[int]]) -> None:
+def check_report(
+    graph: Graph, parts: GraphParts, owner: np.ndarray[Any, Any], mirrors: list[set[int]]
+) -> None:
     """The report against the masters, and the mirrors of every part."""
-    count, report = parts.num_parts, parts.report()
+    count = parts.num_parts
+    report = parts.report()
     assert report.masters == tuple(np.bincount(owner, minlength=count).tolist())
     assert report.mirrors == tuple(map(len, mirrors))
-    assert parts.mirrors.tolist() == [[sum(owner[v] == p for v in some) for p in range(count)] for some in mirrors]
+    assert parts.mirrors.tolist() == [
+        [sum(owner[v] == p for v in some) for p in range(count)] for some in mirrors
+    ]
     src, dst = (end.numpy() for end in graph.edges())
     assert report.cut_edges == (owner[src] != owner[dst]).sum()
     parts_of_node = [sum(v in some for some in mirrors) + 1 for v in range(graph.num_nodes)]

@@ -17,10 +17,13 @@ class Right(FlowConv):
 
     def __init__(self) -> None:
         super().__init__()
-        self.linear, self.own = nn.Linear(WIDTH, 2), nn.Linear(WIDTH, 2)
+        self.linear = nn.Linear(WIDTH, 2)
+        self.own = nn.Linear(WIDTH, 2)
 
     def forward(self, flow: Any, h: Tensor) -> Tensor:
-        return self.own(flow.take_dst(h)) + flow.aggregate(self.linear(h), "sum", weight=flow.weight.to(h.dtype))
+        return self.own(flow.take_dst(h)) + flow.aggregate(
+            self.linear(h), "sum", weight=flow.weight.to(h.dtype)
+        )
 
 
 class Saturated(Right):

@@ -1,4 +1,6 @@
-"""Small wrong samplers, each with the name of the check that must find its fault; among them published ones."""
+"""Small wrong samplers, each with the name of the check that must find its fault; among them
+published ones.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow import Graph, LadiesSampler, NeighborSampler, NodeFlow, Sampler, TemporalNeighborSampler
+from nodeflow import (
+    Graph,
+    LadiesSampler,
+    NeighborSampler,
+    NodeFlow,
+    Sampler,
+    TemporalNeighborSampler,
+)
 from nodeflow.flow import create_node_flow, flow_from_edges
 from nodeflow.sampling.base import Choice, SamplerBase, Step
 
 
 class Plain(Sampler):
-    """k of d edges of every destination, by the smallest random numbers; subclasses have one fault each."""
+    """k of d edges of every destination, by the smallest random numbers; subclasses have one fault
+    each.
+    """
 
     def __init__(self, graph: Graph, k: int = 2, num_flows: int = 2, **options: Any) -> None:
         super().__init__(graph, num_flows, **options)
@@ -37,7 +48,9 @@ class Plain(Sampler):
 
 
 class WithReplacement(Plain):
-    """k draws of every destination, at the places that ``places`` gives for uniform numbers ``[num_dst, k]``."""
+    """k draws of every destination, at the places that ``places`` gives for uniform numbers
+    ``[num_dst, k]``.
+    """
 
     replace = True
 
@@ -46,7 +59,9 @@ class WithReplacement(Plain):
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.candidates(dst)
-        uniform = torch.stack([step.random.uniform(dst, draw=i) for i in range(self.k)], dim=1).double()
+        uniform = torch.stack(
+            [step.random.uniform(dst, draw=i) for i in range(self.k)], dim=1
+        ).double()
         some = edges.degrees > 0
         places = self.places(uniform[some], edges.degrees[some][:, None])
         chosen = (edges.indptr[:-1][some][:, None] + places).sort(dim=1).values.flatten()
@@ -71,7 +86,11 @@ class SixteenBits(WithReplacement):
     """pyg-lib: a place is a random number of 16 bits, modulo the degree."""
 
     def places(self, uniform: Tensor, degree: Tensor) -> Tensor:
-        return (uniform * 2**16).long() % degree if bool((degree > 2**16).any()) else (uniform * degree).long()
+        return (
+            (uniform * 2**16).long() % degree
+            if bool((degree > 2**16).any())
+            else (uniform * degree).long()
+        )
 
 
 class SixteenBitsBelow(WithReplacement):
@@ -98,7 +117,10 @@ class HubRepeats(Plain):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.candidates(dst)
         if len(edges) > 2**16 and len(dst) == 1:
-            places = np.sort((step.random.uniform(torch.arange(self.k)).numpy() * 8).astype(int) * (len(edges) // 8))
+            places = np.sort(
+                (step.random.uniform(torch.arange(self.k)).numpy() * 8).astype(int)
+                * (len(edges) // 8)
+            )
             return edges.select(places, prob=self.k / len(edges))
         return super().choose(dst, step)
 
@@ -163,7 +185,9 @@ class NotInverse(Plain):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.candidates(dst)
         keep = self.smallest(edges, self.keys(edges, step))
-        return edges.select(keep, weight=(self.k / edges.degrees.clamp(min=self.k)).float()[edges.rows][keep])
+        return edges.select(
+            keep, weight=(self.k / edges.degrees.clamp(min=self.k)).float()[edges.rows][keep]
+        )
 
 
 class Repeats(WithReplacement):
@@ -176,7 +200,9 @@ class IgnoresFilter(Plain):
     """The edges of the graph in place of the candidates."""
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        return NeighborSampler(self.graph, [-1]).candidates(dst).select(slice_of_all(self.graph, dst))
+        return (
+            NeighborSampler(self.graph, [-1]).candidates(dst).select(slice_of_all(self.graph, dst))
+        )
 
 
 def slice_of_all(graph: Graph, dst: Tensor) -> np.ndarray:
@@ -191,14 +217,22 @@ class Shuffled(Plain):
 
     def _sample(self, *arguments: Any) -> NodeFlow:
         batch = super()._sample(*arguments)
-        flow, size = batch.flows[0], batch.layer_sizes[1]
+        flow = batch.flows[0]
+        size = batch.layer_sizes[1]
         order = torch.cat([torch.arange(size), torch.arange(size, flow.num_src).flip(0)])
         src, dst = flow.edges()
         other = flow_from_edges(
-            order[src], dst, num_src=flow.num_src, num_dst=size, parent_eid=flow.parent_eid, weight=flow.weight
+            order[src],
+            dst,
+            num_src=flow.num_src,
+            num_dst=size,
+            parent_eid=flow.parent_eid,
+            weight=flow.weight,
         )
         ids = [batch.layers[0].parent_nid[order], batch.layers[1].parent_nid]
-        return create_node_flow([other], ids, parent=self.graph).with_seeds(seed_index=batch.seed_index)
+        return create_node_flow([other], ids, parent=self.graph).with_seeds(
+            seed_index=batch.seed_index
+        )
 
 
 class ByPlace(Plain):
@@ -242,7 +276,9 @@ class Shares(Plain):
 
     def keys(self, edges: Any, step: Step) -> Tensor:
         self.calls = getattr(self, "calls", 0) + 1
-        return super().keys(edges, step) + self.calls * 0.37 % 1 * step.random.uniform(edges.eid, draw=self.calls % 5)
+        return super().keys(edges, step) + self.calls * 0.37 % 1 * step.random.uniform(
+            edges.eid, draw=self.calls % 5
+        )
 
 
 class NoEpoch(Plain):
@@ -276,7 +312,8 @@ class DropsRepeated(Plain):
 
     def _sample(self, seeds: Any, *arguments: Any) -> NodeFlow:
         return super()._sample(
-            np.unique(seeds, return_index=True)[0] if len(set(seeds)) < len(seeds) else seeds, *arguments
+            np.unique(seeds, return_index=True)[0] if len(set(seeds)) < len(seeds) else seeds,
+            *arguments,
         )
 
 
@@ -340,5 +377,8 @@ SAMPLERS: dict[str, tuple[Make, str]] = {
     "forgets its seed": (lambda g: ForgetsSeed(g), "pickles"),
     "needs seeds": (lambda g: NeedsSeeds(g), "no seeds"),
     "one more": (lambda g: OneMore(g, [2]), "fanouts"),
-    "wrong types": (lambda g: WrongTypes(g, [{0: 1, 1: 2, 2: 1}], edge_type="type"), "fanouts per type"),
+    "wrong types": (
+        lambda g: WrongTypes(g, [{0: 1, 1: 2, 2: 1}], edge_type="type"),
+        "fanouts per type",
+    ),
 }

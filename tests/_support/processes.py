@@ -1,4 +1,6 @@
-"""Real processes in one gloo group on this machine: started, watched, and ended whatever happens."""
+"""Real processes in one gloo group on this machine: started, watched, and ended whatever
+happens.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,15 @@ class Ended(NamedTuple):
     errors: str
 
 
-def run_processes(script: str, size: int, folder: Path, *words: object, limit: float = 900) -> list[Ended]:
-    """Run a script in ``size`` processes, with ``rank``, ``size``, ``dist`` and ``torch`` set; ``words`` are arguments.
+def run_processes(
+    script: str, size: int, folder: Path, *words: object, limit: float = 900
+) -> list[Ended]:
+    """Run a script in ``size`` processes, with ``rank``, ``size``, ``dist`` and ``torch`` set;
+    ``words`` are arguments.
 
-    A process that is stopped is killed as soon as all others have ended. AssertionError where one of these takes longer
-    than ``limit`` seconds: it hangs, for which other programs on the machine are no reason.
+    A process that is stopped is killed as soon as all others have ended. AssertionError where one
+    of these takes longer than ``limit`` seconds: it hangs, for which other programs on the machine
+    are no reason.
     """
     file = folder / "group"
     file.unlink(missing_ok=True)
@@ -61,7 +67,9 @@ def run_processes(script: str, size: int, folder: Path, *words: object, limit: f
             for rank, process in enumerate(running):
                 if process.poll() is not None or _stopped(process.pid):
                     ended.add(rank)
-            assert time.monotonic() - begun < limit, f"only {sorted(ended)} of {size} processes ended"
+            assert time.monotonic() - begun < limit, (
+                f"only {sorted(ended)} of {size} processes ended"
+            )
             time.sleep(0.05)
     finally:
         for process in running:
@@ -71,11 +79,14 @@ def run_processes(script: str, size: int, folder: Path, *words: object, limit: f
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """Return a folder that ``make`` fills, once for all processes that share the tests: the others wait for it."""
+    """Return a folder that ``make`` fills, once for all processes that share the tests: the others
+    wait for it.
+    """
     place = factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = place.parent  # that of this run
-    folder, is_made = place / name, place / f"{name}.made"
+    folder = place / name
+    is_made = place / f"{name}.made"
     with FileLock(place / f"{name}.lock"):
         if not is_made.exists():
             folder.mkdir()  # an error where the first one failed
@@ -85,7 +96,9 @@ def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
 
 
 def cases_that_run(request: pytest.FixtureRequest, test: Callable[..., None]) -> list[str]:
-    """Return the names, its only parameter, for which a test runs in this session: a quick one draws some of them."""
+    """Return the names, its only parameter, for which a test runs in this session: a quick one
+    draws some of them.
+    """
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     return [item.callspec.params["name"] for item in items if item.function is test]
 

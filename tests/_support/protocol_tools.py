@@ -7,7 +7,13 @@ from torch import Tensor
 from nodeflow import Graph, Sampler
 from nodeflow.sampling.base import Choice, Step
 
-MODES = [{}, {"include_dst": False}, {"reuse": True}, {"direction": "out"}, {"direction": "out", "reuse": True}]
+MODES = [
+    {},
+    {"include_dst": False},
+    {"reuse": True},
+    {"direction": "out"},
+    {"direction": "out", "reuse": True},
+]
 
 
 class With(Sampler):

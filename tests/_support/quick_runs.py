@@ -9,13 +9,17 @@ from random import Random
 import pytest
 
 MOST_CASES = 2
-"""Of a test with more cases a quick run draws so many, or as many as ``pytest.mark.cases`` says; slow tests run all."""
+"""Of a test with more cases a quick run draws so many, or as many as ``pytest.mark.cases`` says;
+slow tests run all.
+"""
 
 
 def leave_further_cases(items: list[pytest.Item], seed: str, *, all_are_slow: bool) -> None:
-    """Mark as slow what a test has beyond its most cases, or all its cases; those left are drawn by ``seed``.
+    """Mark as slow what a test has beyond its most cases, or all its cases; those left are drawn by
+    ``seed``.
 
-    Tests with parameters of the same names (types, samplers) draw the same, so that few loops are compiled for all.
+    Tests with parameters of the same names (types, samplers) draw the same, so that few loops are
+    compiled for all.
     """
     cases = defaultdict[str, list[pytest.Item]](list)
     for item in items:
@@ -31,7 +35,9 @@ def leave_further_cases(items: list[pytest.Item], seed: str, *, all_are_slow: bo
 
 
 def place(test: str, seed: str) -> float:
-    """Return the place of a case among those of its test: a sum of random numbers, one per name of a parameter."""
+    """Return the place of a case among those of its test: a sum of random numbers, one per name of
+    a parameter.
+    """
     names = test.partition("[")[2].removesuffix("]").split("-")
     return sum(number_of(name, seed) for name in names)
 

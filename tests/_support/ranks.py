@@ -1,4 +1,6 @@
-"""Several ranks in one process: threads that exchange through memory, for properties of many graphs and partitions."""
+"""Several ranks in one process: threads that exchange through memory, for properties of many graphs
+and partitions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from nodeflow.distributed import DistributedGraph, PeerError
 
 
 class Meeting:
-    """Where the threads meet: by channel and number of an operation, what each rank has put down."""
+    """Where the threads meet: by channel and number of an operation, what each rank has put
+    down.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -52,7 +56,9 @@ HALOS = 0.0, 0.2, 1.0, 9.0
 
 
 class ThreadTransport:
-    """Moves bytes between threads: every rank puts its parcels down, and later takes those of all that are for it."""
+    """Moves bytes between threads: every rank puts its parcels down, and later takes those of all
+    that are for it.
+    """
 
     def __init__(self, rank: int, meeting: Meeting, channels: list[int] | None = None) -> None:
         self.rank = rank
@@ -71,7 +77,9 @@ class ThreadTransport:
         self.broken = f"this rank left an exchange before its end, at {what}"
         self._meeting.abort()
 
-    def begin(self, what: str, parcels: Sequence[Any], sizes: Sequence[int]) -> Callable[[], list[Any]]:
+    def begin(
+        self, what: str, parcels: Sequence[Any], sizes: Sequence[int]
+    ) -> Callable[[], list[Any]]:
         wait = self._passed([parcel.copy() for parcel in parcels])
 
         def received() -> list[Any]:
@@ -107,7 +115,9 @@ class ThreadTransport:
 
 
 def run_ranks(size: int, work: Callable[[ThreadTransport], Any]) -> list[Any]:
-    """Run ``work`` on ranks that are threads; return their results. The first error that is no PeerError is raised."""
+    """Run ``work`` on ranks that are threads; return their results. The first error that is no
+    PeerError is raised.
+    """
     meeting = Meeting(size)
     results: list[Any] = [None] * size
 
@@ -130,17 +140,27 @@ def run_ranks(size: int, work: Callable[[ThreadTransport], Any]) -> list[Any]:
 
 
 class Parts:
-    """The parts of a graph in memory, cut by an array: what ``GraphParts`` is in files, written independently."""
+    """The parts of a graph in memory, cut by an array: what ``GraphParts`` is in files, written
+    independently.
+    """
 
-    def __init__(self, graph: Graph, owner: Sequence[int], size: int, edges: str = "in", halo: float = 0.2) -> None:
-        self.graph, self.owner, self.edges, self.halo = graph, np.array(owner, np.int64), edges, halo
-        self.num_nodes, self.num_edges, self.num_parts = graph.num_nodes, graph.num_edges, size
+    def __init__(
+        self, graph: Graph, owner: Sequence[int], size: int, edges: str = "in", halo: float = 0.2
+    ) -> None:
+        self.graph = graph
+        self.owner = np.array(owner, np.int64)
+        self.edges = edges
+        self.halo = halo
+        self.num_nodes = graph.num_nodes
+        self.num_edges = graph.num_edges
+        self.num_parts = size
         self.schema = graph.schema
         src, dst = (end.numpy() for end in graph.edges())
         self.edge_owner = self.owner[dst if edges == "in" else src]
         if edges == "any":  # a vertex-cut
             self.edge_owner = (self.owner[src] * 3 + self.owner[dst] * 5 + src) % size
-        self.place, self.edge_place = np.full(graph.num_nodes, -1), np.full(graph.num_edges, -1)
+        self.place = np.full(graph.num_nodes, -1)
+        self.edge_place = np.full(graph.num_edges, -1)
         self.all = [self._part(k, src, dst) for k in range(size)]
 
     def _part(self, k: int, src: np.ndarray, dst: np.ndarray) -> SimpleNamespace:
@@ -148,7 +168,8 @@ class Parts:
         self.place[masters] = np.arange(len(masters))
         ids = self.graph.csc()[2]
         ids = np.arange(self.num_edges) if ids is None else ids
-        here = np.array([e for e in ids if self.edge_owner[e] == k], np.int64)  # in the order of the whole
+        # in the order of the whole
+        here = np.array([e for e in ids if self.edge_owner[e] == k], np.int64)
         self.edge_place[here] = np.arange(len(here))
         rows = masters if self.edges == "in" else np.unique(dst[here])
         counts = np.array([(dst[here] == v).sum() for v in rows], np.int64)
@@ -191,7 +212,9 @@ class Parts:
         return run_ranks(self.num_parts, lambda transport: work(self.on(transport), transport.rank))
 
     def on_every_rank(self, test: Callable[..., None]) -> Callable[..., None]:
-        """Run a test on every rank: it takes the graph of the rank, its number, and then fixtures."""
+        """Run a test on every rank: it takes the graph of the rank, its number, and then
+        fixtures.
+        """
 
         @functools.wraps(test)
         def on_all(**fixtures: Any) -> None:

@@ -11,7 +11,10 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset
 
 NAN = float("nan")
-TRAIN, VAL, TEST = [0, 3], [1], [2, 5]  # node 4 is in none
+# node 4 is in none
+TRAIN = [0, 3]
+VAL = [1]
+TEST = [2, 5]
 EDGES = "src,dst\n" + "".join(f"{v},{(v + 1) % 6}\n" for v in range(6))
 
 

@@ -57,7 +57,11 @@ PUBLIC = tuple(room for room in ROOMS if not room.startswith("_"))
 @cache
 def files() -> list[Path]:
     """All files of the package but the two on top of it: ``__init__`` and ``__main__``."""
-    return sorted(path for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE or not path.stem.startswith("__"))
+    return sorted(
+        path
+        for path in PACKAGE.rglob("*.py")
+        if path.parent != PACKAGE or not path.stem.startswith("__")
+    )
 
 
 def room_of(path: Path) -> str:
@@ -66,7 +70,8 @@ def room_of(path: Path) -> str:
 
 @cache
 def imports_of(path: Path) -> list[tuple[int, str, str]]:
-    """Every import of the package's own names in a file: line, module, name. Late and type-only ones count too.
+    """Every import of the package's own names in a file: line, module, name. Late and type-only
+    ones count too.
 
     >>> [name for _, module, name in imports_of(PACKAGE / "transform.py") if module == "nodeflow.graph"]
     ['Frame', 'Graph']
@@ -78,7 +83,11 @@ def imports_of(path: Path) -> list[tuple[int, str, str]]:
             if (node.module or "").split(".")[0] == "nodeflow":
                 found += [(node.lineno, str(node.module), alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name, "") for alias in node.names if alias.name.split(".")[0] == "nodeflow"]
+            found += [
+                (node.lineno, alias.name, "")
+                for alias in node.names
+                if alias.name.split(".")[0] == "nodeflow"
+            ]
     return found
 
 
@@ -98,12 +107,18 @@ def imports_between() -> dict[str, set[str]]:
 
 
 def direct(between: dict[str, set[str]]) -> dict[str, list[str]]:
-    """Without the imports that follow from others: of a -> b -> c and a -> c, the last one is left out."""
+    """Without the imports that follow from others: of a -> b -> c and a -> c, the last one is left
+    out.
+    """
     reached: dict[str, set[str]] = defaultdict(set)
     for room in ROOMS:
         for other in between[room]:
             reached[room] |= {other} | reached[other]
     return {
-        room: [o for o in ROOMS if o in between[room] and not any(o in reached[p] for p in between[room])]
+        room: [
+            o
+            for o in ROOMS
+            if o in between[room] and not any(o in reached[p] for p in between[room])
+        ]
         for room in ROOMS
     }

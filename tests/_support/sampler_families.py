@@ -1,4 +1,6 @@
-"""Every family of samplers, each bound to one graph: what must hold for all of them is tested over this list."""
+"""Every family of samplers, each bound to one graph: what must hold for all of them is tested over
+this list.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ from nodeflow import (
 )
 from nodeflow.sampling.base import SamplerBase
 
-NODES, EDGES = 60, 500
+NODES = 60
+EDGES = 500
 
 
 def graph_of_all() -> Graph:
@@ -37,7 +40,9 @@ def graph_of_all() -> Graph:
     graph = sampler_reference.random_graph(5, NODES, EDGES)
     rng = np.random.default_rng(6)
     graph.edata["w"] = rng.random(EDGES).astype(np.float32)
-    graph.edata["p"] = np.where(rng.random(EDGES) < 0.2, 0, rng.exponential(size=EDGES)).astype(np.float32)
+    graph.edata["p"] = np.where(rng.random(EDGES) < 0.2, 0, rng.exponential(size=EDGES)).astype(
+        np.float32
+    )
     graph.edata["type"] = rng.integers(3, size=EDGES)
     graph.edata["time"] = rng.integers(20, size=EDGES)
     graph.edata["old"] = rng.random(EDGES) < 0.7
@@ -58,15 +63,21 @@ LAYERED: dict[str, Make] = {
     "neighbor, reuse": lambda g, **o: NeighborSampler(g, [2, 3], reuse=True, **o),
     "neighbor, disjoint": lambda g, **o: NeighborSampler(g, [2, 3], disjoint=True, **o),
     "neighbor, prob": lambda g, **o: NeighborSampler(g, [2, 3], prob="p", **o),
-    "neighbor, prob, replace": lambda g, **o: NeighborSampler(g, [2, 3], prob="p", replace=True, **o),
+    "neighbor, prob, replace": lambda g, **o: NeighborSampler(
+        g, [2, 3], prob="p", replace=True, **o
+    ),
     "neighbor, filter": lambda g, **o: NeighborSampler(g, [2, 3], edge_filter="old", **o),
-    "neighbor, types": lambda g, **o: NeighborSampler(g, [1, {0: 2, 1: -1, 2: 1}], edge_type="type", **o),
+    "neighbor, types": lambda g, **o: NeighborSampler(
+        g, [1, {0: 2, 1: -1, 2: 1}], edge_type="type", **o
+    ),
     "bernoulli": lambda g, **o: BernoulliSampler(g, [2, 3], **o),
     "bernoulli, rates": lambda g, **o: BernoulliSampler(g, rates=[0.3, 0.6], **o),
     "labor": lambda g, **o: LaborSampler(g, [2, 3], **o),
     "labor, sequential": lambda g, **o: LaborSampler(g, [2, 3], method="sequential", **o),
     "labor, 1": lambda g, **o: LaborSampler(g, [2, 3], iterations=1, **o),
-    "labor, 1, sequential": lambda g, **o: LaborSampler(g, [2, 3], iterations=1, method="sequential", **o),
+    "labor, 1, sequential": lambda g, **o: LaborSampler(
+        g, [2, 3], iterations=1, method="sequential", **o
+    ),
     "labor, dependent layers": lambda g, **o: LaborSampler(g, [2, 3], layer_dependency=True, **o),
     "layer": lambda g, **o: LayerSampler(g, [6, 5], draw="systematic", **o),
     "layer, score": lambda g, **o: LayerSampler(g, [6, 5], score=degrees, **o),
@@ -76,7 +87,8 @@ LAYERED: dict[str, Make] = {
     "ladies, poisson": lambda g, **o: LadiesSampler(g, [6, 5], draw="poisson", **o),
     "ladies, systematic": lambda g, **o: LadiesSampler(g, [6, 5], draw="systematic", **o),
 }
-"""Samplers whose weighted sums are unbiased for the sums that ``estimand()`` gives, and that take ``weight``.
+"""Samplers whose weighted sums are unbiased for the sums that ``estimand()`` gives, and that take
+``weight``.
 
 One entry per setting that takes another path in the code.
 """
@@ -91,10 +103,14 @@ OTHERS: dict[str, Make] = {
     "saint, edge": lambda g, **o: SaintSampler(
         g, 2, kind="edge", budget=8, coefficients="presampled", num_presamples=20, **o
     ),
-    "saint, walk": lambda g, **o: SaintSampler(g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20, **o),
+    "saint, walk": lambda g, **o: SaintSampler(
+        g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20, **o
+    ),
     "cluster": lambda g, **o: ClusterSampler(g, 2, np.arange(g.num_nodes) % 7, **o),
     "shadow": lambda g, **o: ShadowSampler(g, 2, depth=2, fanout=2, **o),
-    "link": lambda g, **o: LinkSampler(NeighborSampler(g, [2, 3], **o), num_negatives=2, exclude="reverse"),
+    "link": lambda g, **o: LinkSampler(
+        NeighborSampler(g, [2, 3], **o), num_negatives=2, exclude="reverse"
+    ),
 }
 
 FAMILIES = {**LAYERED, **OTHERS}
@@ -110,17 +126,23 @@ MODES: list[dict[str, Any]] = [
     {"direction": "out", "reuse": True},
     {"direction": "out", "include_dst": False},
 ]
-"""Options that samplers of neighbours share, each together with those that take another path in the code with it."""
+"""Options that samplers of neighbours share, each together with those that take another path in the
+code with it.
+"""
 
 CERTAIN = {"full", "temporal, recent", "cluster"}
 """Families that draw nothing at random: all batches of the same seeds are equal."""
 
 CONSTANT = {
-    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, filter",
-    "bernoulli", "bernoulli, rates", "labor", "labor, sequential", "labor, dependent layers", "labor, hajek",
+    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, "
+                                                                                      "filter",
+    "bernoulli", "bernoulli, rates", "labor", "labor, sequential", "labor, dependent "
+                                                                   "layers", "labor, hajek",
     "layer", "temporal", "temporal, recent", "shadow", "link",
 }  # fmt: skip
-"""Families whose weights are the same for all edges of a destination, so that a plain mean needs no weights."""
+"""Families whose weights are the same for all edges of a destination, so that a plain mean needs no
+weights.
+"""
 
 
 def call_of(name: str) -> tuple[list[int], dict[str, Any]]:
@@ -148,7 +170,9 @@ def fingerprint(batch: NodeFlow) -> str:
     for frame in (*batch.ldata, *batch.fdata):
         for column in sorted(frame):
             tensor = frame[column].detach()
-            digest.update(f"{column}{tensor.dtype}{tuple(tensor.shape)}".encode() + tensor.numpy().tobytes())
+            digest.update(
+                f"{column}{tensor.dtype}{tuple(tensor.shape)}".encode() + tensor.numpy().tobytes()
+            )
     return digest.hexdigest()
 
 

@@ -1,6 +1,8 @@
-"""The sampler once more, in plain Python integers, written from the published algorithms: what the kernels must equal.
+"""The sampler once more, in plain Python integers, written from the published algorithms: what the
+kernels must equal.
 
-Also what several test files share: a fingerprint of a NodeFlow, and the chi-square critical value they all use.
+Also what several test files share: a fingerprint of a NodeFlow, and the chi-square critical value
+they all use.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ def hash_of(ids: Sequence[int]) -> int:
 
 
 def key_of_batch(
-    name: str | None, seeds: Sequence[int], seed: int = 0, epoch: int = 0, batch_number: int | None = None
+    name: str | None,
+    seeds: Sequence[int],
+    seed: int = 0,
+    epoch: int = 0,
+    batch_number: int | None = None,
 ) -> int:
     """The key of a batch of the samplers called ``name``; None: those of neighbours."""
     which = (0, hash_of(seeds)) if batch_number is None else (1, batch_number)
@@ -84,7 +90,8 @@ class Stream:
 
 def draw(rows: Sequence[int], count: int, replace: bool, key: int, ident: int) -> list[int]:
     """Rows drawn for one destination from its list of edges; -1 and short lists keep all."""
-    rng, degree = Stream(key, ident), len(rows)
+    rng = Stream(key, ident)
+    degree = len(rows)
     if count < 0 or (degree <= count and not replace) or degree == 0:
         return list(rows)
     if replace:
@@ -104,8 +111,11 @@ def rows_drawn(
     direction: str = "in",
     **call: int,
 ) -> list[list[int]]:
-    """The edges that distinct seeds draw through the only flow: ``draw_row`` of their edges, the key and the node."""
-    key, end = key_of(key_of_batch(name, ids, **call), 0), 1 if direction == "in" else 0
+    """The edges that distinct seeds draw through the only flow: ``draw_row`` of their edges, the
+    key and the node.
+    """
+    key = key_of(key_of_batch(name, ids, **call), 0)
+    end = 1 if direction == "in" else 0
     ends = ends_of(graph)
     return [draw_row([e for e, both in enumerate(ends) if both[end] == v], key, v) for v in ids]
 
@@ -126,7 +136,8 @@ def sample(
     """Return the layers (parent ids) and, per flow and destination, the edge ids drawn."""
     near, end = (0, 1) if direction == "in" else (1, 0)
     root = key_of_batch(None, seeds, seed, epoch, batch_number)
-    layers, flows = [list(dict.fromkeys(seeds))], []
+    layers = [list(dict.fromkeys(seeds))]
+    flows = []
     first: dict[int, list[int]] = {}
     for flow in reversed(range(len(fanouts))):
         drawn = []
@@ -135,7 +146,9 @@ def sample(
             new = draw(rows, fanouts[flow], replace, key_of(root, flow), v)
             drawn.append(first.setdefault(v, new) if reuse else new)
         found = [edges[e][near] for picked in drawn for e in picked]
-        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found)))
+        layers.insert(
+            0, list(dict.fromkeys([*layers[0], *found])) if include_dst else sorted(set(found))
+        )
         flows.insert(0, drawn)
     return layers, flows
 
@@ -152,7 +165,9 @@ def fingerprint(batch: NodeFlow) -> str:
 
 
 def chi_square(observed: np.ndarray, expected: np.ndarray | float | None = None) -> float:
-    """The chi-square statistic divided by its critical value at a false-alarm rate of 1e-6; below 1 passes."""
+    """The chi-square statistic divided by its critical value at a false-alarm rate of 1e-6; below 1
+    passes.
+    """
     observed = np.asarray(observed, np.float64).ravel()
     if expected is None:
         expected = observed.sum() / observed.size
@@ -166,13 +181,19 @@ def picked_positions(batch: NodeFlow, flow: int = -1) -> list[list[int]]:
     return [part.tolist() for part in torch.split(one.parent_eid, one.in_degrees.tolist())]
 
 
-def assert_structure(batch: NodeFlow, layers: list[list[int]], flows: list[list[list[int]]]) -> None:
-    """Fail unless a valid batch has these parent ids, and these edge ids per flow and destination."""
+def assert_structure(
+    batch: NodeFlow, layers: list[list[int]], flows: list[list[list[int]]]
+) -> None:
+    """Fail unless a valid batch has these parent ids, and these edge ids per flow and
+    destination.
+    """
     assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
     assert [picked_positions(batch, i) for i in range(batch.num_flows)] == flows
     batch.validate()
 
 
-def assert_equals_reference(batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options) -> None:
+def assert_equals_reference(
+    batch: NodeFlow, graph: Graph, fanouts: list[int], seeds: list[int], /, **options
+) -> None:
     assert_structure(batch, *sample(ends_of(graph), fanouts, seeds, **options))
     assert batch.seeds[batch.seed_index].tolist() == seeds

@@ -1,4 +1,6 @@
-"""What the tests of several processes share: the loaders of all ranks in one process, and the rows of their batches."""
+"""What the tests of several processes share: the loaders of all ranks in one process, and the rows
+of their batches.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ SEEDS = [5, 11, 30, 2, 17, 44, 8, 23, 59, 51, 36, 0, 41]
 TIMES = [10, 10, 4, 19, 7, 4, 12, 19, 3, 10, 15, 6, 8]
 
 UNION = [
-    "full", "neighbor", "neighbor, replace", "neighbor, disjoint", "neighbor, prob", "neighbor, prob, replace",
+    "full", "neighbor", "neighbor, replace", "neighbor, disjoint", "neighbor, prob", "neighbor, "
+                                                                                     "prob, replace",
     "neighbor, filter", "neighbor, types", "bernoulli", "bernoulli, rates", "labor", "labor, sequential",
     "labor, hajek", "labor, dependent layers", "fastgcn", "fastgcn, poisson", "random walk", "temporal",
     "temporal, recent", "shadow", "link",
@@ -36,12 +39,18 @@ def sampler_of(name: str, graph: Graph) -> SamplerBase:
     return made
 
 
-def loaders(sampler: SamplerBase, world_size: int, total: int = 12, **options: Any) -> list[NodeFlowLoader]:
-    """A loader for each of the processes, ``total`` seeds a step; one alone is made without a rank."""
+def loaders(
+    sampler: SamplerBase, world_size: int, total: int = 12, **options: Any
+) -> list[NodeFlowLoader]:
+    """A loader for each of the processes, ``total`` seeds a step; one alone is made without a
+    rank.
+    """
     if world_size == 1:
         return [NodeFlowLoader(sampler, batch_size=total, **options)]
     return [
-        NodeFlowLoader(sampler, batch_size=total // world_size, rank=rank, world_size=world_size, **options)
+        NodeFlowLoader(
+            sampler, batch_size=total // world_size, rank=rank, world_size=world_size, **options
+        )
         for rank in range(world_size)
     ]
 
@@ -69,14 +78,17 @@ def rows_of(batch: NodeFlow) -> dict[tuple[Any, ...], list[Any]]:
 
 
 def _keys(batch: NodeFlow, i: int) -> list[tuple[Any, ...]]:
-    layer, apart = batch.layers[i], [None] * len(batch.layers[i])
+    layer = batch.layers[i]
+    apart = [None] * len(batch.layers[i])
     if layer.context is not None and "time" in layer.data:
         apart = layer.data["time"].tolist()
     elif layer.context is not None and batch.back.context is not None:
         seed = torch.full((NODES,), -1)
         seed[batch.back.context] = batch.back.parent_nid
         apart = seed[layer.context].tolist()
-    return [(i, node, context) for node, context in zip(layer.parent_nid.tolist(), apart, strict=True)]
+    return [
+        (i, node, context) for node, context in zip(layer.parent_nid.tolist(), apart, strict=True)
+    ]
 
 
 def joined(shares: list[NodeFlow]) -> dict[tuple[Any, ...], list[Any]]:

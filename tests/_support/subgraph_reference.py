@@ -1,4 +1,6 @@
-"""Subgraphs in plain Python: induced edges, and the draws of the subgraph samplers, from their descriptions."""
+"""Subgraphs in plain Python: induced edges, and the draws of the subgraph samplers, from their
+descriptions.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,31 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
-from _support.sampler_reference import Stream, bits, draw, ends_of, key_of, key_of_batch as key_of_batch
+from _support.sampler_reference import (
+    Stream,
+    bits,
+    draw,
+    ends_of,
+    key_of,
+    key_of_batch as key_of_batch,
+)
 from nodeflow import Graph, NodeFlow
 
 
-def rows_of(graph: Graph, direction: str = "in", keep: Callable[[int], bool] = lambda e: True) -> list[list[tuple]]:
+def rows_of(
+    graph: Graph, direction: str = "in", keep: Callable[[int], bool] = lambda e: True
+) -> list[list[tuple]]:
     """For every node its edges in the graph's order, as (neighbour, edge id)."""
     rows: list[list[tuple]] = [[] for _ in range(graph.num_nodes)]
     if direction == "in":
         ends = graph.indptr.tolist()
         for v, (first, end) in enumerate(itertools.pairwise(ends)):
             rows[v] = list(
-                zip(graph.indices[first:end].tolist(), graph.stored_edge_ids[first:end].tolist(), strict=True)
+                zip(
+                    graph.indices[first:end].tolist(),
+                    graph.stored_edge_ids[first:end].tolist(),
+                    strict=True,
+                )
             )
     else:
         for e, (u, v) in enumerate(ends_of(graph)):
@@ -41,7 +56,9 @@ def edges_in(batch: NodeFlow, flow: int) -> list[list[tuple]]:
     return [pairs[a:b] for a, b in itertools.pairwise(ends)]
 
 
-def assert_is_induced(batch: NodeFlow, rows: Sequence[Sequence[tuple]], nodes: Sequence[int]) -> None:
+def assert_is_induced(
+    batch: NodeFlow, rows: Sequence[Sequence[tuple]], nodes: Sequence[int]
+) -> None:
     """All layers hold ``nodes``, all flows all edges among them."""
     batch.validate()
     for layer in batch.layers:
@@ -50,7 +67,9 @@ def assert_is_induced(batch: NodeFlow, rows: Sequence[Sequence[tuple]], nodes: S
         assert edges_in(batch, i) == induced(rows, nodes)
 
 
-def node_law(graph: Graph, rows: Sequence[Sequence[tuple]], weights: Sequence[float] | None = None) -> list[float]:
+def node_law(
+    graph: Graph, rows: Sequence[Sequence[tuple]], weights: Sequence[float] | None = None
+) -> list[float]:
     """Squared norm of the column of A that belongs to every node."""
     norms = [0.0] * graph.num_nodes
     for row in rows:
@@ -65,7 +84,9 @@ def saint_nodes(norms: Sequence[float], budget: int, key: int) -> list[int]:
     return sorted({bisect.bisect_right(ends, point) for point in points})
 
 
-def saint_edges(rows: Sequence[Sequence[tuple]], back: Sequence[Sequence[tuple]], budget: int, key: int) -> list[int]:
+def saint_edges(
+    rows: Sequence[Sequence[tuple]], back: Sequence[Sequence[tuple]], budget: int, key: int
+) -> list[int]:
     joined = [v for v in range(len(rows)) if rows[v] or back[v]]
     found = set()
     for j in range(budget):
@@ -90,7 +111,12 @@ def saint_walks(rows: Sequence[Sequence[tuple]], budget: int, length: int, key: 
 
 
 def shadow(
-    rows: Sequence[Sequence[tuple]], seeds: Sequence[int], depth: int, fanout: int, key: int, replace: bool = False
+    rows: Sequence[Sequence[tuple]],
+    seeds: Sequence[int],
+    depth: int,
+    fanout: int,
+    key: int,
+    replace: bool = False,
 ) -> list[tuple[int, int]]:
     """The rows of ShaDow, as (node, number of the seed): a node draws when it is first reached."""
     found = [(v, i) for i, v in enumerate(dict.fromkeys(seeds))]
@@ -98,15 +124,25 @@ def shadow(
     for hop in range(depth):
         reached = []
         for v, i in newest:
-            picked = draw(list(range(len(rows[v]))), fanout, replace, key_of(key, depth - 1 - hop), v + i * len(rows))
+            picked = draw(
+                list(range(len(rows[v]))),
+                fanout,
+                replace,
+                key_of(key, depth - 1 - hop),
+                v + i * len(rows),
+            )
             reached += [(rows[v][p][0], i) for p in picked]
         newest = [row for row in dict.fromkeys(reached) if row not in set(found)]
         found = [*found, *newest]
     return found
 
 
-def subsets_by_chance(once: Iterable[tuple[frozenset, Fraction]], times: int) -> dict[frozenset, Fraction]:
-    """The law of the union of ``times`` independent draws of law ``once``, by enumeration of all of them."""
+def subsets_by_chance(
+    once: Iterable[tuple[frozenset, Fraction]], times: int
+) -> dict[frozenset, Fraction]:
+    """The law of the union of ``times`` independent draws of law ``once``, by enumeration of all of
+    them.
+    """
     once = list(once)
     found: dict[frozenset, Fraction] = defaultdict(Fraction)
     for draws in itertools.product(once, repeat=times):
@@ -119,7 +155,9 @@ def subsets_by_chance(once: Iterable[tuple[frozenset, Fraction]], times: int) ->
 
 
 def law_of_node(graph: Graph, squares: Sequence[Fraction]) -> list[tuple[frozenset, Fraction]]:
-    """One draw of kind "node"; ``squares`` are the squared weights of the edges (the paper's ||A[:, u]||^2)."""
+    """One draw of kind "node"; ``squares`` are the squared weights of the edges (the paper's ||A[:,
+    u]||^2).
+    """
     norms = [Fraction(0)] * graph.num_nodes
     for e, (u, _) in enumerate(ends_of(graph)):
         norms[u] += squares[e]

@@ -12,15 +12,19 @@ from hypothesis import strategies as st
 from nodeflow._text import words
 from nodeflow.datasets import Dataset, read_folder
 
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=5).filter(
-    lambda name: name.strip() == name and name not in ("src", "dst")
-)
+NAMES = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=5
+).filter(lambda name: name.strip() == name and name not in ("src", "dst"))
 
 _UNCLEAR = (words._OTHER_DATE, words._OTHER_NUMBER)
 CATEGORIES = NAMES.filter(
-    lambda name: name.lower() not in words._GAPS and not any(form.fullmatch(name) for form in _UNCLEAR)
+    lambda name: (
+        name.lower() not in words._GAPS and not any(form.fullmatch(name) for form in _UNCLEAR)
+    )
 )
-"""Words that stay categories also beside numbers; others look like dates, numbers or gaps, and are refused."""
+"""Words that stay categories also beside numbers; others look like dates, numbers or gaps, and are
+refused.
+"""
 
 
 def fresh(factory: pytest.TempPathFactory) -> Path:

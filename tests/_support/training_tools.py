@@ -1,4 +1,6 @@
-"""What the tests of training and of checkpoints share: a planted graph, fast settings, and a run of them."""
+"""What the tests of training and of checkpoints share: a planted graph, fast settings, and a run of
+them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from nodeflow.partitions import PartitionBuffer
 from nodeflow.training import EpochRecord, Result, Settings, Stopped, Trainer
 
 Fixed = dict[str, Path]
-FAST = Settings(fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, lr=0.02, epochs=6, seed=0, direction="in")
+FAST = Settings(
+    fanouts=(4, 4), batch_size=64, hidden=16, dropout=0.2, lr=0.02, epochs=6, seed=0, direction="in"
+)
 
 
 def without(settings: Settings, *names: str) -> Settings:
@@ -33,22 +37,31 @@ def slow(*case: Any) -> Any:
 
 
 def with_columns(data: Dataset, /, *, edges: Any = None, **columns: Any) -> Dataset:
-    """The data set with other node columns, None for none of a name; ``edges``: (src, dst) in place of its own."""
+    """The data set with other node columns, None for none of a name; ``edges``: (src, dst) in place
+    of its own.
+    """
     graph = data.graph
-    merged = {name: column for name, column in {**graph.ndata, **columns}.items() if column is not None}
+    merged = {
+        name: column for name, column in {**graph.ndata, **columns}.items() if column is not None
+    }
     edata = graph.edata if edges is None else {}
     ends = graph.edges() if edges is None else edges
-    return replace(data, graph=Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=merged, edata=edata))
+    return replace(
+        data, graph=Graph.from_edges(*ends, num_nodes=graph.num_nodes, ndata=merged, edata=edata)
+    )
 
 
-def train(data: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
+def train(
+    data: Dataset, settings: Settings, report: Callable[[EpochRecord], None] = lambda _: None
+) -> Result:
     """A whole run."""
     return Trainer(data, settings).run(report)
 
 
 def stop_after(trainer: Trainer, batches: int) -> None:
     """Let a trainer stop after so many more batches."""
-    step, left = trainer.step, [batches]
+    step = trainer.step
+    left = [batches]
 
     def counted(batch: Any) -> float:
         left[0] -= 1
@@ -73,8 +86,11 @@ TIMES = ("seconds", "seeds_per_second", "edges_per_second")
 CLASSES = 3
 
 
-def planted(*, sparse: bool = False, val: int = 90, test: int = 100, dtype: type = np.float32) -> Dataset:
-    """300 nodes in 3 communities: of the edges into a node 9 in 10 are from its own; features are weak and noisy.
+def planted(
+    *, sparse: bool = False, val: int = 90, test: int = 100, dtype: type = np.float32
+) -> Dataset:
+    """300 nodes in 3 communities: of the edges into a node 9 in 10 are from its own; features are
+    weak and noisy.
 
     Every call makes another graph, so that no test sees the columns of another.
     """
@@ -92,13 +108,19 @@ def planted(*, sparse: bool = False, val: int = 90, test: int = 100, dtype: type
     parts = np.split(order, [110, 110 + val, 110 + val + test])[:3]
 
     columns = {"feat": scipy.sparse.csr_array(feat) if sparse else feat, "label": label}
-    graph = Graph.from_edges(src, dst, num_nodes=300, ndata=columns, edata={"kind": own.astype(np.int64)})
+    graph = Graph.from_edges(
+        src, dst, num_nodes=300, ndata=columns, edata={"kind": own.astype(np.int64)}
+    )
     return Dataset("planted", graph, *parts, CLASSES)
 
 
 def same_training(one: Result, other: Result) -> bool:
-    """Whether the records of two runs, but for the time they took, and their weights are the same, bit for bit."""
-    untimed = [[{**asdict(r), **dict.fromkeys(TIMES)} for r in result.records] for result in (one, other)]
+    """Whether the records of two runs, but for the time they took, and their weights are the same,
+    bit for bit.
+    """
+    untimed = [
+        [{**asdict(r), **dict.fromkeys(TIMES)} for r in result.records] for result in (one, other)
+    ]
     weights = [result.network.state_dict() for result in (one, other)]
     return (
         untimed[0] == untimed[1]
@@ -109,7 +131,10 @@ def same_training(one: Result, other: Result) -> bool:
 
 def same_result(one: Result, other: Result) -> bool:
     """Whether the final scores agree too."""
-    return same_training(one, other) and (one.scores, one.best_epoch) == (other.scores, other.best_epoch)
+    return same_training(one, other) and (one.scores, one.best_epoch) == (
+        other.scores,
+        other.best_epoch,
+    )
 
 
 @functools.cache
@@ -122,8 +147,16 @@ def trained() -> Result:
 
 
 def partitioned(folder: Path, **change: Any) -> Settings:
-    """FAST on 2 of the partitions of a folder, in batches of 5: states have several of them, and few or none."""
-    usual = {"storage": "partitions", "partitions": str(folder), "slots": 2, "batch_size": 5, "epochs": 3}
+    """FAST on 2 of the partitions of a folder, in batches of 5: states have several of them, and
+    few or none.
+    """
+    usual = {
+        "storage": "partitions",
+        "partitions": str(folder),
+        "slots": 2,
+        "batch_size": 5,
+        "epochs": 3,
+    }
     return FAST.replace(**{**usual, **change})
 
 
@@ -135,7 +168,8 @@ def contents(batch: NodeFlow) -> list[Any]:
 
 def by_hand(settings: Settings, epoch: int) -> Iterator[tuple[list[Any], torch.Tensor]]:
     """The batches of an epoch, and the nodes that local ids are, from a loop over a buffer."""
-    storage, sampler = settings.storage, settings.sampler
+    storage = settings.storage
+    sampler = settings.sampler
     buffer = PartitionBuffer(
         storage.partitions, storage.slots, order=storage.order, seed=settings.run.seed, epoch=epoch
     )

@@ -1,4 +1,6 @@
-"""Small graphs of several node types, and PyTorch Geometric's view of a flow, for layers of several types."""
+"""Small graphs of several node types, and PyTorch Geometric's view of a flow, for layers of several
+types.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ RELATIONS = [
 
 
 def typed_graph(seed: int = 0, edges: int = 25, width: int = 8) -> Graph:
-    """Return a graph with isolated nodes, parallel edges, and types that no edge enters; features of three widths."""
+    """Return a graph with isolated nodes, parallel edges, and types that no edge enters; features
+    of three widths.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def ends(name: str, count: int) -> Tensor:
@@ -39,12 +43,17 @@ def typed_graph(seed: int = 0, edges: int = 25, width: int = 8) -> Graph:
 
 def by_type(schema: Schema, parent_nid: Tensor, rows: Tensor) -> dict[str, Tensor]:
     """Return the rows of the nodes of each type."""
-    ids = {name: (parent_nid >= own.start) & (parent_nid < own.stop) for name, own in schema.nodes.items()}
+    ids = {
+        name: (parent_nid >= own.start) & (parent_nid < own.stop)
+        for name, own in schema.nodes.items()
+    }
     return {name: rows[where] for name, where in ids.items()}
 
 
 def pyg_view(flow: Flow, schema: Schema) -> dict[tuple[str, str, str], Tensor]:
-    """Return the edges of each relation as pairs of rows within the types of both layers, from parent ids alone."""
+    """Return the edges of each relation as pairs of rows within the types of both layers, from
+    parent ids alone.
+    """
     src, dst = flow.edges()
     places = []
     for layer in (flow.src_layer, flow.dst_layer):

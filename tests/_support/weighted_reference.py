@@ -1,4 +1,5 @@
-"""Draws in proportion to weights once more, in plain Python: exact laws in fractions, and the package's very draws.
+"""Draws in proportion to weights once more, in plain Python: exact laws in fractions, and the
+package's very draws.
 
 The laws are written from the papers, the draws from the rules in ``nodeflow/_kernels/draw``.
 """
@@ -23,7 +24,9 @@ Law = dict[tuple[int, ...], Fraction]
 
 
 def inclusion(weights: Sequence[float | Fraction], count: int) -> list[Fraction]:
-    """min(1, c w) with the c that makes these add up to ``count``; 1 for all non-zero weights if there are no more."""
+    """min(1, c w) with the c that makes these add up to ``count``; 1 for all non-zero weights if
+    there are no more.
+    """
     exact = [Fraction(w) for w in weights]
     if sum(w > 0 for w in exact) <= count:
         return [Fraction(w > 0) for w in exact]
@@ -39,10 +42,12 @@ def inclusion(weights: Sequence[float | Fraction], count: int) -> list[Fraction]
 def pivotal(pi: Sequence[Fraction]) -> Law:
     """The ordered pivotal method (Deville and Tillé 1998; Chauvet 2012): duels along the line.
 
-    A unit with probability p meets the next one with q. If p + q < 1, one of them gets p + q and the other is out; else
-    one is taken and the other goes on with p + q - 1.
+    A unit with probability p meets the next one with q. If p + q < 1, one of them gets p + q and
+    the other is out; else one is taken and the other goes on with p + q - 1.
     """
-    states: dict[tuple[int, Fraction, tuple[int, ...]], Fraction] = {(-1, Fraction(0), ()): Fraction(1)}
+    states: dict[tuple[int, Fraction, tuple[int, ...]], Fraction] = {
+        (-1, Fraction(0), ()): Fraction(1)
+    }
     for new, q in enumerate(pi):
         after: dict[tuple[int, Fraction, tuple[int, ...]], Fraction] = defaultdict(Fraction)
         for (old, p, taken), chance in states.items():
@@ -85,13 +90,16 @@ def systematic(pi: Sequence[Fraction]) -> Law:
             return
         lower = max([Fraction(j), *(ends[i + 1] for i in taken)])
         parts = inside(lower, Fraction(j + 1))
-        crossing = next((i for i in range(len(pi)) if ends[i] < j < ends[i + 1] and i not in taken), None)
+        crossing = next(
+            (i for i in range(len(pi)) if ends[i] < j < ends[i + 1] and i not in taken), None
+        )
         for i, part in parts.items():
             own = chance * part / (j + 1 - lower)
             if crossing is None or i == crossing:
                 stratum((*taken, i), own)
             else:
-                a, b = j - ends[crossing], ends[crossing + 1] - j
+                a = j - ends[crossing]
+                b = ends[crossing + 1] - j
                 exchange = a * b / ((1 - a) * (1 - b))
                 stratum((*taken, i), own * (1 - exchange))
                 stratum((*taken, crossing), own * exchange)
@@ -106,7 +114,9 @@ def systematic(pi: Sequence[Fraction]) -> Law:
 
 
 def sampford(weights: Sequence[float | Fraction], count: int) -> Law:
-    """Sampford 1967: the first unit in proportion to pi, the others to pi / (1 - pi), given that all are distinct."""
+    """Sampford 1967: the first unit in proportion to pi, the others to pi / (1 - pi), given that
+    all are distinct.
+    """
     exact = [Fraction(w) for w in weights]
     pi = [count * w / sum(exact) for w in exact]
     law: Law = defaultdict(Fraction)
@@ -119,7 +129,11 @@ def sampford(weights: Sequence[float | Fraction], count: int) -> Law:
 
 def law_of(weights: Sequence[float], count: int) -> Law:
     """The law of the subset that a node draws without replacement."""
-    return sampford(weights, count) if by_rejection(weights, count) else pivotal(inclusion(weights, count))
+    return (
+        sampford(weights, count)
+        if by_rejection(weights, count)
+        else pivotal(inclusion(weights, count))
+    )
 
 
 def marginals(law: Law, size: int) -> list[Fraction]:
@@ -134,12 +148,16 @@ def _uniform(rng: Stream) -> float:
 
 
 class Table:
-    """The alias table of one list of weights: ``cells`` are (part, alias) in units of which a cell has ``whole``."""
+    """The alias table of one list of weights: ``cells`` are (part, alias) in units of which a cell
+    has ``whole``.
+    """
 
     def __init__(self, weights: Sequence[float]) -> None:
         self.size = len(weights)
         self.whole = 1 << (46 - (self.size - 1).bit_length())
-        self.total, upto, units = 0.0, 0.0, []
+        self.total = 0.0
+        upto = 0.0
+        units = []
         for w in weights:
             self.total += w
         lift = 1.0 if self.total > 2.0**-900 else 2.0**600  # the quotient would overflow
@@ -152,7 +170,8 @@ class Table:
         self.cells = [(self.whole, i) for i in range(self.size)]
         light = (i for i, u in enumerate(units) if u <= self.whole)
         heavy = (i for i, u in enumerate(units) if u > self.whole)
-        giver, rest = next(heavy, None), 0
+        giver = next(heavy, None)
+        rest = 0
         while giver is not None:
             rest += units[giver]
             while rest > self.whole:
@@ -175,7 +194,8 @@ class Table:
 
     def pick(self, word: int) -> int:
         product = word * self.size
-        cell, low = product >> 64, product & MASK
+        cell = product >> 64
+        low = product & MASK
         part, alias = self.cells[cell]
         return cell if low * self.whole < part << 64 else alias
 
@@ -183,7 +203,8 @@ class Table:
 def by_rejection(weights: Sequence[float], count: int) -> bool:
     """Whether Sampford's method draws, not Deville's."""
     *_, total = itertools.accumulate(weights)
-    most, squares = max(weights), 0.0
+    most = max(weights)
+    squares = 0.0
     for w in weights:
         squares += (w / total) * (w / total)
     x = float(count - 1) * float(count) * (most / total + squares / 2)
@@ -191,7 +212,9 @@ def by_rejection(weights: Sequence[float], count: int) -> bool:
     return possible and (x <= 2 or (x <= 4 and len(weights) > 100 * count))
 
 
-def draw_weighted(weights: Sequence[float], count: int, replace: bool, key: int, ident: int) -> list[int]:
+def draw_weighted(
+    weights: Sequence[float], count: int, replace: bool, key: int, ident: int
+) -> list[int]:
     """Places of the edges that one destination draws; -1 takes every non-zero one."""
     nonzero = [i for i, w in enumerate(weights) if w > 0]
     rng = Stream(key, ident)
@@ -206,13 +229,16 @@ def draw_weighted(weights: Sequence[float], count: int, replace: bool, key: int,
         return nonzero
     pi = inclusion(weights, count)
     sure = [i for i in nonzero if pi[i] == 1]
-    return sure + strata([0.0 if pi[i] == 1 else w for i, w in enumerate(weights)], count - len(sure), rng)
+    return sure + strata(
+        [0.0 if pi[i] == 1 else w for i, w in enumerate(weights)], count - len(sure), rng
+    )
 
 
 def sampford_draw(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
     """Sampford's method, all draws anew whenever one does not stay or comes twice."""
     table = Table(weights)
-    unit, top = table.total / count, max(weights) * count / table.total
+    unit = table.total / count
+    top = max(weights) * count / table.total
     while True:
         picked = [table.pick(rng.word()) for _ in range(count)]
         stays = [_uniform(rng) * (1 - weights[i] / unit) < 1 - top for i in picked[1:]]
@@ -222,7 +248,8 @@ def sampford_draw(weights: Sequence[float], count: int, rng: Stream) -> list[int
 
 def line(weights: Sequence[float]) -> list[float]:
     """Where edges end that lie one after another: sums are made in fours."""
-    ends, base = [], 0.0
+    ends = []
+    base = 0.0
     for i in range(0, len(weights), 4):
         w = [*weights[i : i + 4], 0.0, 0.0, 0.0][:4]
         two = w[0] + w[1]
@@ -239,17 +266,21 @@ def strata(weights: Sequence[float], count: int, rng: Stream) -> list[int]:
     upto = border = 0.0
     for j in range(count):
         stop = step * (j + 1) if j + 1 < count else ends[-1]
-        u, chance = _uniform(rng), _uniform(rng)
+        u = _uniform(rng)
+        chance = _uniform(rng)
         if upto > border:
             edge = bisect_right(ends, max(upto, upto + u * (stop - upto)))
         else:
-            edge, crossing = bisect_right(ends, border + u * (stop - border)), bisect_right(ends, border)
+            edge = bisect_right(ends, border + u * (stop - border))
+            crossing = bisect_right(ends, border)
             if edge != crossing and crossing > 0:
-                a, b = (border - ends[crossing - 1]) / step, (ends[crossing] - border) / step
+                a = (border - ends[crossing - 1]) / step
+                b = (ends[crossing] - border) / step
                 if chance * (1 - a) * (1 - b) < a * b:
                     edge = crossing
         picked.append(edge)
-        upto, border = ends[edge], stop
+        upto = ends[edge]
+        border = stop
     return picked
 
 
@@ -266,7 +297,9 @@ def weighted_edges(
 
 
 def crowd(weights: Sequence[float], hubs: int, dtype: type = np.float32) -> Graph:
-    """``hubs`` nodes with in-edges of these weights each, in this order: edge ids of node v begin at v times degree."""
+    """``hubs`` nodes with in-edges of these weights each, in this order: edge ids of node v begin
+    at v times degree.
+    """
     d = len(weights)
     column = np.tile(np.array(weights, dtype), hubs)
     near = np.tile(np.arange(hubs, hubs + d), hubs)
@@ -276,7 +309,8 @@ def crowd(weights: Sequence[float], hubs: int, dtype: type = np.float32) -> Grap
 def subset_table(batch: NodeFlow, degree: int) -> dict[tuple[int, ...], int]:
     """How often which subset of places was drawn by the nodes of a ``crowd``, all of them seeds."""
     flow = batch.flows[-1]
-    place, dst = flow.parent_eid.numpy() % degree, flow.edges()[1].numpy()
+    place = flow.parent_eid.numpy() % degree
+    dst = flow.edges()[1].numpy()
     codes = np.zeros(flow.num_dst, np.int64)
     np.add.at(codes, dst, 1 << place)
     found, counts = np.unique(codes, return_counts=True)

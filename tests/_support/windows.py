@@ -1,4 +1,6 @@
-"""Windows's rules for files, on Linux: a file that is open or mapped keeps its name, and a folder cannot be opened."""
+"""Windows's rules for files, on Linux: a file that is open or mapped keeps its name, and a folder
+cannot be opened.
+"""
 
 import errno
 import fcntl
@@ -28,10 +30,15 @@ def files_in_use():
 
 def obey_windows(patch: pytest.MonkeyPatch):
     """Let the calls of ``os`` follow Windows's rules, and hide those that it has not."""
-    replace, unlink, open_, fsync = os.replace, os.unlink, os.open, os.fsync
+    replace = os.replace
+    unlink = os.unlink
+    open_ = os.open
+    fsync = os.fsync
 
     def refuse(path, what):
-        raise PermissionError(errno.EACCES, f"the process cannot access the file: {what}", str(path))
+        raise PermissionError(
+            errno.EACCES, f"the process cannot access the file: {what}", str(path)
+        )
 
     def check_free(path):
         place = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
@@ -63,7 +70,8 @@ def obey_windows(patch: pytest.MonkeyPatch):
     calls = {"replace": replaced, "rename": replaced, "unlink": unlinked, "remove": unlinked}
     for name, call in {**calls, "open": opened, "fsync": flushed}.items():
         patch.setattr(os, name, call)
-    patch.setattr(shutil, "_use_fd_functions", False)  # which Python 3.14 asks once, when it chooses this function
+    # which Python 3.14 asks once, when it chooses this function
+    patch.setattr(shutil, "_use_fd_functions", False)
     patch.setattr(shutil, "_rmtree_impl", shutil._rmtree_unsafe, raising=False)
     for name in MISSING:
         patch.delattr(os, name, raising=False)

@@ -48,7 +48,9 @@ def test_ids_come_as_int64_whatever_holds_them(value: Any) -> None:
     assert ids.tolist() == [3, 0, 3]
 
 
-@pytest.mark.parametrize("value", [[], (), range(0), np.zeros(0), torch.zeros(0), torch.zeros(0, dtype=torch.int32)])
+@pytest.mark.parametrize(
+    "value", [[], (), range(0), np.zeros(0), torch.zeros(0), torch.zeros(0, dtype=torch.int32)]
+)
 def test_nothing_is_a_legal_list_of_ids(value: Any) -> None:
     assert as_ids(value, "v", 0).shape == (0,)
 
@@ -62,7 +64,11 @@ def test_nothing_is_a_legal_list_of_ids(value: Any) -> None:
         (np.array([5], np.int8), IndexError, r"v\[0\] is 5"),
         ([1.0], TypeError, "integer node ids, got dtype float64"),
         (torch.tensor([1.0]), TypeError, "integer node ids, got dtype float32"),
-        (torch.tensor([1.0], dtype=torch.bfloat16), TypeError, "v must be dense integers, got .*bfloat16"),
+        (
+            torch.tensor([1.0], dtype=torch.bfloat16),
+            TypeError,
+            "v must be dense integers, got .*bfloat16",
+        ),
         (torch.tensor([1]).to_sparse(), TypeError, "v must be dense integers, got .*sparse"),
         (torch.tensor([True, False]), TypeError, "got a bool mask; pass mask.nonzero"),
         (np.array([True]), TypeError, "got a bool mask"),
@@ -103,7 +109,8 @@ def test_ids_agree_with_brute_force(ids: list[int], upper: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [True, np.True_, 1.0, "1", None, torch.tensor(True), torch.tensor(1.0), np.array(1.5), [1]]
+    "value",
+    [True, np.True_, 1.0, "1", None, torch.tensor(True), torch.tensor(1.0), np.array(1.5), [1]],
 )
 def test_an_integer_is_an_integer(value: Any) -> None:
     with pytest.raises(TypeError, match="n must be an integer, got "):
@@ -122,14 +129,18 @@ def test_counts_have_a_least_value() -> None:
         as_count(0, "n", 1)
 
 
-@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.int8(2), np.array(2.0), torch.tensor(2)])
+@pytest.mark.parametrize(
+    "value", [2, 2.0, np.float32(2), np.int8(2), np.array(2.0), torch.tensor(2)]
+)
 def test_numbers_of_all_kinds_are_taken(value: Any) -> None:
     number = as_number(value, "v", least=2, most=2)
     assert type(number) is float
     assert number == 2
 
 
-@pytest.mark.parametrize("value", ["2", None, True, np.bool_(True), torch.tensor(True), 2j, [2.0], np.array([2.0])])
+@pytest.mark.parametrize(
+    "value", ["2", None, True, np.bool_(True), torch.tensor(True), 2j, [2.0], np.array([2.0])]
+)
 def test_what_are_no_numbers_is_refused(value: Any) -> None:
     with pytest.raises(TypeError, match="v must be a number, got "):
         as_number(value, "v")
@@ -149,7 +160,9 @@ def test_what_are_no_numbers_is_refused(value: Any) -> None:
         (torch.tensor(2.0), {"above": 0, "most": 1}, "v must be above 0 and at most 1, got 2.0"),
     ],
 )
-def test_numbers_out_of_bounds_are_refused(value: Any, bounds: dict[str, float], words: str) -> None:
+def test_numbers_out_of_bounds_are_refused(
+    value: Any, bounds: dict[str, float], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         as_number(value, "v", **bounds)
 
@@ -157,13 +170,17 @@ def test_numbers_out_of_bounds_are_refused(value: Any, bounds: dict[str, float],
 def test_indices_count_from_the_end_and_never_wrap_twice() -> None:
     assert [as_index(i, "layer", 3) for i in range(-3, 3)] == [0, 1, 2, 0, 1, 2]
     for index in (3, -4):
-        with pytest.raises(IndexError, match=f"layer {index} is out of range: there are 3, so it goes from -3 to 2"):
+        with pytest.raises(
+            IndexError, match=f"layer {index} is out of range: there are 3, so it goes from -3 to 2"
+        ):
             as_index(index, "layer", 3)
     with pytest.raises(IndexError, match="flow 0 is out of range: there are none"):
         as_index(0, "flow", 0)
 
 
-def test_memory_is_compared_where_the_system_tells_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_compared_where_the_system_tells_its_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine: Any = sizes._machine
     assert 2**27 < machine.__wrapped__() < 2**60
     monkeypatch.delattr(os, "sysconf")

@@ -1,4 +1,6 @@
-"""Calls that do not fit a signature say what is meant, and calls that fail inside raise their own errors."""
+"""Calls that do not fit a signature say what is meant, and calls that fail inside raise their own
+errors.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,35 @@ ONE = NeighborSampler(GRAPH, [1])
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: nn.GraphSAGE(in_channels=4, hidden=4, out_features=2), "'in_channels'; it is called in_features="),
+        (
+            lambda: nn.GraphSAGE(in_channels=4, hidden=4, out_features=2),
+            "'in_channels'; it is called in_features=",
+        ),
         (lambda: nn.GraphSAGE(4, 4), "GraphSAGE: missing a required argument: 'out_features'"),
-        (lambda: nn.GraphSAGE(4, aggregator="mean"), "GraphSAGE: missing a required argument: 'hidden'"),
-        (lambda: nn.GAT(4, 4, 4, num_heads=2), "GAT has no argument 'num_heads'; it is called heads= here"),
-        (lambda: nn.DistMult(64, num_rels=4), "DistMult got .* 'num_rels'; it is called num_relations="),
-        (lambda: nn.TransE(4, gamma=1), "TransE got .* 'gamma'; it takes width, num_relations, inverse, norm"),
-        (lambda: nn.SAGEConv(4, 4, aggregator_type="mean"), "SAGEConv got .* it is called aggregator="),
-        (lambda: nn.SAGEConv(1, 2, "mean", False, True, "auto", 3), "SAGEConv: too many positional"),
+        (
+            lambda: nn.GraphSAGE(4, aggregator="mean"),
+            "GraphSAGE: missing a required argument: 'hidden'",
+        ),
+        (
+            lambda: nn.GAT(4, 4, 4, num_heads=2),
+            "GAT has no argument 'num_heads'; it is called heads= here",
+        ),
+        (
+            lambda: nn.DistMult(64, num_rels=4),
+            "DistMult got .* 'num_rels'; it is called num_relations=",
+        ),
+        (
+            lambda: nn.TransE(4, gamma=1),
+            "TransE got .* 'gamma'; it takes width, num_relations, inverse, norm",
+        ),
+        (
+            lambda: nn.SAGEConv(4, 4, aggregator_type="mean"),
+            "SAGEConv got .* it is called aggregator=",
+        ),
+        (
+            lambda: nn.SAGEConv(1, 2, "mean", False, True, "auto", 3),
+            "SAGEConv: too many positional",
+        ),
         (lambda: LinkSampler(ONE, neg_ratio=3), "LinkSampler got .* it is called num_negatives="),
         (lambda: NodeFlowLoader(ONE, input_nodes=[1]), "NodeFlowLoader got .* it is called seeds="),
     ],
@@ -67,5 +90,10 @@ def test_a_class_of_compat_is_not_the_one_whose_name_it_has() -> None:
 
 
 def test_signatures_are_those_of_the_class() -> None:
-    assert [*inspect.signature(nn.GraphSAGE).parameters][:4] == ["in_features", "hidden", "out_features", "num_layers"]
+    assert [*inspect.signature(nn.GraphSAGE).parameters][:4] == [
+        "in_features",
+        "hidden",
+        "out_features",
+        "num_layers",
+    ]
     assert "batch_size" in inspect.signature(NodeFlowLoader).parameters

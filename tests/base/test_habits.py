@@ -1,4 +1,6 @@
-"""Names and attributes of other libraries: the errors say what to write here, and that code runs."""
+"""Names and attributes of other libraries: the errors say what to write here, and that code
+runs.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,39 @@ from nodeflow._base.habits import ARGUMENTS, ATTRIBUTES, NAMES, hint_of
 COLUMNS = {"x": torch.ones(3, 2), "y": torch.arange(3)}
 COLUMNS |= {name: torch.ones(3).bool() for name in ("train_mask", "val_mask", "test_mask")}
 GRAPH = Graph.from_edges(
-    [0, 1, 2], [1, 2, 0], ndata=COLUMNS, edata={name: torch.ones(3) for name in ("w", "edge_attr", "edge_weight")}
+    [0, 1, 2],
+    [1, 2, 0],
+    ndata=COLUMNS,
+    edata={name: torch.ones(3) for name in ("w", "edge_attr", "edge_weight")},
 )
 SAMPLER = NeighborSampler(GRAPH, [1, 2])
-LOADER = NodeFlowLoader(SAMPLER, [0, 1], ndata={0: ["x"], -1: ["y"]}, edata=["w"], seed_data={"index": torch.arange(2)})
+LOADER = NodeFlowLoader(
+    SAMPLER, [0, 1], ndata={0: ["x"], -1: ["y"]}, edata=["w"], seed_data={"index": torch.arange(2)}
+)
 BATCH = next(iter(LOADER))
 OBJECTS = {
     "NodeFlow": BATCH, "Flow": BATCH.flows[0], "Layer": BATCH.layers[0], "Graph": GRAPH, "SamplerBase": SAMPLER,
     "NodeFlowLoader": LOADER,
 }  # fmt: skip
-SPACE = {**vars(nodeflow), **{name: getattr(nodeflow, name) for name in nodeflow.__all__}, "torch": torch}
-SPACE |= {"batch": BATCH, "flow": BATCH.flows[0], "layer": BATCH.layers[0], "graph": GRAPH, "sampler": SAMPLER}
-SPACE |= {"loader": LOADER, "seeds": [0], "fanouts": [1], "num_flows": 1, "parts": torch.tensor([0, 1, 0])}
+SPACE = {
+    **vars(nodeflow),
+    **{name: getattr(nodeflow, name) for name in nodeflow.__all__},
+    "torch": torch,
+}
+SPACE |= {
+    "batch": BATCH,
+    "flow": BATCH.flows[0],
+    "layer": BATCH.layers[0],
+    "graph": GRAPH,
+    "sampler": SAMPLER,
+}
+SPACE |= {
+    "loader": LOADER,
+    "seeds": [0],
+    "fanouts": [1],
+    "num_flows": 1,
+    "parts": torch.tensor([0, 1, 0]),
+}
 FOUND = [(kind, name) for kind, habits in ATTRIBUTES.items() for name in habits]
 
 
@@ -44,11 +67,17 @@ def rows(habits: Mapping[str, str]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "name"), FOUND)
-def test_an_attribute_of_another_library_is_explained_by_code_that_runs(kind: str, name: str) -> None:
-    thing, hint = OBJECTS[kind], ATTRIBUTES[kind][name]
+def test_an_attribute_of_another_library_is_explained_by_code_that_runs(
+    kind: str, name: str
+) -> None:
+    thing = OBJECTS[kind]
+    hint = ATTRIBUTES[kind][name]
     with pytest.raises(AttributeError) as caught:
         getattr(thing, name)
-    assert str(caught.value) == f"{type(thing).__name__!r} object has no attribute {name!r}; use {hint}"
+    assert (
+        str(caught.value)
+        == f"{type(thing).__name__!r} object has no attribute {name!r}; use {hint}"
+    )
     assert caught.value.obj is None, "else Python adds the attribute that is spelled most nearly so"
     eval(hint, dict(SPACE))
 
@@ -60,7 +89,10 @@ def test_probes_find_none_of_these_attributes() -> None:
         assert getattr(thing, name, 3) == 3
         assert name not in dir(thing)
     for thing in OBJECTS.values():
-        assert not any(hasattr(thing, name) for name in ("_ipython_display_", "__array__", "__dataframe__", "shape"))
+        assert not any(
+            hasattr(thing, name)
+            for name in ("_ipython_display_", "__array__", "__dataframe__", "shape")
+        )
         copy.copy(thing)
     assert "ldata" in dir(BATCH)
     assert repr(pickle.loads(pickle.dumps(BATCH))) == repr(copy.deepcopy(BATCH)) == repr(BATCH)
@@ -70,7 +102,9 @@ def test_probes_find_none_of_these_attributes() -> None:
 def test_an_error_of_a_property_stays_and_other_names_are_as_always() -> None:
     with pytest.raises(AttributeError, match="only batches of a LinkSampler"):
         _ = BATCH.chunks
-    with pytest.raises(AttributeError, match=r"^'NodeFlow' object has no attribute 'nonsense'$") as caught:
+    with pytest.raises(
+        AttributeError, match=r"^'NodeFlow' object has no attribute 'nonsense'$"
+    ) as caught:
         _ = BATCH.nonsense  # type: ignore[attr-defined]
     assert caught.value.obj is BATCH
 
@@ -125,7 +159,8 @@ def test_dir_of_a_module_is_its_public_names(module: str) -> None:
 
 def test_the_page_has_the_tables() -> None:
     page = (ROOT / "docs" / "words.md").read_text(encoding="utf-8")
-    functions = {name: hint for name, hint in NAMES["nodeflow.fn"].items() if name.count("_") == 1}  # others by a rule
+    # others by a rule
+    functions = {name: hint for name, hint in NAMES["nodeflow.fn"].items() if name.count("_") == 1}
     tables = [*ATTRIBUTES.values(), *(NAMES | {"nodeflow.fn": functions}).values()]
     missing = [row for row in chain.from_iterable(map(rows, tables)) if row not in page]
     assert not missing, "\n".join(missing)
@@ -143,7 +178,9 @@ def test_the_page_has_the_tables() -> None:
         ("num_neighbours", ("fanouts",), "fanouts= here, one number per flow in flow order"),
     ],
 )
-def test_the_table_comes_before_a_near_spelling(name: str, takes: tuple[str, ...], words: str) -> None:
+def test_the_table_comes_before_a_near_spelling(
+    name: str, takes: tuple[str, ...], words: str
+) -> None:
     assert words in hint_of(name, takes)
 
 
@@ -153,5 +190,9 @@ def test_words_of_arguments_are_those_of_some_call_here() -> None:
     kinds += [getattr(nodeflow.nn, name) for name in nodeflow.nn.__all__]
     taken = set(nodeflow.training.Settings().by_name())
     for kind in filter(callable, kinds):
-        taken |= set(getattr(kind, "__signature__", None).parameters if hasattr(kind, "__signature__") else ())
+        taken |= set(
+            getattr(kind, "__signature__", None).parameters
+            if hasattr(kind, "__signature__")
+            else ()
+        )
     assert set(chain.from_iterable(ARGUMENTS.values())) <= taken

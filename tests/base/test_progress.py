@@ -1,4 +1,6 @@
-"""Progress bars of a process without standard error, such as a daemon: there are none, and the work is done."""
+"""Progress bars of a process without standard error, such as a daemon: there are none, and the work
+is done.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def ring() -> Graph:
     return Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.ones(4, 2)})
 
 
-def test_work_without_standard_error(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_without_standard_error(
+    ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     partitions.write_partitions(ring, tmp_path / "buffer", 2)
     partition_graph(ring, tmp_path / "parts", 2, method="ranges")
@@ -30,11 +34,22 @@ def test_work_without_standard_error(ring: Graph, tmp_path: Path, monkeypatch: p
     building.build_graph(tmp_path / "e.csv", tmp_path / "g")
     model = nn.GraphSAGE(2, 4, 3, num_layers=2)
     assert model.inference(ring, ring.ndata["x"], progress=True).shape == (4, 3)
-    assert len(metrics.rank_links(nn.DotProduct(2), torch.randn(4, 2), [[0, 1], [1, 2]], progress=True).ranks) == 2
+    assert (
+        len(
+            metrics.rank_links(
+                nn.DotProduct(2), torch.randn(4, 2), [[0, 1], [1, 2]], progress=True
+            ).ranks
+        )
+        == 2
+    )
 
 
 def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    for shown, terminal_only, expected in ((True, False, True), (False, False, False), (True, True, False)):
+    for shown, terminal_only, expected in (
+        (True, False, True),
+        (False, False, False),
+        (True, True, False),
+    ):
         with progress_bar("work", 2, shown=shown, terminal_only=terminal_only) as bar:
             bar.update(2)
         assert ("work" in capsys.readouterr().err) == expected
@@ -43,7 +58,9 @@ def test_a_bar_is_shown_where_it_was_asked_for(capsys: pytest.CaptureFixture[str
 def test_all_bars_are_made_in_one_place() -> None:
     root = Path(nodeflow.__file__).parent
     makers = [
-        path.name for path in root.rglob("*.py") if re.search(r"\b(tqdm|Bar)\(", path.read_text(encoding="utf-8"))
+        path.name
+        for path in root.rglob("*.py")
+        if re.search(r"\b(tqdm|Bar)\(", path.read_text(encoding="utf-8"))
     ]
     assert makers == ["progress.py"]
 
@@ -64,5 +81,7 @@ with progress_bar("second", 1, shown=False) as bar:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_killed_child_blocks_no_bar() -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.stdout == "done\n", done.stderr

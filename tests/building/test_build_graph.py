@@ -19,7 +19,8 @@ from nodeflow import Graph
 from nodeflow.building import _edge_files, _sorting, build_graph, node_names
 from nodeflow.datasets import read_edge_list
 
-IDS, WHOLE = st.integers(0, 12), st.integers(-(2**63), 2**63 - 1)
+IDS = st.integers(0, 12)
+WHOLE = st.integers(-(2**63), 2**63 - 1)
 QUIET: dict[str, Any] = {"progress": False}
 
 
@@ -38,7 +39,9 @@ def least(num_nodes: int, edges: int) -> int:
 
 @pytest.mark.usefixtures("small")
 @given(
-    edges=st.lists(st.tuples(IDS, IDS, WHOLE, st.one_of(st.integers(0, 9), st.floats(allow_nan=False)))),
+    edges=st.lists(
+        st.tuples(IDS, IDS, WHOLE, st.one_of(st.integers(0, 9), st.floats(allow_nan=False)))
+    ),
     cuts=st.lists(st.integers(0, 30), max_size=2),
     delimiter=st.sampled_from([",", "\t", " ", ";", ", "]),
     packed=st.booleans(),
@@ -70,15 +73,21 @@ def test_text_files_are_one_list(
         files.append(write(place / f"{at}.txt{'.gz' * packed}", note.join(rows) + note))
     if not files:
         files = [write(place / "none.txt", "# nothing\n")]
-    how: dict[str, Any] = {"columns": None if header else ("src", "dst", "when", "how"), "num_nodes": 13}
+    how: dict[str, Any] = {
+        "columns": None if header else ("src", "dst", "when", "how"),
+        "num_nodes": 13,
+    }
     how["delimiter"] = ";" if delimiter == ";" else None
     graph = build_graph(files, place / "g", **how, memory=least(13, bucket), **QUIET)
-    src, dst = [edge[0] for edge in edges], [edge[1] for edge in edges]
+    src = [edge[0] for edge in edges]
+    dst = [edge[1] for edge in edges]
     wanted = Graph.from_edges(src, dst, num_nodes=13)
     if edges:
         wanted.edata["when"] = torch.tensor([edge[2] for edge in edges])
         whole = all(isinstance(edge[3], int) for edge in edges)
-        wanted.edata["how"] = torch.tensor([edge[3] for edge in edges], dtype=torch.int64 if whole else torch.float64)
+        wanted.edata["how"] = torch.tensor(
+            [edge[3] for edge in edges], dtype=torch.int64 if whole else torch.float64
+        )
     same(graph, wanted)
     same(Graph.open(place / "g", verify=True), wanted)
     assert not [path for path in (place / "g").iterdir() if path.suffix == ".spool"]
@@ -86,7 +95,9 @@ def test_text_files_are_one_list(
         same(graph, read_edge_list(files[0], **how, header=header))
 
 
-@pytest.mark.parametrize("text", ["0 1\n2 0\n", "from,to\n0,1\n", "dst\tsrc\tw\n0\t1\t2\n", "0;1;5\n"])
+@pytest.mark.parametrize(
+    "text", ["0 1\n2 0\n", "from,to\n0,1\n", "dst\tsrc\tw\n0\t1\t2\n", "0;1;5\n"]
+)
 def test_the_layout_of_a_file_is_found(tmp_path: Path, text: str) -> None:
     file = write(tmp_path / "e.txt", text)
     delimiter = ";" if ";" in text else None
@@ -111,13 +122,18 @@ def test_arrays_and_pairs_of_arrays(tmp_path: Path, dtype: type) -> None:
 
 
 def test_the_least_memory_is_that_of_the_guide(tmp_path: Path) -> None:
-    nodes, edges = 50_000, 500_000
+    nodes = 50_000
+    edges = 500_000
     np.save(tmp_path / "e.npy", np.random.default_rng(0).integers(0, nodes, (edges, 2)))
     enough = 21_000_000 + 16 * nodes + 32 * edges // 100
     graph = build_graph(tmp_path / "e.npy", tmp_path / "g", num_nodes=nodes, memory=enough, **QUIET)
     assert graph.num_edges == edges
-    with pytest.raises(ValueError, match="memory must be at least 22 MB for 50000 nodes and 500000 edges"):
-        build_graph(tmp_path / "e.npy", tmp_path / "less", num_nodes=nodes, memory=enough - 100_000, **QUIET)
+    with pytest.raises(
+        ValueError, match="memory must be at least 22 MB for 50000 nodes and 500000 edges"
+    ):
+        build_graph(
+            tmp_path / "e.npy", tmp_path / "less", num_nodes=nodes, memory=enough - 100_000, **QUIET
+        )
 
 
 @pytest.mark.usefixtures("small")
@@ -163,12 +179,20 @@ def test_columns_from_files(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("small")
 def test_named_nodes_are_numbered_in_the_order_of_their_first_edge(tmp_path: Path) -> None:
-    rows = [("ann", "b,ob", 1), ("名", "ann", 2), ("b,ob", "cid", 3.5), ("cid", "ann", 4), ("Ann", "7", 5)]
+    rows = [
+        ("ann", "b,ob", 1),
+        ("名", "ann", 2),
+        ("b,ob", "cid", 3.5),
+        ("cid", "ann", 4),
+        ("Ann", "7", 5),
+    ]
     for name, part in (("a.csv", rows[:3]), ("b.csv.gz", rows[3:])):
         lines = ["dst,w,src"] + [f'{dst if "," not in dst else chr(34) + dst + chr(34)},{w},{chr(34)}{src}{chr(34)}'
                                  for src, dst, w in part]  # fmt: skip
         write(tmp_path / name, "\n".join(lines))
-    graph = build_graph([tmp_path / "a.csv", tmp_path / "b.csv.gz"], tmp_path / "g", named=True, **QUIET)
+    graph = build_graph(
+        [tmp_path / "a.csv", tmp_path / "b.csv.gz"], tmp_path / "g", named=True, **QUIET
+    )
     wanted, names = Graph.from_named_edges([row[0] for row in rows], [row[1] for row in rows])
     wanted.edata["w"] = torch.tensor([1, 2, 3.5, 4, 5], dtype=torch.float64)
     same(graph, wanted)
@@ -212,37 +236,63 @@ def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     arrow = sys.modules["pyarrow"]
     random = np.random.default_rng(1)
-    table = {"to": random.integers(0, 9, 20), "w": random.normal(size=20), "src": random.integers(0, 9, 20)}
-    parquet.write_table(arrow.table({"src": table["src"], "dst": table["to"], "w": table["w"]}), tmp_path / "e.parquet")
+    table = {
+        "to": random.integers(0, 9, 20),
+        "w": random.normal(size=20),
+        "src": random.integers(0, 9, 20),
+    }
+    parquet.write_table(
+        arrow.table({"src": table["src"], "dst": table["to"], "w": table["w"]}),
+        tmp_path / "e.parquet",
+    )
     parquet.write_table(arrow.table(table), tmp_path / "f.parquet")
     wanted = Graph.from_edges(table["src"], table["to"], edata={"w": table["w"]})
     same(build_graph(tmp_path / "e.parquet", tmp_path / "g", **QUIET), wanted)
-    same(build_graph(tmp_path / "f.parquet", tmp_path / "h", columns=("dst", "w", "src"), **QUIET), wanted)
+    same(
+        build_graph(tmp_path / "f.parquet", tmp_path / "h", columns=("dst", "w", "src"), **QUIET),
+        wanted,
+    )
     words = arrow.table({"a": ["x", "y", "z", "x"], "b": ["y", "z", "w", "y"]})
     parquet.write_table(words, tmp_path / "words.parquet")
     graph = build_graph(tmp_path / "words.parquet", tmp_path / "i", named=True, **QUIET)
     assert (graph.num_nodes, list(node_names(tmp_path / "i") or ())) == (4, ["x", "y", "z", "w"])
     with pytest.raises(ValueError, match=r"column 'src' must hold integers \(named=True"):
         build_graph(tmp_path / "words.parquet", tmp_path / "j", **QUIET)
-    parquet.write_table(arrow.table({"a": [0, 1, 2, 3, None], "b": [1, 2, 3, 4, 5]}), tmp_path / "null.parquet")
+    parquet.write_table(
+        arrow.table({"a": [0, 1, 2, 3, None], "b": [1, 2, 3, 4, 5]}), tmp_path / "null.parquet"
+    )
     with pytest.raises(ValueError, match=r"null\.parquet, row 4: column 'src' has no entry"):
         build_graph(tmp_path / "null.parquet", tmp_path / "j", **QUIET)
-    parquet.write_table(arrow.table({"a": [0, 1, 2, 3], "b": [1, 2, 3, -4]}), tmp_path / "negative.parquet")
-    with pytest.raises(ValueError, match=r"negative\.parquet, row 3: dst must be an integer from 0, got -4"):
-        build_graph(tmp_path / "negative.parquet", tmp_path / "j", **QUIET)
     parquet.write_table(
-        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2], "int32")}), tmp_path / "narrow.parquet"
-    )
-    parquet.write_table(arrow.table({"src": [0], "dst": [1], "w": [2]}), tmp_path / "wide.parquet")
-    with pytest.raises(ValueError, match=r"wide\.parquet: column 'w' must be torch\.int32 as before, got torch\.int64"):
-        build_graph([tmp_path / "narrow.parquet", tmp_path / "wide.parquet"], tmp_path / "j", **QUIET)
-    with pytest.raises(ValueError, match=r"wide\.parquet has 3 columns \(src, dst, w\), but columns names 2"):
-        build_graph(tmp_path / "wide.parquet", tmp_path / "j", columns=("src", "dst"), **QUIET)
-    parquet.write_table(
-        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2**63], "uint64")}), tmp_path / "u.parquet"
+        arrow.table({"a": [0, 1, 2, 3], "b": [1, 2, 3, -4]}), tmp_path / "negative.parquet"
     )
     with pytest.raises(
-        ValueError, match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit"
+        ValueError, match=r"negative\.parquet, row 3: dst must be an integer from 0, got -4"
+    ):
+        build_graph(tmp_path / "negative.parquet", tmp_path / "j", **QUIET)
+    parquet.write_table(
+        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2], "int32")}),
+        tmp_path / "narrow.parquet",
+    )
+    parquet.write_table(arrow.table({"src": [0], "dst": [1], "w": [2]}), tmp_path / "wide.parquet")
+    with pytest.raises(
+        ValueError,
+        match=r"wide\.parquet: column 'w' must be torch\.int32 as before, got torch\.int64",
+    ):
+        build_graph(
+            [tmp_path / "narrow.parquet", tmp_path / "wide.parquet"], tmp_path / "j", **QUIET
+        )
+    with pytest.raises(
+        ValueError, match=r"wide\.parquet has 3 columns \(src, dst, w\), but columns names 2"
+    ):
+        build_graph(tmp_path / "wide.parquet", tmp_path / "j", columns=("src", "dst"), **QUIET)
+    parquet.write_table(
+        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2**63], "uint64")}),
+        tmp_path / "u.parquet",
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit",
     ):
         build_graph(tmp_path / "u.parquet", tmp_path / "j", **QUIET)
     ends = {"src": [0, 1], "dst": [1, 0]}
@@ -250,16 +300,33 @@ def test_parquet(tmp_path: Path) -> None:
         rows = arrow.array([[1, 2], [3, 4]], kind)
         parquet.write_table(arrow.table({**ends, "w": rows}), tmp_path / "rows.parquet")
         graph = build_graph(tmp_path / "rows.parquet", tmp_path / str(kind), **QUIET)
-        assert (graph.edata["w"].dtype, graph.edata["w"][:].tolist()) == (torch.int16, [[1, 2], [3, 4]])
-    for rows, words in (([[1, 2], [3]], "must have lists of one length"), ([[1], [None]], "no missing entries")):
-        parquet.write_table(arrow.table({**ends, "w": arrow.array(rows)}), tmp_path / "wrong.parquet")
+        assert (graph.edata["w"].dtype, graph.edata["w"][:].tolist()) == (
+            torch.int16,
+            [[1, 2], [3, 4]],
+        )
+    for rows, words in (
+        ([[1, 2], [3]], "must have lists of one length"),
+        ([[1], [None]], "no missing entries"),
+    ):
+        parquet.write_table(
+            arrow.table({**ends, "w": arrow.array(rows)}), tmp_path / "wrong.parquet"
+        )
         with pytest.raises(ValueError, match=rf"wrong\.parquet: column 'w' .*{words}"):
             build_graph(tmp_path / "wrong.parquet", tmp_path / "j", **QUIET)
-    wider = arrow.table({**ends, "w": arrow.array([[1, 2, 3], [4, 5, 6]], arrow.list_(arrow.int16()))})
+    wider = arrow.table(
+        {**ends, "w": arrow.array([[1, 2, 3], [4, 5, 6]], arrow.list_(arrow.int16()))}
+    )
     parquet.write_table(wider, tmp_path / "wider.parquet")
-    with pytest.raises(ValueError, match=r"wider\.parquet: column 'w' must have rows \[2\] as before, got \[3\]"):
-        build_graph([tmp_path / "rows.parquet", tmp_path / "wider.parquet"], tmp_path / "j", **QUIET)
-    parquet.write_table(arrow.table({"a": np.zeros(0, np.int64), "b": np.zeros(0, np.int64)}), tmp_path / "no.parquet")
+    with pytest.raises(
+        ValueError, match=r"wider\.parquet: column 'w' must have rows \[2\] as before, got \[3\]"
+    ):
+        build_graph(
+            [tmp_path / "rows.parquet", tmp_path / "wider.parquet"], tmp_path / "j", **QUIET
+        )
+    parquet.write_table(
+        arrow.table({"a": np.zeros(0, np.int64), "b": np.zeros(0, np.int64)}),
+        tmp_path / "no.parquet",
+    )
     wanted = Graph.from_edges([0], [1], num_nodes=3)
     parquet.write_table(arrow.table({"a": [0], "b": [1]}), tmp_path / "one.parquet")
     both = [tmp_path / "no.parquet", tmp_path / "one.parquet"]
@@ -293,17 +360,32 @@ def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
     built(src=arrow.array(["007", "7"]).dictionary_encode(), dst=["7", "08"])
     assert list(node_names(tmp_path / "g") or ()) == ["007", "7", "08"]
     stamps = arrow.array([1500, 2000], arrow.timestamp("ms", "Europe/Paris"))
-    graph = built(to=["a", "b"], weight=[1, 2], **{"from": ["b", "c"]}, at=stamps, day=arrow.array([1, 2], "date32"))
+    graph = built(
+        to=["a", "b"],
+        weight=[1, 2],
+        **{"from": ["b", "c"]},
+        at=stamps,
+        day=arrow.array([1, 2], "date32"),
+    )
     assert list(node_names(tmp_path / "g") or ()) == ["b", "a", "c"]
     assert {name: column.tolist() for name, column in graph.edata.items()} == {
         "weight": [1, 2], "at": [1.5, 2], "day": [86400, 172800]
     }  # fmt: skip
     for columns, words in (
         ({"src": [b"\xff"], "dst": [b"a"]}, r"column 'src', row 0: b'\\xff' is no text in UTF-8"),
-        ({"src": [1.0], "dst": [2.0**53]}, r"column 'dst', row 0: floats of float64 do not tell integers"),
+        (
+            {"src": [1.0], "dst": [2.0**53]},
+            r"column 'dst', row 0: floats of float64 do not tell integers",
+        ),
         ({"src": [1.0, float("nan")], "dst": [2, 3]}, "row 1: column 'src' has no entry"),
-        ({"src": [1], "dst": [2], "w": ["red"]}, r"column 'w' must hold numbers or times, got string; code them"),
-        ({"src": [1], "dst": [2], "t": arrow.array([1001], "timestamp[ns]")}, "'t' must hold dates to the microsecond"),
+        (
+            {"src": [1], "dst": [2], "w": ["red"]},
+            r"column 'w' must hold numbers or times, got string; code them",
+        ),
+        (
+            {"src": [1], "dst": [2], "t": arrow.array([1001], "timestamp[ns]")},
+            "'t' must hold dates to the microsecond",
+        ),
         (
             {"src": [1], "dst": [2], "w": [["red"]]},
             r"column 'w' must hold numbers or times, got list<.*string>; code them",

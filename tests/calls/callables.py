@@ -9,8 +9,30 @@ from itertools import chain, takewhile
 from typing import Any
 
 DOORS = (
-    *("building", "control_variates", "convert", "datasets", "distributed", "flow", "fn", "graph", "learned", "loader"),
-    *("metrics", "nn", "ops", "partitions", "plot", "propagation", "random", "sampling", "sampling.base", "storage"),
+    *(
+        "building",
+        "control_variates",
+        "convert",
+        "datasets",
+        "distributed",
+        "flow",
+        "fn",
+        "graph",
+        "learned",
+        "loader",
+    ),
+    *(
+        "metrics",
+        "nn",
+        "ops",
+        "partitions",
+        "plot",
+        "propagation",
+        "random",
+        "sampling",
+        "sampling.base",
+        "storage",
+    ),
     *("testing", "training", "transform"),
 )
 
@@ -34,7 +56,9 @@ def methods() -> Iterator[tuple[str, Any]]:
         above = takewhile(lambda base: base not in classes, kind.__mro__[1:])
         own = [base for base in above if base.__module__.startswith("nodeflow.")]  # private ones
         for name, member in chain.from_iterable(vars(base).items() for base in (kind, *own)):
-            function = member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+            function = (
+                member.__func__ if isinstance(member, (staticmethod, classmethod)) else member
+            )
             if inspect.isfunction(function) and not name.startswith("_"):
                 yield f"{owner}.{name}", function
 
@@ -45,4 +69,8 @@ def flags(function: Any) -> list[str]:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return []
-    return [name for name, parameter in signature.parameters.items() if isinstance(parameter.default, bool)]
+    return [
+        name
+        for name, parameter in signature.parameters.items()
+        if isinstance(parameter.default, bool)
+    ]

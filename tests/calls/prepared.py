@@ -54,7 +54,8 @@ BASE = {
     "create_node_flow": "create_node_flow([flow])",
     "flow_from_csr": "flow_from_csr([0, 1], [0], num_src=1)",
     "flow_from_edges": "flow_from_edges([0], [0], num_src=1, num_dst=1)",
-    "message_passing": "message_passing(flow, fn.copy_u('h', 'm'), fn.sum('m', 'h'), src={'h': rows})",
+    "message_passing": "message_passing(flow, fn.copy_u('h', 'm'), fn.sum('m', 'h'), src={'h': "
+    "rows})",
     "nn.GAT": "nn.GAT(4, 4, 2)",
     "nn.GATv2": "nn.GATv2(4, 4, 2)",
     "nn.GCN": "nn.GCN(4, 4, 2)",
@@ -87,7 +88,8 @@ BASE = {
     "nn.TypedConv": "nn.TypedConv({'edge': conv})",
     "nn.TypedLinear": "nn.TypedLinear({'node': 4}, 4)",
     "nn.TypedModel": "nn.TypedModel(nn.TypedLinear({'node': 4}, 4), [conv], 2)",
-    "nn.TypedModel.inference": "nn.TypedModel(nn.TypedLinear({'node': 4}, 4), [conv], 2).inference(graph)",
+    "nn.TypedModel.inference": "nn.TypedModel(nn.TypedLinear({'node': 4}, 4), [conv], "
+    "2).inference(graph)",
     "nn.Jumping": "nn.Jumping('cat', 4, 2, 4)",
     "nn.NodeDropout": "nn.NodeDropout(0.5)",
     "nn.PropagationConv": "nn.PropagationConv(4, 4)",
@@ -129,7 +131,8 @@ BASE = {
     "sampling.base.Edges": "sampling.base.Edges([0, 1], [0], None)",
     "sampling.base.assemble": "sampling.base.assemble(graph, edges, [0], 1, choose)",
     "sampling.base.edges_along": "sampling.base.edges_along(graph, 'in')",
-    "sampling.base.inclusion_probabilities": "sampling.base.inclusion_probabilities(np.ones(3), np.array([0, 3]), 2)",
+    "sampling.base.inclusion_probabilities": "sampling.base.inclusion_probabilities(np.ones(3), "
+    "np.array([0, 3]), 2)",
     "sampling.base.induced_subgraph": "sampling.base.induced_subgraph(edges, np.array([0, 1]), 20)",
     "storage.Cached": "storage.Cached(feat, heat, '1 MB')",
     "storage.FileRows": "storage.FileRows(file, extent)",
@@ -164,7 +167,8 @@ BASE = {
     "training.write_top_links": "training.write_top_links(file, made)",
     "metrics.Metric": "metrics.Metric('a', torch.dot)",
     "metrics.auroc": "metrics.auroc(torch.rand(3), torch.tensor([0, 1, 1]))",
-    "metrics.average_precision": "metrics.average_precision(torch.rand(3), torch.tensor([0, 1, 1]))",
+    "metrics.average_precision": "metrics.average_precision(torch.rand(3), torch.tensor([0, 1, "
+    "1]))",
     "metrics.named": "metrics.named('mrr')",
     "metrics.rank_among": "metrics.rank_among(scores, torch.ones(3, 2))",
     "metrics.rank_links": "metrics.rank_links(decoder, feat, [[0, 1]])",
@@ -231,7 +235,8 @@ BASE = {
     "propagation.ExchangePlan": "propagation.ExchangePlan(graph)",
     "propagation.Propagation": "Propagation(graph)",
     "control_variates.control_variate": "control_variates.control_variate(flow, rows)",
-    "control_variates.control_variate_dropout": "control_variates.control_variate_dropout(flow, rows, rows)",
+    "control_variates.control_variate_dropout": "control_variates.control_variate_dropout(flow, "
+    "rows, rows)",
     "control_variates.exact_sums": "control_variates.exact_sums(flow)",
     "control_variates.neighbor_sampling": "control_variates.neighbor_sampling(flow, rows)",
     "testing.assert_reproducible": "testing.assert_reproducible(sampler, [0])",
@@ -255,41 +260,80 @@ BASE = {
     "building.node_names": "building.node_names(folder)",
 }
 BASE |= {f"fn.{name}": f"fn.{name}('h', 'w', 'm')" for name in fn.__all__ if name[1] == "_"}
-BASE |= {f"fn.{name}": f"fn.{name}('h', 'm')" for name in ("copy_u", "copy_e", "sum", "mean", "max", "min", "prod")}
-"""A right call of each public callable, by name; of one that needs a file or another library, a call of that form."""
+BASE |= {
+    f"fn.{name}": f"fn.{name}('h', 'm')"
+    for name in ("copy_u", "copy_e", "sum", "mean", "max", "min", "prod")
+}
+"""A right call of each public callable, by name; of one that needs a file or another library, a
+call of that form.
+"""
 
 EXCUSES = {
     **dict.fromkeys(
-        ("Sampler", "LayerSampler", "nn.FlowConv", "nn.AttentionConv", "nn.LinearConv", "nn.Decoder"), "base"
+        (
+            "Sampler",
+            "LayerSampler",
+            "nn.FlowConv",
+            "nn.AttentionConv",
+            "nn.LinearConv",
+            "nn.Decoder",
+        ),
+        "base",
     ),
-    **dict.fromkeys(("sampling.base.BoundSampler", "sampling.base.RowSampler", "sampling.base.SamplerBase"), "base"),
+    **dict.fromkeys(
+        ("sampling.base.BoundSampler", "sampling.base.RowSampler", "sampling.base.SamplerBase"),
+        "base",
+    ),
     **dict.fromkeys(("sampling.base.SubgraphSampler",), "base"),
-    **dict.fromkeys(("sampling.base.Candidates", "sampling.base.DrawingRows", "sampling.base.Drawn"), "of samplers"),
-    **dict.fromkeys(("sampling.base.LayerCandidates", "sampling.base.Step", "sampling.LinkChunk"), "of samplers"),
+    **dict.fromkeys(
+        ("sampling.base.Candidates", "sampling.base.DrawingRows", "sampling.base.Drawn"),
+        "of samplers",
+    ),
+    **dict.fromkeys(
+        ("sampling.base.LayerCandidates", "sampling.base.Step", "sampling.LinkChunk"), "of samplers"
+    ),
     **dict.fromkeys(("sampling.base.Subgraph", "graph.OfType", "flow.LayerPart"), "result"),
-    **dict.fromkeys(("sampling.Estimate", "loader.Timings", "storage.Reads", "storage.SparseFileRows"), "result"),
+    **dict.fromkeys(
+        ("sampling.Estimate", "loader.Timings", "storage.Reads", "storage.SparseFileRows"), "result"
+    ),
     **dict.fromkeys(("storage.NarrowRows", "storage.ColumnErrors"), "result of narrow"),
-    **dict.fromkeys(("training.EpochRecord", "training.Result", "metrics.Ranks", "metrics.TopLinks"), "result"),
-    **dict.fromkeys(("distributed.PartsReport", "partitions.BufferCounters", "partitions.BufferState"), "result"),
+    **dict.fromkeys(
+        ("training.EpochRecord", "training.Result", "metrics.Ranks", "metrics.TopLinks"), "result"
+    ),
+    **dict.fromkeys(
+        ("distributed.PartsReport", "partitions.BufferCounters", "partitions.BufferState"), "result"
+    ),
     **dict.fromkeys(("partitions.Order", "flow.EdgeBatch", "flow.NodeBatch"), "result"),
     **dict.fromkeys(("distributed.DistributedGraph", "distributed.GraphPart"), "result of open"),
     **dict.fromkeys(("storage.Rows", "metrics.LinkScorer"), "protocol"),
     "nn.IgnoredWeightWarning": "types",
-    **dict.fromkeys(("training.Stopped", "distributed.PeerError", "testing.CheckError"), "exceptions"),
+    **dict.fromkeys(
+        ("training.Stopped", "distributed.PeerError", "testing.CheckError"), "exceptions"
+    ),
     **dict.fromkeys(("testing.Outcome", "testing.Report"), "result"),
     "random.derive_key": "takes words of any number",
 }
-"""Public callables without rows in the table, and why: classes that are derived from, or that users do not call."""
+"""Public callables without rows in the table, and why: classes that are derived from, or that users
+do not call.
+"""
 
 
 def namespace(place: Path) -> dict[str, Any]:
-    """Return the names that calls of the table may use; files lie in ``place``, where nothing is."""
+    """Return the names that calls of the table may use; files lie in ``place``, where nothing
+    is.
+    """
     generator = torch.Generator().manual_seed(0)
     src, dst = (torch.randint(20, (40,), generator=generator) for _ in range(2))
     times = torch.arange(40.0)
-    graph = nodeflow.Graph.from_edges(src, dst, num_nodes=20, edata={"t": times, "w": torch.ones(40)})
+    graph = nodeflow.Graph.from_edges(
+        src, dst, num_nodes=20, edata={"t": times, "w": torch.ones(40)}
+    )
     graph.ndata["feat"] = torch.ones(20, 4)
-    rooms = {name: importlib.import_module(f"nodeflow.{name}") for name in DOORS if "." not in name and name != "graph"}
+    rooms = {
+        name: importlib.import_module(f"nodeflow.{name}")
+        for name in DOORS
+        if "." not in name and name != "graph"
+    }
     sampler = nodeflow.NeighborSampler(graph, [2, 2])
     flow = nodeflow.flow_from_edges([0, 2, 1], [1, 0, 1], num_src=3, num_dst=2)
     conv = rooms["nn"].GraphConv(4, 4)
@@ -344,16 +388,26 @@ def namespace(place: Path) -> dict[str, Any]:
         "wrong_times": WrongTimes,
         "timed": nodeflow.TemporalNeighborSampler(graph, [2], time="t"),
         "typed": graph_of_edges(range(99), range(99), type=torch.arange(99)),
-        "tested": replace(dataset, name="tested", graph=graph_of_edges([0], [1], split=torch.tensor([2]))),
+        "tested": replace(
+            dataset, name="tested", graph=graph_of_edges([0], [1], split=torch.tensor([2]))
+        ),
         "links": rooms["training"].Settings(task="link"),
         "rgcn": rooms["training"].Settings(model="rgcn", edge_type="t"),
         "saint": rooms["training"].Settings(sampler="saint", fanouts=(2,)),
         "metric": rooms["metrics"].named("accuracy"),
         "sparse_vector": scipy.sparse.coo_array([1.0, 2.0, 3.0]),
-        "choose_for": lambda nodes: lambda dst, flow: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)}),
-        "wrong_choice": lambda dst, flow: Choice(np.arange(len(dst) + 1), src=np.full(len(dst), 99)),
-        "made": rooms["training"].Trainer(dataset, rooms["training"].Settings(epochs=1, fanouts=(2,), hidden=4)),
-        "pulls": {"table": (rooms["learned"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)},
+        "choose_for": lambda nodes: (
+            lambda dst, flow: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)})
+        ),
+        "wrong_choice": lambda dst, flow: Choice(
+            np.arange(len(dst) + 1), src=np.full(len(dst), 99)
+        ),
+        "made": rooms["training"].Trainer(
+            dataset, rooms["training"].Settings(epochs=1, fanouts=(2,), hidden=4)
+        ),
+        "pulls": {
+            "table": (rooms["learned"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)
+        },
         "result": None,
         "trainer": None,
         "matrix": None,

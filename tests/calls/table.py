@@ -13,7 +13,9 @@ from calls.prepared import BASE
 
 
 class Row(NamedTuple):
-    """A call as text, the error that it raises, words of its message, and what the call is about."""
+    """A call as text, the error that it raises, words of its message, and what the call is
+    about.
+    """
 
     call: str
     error: str
@@ -28,7 +30,9 @@ def with_argument(call: str, argument: str) -> str:
     added = ast.parse(f"f({argument})", mode="eval").body
     assert isinstance(added, ast.Call)
     names = {keyword.arg for keyword in added.keywords}
-    tree.keywords = [keyword for keyword in tree.keywords if keyword.arg not in names] + added.keywords
+    tree.keywords = [
+        keyword for keyword in tree.keywords if keyword.arg not in names
+    ] + added.keywords
     return ast.unparse(tree)
 
 
@@ -49,22 +53,34 @@ LAST = {
     "training.write_top_links",
     "plot.plot_parts",
 }
-"""Callables whose right call needs what the table has not, so that another argument is refused first."""
+"""Callables whose right call needs what the table has not, so that another argument is refused
+first.
+"""
 
 
 def by_walking() -> Iterator[Row]:
-    """Yield the rows of every callable: an unknown keyword, flags that are no bools, a first argument of no kind."""
+    """Yield the rows of every callable: an unknown keyword, flags that are no bools, a first
+    argument of no kind.
+    """
     callables: dict[str, Any] = {**dict(public()), **dict(methods())}
     for name, call in BASE.items():
         value = callables[name]
         for flag in flags(value):
-            words = f"{flag} must be " + ("False, True or 'mark'" if flag == "filter_known" else "True or False")
-            yield Row(with_argument(call, f"{flag}='no'"), "(TypeError, ValueError)", words, "Flags")
+            words = f"{flag} must be " + (
+                "False, True or 'mark'" if flag == "filter_known" else "True or False"
+            )
+            yield Row(
+                with_argument(call, f"{flag}='no'"), "(TypeError, ValueError)", words, "Flags"
+            )
         if name not in LAST:
-            yield Row(with_argument(call, "nonsense=1"), "TypeError", "nonsense", "Unknown arguments")
+            yield Row(
+                with_argument(call, "nonsense=1"), "TypeError", "nonsense", "Unknown arguments"
+            )
         needed = [p for p in inspect.signature(value).parameters.values() if p.default is p.empty]
         if inspect.isclass(value) and any(p.kind is p.POSITIONAL_OR_KEYWORD for p in needed):
-            yield Row(f"{name}()".removeprefix("graph."), "TypeError", needed[0].name, "Missing arguments")
+            yield Row(
+                f"{name}()".removeprefix("graph."), "TypeError", needed[0].name, "Missing arguments"
+            )
         if (first := with_first(call, "object()")) is not None:
             yield Row(first, "(TypeError, ValueError)", "", "First arguments of no kind")
 

@@ -1,4 +1,6 @@
-"""What comes in other forms than lists and tensors counts the same: iterators, views, numpy's bools, foreign arrays."""
+"""What comes in other forms than lists and tensors counts the same: iterators, views, numpy's
+bools, foreign arrays.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from nodeflow import Frame, Graph, NeighborSampler
 from nodeflow.sampling.base import Edges
 from nodeflow.transform import subgraph
 
-SRC, DST = [3, 0, 1, 2, 0], [0, 1, 2, 3, 2]
+SRC = [3, 0, 1, 2, 0]
+DST = [0, 1, 2, 3, 2]
 FORMS: dict[str, Callable[[list[int]], Iterable[int]]] = {
     "iterator": iter,
     "generator": lambda ids: (i for i in ids),
@@ -35,7 +38,8 @@ def test_edges_in_other_forms(form: str) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_ids_in_other_forms(form: str) -> None:
-    graph, make = Graph.from_edges(SRC, DST), FORMS[form]
+    graph = Graph.from_edges(SRC, DST)
+    make = FORMS[form]
     given: Any = make([2, 0])
     assert graph.in_edges(given)[2].tolist() == [2, 4, 0]
     given = make([2, 0])
@@ -45,7 +49,12 @@ def test_ids_in_other_forms(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "column", [np.arange(4, dtype=">f4"), np.arange(4.0)[::-1][::-1].astype(np.float32), np.arange(3, -1, -1)[::-1]]
+    "column",
+    [
+        np.arange(4, dtype=">f4"),
+        np.arange(4.0)[::-1][::-1].astype(np.float32),
+        np.arange(3, -1, -1)[::-1],
+    ],
 )
 def test_columns_in_other_forms(column: Any) -> None:
     assert Frame(4, {"x": column})["x"].tolist() == [0, 1, 2, 3]

@@ -1,4 +1,6 @@
-"""Every wrong call of the table raises its error: at once, with its words, and without the memory that it asks for."""
+"""Every wrong call of the table raises its error: at once, with its words, and without the memory
+that it asks for.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,20 @@ from calls import callables, prepared
 from calls.table import Row, rows
 
 TABLE = rows()
-PYTHONS = ("has no attribute", "object is not", "unsupported operand", "not subscriptable", "os.PathLike object")
+PYTHONS = (
+    "has no attribute",
+    "object is not",
+    "unsupported operand",
+    "not subscriptable",
+    "os.PathLike object",
+)
 """Words of Python's own errors, which say nothing about the argument."""
 MOST = 100 * 10**6
 """Bytes that a wrong call may take."""
 LONG = 60
-"""Seconds of the processor that a wrong call may take: so many that a slow processor makes no difference."""
+"""Seconds of the processor that a wrong call may take: so many that a slow processor makes no
+difference.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +43,9 @@ def refusal(row: Row, names: dict[str, Any]) -> tuple[str, float, int]:
     """Make a wrong call: its message, and the seconds of the processor and bytes that it took."""
     kinds = eval(row.error, vars(builtins))
     _reset_peak()
-    before, start = _memory("VmRSS"), time.process_time()  # of the processor: other programs may keep it busy
+    # of the processor: other programs may keep it busy
+    before = _memory("VmRSS")
+    start = time.process_time()
     with pytest.raises(kinds) as caught:
         eval(row.call, dict(names))
     return str(caught.value), time.process_time() - start, _memory("VmHWM") - before
@@ -59,7 +71,11 @@ def test_every_public_callable_has_a_right_call_or_an_excuse() -> None:
 
 
 def test_every_flag_of_a_method_is_in_the_table() -> None:
-    assert [name for name, method in callables.methods() if callables.flags(method) and name not in prepared.BASE] == []
+    assert [
+        name
+        for name, method in callables.methods()
+        if callables.flags(method) and name not in prepared.BASE
+    ] == []
 
 
 def test_the_table_is_large() -> None:

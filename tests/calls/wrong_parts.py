@@ -41,14 +41,21 @@ class WrongNodes(SubgraphSampler):
 
 
 def damaged_rows(count: int) -> torch.Tensor:
-    """Return sparse rows ``[count, 4]`` with a column 9 in the second, as one damaged byte of a file would give."""
-    indptr, indices = torch.arange(count + 1), torch.zeros(count, dtype=torch.int64)
+    """Return sparse rows ``[count, 4]`` with a column 9 in the second, as one damaged byte of a
+    file would give.
+    """
+    indptr = torch.arange(count + 1)
+    indices = torch.zeros(count, dtype=torch.int64)
     indices[1] = 9
-    return torch.sparse_csr_tensor(indptr, indices, torch.ones(count), (count, 4), check_invariants=False)
+    return torch.sparse_csr_tensor(
+        indptr, indices, torch.ones(count), (count, 4), check_invariants=False
+    )
 
 
 def heavy_graph() -> nodeflow.Graph:
     """Return a graph whose float32 weights have sums, products and inverses beyond float32."""
     weights = torch.full((40,), 1e38)
     weights[0] = 1e-38
-    return nodeflow.Graph.from_edges(list(range(20)) * 2, [0] * 40, num_nodes=20, edata={"w": weights})
+    return nodeflow.Graph.from_edges(
+        list(range(20)) * 2, [0] * 40, num_nodes=20, edata={"w": weights}
+    )

@@ -1,4 +1,6 @@
-"""Names of DGL 0.4 that ``nodeflow.compat.dgl`` does not have: errors name the page that says where to go."""
+"""Names of DGL 0.4 that ``nodeflow.compat.dgl`` does not have: errors name the page that says where
+to go.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,34 @@ GRAPH = """
 @pytest.mark.parametrize(
     ("owner", "present", "missing"),
     [
-        (dgl, PACKAGE, "NID EID graph batch sampling transform nn data add_self_loop heterograph bfs_nodes_generator"),
-        (DGLGraph([(0, 1)]), GRAPH, "send recv push subgraph local_var local_scope parent_nid prop_nodes init_ndata"),
+        (
+            dgl,
+            PACKAGE,
+            "NID EID graph batch sampling transform nn data add_self_loop heterograph "
+            "bfs_nodes_generator",
+        ),
+        (
+            DGLGraph([(0, 1)]),
+            GRAPH,
+            "send recv push subgraph local_var local_scope parent_nid prop_nodes init_ndata",
+        ),
         (dgl.contrib, "sampling", "KVClient graph_store data dis_kvstore"),
-        (dgl.contrib.sampling, "LayerSampler NeighborSampler sampler", "EdgeSampler SamplerPool random_walk"),
-        (dgl.contrib.sampling.sampler, "LayerSampler NeighborSampler create_full_nodeflow", "EdgeSampler"),
+        (
+            dgl.contrib.sampling,
+            "LayerSampler NeighborSampler sampler",
+            "EdgeSampler SamplerPool random_walk",
+        ),
+        (
+            dgl.contrib.sampling.sampler,
+            "LayerSampler NeighborSampler create_full_nodeflow",
+            "EdgeSampler",
+        ),
     ],
     ids=["dgl", "DGLGraph", "contrib", "sampling", "sampler"],
 )
-def test_every_old_name_is_there_or_names_the_page(owner: object, present: str, missing: str) -> None:
+def test_every_old_name_is_there_or_names_the_page(
+    owner: object, present: str, missing: str
+) -> None:
     assert set(present.split()) <= set(dir(owner))
     for name in [*missing.split(), "nonsense"]:
         with pytest.raises(AttributeError, match=f"has no '{name}': .*{PAGE}"):
@@ -55,7 +76,8 @@ def test_the_ways_of_the_page() -> None:
     local.update_all(fn.copy_src("h", "m"), fn.sum("m", "h"))
     assert (local.ndata["h"].tolist(), g.ndata["h"].tolist()) == ([0.0, 8.0, 0.0], [1.0, 2.0, 4.0])
     src, dst = g.graph.edges()
-    some = DGLGraph(nodeflow.transform.filter_edges(g.graph, src != dst))  # remove_self_loop, push, send_and_recv
+    # remove_self_loop, push, send_and_recv
+    some = DGLGraph(nodeflow.transform.filter_edges(g.graph, src != dst))
     some.pull([1], fn.copy_src("h", "m"), fn.sum("m", "h"))
     assert some.ndata["h"].tolist() == [1.0, 6.0, 4.0]
     simple = DGLGraph(tuple(torch.unique(torch.stack(g.all_edges()), dim=1)))  # to_simple

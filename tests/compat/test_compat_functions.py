@@ -1,4 +1,6 @@
-"""``nodeflow.compat.dgl.function``: every name of DGL 0.4 with its keywords, and the shape of its dot products."""
+"""``nodeflow.compat.dgl.function``: every name of DGL 0.4 with its keywords, and the shape of its
+dot products.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,18 @@ OLD = {"u": "src", "v": "dst", "e": "edge"}
 
 
 @pytest.mark.parametrize(
-    ("op", "left", "right"), list(itertools.product(["add", "sub", "mul", "div", "dot"], "uve", "uve"))
+    ("op", "left", "right"),
+    list(itertools.product(["add", "sub", "mul", "div", "dot"], "uve", "uve")),
 )
 def test_every_binary_function_in_both_spellings(op: str, left: str, right: str) -> None:
-    a, b = OLD[left], OLD[right]
+    a = OLD[left]
+    b = OLD[right]
     for name, words in (
         (f"{left}_{op}_{right}", ("lhs_field", "rhs_field", "out")),
         (f"{a}_{op}_{b}", (a, b, "out") if a != b else ("lhs", "rhs", "out")),
     ):
-        make, columns = getattr(fn, name), ("a", "b", "m")
+        make = getattr(fn, name)
+        columns = ("a", "b", "m")
         expected = MessageFunction(op, left, "a", right, "b", "m")
         assert make(*columns) == make(**dict(zip(words, columns, strict=True))) == expected
         assert (make.__name__, list(inspect.signature(make).parameters)) == (name, list(words))
@@ -38,7 +43,11 @@ def test_copies_and_reducers() -> None:
         expected = MessageFunction("copy", kind, "h", None, None, "m")
         assert make("h", "m") == make(**{word: "h"}, out="m") == make("h", out="m") == expected
     for name in ("sum", "mean", "max", "min", "prod"):
-        assert getattr(fn, name)(msg="m", out="h") == getattr(fn, name)("m", "h") == ReduceFunction(name, "m", "h")
+        assert (
+            getattr(fn, name)(msg="m", out="h")
+            == getattr(fn, name)("m", "h")
+            == ReduceFunction(name, "m", "h")
+        )
 
 
 def test_the_names() -> None:
@@ -52,7 +61,9 @@ def test_the_names() -> None:
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
 def test_dot_products_drop_their_dimension(shape: tuple[int, ...]) -> None:
-    """As in version 0.4.3, also in messages that a function of the program's own or a built-in one reduces."""
+    """As in version 0.4.3, also in messages that a function of the program's own or a built-in one
+    reduces.
+    """
     g = dgl.DGLGraph([(0, 2), (1, 0), (2, 1), (0, 1)])
     h = torch.randn(3, *shape)
     g.ndata["h"], (src, dst) = h, g.edges()

@@ -1,4 +1,6 @@
-"""``DGLGraph`` of ``nodeflow.compat.dgl``: what it is made of, queries, frames, message passing, growing."""
+"""``DGLGraph`` of ``nodeflow.compat.dgl``: what it is made of, queries, frames, message passing,
+growing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def pairs(g: DGLGraph) -> list[tuple[int, int]]:
     return list(zip(src.tolist(), dst.tolist(), strict=True))
 
 
-# ---------------------------------------------------------------------------------------------------------- structure
+# ----------------------------------------------------------------------------------------------------------
+# structure
 
 
 def test_what_a_graph_is_made_of() -> None:
@@ -35,7 +38,8 @@ def test_what_a_graph_is_made_of() -> None:
         assert g.is_multigraph
     g.from_scipy_sparse_matrix(coo.T)
     assert sorted(pairs(g)) == sorted((v, u) for u, v in edges)
-    csr = scipy.sparse.csr_matrix([[0, 1, 1], [0, 0, 0]])  # a matrix that is not square is filled up
+    # a matrix that is not square is filled up
+    csr = scipy.sparse.csr_matrix([[0, 1, 1], [0, 0, 0]])
     assert (pairs(DGLGraph(csr)), len(DGLGraph(csr))) == ([(0, 1), (0, 2)], 3)
     shared = DGLGraph(DGLGraph(edges, node_frame={"x": torch.zeros(3)}))
     assert (pairs(shared), list(shared.ndata)) == (edges, [])
@@ -76,7 +80,8 @@ def test_queries(edges: Edges) -> None:
     g.add_nodes(edges.num_nodes)
     for u, v in zip(edges.src, edges.dst, strict=True):
         g.add_edge(u, v)
-    every, n = list(zip(edges.src, edges.dst, strict=True)), edges.num_nodes
+    every = list(zip(edges.src, edges.dst, strict=True))
+    n = edges.num_nodes
     assert pairs(g) == every
     assert g.is_multigraph == (len(set(every)) < len(every))
     assert g.in_degrees().tolist() == [edges.dst.count(v) for v in range(n)]
@@ -85,10 +90,18 @@ def test_queries(edges: Edges) -> None:
     for v in range(n):
         ids = [e for e in range(len(every)) if edges.dst[e] == v]
         src, dst, eid = g.in_edges(v, "all")
-        assert (eid.tolist(), src.tolist(), dst.tolist()) == (ids, [edges.src[e] for e in ids], [v] * len(ids))
-        assert g.out_edges([v], "eid").tolist() == [e for e in range(len(every)) if edges.src[e] == v]
+        assert (eid.tolist(), src.tolist(), dst.tolist()) == (
+            ids,
+            [edges.src[e] for e in ids],
+            [v] * len(ids),
+        )
+        assert g.out_edges([v], "eid").tolist() == [
+            e for e in range(len(every)) if edges.src[e] == v
+        ]
     for u in range(n):
-        assert g.has_edges_between(u, list(range(n))).tolist() == [int((u, v) in every) for v in range(n)]
+        assert g.has_edges_between(u, list(range(n))).tolist() == [
+            int((u, v) in every) for v in range(n)
+        ]
         for v in range(n):
             ids = [e for e, pair in enumerate(every) if pair == (u, v)]
             assert g.has_edge_between(u, v) is bool(ids)
@@ -103,7 +116,9 @@ def test_queries(edges: Edges) -> None:
     dense = np.zeros((n, n))
     np.add.at(dense, (edges.dst, edges.src), 1)
     np.testing.assert_array_equal(g.adjacency_matrix().to_dense().numpy(), dense)
-    np.testing.assert_array_equal(g.adjacency_matrix_scipy(transpose=True, return_edge_ids=False).toarray(), dense.T)
+    np.testing.assert_array_equal(
+        g.adjacency_matrix_scipy(transpose=True, return_edge_ids=False).toarray(), dense.T
+    )
     coo = g.adjacency_matrix_scipy(transpose=True, fmt="coo")  # which keeps repeated edges apart
     assert [*zip(coo.row.tolist(), coo.col.tolist(), strict=True)] == every
     assert [*zip(*(end.tolist() for end in g.find_edges(coo.data)), strict=True)] == every
@@ -125,7 +140,13 @@ def test_growing_keeps_columns() -> None:
     assert g.ndata["y"].tolist() == [[0.0], [0.0], [3.0], [4.0]]
     g.add_edge(3, 0)
     assert g.edata["w"].tolist() == [5.0, 6.0, 0.0]
-    assert (pairs(g), len(g.nodes), len(g.edges), 3 in g, 4 in g) == ([(0, 3), (1, 3), (3, 0)], 4, 3, True, False)
+    assert (pairs(g), len(g.nodes), len(g.edges), 3 in g, 4 in g) == (
+        [(0, 3), (1, 3), (3, 0)],
+        4,
+        3,
+        True,
+        False,
+    )
     g.add_edges([], [])
     for wrong in ({"x": torch.zeros(2)}, {"x": torch.zeros(1, 2)}, {"x": torch.zeros(1).long()}):
         with pytest.raises(ValueError, match="column 'x'"):
@@ -148,9 +169,15 @@ def test_sorted_edges() -> None:
     g = DGLGraph(edges, sort_csr=True, edge_frame={"w": torch.arange(4.0)})
     assert g.in_edges(0, "eid").tolist() == [2, 1, 3, 0]
     assert pairs(g) == edges
-    whole = nodeflow.Graph.from_edges([1, 0], [0, 0], ndata={"x": torch.ones(2)}, edata={"w": torch.arange(2)})
+    whole = nodeflow.Graph.from_edges(
+        [1, 0], [0, 0], ndata={"x": torch.ones(2)}, edata={"w": torch.arange(2)}
+    )
     both = DGLGraph(whole, sort_csr=True)
-    assert (both.in_edges(0, "eid").tolist(), both.ndata["x"].tolist(), both.edata["w"].tolist()) == (
+    assert (
+        both.in_edges(0, "eid").tolist(),
+        both.ndata["x"].tolist(),
+        both.edata["w"].tolist(),
+    ) == (
         [1, 0],
         [1, 1],
         [0, 1],
@@ -159,7 +186,8 @@ def test_sorted_edges() -> None:
     assert g.ndata["first"].tolist() == [2.0, 0.0, 0.0]
 
 
-# ------------------------------------------------------------------------------------------------------------- frames
+# -------------------------------------------------------------------------------------------------------------
+# frames
 
 
 def test_rows_of_frames() -> None:
@@ -172,8 +200,13 @@ def test_rows_of_frames() -> None:
     old = g.ndata["x"]
     g.set_n_repr({"x": torch.tensor([7.0])}, 1, inplace=True)
     assert (g.ndata["x"] is old, old.tolist()) == (True, [1.0, 7.0, 2.0])
-    g.set_n_repr({"x": torch.zeros(3, 2), "y": torch.zeros(3)}, inplace=True)  # which does not fit into the old memory
-    assert (g.ndata["x"].shape, old.tolist(), len(g.nodes[[0]].data)) == ((3, 2), [1.0, 7.0, 2.0], 2)
+    # which does not fit into the old memory
+    g.set_n_repr({"x": torch.zeros(3, 2), "y": torch.zeros(3)}, inplace=True)
+    assert (g.ndata["x"].shape, old.tolist(), len(g.nodes[[0]].data)) == (
+        (3, 2),
+        [1.0, 7.0, 2.0],
+        2,
+    )
     g.set_n_repr({"x": old, "y": g.ndata["y"]}, inplace=True)
     g.ndata.pop("y")
     g.edges[0, 1].data["w"] = torch.tensor([3.0, 4.0])  # both edges of the pair
@@ -191,7 +224,8 @@ def test_rows_of_frames() -> None:
     assert repr(g).startswith("DGLGraph(num_nodes=3, num_edges=3, ndata_schemes={'x'")
 
 
-# ----------------------------------------------------------------------------------------------------------- messages
+# -----------------------------------------------------------------------------------------------------------
+# messages
 
 
 def test_nodes_without_messages() -> None:
@@ -199,9 +233,11 @@ def test_nodes_without_messages() -> None:
     g.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, -1.0, dtype=dtype), "u")
     g.update_all(lambda e: {"m": e.src["h"]}, lambda n: {"u": n.mailbox["m"].sum(1)})
     assert g.ndata["u"].tolist() == [-1.0, 2.0]
-    g.pull([1, 1], fn.copy_src("h", "m"), fn.sum("m", "u"), lambda n: {"q": n.data["h"]})  # repeats count once
+    # repeats count once
+    g.pull([1, 1], fn.copy_src("h", "m"), fn.sum("m", "u"), lambda n: {"q": n.data["h"]})
     assert (g.ndata["u"].tolist(), g.ndata["q"].tolist()) == ([-1.0, 2.0], [0.0, 2.0])
-    g.pull([0], fn.copy_src("h", "m"), fn.sum("m", "p"), lambda n: {"q": n.data["h"]})  # there is nothing to reduce
+    # there is nothing to reduce
+    g.pull([0], fn.copy_src("h", "m"), fn.sum("m", "p"), lambda n: {"q": n.data["h"]})
     assert (set(g.ndata), g.ndata["q"].tolist()) == ({"h", "u", "q"}, [1.0, 2.0])
 
 
@@ -220,7 +256,8 @@ def test_functions_see_edges_in_the_order_of_their_ids() -> None:
     assert (seen[1], g.ndata["s"].tolist()) == (seen[0], [1.0, 5.0, 0.0])
     g.apply_edges(note, [3, 0])
     assert (seen[2], g.edata["m"].tolist()) == ([[0, 0], [1, 2], [3, 0]], [1.0, 1.0, 2.0, 0.0])
-    g.apply_edges(lambda edges: {"new": torch.stack([edges.edges()[2]] * 2, 1)}, [3, 0, 2, 1])  # all, in another order
+    # all, in another order
+    g.apply_edges(lambda edges: {"new": torch.stack([edges.edges()[2]] * 2, 1)}, [3, 0, 2, 1])
     assert g.edata["new"].tolist() == [[0, 0], [1, 1], [2, 2], [3, 3]]
     g.apply_edges(fn.u_add_v("s", "s", "both"), ([0], [2]))
     assert g.edata["both"].tolist() == [1.0, 0.0, 0.0, 0.0]

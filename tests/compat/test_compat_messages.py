@@ -13,9 +13,13 @@ from nodeflow.compat.dgl import DGLGraph, EdgeBatch, NodeBatch
 
 
 def graph_of(edges: Edges, ids: list[int] | None = None) -> Graph:
-    n, e = edges.num_nodes, len(edges.src)
-    h, w = torch.arange(2.0 * n).view(-1, 2) - 3, torch.arange(1.0, e + 1)
-    return Graph.from_edges(edges.src, edges.dst, num_nodes=n, edge_ids=ids, ndata={"h": h}, edata={"w": w})
+    n = edges.num_nodes
+    e = len(edges.src)
+    h = torch.arange(2.0 * n).view(-1, 2) - 3
+    w = torch.arange(1.0, e + 1)
+    return Graph.from_edges(
+        edges.src, edges.dst, num_nodes=n, edge_ids=ids, ndata={"h": h}, edata={"w": w}
+    )
 
 
 @given(edges=edge_lists(), data=st.data())
@@ -47,7 +51,8 @@ def test_all_ways_to_compute_agree(edges: Edges, data: st.DataObject) -> None:
         if not set(chosen) & set(edges.dst):
             assert name not in graph.ndata or functions[2:]
             continue
-        column, left = graph.ndata.pop(name), sorted(set(range(edges.num_nodes)) - set(chosen))
+        column = graph.ndata.pop(name)
+        left = sorted(set(range(edges.num_nodes)) - set(chosen))
         torch.testing.assert_close(column[chosen], expected[chosen])
         assert not column[left].any()
     h = graph.ndata["h"].numpy()
@@ -71,13 +76,24 @@ def test_a_call_that_fails_changes_nothing() -> None:
         (lambda: DGLGraph(graph).update_all(*sums, fail), ZeroDivisionError),
         (lambda: DGLGraph(graph).pull([1], *sums, fail), ZeroDivisionError),
         (lambda: DGLGraph(graph).apply_nodes(fail), ZeroDivisionError),
-        (lambda: DGLGraph(graph).update_all(fn.copy_u("y", "m"), sums[1]), KeyError, "'y' in layer 0, which has 'h'"),
-        (lambda: DGLGraph(graph).update_all(fn.copy_e("y", "m"), sums[1]), KeyError, "'y'; the frame has 'w'"),
+        (
+            lambda: DGLGraph(graph).update_all(fn.copy_u("y", "m"), sums[1]),
+            KeyError,
+            "'y' in layer 0, which has 'h'",
+        ),
+        (
+            lambda: DGLGraph(graph).update_all(fn.copy_e("y", "m"), sums[1]),
+            KeyError,
+            "'y'; the frame has 'w'",
+        ),
         (lambda: DGLGraph(graph).pull([2], *sums), IndexError),
         (lambda: DGLGraph(graph).apply_edges(fn.copy_e("w", "w2"), [0, 0]), ValueError),
         (lambda: DGLGraph(graph).update_all(fn.sum("h", "m"), sums[1]), TypeError),
         (lambda: DGLGraph(graph).update_all(lambda edges: 5, sums[1]), TypeError),
-        (lambda: DGLGraph(graph).update_all(lambda edges: {"m": torch.zeros(5)}, sums[1]), ValueError),
+        (
+            lambda: DGLGraph(graph).update_all(lambda edges: {"m": torch.zeros(5)}, sums[1]),
+            ValueError,
+        ),
         (lambda: DGLGraph(graph).apply_nodes(lambda nodes: {"h": torch.zeros(3)}), ValueError),
     ):
         with pytest.raises(error, match=words[0] if words else None):

@@ -1,4 +1,6 @@
-"""NodeFlows of ``nodeflow.compat.dgl`` against an independent model of version 0.4, on full neighbourhoods."""
+"""NodeFlows of ``nodeflow.compat.dgl`` against an independent model of version 0.4, on full
+neighbourhoods.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ import nodeflow.compat.dgl as dgl
 import nodeflow.compat.dgl.function as fn
 from nodeflow.compat.dgl.contrib.sampling.sampler import create_full_nodeflow
 
-options = {"hops": st.integers(1, 3), "direction": st.sampled_from(["in", "out"]), "loops": st.booleans()}
+options = {
+    "hops": st.integers(1, 3),
+    "direction": st.sampled_from(["in", "out"]),
+    "loops": st.booleans(),
+}
 
 
 def both(
@@ -20,17 +26,23 @@ def both(
 ) -> tuple[dgl.DGLGraph, dgl.NodeFlow, OldNodeFlow]:
     seeds = data.draw(st.lists(st.integers(0, edges.num_nodes - 1), min_size=1, max_size=5))
     g = graph_of(edges)
-    (nf,) = dgl.contrib.sampling.NeighborSampler(g, 9, 10_000, hops, direction, seed_nodes=seeds, add_self_loop=loops)
+    (nf,) = dgl.contrib.sampling.NeighborSampler(
+        g, 9, 10_000, hops, direction, seed_nodes=seeds, add_self_loop=loops
+    )
     return g, nf, full_nodeflow(edges, seeds, hops, direction, loops)
 
 
 @given(data=st.data(), edges=edge_lists(), **options)
-def test_ids_orders_and_edges(data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool) -> None:
+def test_ids_orders_and_edges(
+    data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool
+) -> None:
     g, nf, old = both(data, edges, hops, direction, loops)
     assert (nf.num_layers, nf.num_blocks) == (hops + 1, hops)
     nodes = eids = 0
     for i, layer in enumerate(old.layers):
-        assert nf.layer_parent_nid(i).tolist() == layer == nf.layer_parent_nid(i - hops - 1).tolist()
+        assert (
+            nf.layer_parent_nid(i).tolist() == layer == nf.layer_parent_nid(i - hops - 1).tolist()
+        )
         assert nf.layer_nid(i).tolist() == list(range(nodes, nodes + len(layer)))
         assert nf.map_to_parent_nid(nf.layer_nid(i)).tolist() == layer
         assert nf.map_from_parent_nid(i, layer).tolist() == nf.layer_nid(i).tolist()
@@ -40,7 +52,10 @@ def test_ids_orders_and_edges(data: st.DataObject, edges: Edges, hops: int, dire
         nodes += len(layer)
     for i, block in enumerate(old.blocks):
         src, dst, eid = nf.block_edges(i)
-        assert list(zip(src.tolist(), dst.tolist(), nf.block_parent_eid(i).tolist(), strict=True)) == block
+        assert (
+            list(zip(src.tolist(), dst.tolist(), nf.block_parent_eid(i).tolist(), strict=True))
+            == block
+        )
         assert eid.tolist() == nf.block_eid(i).tolist() == list(range(eids, eids + len(block)))
         assert nf.map_to_parent_eid(eid).tolist() == [e for *_, e in block]
         local = nf.block_edges(i, remap_local=True)
@@ -50,19 +65,27 @@ def test_ids_orders_and_edges(data: st.DataObject, edges: Edges, hops: int, dire
             assert torch.equal(local[1] + starts[1], dst)
         assert local[2].tolist() == list(range(len(block)))
         eids += len(block)
-        assert nf.layer_in_degree(i + 1).tolist() == [sum(v == n for _, v, _ in block) for n in nf.layer_nid(i + 1)]
-        assert nf.layer_out_degree(i).tolist() == [sum(u == n for u, *_ in block) for n in nf.layer_nid(i)]
+        assert nf.layer_in_degree(i + 1).tolist() == [
+            sum(v == n for _, v, _ in block) for n in nf.layer_nid(i + 1)
+        ]
+        assert nf.layer_out_degree(i).tolist() == [
+            sum(u == n for u, *_ in block) for n in nf.layer_nid(i)
+        ]
         dense = torch.zeros(nf.layer_size(i + 1), nf.layer_size(i))
         dense.index_put_((local[1], local[0]), torch.ones(len(block)), accumulate=True)
         assert torch.equal(nf.block_adjacency_matrix(i, "cpu")[0].to_dense(), dense)
-        into, out = (nf.block_incidence_matrix(i, end, "cpu")[0].to_dense() for end in ("in", "out"))
+        into, out = (
+            nf.block_incidence_matrix(i, end, "cpu")[0].to_dense() for end in ("in", "out")
+        )
         assert torch.equal(into @ out.T, dense)
     assert (len(nf), nf.number_of_nodes(), nf.number_of_edges()) == (nodes, nodes, eids)
     assert g.graph is nf.batch.parent
 
 
 @given(data=st.data(), edges=edge_lists(), **options)
-def test_queries_by_nodeflow_id(data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool) -> None:
+def test_queries_by_nodeflow_id(
+    data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool
+) -> None:
     _, nf, old = both(data, edges, hops, direction, loops)
     every = [(u, v) for block in old.blocks for u, v, _ in block]
     src, dst = nf.all_edges()
@@ -71,7 +94,10 @@ def test_queries_by_nodeflow_id(data: st.DataObject, edges: Edges, hops: int, di
     for u in range(size):
         assert nf.successors(u).tolist() == [v for a, v in every if a == u]
         assert nf.predecessors(u).tolist() == [a for a, v in every if v == u]
-        assert (nf.in_degree(u), nf.out_degree(u)) == (len(nf.predecessors(u)), len(nf.successors(u)))
+        assert (nf.in_degree(u), nf.out_degree(u)) == (
+            len(nf.predecessors(u)),
+            len(nf.successors(u)),
+        )
         ids = [e for e, (_, v) in enumerate(every) if v == u]
         assert nf.in_edges(u, "eid").tolist() == ids
     pairs = [(u, v) for u in range(size) for v in range(size)][:60]
@@ -86,7 +112,9 @@ def test_queries_by_nodeflow_id(data: st.DataObject, edges: Edges, hops: int, di
 
 
 @given(data=st.data(), edges=edge_lists(), **options)
-def test_columns_and_messages(data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool) -> None:
+def test_columns_and_messages(
+    data: st.DataObject, edges: Edges, hops: int, direction: str, loops: bool
+) -> None:
     g, nf, old = both(data, edges, hops, direction, loops)
     nf.layers[0].data["mine"] = torch.zeros(nf.layer_size(0))
     nf.copy_from_parent()
@@ -101,12 +129,22 @@ def test_columns_and_messages(data: st.DataObject, edges: Edges, hops: int, dire
         nf.layers[i].data["h"] = torch.from_numpy(h).float()
         total = summed(local, h, len(old.layers[i + 1]))
         some = nf.layer_nid(i + 1)[::2]
-        nf.set_n_initializer(lambda shape, dtype, ctx, ids: torch.full(shape, 7.0, dtype=dtype), i + 1, "part")
-        nf.block_compute(i, fn.copy_src("h", "m"), fn.sum("m", "part"), lambda n: {"part": n.data["part"] + 1}, v=some)
+        nf.set_n_initializer(
+            lambda shape, dtype, ctx, ids: torch.full(shape, 7.0, dtype=dtype), i + 1, "part"
+        )
+        nf.block_compute(
+            i,
+            fn.copy_src("h", "m"),
+            fn.sum("m", "part"),
+            lambda n: {"part": n.data["part"] + 1},
+            v=some,
+        )
         expected = np.full(total.shape, 7.0)
         expected[::2] = total[::2] + 1
         np.testing.assert_allclose(nf.layers[i + 1].data["part"].numpy(), expected)
-        nf.block_compute(i, lambda e: {"m": e.src["h"]}, lambda n: {"s": n.mailbox["m"].sum(1)}, v=dgl.ALL)
+        nf.block_compute(
+            i, lambda e: {"m": e.src["h"]}, lambda n: {"s": n.mailbox["m"].sum(1)}, v=dgl.ALL
+        )
         np.testing.assert_allclose(nf.layers[i + 1].data["s"].numpy(), total)
         ids: list[torch.Tensor] = []
 
@@ -137,7 +175,11 @@ def nf() -> dgl.NodeFlow:
 
 
 def test_a_full_nodeflow_holds_sources_only(nf: dgl.NodeFlow) -> None:
-    assert [nf.layer_parent_nid(i).tolist() for i in range(3)] == [[0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]]
+    assert [nf.layer_parent_nid(i).tolist() for i in range(3)] == [
+        [0, 1, 2, 3],
+        [0, 1, 2, 3],
+        [0, 1, 2, 3],
+    ]
     nf = create_full_nodeflow(graph_of(Edges([0, 1], [1, 2], 3)), 2)
     assert [nf.layer_parent_nid(i).tolist() for i in range(3)] == [[0], [0, 1], [0, 1, 2]]
 

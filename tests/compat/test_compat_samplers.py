@@ -1,4 +1,6 @@
-"""Samplers of ``nodeflow.compat.dgl``: what is drawn, in which order, and what the draws depend on."""
+"""Samplers of ``nodeflow.compat.dgl``: what is drawn, in which order, and what the draws depend
+on.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def first_seed() -> Iterator[None]:
 
 def hub(degree: int = 6, hubs: int = 1) -> DGLGraph:
     """The nodes from ``hubs`` on all have an edge into each of the first."""
-    return DGLGraph([(hubs + i, v) for v in range(hubs) for i in range(degree)] + [(0, hubs)], readonly=True)
+    return DGLGraph(
+        [(hubs + i, v) for v in range(hubs) for i in range(degree)] + [(0, hubs)], readonly=True
+    )
 
 
 def parents(nf: dgl.NodeFlow) -> list[list[int]]:
@@ -37,19 +41,23 @@ def parents(nf: dgl.NodeFlow) -> list[list[int]]:
 
 
 @given(edges=edge_lists(), k=st.integers(1, 4), direction=DIRECTIONS, loops=st.booleans())
-def test_drawn_neighbours_are_in_the_order_of_the_graph(edges: Edges, k: int, direction: str, loops: bool) -> None:
+def test_drawn_neighbours_are_in_the_order_of_the_graph(
+    edges: Edges, k: int, direction: str, loops: bool
+) -> None:
     g = graph_of(edges)
     (nf,) = NeighborSampler(g, 99, k, 2, direction, add_self_loop=loops)
     end = edges.dst if direction == "in" else edges.src
     other = edges.src if direction == "in" else edges.dst
     for i in range(2):
         src, dst, _ = nf.block_edges(i)
-        src, eid = nf.map_to_parent_nid(src).tolist(), nf.block_parent_eid(i).tolist()
+        src = nf.map_to_parent_nid(src).tolist()
+        eid = nf.block_parent_eid(i).tolist()
         at = nf.map_to_parent_nid(dst).tolist()
         assert nf.layer_parent_nid(i).tolist() == sorted(set(src))
         for node in nf.layer_parent_nid(i + 1).tolist():
             mine = [(u, e) for u, v, e in zip(src, at, eid, strict=True) if v == node]
-            degree, own = end.count(node), [e for e in range(len(end)) if end[e] == node == other[e]]
+            degree = end.count(node)
+            own = [e for e in range(len(end)) if end[e] == node == other[e]]
             added = len(mine) - min(k, degree)
             drawn = mine[: len(mine) - added]
             assert [u for u, _ in drawn] == [other[e] for _, e in drawn]
@@ -63,29 +71,41 @@ def test_drawn_neighbours_are_in_the_order_of_the_graph(edges: Edges, k: int, di
 def test_the_first_of_several_self_loops_is_added() -> None:
     g = DGLGraph([*((v, 0) for v in range(1, 30)), (0, 0), (0, 0)], readonly=True)
     loops = [
-        nf.block_parent_eid(0).tolist()[1:] for nf in NeighborSampler(g, 1, 1, seed_nodes=[0] * 40, add_self_loop=True)
+        nf.block_parent_eid(0).tolist()[1:]
+        for nf in NeighborSampler(g, 1, 1, seed_nodes=[0] * 40, add_self_loop=True)
     ]
     assert [29] in loops
     assert {tuple(added) for added in loops} <= {(29,), ()}  # none where a loop was drawn
 
 
-@pytest.mark.parametrize(("kind", "size", "drawn"), [(NeighborSampler, 2, 2), (LayerSampler, [1], 1)])
+@pytest.mark.parametrize(
+    ("kind", "size", "drawn"), [(NeighborSampler, 2, 2), (LayerSampler, [1], 1)]
+)
 def test_draws_are_uniform(kind: type, size: object, drawn: int) -> None:
-    sampler, counts = kind(hub(degree=5), 1, size, seed_nodes=[0]), np.zeros(5)
+    sampler = kind(hub(degree=5), 1, size, seed_nodes=[0])
+    counts = np.zeros(5)
     for _ in range(500):
         (nf,) = sampler
         counts[nf.block_parent_eid(0)] += 1
-    assert chi_square(counts, np.full(5, 100.0 * drawn)) > 1e-6  # fails with at most that probability over the seed
+    # fails with at most that probability over the seed
+    assert chi_square(counts, np.full(5, 100.0 * drawn)) > 1e-6
 
 
 def test_draws_are_fresh_and_depend_on_the_seed_only() -> None:
     g = hub(degree=40, hubs=30)
-    options = {"batch_size": 4, "expand_factor": 3, "num_hops": 2, "seed_nodes": torch.arange(30), "shuffle": True}
+    options = {
+        "batch_size": 4,
+        "expand_factor": 3,
+        "num_hops": 2,
+        "seed_nodes": torch.arange(30),
+        "shuffle": True,
+    }
 
     def draws(**more: object) -> list[list[list[int]]]:
         return [parents(nf) for nf in NeighborSampler(g, **{**options, **more})]
 
-    first, second = draws(), draws()
+    first = draws()
+    second = draws()
     assert first != second  # every object draws on its own, and has its own order
     for more in ({"num_workers": 4}, {"num_workers": 32, "prefetch": True}, {"prefetch": True}):
         dgl.random.seed(0)
@@ -95,7 +115,8 @@ def test_draws_are_fresh_and_depend_on_the_seed_only() -> None:
     assert draws() != first
     sampler = NeighborSampler(g, **options)
     one, two = ([parents(nf) for nf in sampler] for _ in range(2))
-    assert [batch[2] for batch in one] == [batch[2] for batch in two]  # the order is that of the object
+    # the order is that of the object
+    assert [batch[2] for batch in one] == [batch[2] for batch in two]
     assert one != two
     state = torch.get_rng_state()
     list(sampler)
@@ -104,7 +125,10 @@ def test_draws_are_fresh_and_depend_on_the_seed_only() -> None:
 
 def test_equal_batches_of_one_iteration_draw_on_their_own() -> None:
     g = hub(degree=50)
-    drawn = {tuple(nf.block_parent_eid(0).tolist()) for nf in NeighborSampler(g, 1, 3, seed_nodes=[0] * 8)}
+    drawn = {
+        tuple(nf.block_parent_eid(0).tolist())
+        for nf in NeighborSampler(g, 1, 3, seed_nodes=[0] * 8)
+    }
     assert len(drawn) == 8  # of 19,600 triples; a repeat has a probability below 0.002
 
 
@@ -131,18 +155,24 @@ def test_transition_probabilities(dtype: torch.dtype) -> None:
             assert (sorted(eid), len(eid)) == (eid, 3)
             assert not {1, 4} & set(eid)
             src = nf.map_to_parent_nid(nf.block_edges(0)[0])
-            assert src.tolist() == [[4, 3, 2, 1, 0, 2][e] for e in eid]  # neighbour and edge belong together
+            # neighbour and edge belong together
+            assert src.tolist() == [[4, 3, 2, 1, 0, 2][e] for e in eid]
             nf.copy_from_parent(None, [["w"]])
             assert torch.equal(nf.blocks[0].data["w"], w[eid])
     sampler = NeighborSampler(g, 1, 1, transition_prob="w", seed_nodes=[1])
     assert [nf.block_parent_eid(0).tolist() for nf in sampler] == [[5]]
     g.edata["w"] = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 0.0], dtype=dtype)
-    assert [nf.block_parent_eid(0).tolist() for nf in sampler] == [[4]]  # read when the iteration begins
+    # read when the iteration begins
+    assert [nf.block_parent_eid(0).tolist() for nf in sampler] == [[4]]
     with pytest.raises(KeyError, match="'v'"):
         list(NeighborSampler(g, 1, 1, transition_prob="v"))
 
 
-@given(edges=edge_lists(), sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3), direction=DIRECTIONS)
+@given(
+    edges=edge_lists(),
+    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=3),
+    direction=DIRECTIONS,
+)
 def test_layers(edges: Edges, sizes: list[int], direction: str) -> None:
     g = graph_of(edges)
     near, far = (edges.src, edges.dst) if direction == "in" else (edges.dst, edges.src)

@@ -15,7 +15,9 @@ import nodeflow.compat.dgl as dgl
 
 
 class Communities(NamedTuple):
-    """Adjacency (a scipy matrix, symmetric, with self-loops), features, labels and ids of two sets of nodes."""
+    """Adjacency (a scipy matrix, symmetric, with self-loops), features, labels and ids of two sets
+    of nodes.
+    """
 
     adj: scipy.sparse.coo_matrix
     features: np.ndarray
@@ -25,8 +27,12 @@ class Communities(NamedTuple):
     num_labels: int
 
 
-def communities(num_nodes: int = 800, num_labels: int = 6, degree: int = 6, seed: int = 3) -> Communities:
-    """Return a graph in which 7 of 10 edges stay in a community; a feature row is its community plus large noise."""
+def communities(
+    num_nodes: int = 800, num_labels: int = 6, degree: int = 6, seed: int = 3
+) -> Communities:
+    """Return a graph in which 7 of 10 edges stay in a community; a feature row is its community
+    plus large noise.
+    """
     random = np.random.default_rng(seed)
     labels = random.integers(0, num_labels, num_nodes)
     src = random.integers(0, num_nodes, num_nodes * degree // 2)
@@ -34,18 +40,25 @@ def communities(num_nodes: int = 800, num_labels: int = 6, degree: int = 6, seed
     near = np.array([random.choice(by_label[labels[node]]) for node in src])
     dst = np.where(random.random(len(src)) < 0.7, near, random.integers(0, num_nodes, len(src)))
     nodes = np.arange(num_nodes)
-    rows, columns = np.concatenate([src, dst, nodes]), np.concatenate([dst, src, nodes])
-    adj = scipy.sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(num_nodes, num_nodes)).tocsr()
+    rows = np.concatenate([src, dst, nodes])
+    columns = np.concatenate([dst, src, nodes])
+    adj = scipy.sparse.coo_matrix(
+        (np.ones(len(rows)), (rows, columns)), shape=(num_nodes, num_nodes)
+    ).tocsr()
     features = np.eye(num_labels)[labels] @ random.normal(size=(num_labels, 16)) * 0.3
     features = (features + random.normal(size=features.shape)).astype(np.float32)
     order = random.permutation(num_nodes)
-    return Communities(adj.tocoo(), features, labels, order[: num_nodes // 2], order[num_nodes // 2 :], num_labels)
+    return Communities(
+        adj.tocoo(), features, labels, order[: num_nodes // 2], order[num_nodes // 2 :], num_labels
+    )
 
 
 @pytest.mark.parametrize(("name", "more"), [("adaptive", []), ("cv_gcn", [0.0])])
 @pytest.mark.usefixtures("one_thread")
 def test_a_program_learns(name: str, more: list[float]) -> None:
-    """As nodeflow's own ways do: 0.88 and 0.86. ``more``: the error of the history after the inference pass."""
+    """As nodeflow's own ways do: 0.88 and 0.86. ``more``: the error of the history after the
+    inference pass.
+    """
     dgl.random.seed(0)
     torch.manual_seed(0)
     main = runpy.run_path(str(ROOT / "tests" / "compat" / "scripts" / f"{name}.py"))["main"]

@@ -1,4 +1,6 @@
-"""Sparse columns in ``nodeflow.compat.dgl``: copied and multiplied; refused where rows are combined or written."""
+"""Sparse columns in ``nodeflow.compat.dgl``: copied and multiplied; refused where rows are combined
+or written.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def test_rows_are_copied_and_multiplied() -> None:
     nf.apply_layer(0, lambda nodes: {"h": linear(nodes.data["x"])})
     nf.block_compute(0, fn.copy_src("h", "m"), fn.sum("m", "h"))
     nf.layers[1].data["h"].sum().backward()
-    (found, bias) = (linear.weight.grad, linear.bias.grad)
+    found = linear.weight.grad
+    bias = linear.bias.grad
     linear.zero_grad()
     nf.layers[0].data["x"] = DENSE[nf.layer_parent_nid(0)]  # the same with a dense column
     nf.apply_layer(0, lambda nodes: {"h": linear(nodes.data["x"])})
@@ -53,7 +56,9 @@ def test_rows_are_copied_and_multiplied() -> None:
 def test_rows_that_functions_see() -> None:
     g = graph()
     g.update_all(lambda edges: {"m": edges.src["x"].to_dense()}, fn.sum("m", "s"))
-    assert torch.equal(g.ndata["s"], torch.stack([DENSE[1], DENSE[0] + DENSE[2], DENSE[3], torch.zeros(3)]))
+    assert torch.equal(
+        g.ndata["s"], torch.stack([DENSE[1], DENSE[0] + DENSE[2], DENSE[3], torch.zeros(3)])
+    )
     assert same(g.get_n_repr([2, 0])["x"], DENSE[[2, 0]])
 
 
@@ -71,14 +76,38 @@ def own_reduce(nodes: NodeBatch) -> dict[str, Tensor]:
 
 
 REFUSED: dict[str, tuple[Callable[[DGLGraph], object], str]] = {
-    "sum": (combine(fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of layer 0 is a sparse matrix"),
-    "own sum": (combine(fn.copy_src("x", "m"), own_reduce), "column 'x' of layer 0 is a sparse matrix"),
-    "own message": (combine(own_message, fn.sum("m", "y")), r"message 'm' is a sparse matrix.*\.to_dense\(\)"),
-    "both own": (combine(own_message, own_reduce), r"message 'm' is a sparse matrix.*\.to_dense\(\)"),
-    "pull": (lambda g: g.pull([1], fn.copy_src("x", "m"), fn.sum("m", "y")), "column 'x' of layer 0"),
-    "some rows": (lambda g: g.set_n_repr({"x": DENSE[:2]}, [0, 1]), "'x' of the graph's nodes is sparse: set the"),
-    "sparse rows": (lambda g: g.set_n_repr({"z": DENSE[:2].to_sparse_csr()}, [0, 1]), r"'z' .* call \.to_dense\(\)"),
-    "more nodes": (lambda g: g.add_nodes(1), "column 'x' is sparse and takes no rows: set it after the last node"),
+    "sum": (
+        combine(fn.copy_src("x", "m"), fn.sum("m", "y")),
+        "column 'x' of layer 0 is a sparse matrix",
+    ),
+    "own sum": (
+        combine(fn.copy_src("x", "m"), own_reduce),
+        "column 'x' of layer 0 is a sparse matrix",
+    ),
+    "own message": (
+        combine(own_message, fn.sum("m", "y")),
+        r"message 'm' is a sparse matrix.*\.to_dense\(\)",
+    ),
+    "both own": (
+        combine(own_message, own_reduce),
+        r"message 'm' is a sparse matrix.*\.to_dense\(\)",
+    ),
+    "pull": (
+        lambda g: g.pull([1], fn.copy_src("x", "m"), fn.sum("m", "y")),
+        "column 'x' of layer 0",
+    ),
+    "some rows": (
+        lambda g: g.set_n_repr({"x": DENSE[:2]}, [0, 1]),
+        "'x' of the graph's nodes is sparse: set the",
+    ),
+    "sparse rows": (
+        lambda g: g.set_n_repr({"z": DENSE[:2].to_sparse_csr()}, [0, 1]),
+        r"'z' .* call \.to_dense\(\)",
+    ),
+    "more nodes": (
+        lambda g: g.add_nodes(1),
+        "column 'x' is sparse and takes no rows: set it after the last node",
+    ),
 }
 
 

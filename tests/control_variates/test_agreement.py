@@ -41,7 +41,9 @@ def fill(history: History) -> History:
     """A pass of any model; random rows."""
     with history.renewal() as new:
         for name in new:
-            new[name].copy_(torch.randn(new[name].shape, generator=torch.Generator().manual_seed(1)))
+            new[name].copy_(
+                torch.randn(new[name].shape, generator=torch.Generator().manual_seed(1))
+            )
     return history
 
 
@@ -61,7 +63,9 @@ def test_a_history_of_another_propagation_is_refused(
     if "edge_filter" in other:
         other = {**other, "edge_filter": torch.arange(graph.num_edges) > 0}
     one = fill(History(graph, {1: 4}, weight="p", aggregated=aggregated, folder=tmp_path / "rows"))
-    with pytest.raises(ValueError, match="holds a history of another graph, edge weights, direction or filter"):
+    with pytest.raises(
+        ValueError, match="holds a history of another graph, edge weights, direction or filter"
+    ):
         History(graph, {1: 4}, aggregated=aggregated, folder=tmp_path / "rows", **other)
     two = fill(History(graph, {1: 4}, aggregated=aggregated, **other))
     before = {name: value.clone() for name, value in two.state_dict().items()}
@@ -77,7 +81,9 @@ def test_a_history_of_another_graph_of_that_size_is_refused() -> None:
     state = fill(History(Graph.from_edges([0, 1, 2], [1, 2, 0]), {1: 4})).state_dict()
     for src, dst in (([0, 2, 1], [1, 2, 0]), ([1, 1, 2], [2, 2, 0]), ([0, 0], [1, 2])):
         other = Graph.from_edges(src, dst, num_nodes=3)
-        with pytest.raises(ValueError, match="its graph, edge weights, direction or filter are others"):
+        with pytest.raises(
+            ValueError, match="its graph, edge weights, direction or filter are others"
+        ):
             History(other, {1: 4}).load_state_dict(state)
 
 
@@ -85,7 +91,9 @@ def test_an_edge_column_that_has_changed_is_noticed(graph: Graph) -> None:
     history = History(graph, {1: 4}, weight="p")
     ControlVariateSampler(graph, [2, 2], history)
     graph.edata["p"] = graph.edata["mean"]
-    with pytest.raises(ValueError, match="the edge column 'p' has changed since the history was made"):
+    with pytest.raises(
+        ValueError, match="the edge column 'p' has changed since the history was made"
+    ):
         ControlVariateSampler(graph, [2, 2], history)
 
 
@@ -94,7 +102,9 @@ def test_an_edge_that_is_never_drawn_must_not_be_in_the_sums(graph: Graph) -> No
     with pytest.raises(ValueError, match="prob: edge 5 has 'q' = 0, so it is never drawn"):
         ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p"), prob="q")
     mask = torch.arange(graph.num_edges) != 5
-    ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p", edge_filter=mask), prob="q")
+    ControlVariateSampler(
+        graph, [2, 2], History(graph, {1: 4}, weight="p", edge_filter=mask), prob="q"
+    )
     graph.edata["p"] = graph.edata["p"] * mask
     ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p"), prob="q")
     with pytest.raises(ValueError, match="prob: edge 5"):
@@ -106,7 +116,9 @@ def test_files_keep_their_type(graph: Graph, tmp_path: Path) -> None:
     model = torch.nn.Module()
     model.history = history
     for move in (model.double, model.half, lambda: model.to("meta")):
-        with pytest.raises(ValueError, match=r"a history in files keeps its type and place, but .* would become"):
+        with pytest.raises(
+            ValueError, match=r"a history in files keeps its type and place, but .* would become"
+        ):
             move()
     assert model.float().to("cpu").history is history
     history.write(1, range(NODES), torch.ones(NODES, 4))
@@ -131,7 +143,9 @@ def test_a_pass_whose_rows_are_not_finite_leaves_the_history(wrong: float, graph
     before = history.h_1.clone()
     x = torch.ones(NODES, 3)
     x[4] = wrong * 100  # of which 1e8 is finite, but not in float16
-    with pytest.raises(ValueError, match=r"the model's rows of layer 1 are not finite in torch\.float16") as error:
+    with pytest.raises(
+        ValueError, match=r"the model's rows of layer 1 are not finite in torch\.float16"
+    ) as error:
         Updater(model, history, x).run()
     assert history.h_1.equal(before)
     assert model.training, f"as before the pass, although {error!r} still holds its frame"
@@ -142,7 +156,8 @@ class OwnConv(torch.nn.Module):
 
     def __init__(self, width: int, out: int) -> None:
         super().__init__()
-        self.own, self.near = torch.nn.Linear(width, out), torch.nn.Linear(width, out)
+        self.own = torch.nn.Linear(width, out)
+        self.near = torch.nn.Linear(width, out)
 
     def forward(self, flow: Any, h: Tensor) -> Tensor:
         return self.own(flow.take_dst(h)) + self.near(control_variate(flow, h))
@@ -161,12 +176,17 @@ class OwnModel(FlowModel):
 
 
 @pytest.mark.parametrize("first", [0, 2])
-def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighbours(first: int, graph: Graph) -> None:
+def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighbours(
+    first: int, graph: Graph
+) -> None:
     torch.manual_seed(0)
-    model, x = OwnModel([OwnConv(3, 5), OwnConv(5, 4), OwnConv(4, 2)]), torch.randn(NODES, 3)
+    model = OwnModel([OwnConv(3, 5), OwnConv(5, 4), OwnConv(4, 2)])
+    x = torch.randn(NODES, 3)
     history = History(graph, {1: 5, 2: 4}, weight="mean", inputs=x)
     Updater(model, history, x).run()
-    p = torch.zeros(NODES, NODES).index_put_(graph.edges()[::-1], graph.edata["mean"], accumulate=True)
+    p = torch.zeros(NODES, NODES).index_put_(
+        graph.edges()[::-1], graph.edata["mean"], accumulate=True
+    )
     h = x
     with torch.no_grad():
         for i, conv in enumerate(model.convs):
@@ -183,17 +203,24 @@ def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighb
         assert all(torch.equal(found, flow.aggregate(rows, "sum", weight=flow.weight)) for found in
                    control_variate_dropout(flow, rows, rows))  # fmt: skip
     assert torch.equal(exact_sums(batch.flows[0]), batch.ldata[1]["agg_h_0"])
-    assert control_variate(batch.flows[0], batch.ldata[1]["agg_h_0"].double()).dtype == torch.float64
-    with pytest.raises(ValueError, match="the inputs of the history have width 3, but the rows have 7"):
+    assert (
+        control_variate(batch.flows[0], batch.ldata[1]["agg_h_0"].double()).dtype == torch.float64
+    )
+    with pytest.raises(
+        ValueError, match="the inputs of the history have width 3, but the rows have 7"
+    ):
         control_variate(batch.flows[0], torch.zeros(batch.layer_sizes[0], 7))
     history.push(batch)
     history.commit()
 
 
 def test_inference_follows_the_propagation(graph: Graph) -> None:
-    model, x = VRGCN(3, 4, 2), torch.randn(NODES, 3)
+    model = VRGCN(3, 4, 2)
+    x = torch.randn(NODES, 3)
     out = History(graph, {1: 4}, weight="p", direction="out").propagation
-    torch.testing.assert_close(model.inference(out, x), model.inference(transform.reverse(graph), x, weight="p"))
+    torch.testing.assert_close(
+        model.inference(out, x), model.inference(transform.reverse(graph), x, weight="p")
+    )
     with pytest.raises(ValueError, match=r"the propagation has its weights .*leave out weight"):
         model.inference(out, x, weight="p")
 
@@ -240,10 +267,18 @@ def wrong_inputs() -> Iterator[tuple[Any, type[Exception], str]]:
     good = torch.ones(NODES, 3)
     yield good.numpy(), TypeError, "inputs must be a dense or sparse CSR tensor, got"
     yield good.to_sparse_coo(), TypeError, "inputs must be a dense or sparse CSR tensor, got"
-    yield good[:, 0], ValueError, r"inputs must have a row per node, floats \[30, width\], got torch.float32 \(30,\)"
+    yield (
+        good[:, 0],
+        ValueError,
+        r"inputs must have a row per node, floats \[30, width\], got torch.float32 \(30,\)",
+    )
     yield good.long(), ValueError, "inputs must have a row per node"
     yield good.clone().requires_grad_(), ValueError, "inputs that are learned change"
-    yield good.clone().index_fill_(0, torch.tensor([2]), torch.nan), ValueError, "inputs must be finite"
+    yield (
+        good.clone().index_fill_(0, torch.tensor([2]), torch.nan),
+        ValueError,
+        "inputs must be finite",
+    )
 
 
 @pytest.mark.parametrize(("inputs", "error", "words"), list(wrong_inputs()))
@@ -269,11 +304,14 @@ def test_other_mistakes(graph: Graph, tmp_path: Path) -> None:
 
 def test_what_is_shown_and_stored(graph: Graph, tmp_path: Path) -> None:
     history = History(graph, {1: 4}, folder=tmp_path / "rows")
-    assert json.loads((tmp_path / "rows" / "manifest.json").read_text())["version"] == 2  # that of folders of before
+    # that of folders of before
+    assert json.loads((tmp_path / "rows" / "manifest.json").read_text())["version"] == 2
     html = history._repr_html_()
     assert [name for name in ("step", "written_1", "h_1") if name in html] == ["written_1", "h_1"]
     model = VRGCN(3, 4, 2)
-    every = [repr(Updater(model, history, torch.ones(NODES, 3), every=every)) for every in (None, 7)]
+    every = [
+        repr(Updater(model, history, torch.ones(NODES, 3), every=every)) for every in (None, 7)
+    ]
     assert [text.rpartition(", ")[2] for text in every] == ["when asked)", "every 7 steps)"]
 
 

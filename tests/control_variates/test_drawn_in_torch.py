@@ -14,7 +14,9 @@ from nodeflow.control_variates import ControlVariateSampler, History
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 @pytest.mark.parametrize("aggregated", ["on demand", "stored"])
-@pytest.mark.parametrize("options", [{}, {"reuse": True}, {"prob": "chance", "replace": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"reuse": True}, {"prob": "chance", "replace": True}], ids=str
+)
 def test_same_batches(options: dict[str, Any], aggregated: str, device: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a GPU that torch can use")
@@ -22,13 +24,21 @@ def test_same_batches(options: dict[str, Any], aggregated: str, device: str) -> 
     graph.edata["chance"] = 1 + graph.edata["w"]
     history = History(graph, {1: 3}, weight="w", aggregated=aggregated, inputs=graph.ndata["x"])
     if aggregated == "on demand":
-        history.write(1, range(0, 60, 2), torch.randn(30, 3, generator=torch.Generator().manual_seed(0)))
+        history.write(
+            1, range(0, 60, 2), torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
+        )
         history.commit()
     for fanouts in ([2, 1], [0, 2]):
         compiled = ControlVariateSampler(graph, fanouts, history, seed=4, **options)
         in_torch = compiled.in_torch(device)
         assert in_torch.backend.startswith("torch on")
-        loaders = (NodeFlowLoader(each, range(0, 60, 3), 7, num_workers=1) for each in (compiled, in_torch))
+        loaders = (
+            NodeFlowLoader(each, range(0, 60, 3), 7, num_workers=1) for each in (compiled, in_torch)
+        )
         for batch, again in zip(*loaders, strict=True):
-            assert again.ldata[1]["agg_h_0"].device.type == again.ldata[1]["scale"].device.type == device
+            assert (
+                again.ldata[1]["agg_h_0"].device.type
+                == again.ldata[1]["scale"].device.type
+                == device
+            )
             assert fingerprint(again.to("cpu")) == fingerprint(batch)

@@ -1,4 +1,6 @@
-"""Control variates against enumeration: exact where they must be, unbiased, with the variances of the paper."""
+"""Control variates against enumeration: exact where they must be, unbiased, with the variances of
+the paper.
+"""
 
 from __future__ import annotations
 
@@ -69,13 +71,17 @@ def history_of(graph: Graph, rows: Tensor) -> History:
 
 
 @pytest.mark.parametrize("drawn", [1, 2, 3, 4])
-@pytest.mark.parametrize(("graph", "error"), [(STAR, 1e-6), (EXACT, 1e-14)], ids=["float32", "float64"])
+@pytest.mark.parametrize(
+    ("graph", "error"), [(STAR, 1e-6), (EXACT, 1e-14)], ids=["float32", "float64"]
+)
 def test_over_all_draws_the_mean_is_the_sum_and_the_variance_that_of_the_difference(
     graph: Graph, error: float, drawn: int
 ) -> None:
     """With weights of float64 the mean is exact to float64."""
-    h, old = random(6, 2), random(6, 2, seed=1)
-    history, exact = history_of(graph, old), full_sum(graph, h, 0)
+    h = random(6, 2)
+    old = random(6, 2, seed=1)
+    history = history_of(graph, old)
+    exact = full_sum(graph, h, 0)
     found = {"ns": [], "cv": []}
     for rows in itertools.combinations(range(5), drawn):
         batch = with_history(Fixed(graph, list(rows), "p")([0]), history)
@@ -87,12 +93,15 @@ def test_over_all_draws_the_mean_is_the_sum_and_the_variance_that_of_the_differe
         estimates = torch.stack(found[kind])
         torch.testing.assert_close(estimates.mean(0), exact, rtol=0, atol=error)
         spread = (values - values.mean(0)).square().sum(0) / 4
-        expected = 25 / drawn * (1 - drawn / 5) * spread  # of n times a mean of D of n without replacement
+        # of n times a mean of D of n without replacement
+        expected = 25 / drawn * (1 - drawn / 5) * spread
         torch.testing.assert_close(estimates.var(0, unbiased=False), expected, rtol=1e-5, atol=1e-9)
 
 
 def test_the_worked_case() -> None:
-    graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], num_nodes=4, edata={"p": torch.full((4,), 0.5)})
+    graph = Graph.from_edges(
+        [0, 2, 0, 1], [1, 1, 2, 2], num_nodes=4, edata={"p": torch.full((4,), 0.5)}
+    )
     h = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
     history = history_of(graph, torch.tensor([[0.5], [0.0], [1.0], [0.0]]))
     assert history.aggregated_rows(0, [2, 1]).flatten().tolist() == [0.25, 0.75]
@@ -100,7 +109,9 @@ def test_the_worked_case() -> None:
     for (v, u), value in expected.items():
         row = graph.in_edges([v])[0].tolist().index(u)
         batch = with_history(Fixed(graph, [row], "p")([v]), history)
-        assert control_variate(batch.flows[0], h[batch.front.parent_nid]).item() == pytest.approx(value, abs=1e-12)
+        assert control_variate(batch.flows[0], h[batch.front.parent_nid]).item() == pytest.approx(
+            value, abs=1e-12
+        )
     assert full_sum(graph, h, 2).item() == (0.75 + 2.25) / 2
     assert full_sum(graph, h, 1).item() == (1.25 + 2.75) / 2
 
@@ -112,12 +123,17 @@ def test_exact_with_all_edges_and_where_the_history_is_right(
 ) -> None:
     weighted(graph, dtype)
     size = graph.num_nodes
-    h, old = random(size, 3), random(size, 3, seed=1)
+    h = random(size, 3)
+    old = random(size, 3, seed=1)
     exact = torch.stack([full_sum(graph, h, v) for v in range(size)])
     for rows, fanouts in ((old, [-1]), (h, [fanout])):
-        batch = ControlVariateSampler(graph, fanouts, history_of(graph, rows), seed=seed)(range(size))
+        batch = ControlVariateSampler(graph, fanouts, history_of(graph, rows), seed=seed)(
+            range(size)
+        )
         x = h[batch.front.parent_nid]
-        torch.testing.assert_close(control_variate(batch.flows[0], x), exact, rtol=error, atol=error)
+        torch.testing.assert_close(
+            control_variate(batch.flows[0], x), exact, rtol=error, atol=error
+        )
         both = control_variate_dropout(batch.flows[0], x, x)
         for one in both:
             torch.testing.assert_close(one, exact, rtol=error, atol=error)
@@ -127,25 +143,35 @@ def test_gradients_are_those_of_the_drawn_part_only() -> None:
     history = history_of(STAR, random(6, 2, seed=1))
     batch = with_history(Fixed(STAR, [1, 3], "p")([0]), history)
     x = random(6, 2)[batch.front.parent_nid].requires_grad_()
-    (with_cv,) = torch.autograd.grad(control_variate(batch.flows[0], x).square().sum(), x, retain_graph=True)
+    (with_cv,) = torch.autograd.grad(
+        control_variate(batch.flows[0], x).square().sum(), x, retain_graph=True
+    )
     estimate = control_variate(batch.flows[0], x)
-    (plain,) = torch.autograd.grad(neighbor_sampling(batch.flows[0], x), x, grad_outputs=2 * estimate.detach())
+    (plain,) = torch.autograd.grad(
+        neighbor_sampling(batch.flows[0], x), x, grad_outputs=2 * estimate.detach()
+    )
     torch.testing.assert_close(with_cv, plain)
     assert all(not buffer.requires_grad for buffer in history.buffers())
 
 
 def test_the_moments_of_estimates_under_dropout() -> None:
-    """All draws of 2 of 5, times all masks of dropout 1/2: means, and variances of exact, NS, CV and CVD."""
-    n, drawn = 5, 2
-    mean, old = random(6, 1), random(6, 1, seed=1)
-    history, p = history_of(STAR, old), STAR.edata["p"].double()
+    """All draws of 2 of 5, times all masks of dropout 1/2: means, and variances of exact, NS, CV
+    and CVD.
+    """
+    n = 5
+    drawn = 2
+    mean = random(6, 1)
+    old = random(6, 1, seed=1)
+    history = history_of(STAR, old)
+    p = STAR.edata["p"].double()
     found: dict[str, list[Tensor]] = {"exact": [], "ns": [], "cv": [], "cvd": []}
     for mask in itertools.product([0.0, 2.0], repeat=n):
         h = mean * torch.tensor([1.0, *mask], dtype=torch.float64).unsqueeze(1)
         found["exact"].append(full_sum(STAR, h, 0))
         for rows in itertools.combinations(range(n), drawn):
             batch = with_history(Fixed(STAR, list(rows), "p")([0]), history)
-            flow, ids = batch.flows[0], batch.front.parent_nid
+            flow = batch.flows[0]
+            ids = batch.front.parent_nid
             found["ns"].append(neighbor_sampling(flow, h[ids])[0])
             found["cv"].append(control_variate(flow, h[ids])[0])
             found["cvd"].append(control_variate_dropout(flow, h[ids], mean[ids])[0][0])
@@ -153,7 +179,8 @@ def test_the_moments_of_estimates_under_dropout() -> None:
     full = full_sum(STAR, mean, 0).item()
     for values in moments.values():
         assert values.mean().item() == pytest.approx(full, abs=1e-6)
-    noise = float((p * mean[1:, 0]).square().sum())  # of dropout: h has the variance mean^2 for a rate of one half
+    # of dropout: h has the variance mean^2 for a rate of one half
+    noise = float((p * mean[1:, 0]).square().sum())
 
     def of_draw(x: Tensor) -> float:
         return n**2 / drawn * (1 - drawn / n) * float(x.var())
@@ -171,7 +198,9 @@ def test_the_moments_of_estimates_under_dropout() -> None:
 def test_batches_without_history_are_refused() -> None:
     batch = Fixed(STAR, [0], "p")([0])
     h = random(2, 2)
-    with pytest.raises(ValueError, match="the batch has no column 'h_0'; sample with a ControlVariateSampler"):
+    with pytest.raises(
+        ValueError, match="the batch has no column 'h_0'; sample with a ControlVariateSampler"
+    ):
         control_variate(batch.flows[0], h)
     history_of(STAR, random(6, 2)).pull(batch)
     with pytest.raises(ValueError, match="no column 'scale'"):

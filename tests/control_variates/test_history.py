@@ -1,4 +1,6 @@
-"""History: what is read is what was written, all or nothing, whatever fails and wherever it lies."""
+"""History: what is read is what was written, all or nothing, whatever fails and wherever it
+lies.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nodeflow import Graph, NeighborSampler, NodeFlow, TemporalNeighborSampler, create_full_node_flow
+from nodeflow import (
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    TemporalNeighborSampler,
+    create_full_node_flow,
+)
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
 from nodeflow.nn import VRGCN
 from nodeflow.transform import edge_norm
@@ -42,7 +50,8 @@ def test_rows_ages_and_what_was_never_written(ring: Graph) -> None:
     history = filled(ring)
     assert history.rows(1, [5, 5, 0]).tolist() == [[3.0, 4.0], [3.0, 4.0], [0.0, 0.0]]
     assert history.age(1, [2, 0]).tolist() == [0, -1]
-    history.write(1, [2], torch.zeros(1, 2))  # zeros that were written are not what was never written
+    # zeros that were written are not what was never written
+    history.write(1, [2], torch.zeros(1, 2))
     history.commit()
     history.commit()  # a commit of nothing is a step too
     assert history.age(1).tolist() == [-1, -1, 1, -1, -1, 2, -1]
@@ -61,7 +70,9 @@ def test_a_batch_pulls_and_pushes(ring: Graph) -> None:
         assert torch.equal(batch.ldata[i][f"h_{i}"], history.rows(i, nodes))
         assert torch.equal(batch.ldata[i][f"known_{i}"], history.age(i, nodes) >= 0)
         above = batch.layers[i + 1].parent_nid
-        assert torch.equal(batch.ldata[i + 1][f"agg_h_{i}"], history.propagation(history.rows(i, range(7)), above))
+        assert torch.equal(
+            batch.ldata[i + 1][f"agg_h_{i}"], history.propagation(history.rows(i, range(7)), above)
+        )
     assert float(age) == 0
     nodes = batch.layers[1].parent_nid
     first = int(nodes[history.age(1, nodes) < 0][0])
@@ -96,15 +107,47 @@ def test_nothing_keeps_a_gradient_or_a_batch_alive(ring: Graph) -> None:
     ("write", "error", "words"),
     [
         (lambda h, g: h.write(1, [2, 2], torch.ones(2, 2)), ValueError, "holds a node twice"),
-        (lambda h, g: h.write(1, [2], torch.ones(1, 3)), ValueError, r"must have shape \(1, 2\), got \(1, 3\)"),
-        (lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.nan]])), ValueError, "row 0 is not"),
-        (lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.inf]])), ValueError, "must be finite in torch.float32"),
-        (lambda h, g: h.write(2, [2], torch.ones(1, 2)), ValueError, r"layer 2 is no layer .*\[0, 1\]"),
+        (
+            lambda h, g: h.write(1, [2], torch.ones(1, 3)),
+            ValueError,
+            r"must have shape \(1, 2\), got \(1, 3\)",
+        ),
+        (
+            lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.nan]])),
+            ValueError,
+            "row 0 is not",
+        ),
+        (
+            lambda h, g: h.write(1, [2], torch.tensor([[1.0, torch.inf]])),
+            ValueError,
+            "must be finite in torch.float32",
+        ),
+        (
+            lambda h, g: h.write(2, [2], torch.ones(1, 2)),
+            ValueError,
+            r"layer 2 is no layer .*\[0, 1\]",
+        ),
         (lambda h, g: h.write(1, [7], torch.ones(1, 2)), IndexError, r"nodes\[0\] is 7"),
-        (lambda h, g: h.push(create_full_node_flow(Graph.from_edges([0], [1]), 2)), ValueError, "another graph"),
-        (lambda h, g: h.pull(NeighborSampler(g, [1])([0]).with_parent(None)), ValueError, "another graph"),
-        (lambda h, g: h.push(NeighborSampler(g, [1, 1])([0])), ValueError, "no column 'h' in any history layer"),
-        (lambda h, g: h.push(NeighborSampler(g, [1, 1])([0]), {1: torch.ones(9, 2)}), ValueError, "must have shape"),
+        (
+            lambda h, g: h.push(create_full_node_flow(Graph.from_edges([0], [1]), 2)),
+            ValueError,
+            "another graph",
+        ),
+        (
+            lambda h, g: h.pull(NeighborSampler(g, [1])([0]).with_parent(None)),
+            ValueError,
+            "another graph",
+        ),
+        (
+            lambda h, g: h.push(NeighborSampler(g, [1, 1])([0])),
+            ValueError,
+            "no column 'h' in any history layer",
+        ),
+        (
+            lambda h, g: h.push(NeighborSampler(g, [1, 1])([0]), {1: torch.ones(9, 2)}),
+            ValueError,
+            "must have shape",
+        ),
     ],
 )
 def test_what_is_refused_changes_nothing(write: Any, error: Any, words: str, ring: Graph) -> None:
@@ -121,7 +164,8 @@ def test_what_is_refused_changes_nothing(write: Any, error: Any, words: str, rin
 def test_a_push_of_which_one_layer_is_wrong_takes_nothing(ring: Graph) -> None:
     history = filled(ring)
     batch = NeighborSampler(ring, [1, 1])([3])
-    right, wrong = torch.ones(batch.layer_sizes[0], 3), torch.ones(batch.layer_sizes[1], 5)
+    right = torch.ones(batch.layer_sizes[0], 3)
+    wrong = torch.ones(batch.layer_sizes[1], 5)
     with pytest.raises(ValueError, match="must have shape"):
         history.push(batch, {0: right, 1: wrong})
     history.push(batch, {0: right})
@@ -131,7 +175,9 @@ def test_a_push_of_which_one_layer_is_wrong_takes_nothing(ring: Graph) -> None:
         history.commit(batch)
     assert everything(history) == before
     history.commit()  # what was pushed before waits no more
-    assert history.rows(0, batch.layers[0].parent_nid).equal(filled(ring).rows(0, batch.layers[0].parent_nid))
+    assert history.rows(0, batch.layers[0].parent_nid).equal(
+        filled(ring).rows(0, batch.layers[0].parent_nid)
+    )
 
 
 def test_layers_that_hold_a_node_in_several_contexts_are_refused() -> None:
@@ -156,7 +202,8 @@ class FailAt(TorchDispatchMode):
 
     def __init__(self, n: int) -> None:
         super().__init__()
-        self.n, self.seen = n, 0
+        self.n = n
+        self.seen = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.seen += 1
@@ -166,12 +213,17 @@ class FailAt(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("files", [False, True])
-def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(files: bool, ring: Graph, tmp_path: Path) -> None:
+def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(
+    files: bool, ring: Graph, tmp_path: Path
+) -> None:
     def made(name: str) -> History:
         return filled(ring, folder=tmp_path / name if files else None)
 
     batch = NeighborSampler(ring, [2, 2], seed=3)([3, 1, 5])
-    rows = {0: torch.full((batch.layer_sizes[0], 3), 8.0), 1: torch.full((batch.layer_sizes[1], 2), 9.0)}
+    rows = {
+        0: torch.full((batch.layer_sizes[0], 3), 8.0),
+        1: torch.full((batch.layer_sizes[1], 2), 9.0),
+    }
 
     def step(history: History) -> None:
         history.push(batch, rows)
@@ -181,7 +233,8 @@ def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(files: bool,
     old = everything(fresh)
     with FailAt(0) as counter:
         step(fresh)
-    new, total = everything(fresh), counter.seen
+    new = everything(fresh)
+    total = counter.seen
     assert old != new
     assert total > 10
     for n in range(1, total + 1):
@@ -205,7 +258,8 @@ def test_a_commit_after_one_that_could_not_be_undone(
 ) -> None:
     """It gives its rows the number of the commit after the last whole one."""
     history = filled(ring, folder=tmp_path / "rows" if files else None)
-    before, copy = int(history.step), torch.Tensor.index_copy_
+    before = int(history.step)
+    copy = torch.Tensor.index_copy_
     calls = 0
 
     def fail(array: torch.Tensor, *arguments: Any) -> torch.Tensor:
@@ -245,13 +299,18 @@ def test_state_dict_and_resuming(ring: Graph) -> None:
     assert "history.h_1" in model.state_dict()
 
 
-def test_a_state_that_is_loaded_halfway_into_files_leaves_the_old_rows(ring: Graph, tmp_path: Path) -> None:
-    history, source = filled(ring, folder=tmp_path / "rows"), filled(ring)
+def test_a_state_that_is_loaded_halfway_into_files_leaves_the_old_rows(
+    ring: Graph, tmp_path: Path
+) -> None:
+    history = filled(ring, folder=tmp_path / "rows")
+    source = filled(ring)
     source.write(1, [0], torch.full((1, 2), 7.0))
     source.commit()
     history.write(1, [3], torch.full((1, 2), 5.0))  # waits for a commit, and is not of the state
     history.load_state_dict(source.state_dict())
-    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")) == everything(source)
+    assert everything(
+        History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")
+    ) == everything(source)
     history.commit()
     assert everything(history)["h_1"] == everything(source)["h_1"]
     state = source.state_dict()
@@ -268,8 +327,11 @@ def test_a_state_that_is_loaded_halfway_into_files_leaves_the_old_rows(ring: Gra
     assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")) == before
 
 
-def test_flush_sends_every_file_to_the_disk(ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    history, sent = filled(ring, folder=tmp_path / "h"), set()
+def test_flush_sends_every_file_to_the_disk(
+    ring: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = filled(ring, folder=tmp_path / "h")
+    sent = set()
     monkeypatch.setattr(os, "fsync", lambda descriptor: sent.add(os.fstat(descriptor).st_ino))
     history.flush()
     files = [path.stat().st_ino for path in (tmp_path / "h").rglob("*.npy")]
@@ -310,7 +372,9 @@ def test_files_are_gone_on_with(ring: Graph, tmp_path: Path) -> None:
     with again.renewal() as new:
         new["h_1"].fill_(4.0)
     assert again.age(1).tolist() == [0] * 7
-    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == everything(again)
+    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == everything(
+        again
+    )
     assert len([path for path in (tmp_path / "h").iterdir() if path.is_dir()]) == 1
 
     def give_up() -> None:
@@ -346,7 +410,8 @@ def test_batches_of_a_loader_have_the_history_of_the_moment(ring: Graph) -> None
 
 
 def test_samplers_of_other_histories(ring: Graph) -> None:
-    history, other = filled(ring), Graph.from_edges([0], [1])
+    history = filled(ring)
+    other = Graph.from_edges([0], [1])
     with pytest.raises(TypeError, match="history must be a History, got str"):
         ControlVariateSampler(ring, [1], "history")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the very graph that is sampled"):
@@ -362,11 +427,15 @@ def test_samplers_of_other_histories(ring: Graph) -> None:
 
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("rows", [None, 2])
-def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: int | None, ring: Graph) -> None:
+def test_an_updater_writes_what_full_neighbourhoods_compute(
+    stored: bool, rows: int | None, ring: Graph
+) -> None:
     torch.manual_seed(0)
     model = VRGCN(3, 4, 2, num_layers=3, dropout=0.5)
     x = torch.randn(7, 3)
-    history = History(ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand")
+    history = History(
+        ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand"
+    )
     updater = Updater(model, history, x, every=2, chunk_size=rows)
     assert [updater.step() for _ in range(3)] == [True, False, True]
     src, dst = ring.edges()
@@ -389,11 +458,15 @@ def test_an_updater_writes_what_full_neighbourhoods_compute(stored: bool, rows: 
 def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
     model = VRGCN(3, 4, 2, num_layers=2)
     history = History(ring, {1: 5}, weight="p")
-    with pytest.raises(ValueError, match=r"layer 1 of the history is \(7, 5\), but the model's rows are \(7, 4\)"):
+    with pytest.raises(
+        ValueError, match=r"layer 1 of the history is \(7, 5\), but the model's rows are \(7, 4\)"
+    ):
         Updater(model, history, torch.ones(7, 3)).run()
     assert int(history.step) == 0
     with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
-        Updater(VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)).run()
+        Updater(
+            VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)
+        ).run()
     assert model.training
 
 
@@ -411,7 +484,8 @@ def test_a_loop_that_commits_nothing_is_told_so_once(ring: Graph) -> None:
                     history.write(1, [0], row)
                     history.commit()
         assert all(
-            "never written, and none was committed: call history.commit(batch)" in str(one.message) for one in told
+            "never written, and none was committed: call history.commit(batch)" in str(one.message)
+            for one in told
         )
         return len(told)
 

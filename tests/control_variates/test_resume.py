@@ -1,4 +1,6 @@
-"""A run with a history, stored in the middle of an epoch and gone on with in new objects, ends bit for bit the same."""
+"""A run with a history, stored in the middle of an epoch and gone on with in new objects, ends bit
+for bit the same.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-NODES, EPOCHS, BATCHES = 60, 3, 4
+NODES = 60
+EPOCHS = 3
+BATCHES = 4
 PASSES = 5  # calls between full passes; some come before the checkpoint, some after
 KINDS = {VRGCN: "both", VRGraphSAGE: "right"}
 STORED = BATCHES + 2  # steps before the checkpoint: two batches into the second epoch
@@ -29,30 +33,49 @@ def random_graph() -> Graph:
     label = rng.integers(3, size=NODES)
     feat = (np.eye(3)[label] + rng.normal(0, 1, (NODES, 3))).astype(np.float32)
     ends = rng.integers(NODES, size=(2, 5 * NODES))
-    return transform.add_self_loops(Graph.from_edges(*ends, num_nodes=NODES, ndata={"feat": feat, "label": label}))
+    return transform.add_self_loops(
+        Graph.from_edges(*ends, num_nodes=NODES, ndata={"feat": feat, "label": label})
+    )
 
 
 class Run:
     """A model in training, its optimizer, its loader, its history, and the updater of the history.
 
-    ``chance`` is what the weights and the state of the generator are before a checkpoint is taken over.
+    ``chance`` is what the weights and the state of the generator are before a checkpoint is taken
+    over.
     """
 
     def __init__(
-        self, graph: Graph, kind: type[VRModel], aggregated: str, chance: int, folder: Path | None = None
+        self,
+        graph: Graph,
+        kind: type[VRModel],
+        aggregated: str,
+        chance: int,
+        folder: Path | None = None,
     ) -> None:
         torch.manual_seed(chance)
         graph.edata["p"] = transform.edge_norm(graph, KINDS[kind])
         x = graph.ndata["feat"]
         self.model = kind(3, 8, 3, num_layers=3, estimator="cvd", dropout=0.4)
         self.history = History(
-            graph, self.model.history_widths, weight="p", inputs=x, aggregated=aggregated, folder=folder
+            graph,
+            self.model.history_widths,
+            weight="p",
+            inputs=x,
+            aggregated=aggregated,
+            folder=folder,
         )
         self.updater = Updater(self.model, self.history, x, every=PASSES)
         sampler = ControlVariateSampler(graph, [1, 2, 1], self.history, seed=4)
         columns = {0: ["feat"], -1: ["label"]}
         self.loader = NodeFlowLoader(
-            sampler, range(NODES), NODES // BATCHES, shuffle=True, seed=4, num_workers=chance % 3, ndata=columns
+            sampler,
+            range(NODES),
+            NODES // BATCHES,
+            shuffle=True,
+            seed=4,
+            num_workers=chance % 3,
+            ndata=columns,
         )
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.05)
         self.losses: list[float] = []
@@ -61,7 +84,9 @@ class Run:
         """Train to the end of the epoch; store everything after step ``STORED``, on the way."""
         for batch in self.loader:
             self.updater.step()
-            loss = cross_entropy(self.model(batch, batch.ldata[0]["feat"]), batch.ldata[-1]["label"])
+            loss = cross_entropy(
+                self.model(batch, batch.ldata[0]["feat"]), batch.ldata[-1]["label"]
+            )
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
@@ -80,7 +105,10 @@ class Run:
             "updater": self.updater.state_dict(),
             "random": torch.get_rng_state(),  # dropout
         }
-        torch.save({**state, "model": self.model.state_dict(), "history": self.history.state_dict()}, folder / "run.pt")
+        torch.save(
+            {**state, "model": self.model.state_dict(), "history": self.history.state_dict()},
+            folder / "run.pt",
+        )
         save_file(self.model.state_dict(), folder / "model.safetensors")
         save_file(self.history.state_dict(), folder / "history.safetensors")
         if self.history._store.folder is not None:
@@ -88,9 +116,13 @@ class Run:
 
     def load(self, folder: Path, *, safe: bool = False, history: bool = True) -> None:
         state = torch.load(folder / "run.pt")
-        self.model.load_state_dict(load_file(folder / "model.safetensors") if safe else state["model"])
+        self.model.load_state_dict(
+            load_file(folder / "model.safetensors") if safe else state["model"]
+        )
         if history:
-            self.history.load_state_dict(load_file(folder / "history.safetensors") if safe else state["history"])
+            self.history.load_state_dict(
+                load_file(folder / "history.safetensors") if safe else state["history"]
+            )
         self.optimizer.load_state_dict(state["optimizer"])
         self.loader.load_state_dict(state["loader"])
         self.updater.load_state_dict(state["updater"])
@@ -98,13 +130,21 @@ class Run:
 
     def end(self) -> list[Any]:
         """All numbers that later steps depend on."""
-        moments = [value for state in self.optimizer.state_dict()["state"].values() for value in state.values()]
+        moments = [
+            value
+            for state in self.optimizer.state_dict()["state"].values()
+            for value in state.values()
+        ]
         tensors = [*self.model.state_dict().values(), *self.history.state_dict().values(), *moments]
         return [tensor.tolist() for tensor in tensors]
 
 
-def straight(kind: type[VRModel], aggregated: str, tmp_path: Path, *, files: bool) -> tuple[Graph, Run]:
-    """A run without interruption, which stores a checkpoint on the way; the folder of its history goes on with it."""
+def straight(
+    kind: type[VRModel], aggregated: str, tmp_path: Path, *, files: bool
+) -> tuple[Graph, Run]:
+    """A run without interruption, which stores a checkpoint on the way; the folder of its history
+    goes on with it.
+    """
     graph = random_graph()
     run = Run(graph, kind, aggregated, 0, tmp_path / "rows" if files else None)
     for _ in range(EPOCHS):
@@ -126,11 +166,20 @@ def go_on(run: Run) -> None:
     [(VRGCN, True, where) for where in ("reopened", "ahead", "new", "memory")]
     + [(kind, False, where) for kind in KINDS for where in ("memory", "safetensors")],
 )
-def test_a_run_goes_on(kind: type[VRModel], files: bool, aggregated: str, where: str, tmp_path: Path) -> None:
-    """Files of the moment need no state; those of a run that went further, or of none, take that of the checkpoint."""
-    folders = {"reopened": tmp_path / "checkpoint" / "rows", "ahead": tmp_path / "rows", "new": tmp_path / "other"}
+def test_a_run_goes_on(
+    kind: type[VRModel], files: bool, aggregated: str, where: str, tmp_path: Path
+) -> None:
+    """Files of the moment need no state; those of a run that went further, or of none, take that of
+    the checkpoint.
+    """
+    folders = {
+        "reopened": tmp_path / "checkpoint" / "rows",
+        "ahead": tmp_path / "rows",
+        "new": tmp_path / "other",
+    }
     graph, run = straight(kind, aggregated, tmp_path, files=files)
-    losses, expected = run.losses, run.end()
+    losses = run.losses
+    expected = run.end()
     del run
     again = Run(graph, kind, aggregated, 1 + files, folders.get(where))
     at_end = int(again.history.step)
@@ -151,16 +200,21 @@ def test_every_part_of_the_checkpoint_is_needed(left_out: str, tmp_path: Path) -
         "history": again.history.state_dict(),
     }  # fmt: skip
     state = torch.load(tmp_path / "checkpoint" / "run.pt")
-    state[left_out] = {**state["loader"], **lost["loader"]} if left_out == "loader" else lost[left_out]
+    state[left_out] = (
+        {**state["loader"], **lost["loader"]} if left_out == "loader" else lost[left_out]
+    )
     torch.save(state, tmp_path / "checkpoint" / "run.pt")
     again.load(tmp_path / "checkpoint")
     go_on(again)
     assert again.losses[: len(run.losses) - STORED] != run.losses[STORED:]
 
 
-@pytest.mark.parametrize(("every", "due"), [(1, [True] * 4), (2, [True, False] * 2), (None, [True, *[False] * 3])])
+@pytest.mark.parametrize(
+    ("every", "due"), [(1, [True] * 4), (2, [True, False] * 2), (None, [True, *[False] * 3])]
+)
 def test_an_updater_runs_as_often_as_it_should(every: int | None, due: list[bool]) -> None:
-    graph, model = random_graph(), VRGCN(3, 2, 2, num_layers=2)
+    graph = random_graph()
+    model = VRGCN(3, 2, 2, num_layers=2)
     history = History(graph, model.history_widths)
     updater = Updater(model, history, graph.ndata["feat"], every=every, chunk_size=7)
     assert [updater.step() for _ in due] == due

@@ -1,4 +1,6 @@
-"""Models over sampled flows: equal to the full pass where they must be, and to each other where nothing is left out."""
+"""Models over sampled flows: equal to the full pass where they must be, and to each other where
+nothing is left out.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,17 @@ def inputs(model: VRModel, graph: Graph, x: torch.Tensor, kind: type) -> torch.T
 @pytest.mark.parametrize("precomputed", [False, True])
 @pytest.mark.parametrize("estimator", ["ns", "cv", "cvd"])
 @pytest.mark.parametrize("kind", [VRGCN, VRGraphSAGE])
-def test_with_all_neighbours_it_is_the_full_pass(kind: type, estimator: str, precomputed: bool) -> None:
+def test_with_all_neighbours_it_is_the_full_pass(
+    kind: type, estimator: str, precomputed: bool
+) -> None:
     torch.manual_seed(0)
     graph = random_graph()
     x = torch.randn(40, 5, dtype=torch.float64)
-    model = kind(5, 6, 3, num_layers=3, estimator=estimator, dropout=0.5, precomputed=precomputed).double().eval()
+    model = (
+        kind(5, 6, 3, num_layers=3, estimator=estimator, dropout=0.5, precomputed=precomputed)
+        .double()
+        .eval()
+    )
     rows = inputs(model, graph, x, kind)
     inputs_of = {} if precomputed or estimator == "ns" else {"inputs": x}
     history = History(graph, model.history_widths, weight="p", dtype=torch.float64, **inputs_of)
@@ -48,8 +56,12 @@ def test_with_all_neighbours_it_is_the_full_pass(kind: type, estimator: str, pre
     flows = len(model.convs)
     batch = ControlVariateSampler(graph, [-1] * flows, history)([3, 1, 7])
     out = model(batch, rows[batch.front.parent_nid])
-    torch.testing.assert_close(out, model.inference(graph, rows, weight="p")[[3, 1, 7]], rtol=1e-6, atol=1e-6)
-    assert sorted(i for i in range(batch.num_layers) if "h" in batch.ldata[i]) == sorted(model.history_widths)
+    torch.testing.assert_close(
+        out, model.inference(graph, rows, weight="p")[[3, 1, 7]], rtol=1e-6, atol=1e-6
+    )
+    assert sorted(i for i in range(batch.num_layers) if "h" in batch.ldata[i]) == sorted(
+        model.history_widths
+    )
     with pytest.raises(ValueError, match="needs batches of"):
         model(FullSampler(graph, flows + 1)([0]), rows)
 
@@ -61,7 +73,8 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
     x = torch.randn(40, 5)
     history = History(graph, model.history_widths, weight="p", inputs=x)
     sampler = ControlVariateSampler(graph, [-1, 2], history)
-    one, two = sampler([0, 1]), sampler([0, 1])
+    one = sampler([0, 1])
+    two = sampler([0, 1])
     first, second = (model(batch, x[batch.front.parent_nid]) for batch in (one, two))
     assert not torch.equal(first, second)
     assert torch.equal(one.ldata[1]["h"], two.ldata[1]["h"])
@@ -72,9 +85,12 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
 
 @pytest.mark.parametrize("precomputed", [False, True])
 @pytest.mark.parametrize("kind", [VRGCN, VRGraphSAGE])
-def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(kind: type, precomputed: bool) -> None:
+def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(
+    kind: type, precomputed: bool
+) -> None:
     torch.manual_seed(0)
-    graph, x = random_graph(), torch.randn(40, 5)
+    graph = random_graph()
+    x = torch.randn(40, 5)
     graph.edata["p"] = transform.edge_norm(graph, "both" if kind is VRGCN else "right")
     model = kind(5, 6, 3, num_layers=3, precomputed=precomputed)
     rows = inputs(model, graph, x, kind)
@@ -85,12 +101,18 @@ def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(k
     for i in history.widths:
         assert history.age(i).tolist() == [0] * 40
         torch.testing.assert_close(history.rows(i, range(40)), expected.rows(i, range(40)))
-        torch.testing.assert_close(history.aggregated_rows(i, range(40)), expected.aggregated_rows(i, range(40)))
+        torch.testing.assert_close(
+            history.aggregated_rows(i, range(40)), expected.aggregated_rows(i, range(40))
+        )
     batch = ControlVariateSampler(graph, [1] * len(model.convs), history)([3, 1, 7])
-    out = model(batch, rows[batch.front.parent_nid])  # control variates are exact where the history is the present
+    # control variates are exact where the history is the present
+    out = model(batch, rows[batch.front.parent_nid])
     torch.testing.assert_close(out, model.inference(history.propagation, rows)[[3, 1, 7]])
     history.commit(batch)
-    assert history.age(max(history.widths), [3, 0]).tolist() == [0, 0 if 0 in batch.layers[-2].parent_nid else 1]
+    assert history.age(max(history.widths), [3, 0]).tolist() == [
+        0,
+        0 if 0 in batch.layers[-2].parent_nid else 1,
+    ]
 
 
 @pytest.mark.parametrize("estimator", ["cv", "cvd"])
@@ -104,9 +126,13 @@ def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: s
         if least:
             assert torch.equal(model(batch), model(batch, x[batch.front.parent_nid]))
         else:
-            with pytest.raises(TypeError, match="h is missing: this model reads the rows of the input layer"):
+            with pytest.raises(
+                TypeError, match="h is missing: this model reads the rows of the input layer"
+            ):
                 model(batch)
-            with pytest.raises(TypeError, match="h is missing: this convolution reads a node's own row"):
+            with pytest.raises(
+                TypeError, match="h is missing: this convolution reads a node's own row"
+            ):
                 model.convs[0].combine(batch.ldata[1]["agg_h_0"], batch.flows[0], None)
     with pytest.raises(TypeError, match="h is missing"):
         VRGCN(5, 4, 3, num_layers=3, precomputed=True)(batch)
@@ -129,7 +155,9 @@ def test_mistakes() -> None:
         model(batch, x)
     model.estimator = "ns"
     assert model(batch, x).shape == (40, 3)
-    with pytest.raises(ValueError, match=r"nothing was drawn in the first flow.* draw neighbours there"):
+    with pytest.raises(
+        ValueError, match=r"nothing was drawn in the first flow.* draw neighbours there"
+    ):
         model(ControlVariateSampler(graph, [0, 1], history)(range(40)), x)
     with pytest.raises(ValueError, match="inputs must have a row per node"):
         History(graph, {1: 9}, inputs=x[:3])
@@ -152,8 +180,15 @@ def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
     assert batch.layers[0].parent_nid.equal(batch.layers[1].parent_nid)
     drawn = ControlVariateSampler(graph, [1, 1], history)([3, 7])
     assert drawn.flow_sizes[0] > 0  # where it is asked for
-    assert pickle.loads(pickle.dumps(ControlVariateSampler(graph, [0, 1], history)))([3, 7]).flow_sizes[0] == 0
-    with pytest.raises(ValueError, match=r"fanouts\[0\] may be 0 only where the history has the inputs"):
+    assert (
+        pickle.loads(pickle.dumps(ControlVariateSampler(graph, [0, 1], history)))(
+            [3, 7]
+        ).flow_sizes[0]
+        == 0
+    )
+    with pytest.raises(
+        ValueError, match=r"fanouts\[0\] may be 0 only where the history has the inputs"
+    ):
         ControlVariateSampler(graph, [0, 1], History(graph, {1: 4}))
     with pytest.raises(ValueError, match="0"):
         ControlVariateSampler(graph, [1, 0], history)
@@ -163,14 +198,20 @@ def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> 
     """Chen, Zhu, Song 2018, theorem 1: fixed weights, no dropout, cora, one drawn neighbour."""
     folder = shared_data / "cora"
     adjacency = scipy.sparse.load_npz(folder / "adjacency.npz").tocoo()
-    graph = transform.add_self_loops(Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0]))
+    graph = transform.add_self_loops(
+        Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0])
+    )
     graph.edata["p"] = transform.edge_norm(graph)
-    x = Propagation(graph, weight="p")(sparse_column(scipy.sparse.load_npz(folder / "features.npz")))
+    x = Propagation(graph, weight="p")(
+        sparse_column(scipy.sparse.load_npz(folder / "features.npz"))
+    )
     torch.manual_seed(0)
     model = VRGCN(x.shape[1], 16, 7, num_layers=3, precomputed=True)
     exact = model.inference(graph, x, weight="p")
     history = History(graph, model.history_widths, weight="p")
-    loader = NodeFlowLoader(ControlVariateSampler(graph, [1, 1], history), range(graph.num_nodes), 500, shuffle=True)
+    loader = NodeFlowLoader(
+        ControlVariateSampler(graph, [1, 1], history), range(graph.num_nodes), 500, shuffle=True
+    )
     errors = []
     for _ in range(3):
         worst = 0.0

@@ -1,4 +1,6 @@
-"""DGL, by a stand-in that keeps a contract: what the converters rely on. The contract was checked on DGL 2.1."""
+"""DGL, by a stand-in that keeps a contract: what the converters rely on. The contract was checked
+on DGL 2.1.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def test_dgl_keeps_the_contract() -> None:
     interpreter = os.environ.get("NODEFLOW_DGL_PYTHON")
     if not interpreter:
         pytest.skip("NODEFLOW_DGL_PYTHON names no interpreter with DGL")
-    done = subprocess.run([interpreter, dgl_contract.__file__], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [interpreter, dgl_contract.__file__], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "does what the converters rely on" in done.stdout
 
@@ -71,7 +75,9 @@ def test_types_and_back_are_the_same_graph(graph: Graph) -> None:
     back = from_dgl(to_dgl(graph))
     assert list(back.schema.nodes) == sorted(graph.schema.nodes)
     assert list(back.schema.relations) == sorted(graph.schema.relations)
-    nodes = {name: dict(back.nodes[name].data) or len(back.nodes[name]) for name in graph.schema.nodes}
+    nodes = {
+        name: dict(back.nodes[name].data) or len(back.nodes[name]) for name in graph.schema.nodes
+    }
     edges: dict[Any, Any] = {}
     for relation in graph.schema.relations:
         part = back.relations[relation]
@@ -86,12 +92,18 @@ def test_names_of_one_type_stay() -> None:
     graph.ndata["x"] = torch.ones(3)
     assert_same_typed_graph(from_dgl(to_dgl(graph)), graph)
     graph = Graph.typed({"a": 1, "b": {"x": torch.ones(2)}}, {("a", "to", "b"): ([0], [1])})
-    graph.ndata["all"], graph.edata["every"] = torch.arange(3), torch.ones(1)
+    graph.ndata["all"] = torch.arange(3)
+    graph.edata["every"] = torch.ones(1)
     back = from_dgl(to_dgl(graph))
-    assert (back.nodes["b"].data["all"].tolist(), back.nodes["a"].data["all"].tolist()) == ([1, 2], [0])
+    assert (back.nodes["b"].data["all"].tolist(), back.nodes["a"].data["all"].tolist()) == (
+        [1, 2],
+        [0],
+    )
     assert back.relations["to"].data["every"].tolist() == [1]
     graph.ndata["x"] = torch.ones(3)
-    with pytest.raises(ValueError, match="column 'x' is one of 'b' and one of all types; delete one, or rename it"):
+    with pytest.raises(
+        ValueError, match="column 'x' is one of 'b' and one of all types; delete one, or rename it"
+    ):
         to_dgl(graph)
 
 
@@ -122,7 +134,9 @@ def test_blocks_that_dgl_drew(name: str) -> None:
             break
         sizes = {"num_src_nodes": len(own["src_ids"]), "num_dst_nodes": len(own["dst_ids"])}
         block = dgl_double.create_block((own["src"], own["dst"]), **sizes)
-        block.srcdata["_ID"], block.dstdata["_ID"], block.edata["_ID"] = own["src_ids"], own["dst_ids"], own["edge_ids"]
+        block.srcdata["_ID"] = own["src_ids"]
+        block.dstdata["_ID"] = own["dst_ids"]
+        block.edata["_ID"] = own["edge_ids"]
         if "weights" in own:
             block.edata["edge_weights"] = own["weights"]
         blocks.append(block)
@@ -142,13 +156,16 @@ def test_blocks_that_dgl_drew(name: str) -> None:
 
 
 def test_blocks_of_a_node_flow_without_parents_have_no_ids() -> None:
-    (block,) = to_dgl_blocks(create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)]))
+    (block,) = to_dgl_blocks(
+        create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)])
+    )
     assert "_ID" not in {**block.srcdata, **block.dstdata, **block.edata}
 
 
 def test_edges_of_blocks_in_any_order() -> None:
     block = dgl_double.create_block(([0, 1, 2], [1, 0, 1]), num_src_nodes=3, num_dst_nodes=2)
-    block.edata["w"], block.edata["_ID"] = torch.tensor([5, 6, 7]), torch.tensor([2, 0, 1])
+    block.edata["w"] = torch.tensor([5, 6, 7])
+    block.edata["_ID"] = torch.tensor([2, 0, 1])
     flow = from_dgl_blocks([block]).flows[0]
     assert (flow.indptr.tolist(), flow.indices.tolist()) == ([0, 1, 3], [1, 0, 2])
     assert (flow.data["w"].tolist(), flow.parent_eid.tolist()) == ([6, 5, 7], [0, 2, 1])
@@ -165,12 +182,16 @@ def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(TypeError, match="blocks must be a list of one or more blocks of DGL"):
             from_dgl_blocks(wrong)
     with pytest.raises(
-        ValueError, match="destinations of block 0 must be the sources of block 1, but there are 1 and 2"
+        ValueError,
+        match="destinations of block 0 must be the sources of block 1, but there are 1 and 2",
     ):
         from_dgl_blocks([block, block])
     other = dgl_double.create_block(([0], [0]), num_src_nodes=1, num_dst_nodes=1)
-    block.dstdata["x"], other.srcdata["x"] = torch.ones(1), torch.zeros(1)
-    with pytest.raises(ValueError, match="column 'x' of layer 1 differs between the destinations of block 0"):
+    block.dstdata["x"] = torch.ones(1)
+    other.srcdata["x"] = torch.zeros(1)
+    with pytest.raises(
+        ValueError, match="column 'x' of layer 1 differs between the destinations of block 0"
+    ):
         from_dgl_blocks([block, other])
     graph = Graph.from_edges([0, 1], [1, 1], edata={"time": torch.tensor([1, 2])})
     batch = NeighborSampler(graph, [2])([1])
@@ -192,7 +213,8 @@ def test_dgl_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_graph_with_repeated_edges_and_isolated_nodes() -> None:
     made: Any = dgl_double.graph((torch.tensor([2, 0, 0]), torch.tensor([1, 1, 1])), num_nodes=4)
-    made.ndata["x"], made.edata["w"] = torch.arange(4), torch.arange(3.0)
+    made.ndata["x"] = torch.arange(4)
+    made.edata["w"] = torch.arange(3.0)
     graph = from_dgl(made)
     assert (graph.num_nodes, ends(graph)) == (4, [[2, 0, 0], [1, 1, 1]])
     assert (graph.ndata["x"].tolist(), graph.edata["w"].tolist()) == ([0, 1, 2, 3], [0, 1, 2])

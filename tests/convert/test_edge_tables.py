@@ -38,7 +38,8 @@ def test_tables_and_back_are_the_same_graph(library: str, graph: Graph, kind: st
         "text": [f"node {i} \N{GREEK SMALL LETTER ALPHA}" for i in range(graph.num_nodes)],
         "large": [10**15 - i for i in range(graph.num_nodes)],
     }[kind]
-    edges, nodes = table(library, to_edge_table(graph, names)), table(library, to_node_table(graph, names))
+    edges = table(library, to_edge_table(graph, names))
+    nodes = table(library, to_node_table(graph, names))
     back, given_names = from_edge_table(edges, nodes=nodes)
     assert list(given_names) == list(range(graph.num_nodes) if names is None else names)
     assert all(type(name) is (str if kind == "text" else int) for name in given_names)
@@ -48,14 +49,27 @@ def test_tables_and_back_are_the_same_graph(library: str, graph: Graph, kind: st
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_names_get_ids_in_the_order_in_which_they_occur(library: str) -> None:
     edges = table(
-        library, {"from": ["cid", "ann", "cid"], "to": ["bob", "ann", "bob"], "w": [0.5, 1.5, 2.5], "k": [1, 2, 3]}
+        library,
+        {
+            "from": ["cid", "ann", "cid"],
+            "to": ["bob", "ann", "bob"],
+            "w": [0.5, 1.5, 2.5],
+            "k": [1, 2, 3],
+        },
     )
     graph, names = from_edge_table(edges, src="from", dst="to", columns=["w"])
     assert (list(names), ends(graph)) == (["cid", "bob", "ann"], [[0, 2, 0], [1, 2, 1]])
     assert (list(graph.edata), graph.edata["w"].tolist()) == (["w"], [0.5, 1.5, 2.5])
-    nodes = table(library, {"name": ["zoe", "ann", "bob", "cid"], "age": [1, 2, 3, 4], "town": ["a", "b", "c", "d"]})
+    nodes = table(
+        library,
+        {"name": ["zoe", "ann", "bob", "cid"], "age": [1, 2, 3, 4], "town": ["a", "b", "c", "d"]},
+    )
     graph, names = from_edge_table(edges, src="from", dst="to", nodes=nodes, node_columns=["age"])
-    assert (graph.num_nodes, ends(graph), graph.ndata["age"].tolist()) == (4, [[3, 1, 3], [2, 1, 2]], [1, 2, 3, 4])
+    assert (graph.num_nodes, ends(graph), graph.ndata["age"].tolist()) == (
+        4,
+        [[3, 1, 3], [2, 1, 2]],
+        [1, 2, 3, 4],
+    )
     assert sorted(graph.edata) == ["k", "w"]
 
 
@@ -64,7 +78,9 @@ def test_missing_entries_are_never_numbers(library: str) -> None:
     made = pytest.importorskip(library)
     column = made.array([1, None], dtype="Int64") if library == "pandas" else [1, None]
     edges = table(library, {"src": ["a", "b"], "dst": ["b", "a"], "w": column})
-    with pytest.raises(ValueError, match="edges: column 'w' must have no missing entries, but row 1"):
+    with pytest.raises(
+        ValueError, match="edges: column 'w' must have no missing entries, but row 1"
+    ):
         from_edge_table(edges)
     assert from_edge_table(edges, columns=[])[0].num_edges == 2
     with pytest.raises(ValueError, match="missing"):
@@ -84,13 +100,23 @@ def test_categories_dates_and_text(library: str) -> None:
         "pyarrow": lambda: made.array(["x", "y"]).dictionary_encode(),
     }[library]()
     edges = table(
-        library, {"src": words, "dst": words, "day": np.array(["2020-01-01", "2020-01-02"], "M8[ms]"), "w": [1, 2]}
+        library,
+        {
+            "src": words,
+            "dst": words,
+            "day": np.array(["2020-01-01", "2020-01-02"], "M8[ms]"),
+            "w": [1, 2],
+        },
     )
     graph, names = from_edge_table(edges, columns=["w"])
     assert (list(names), graph.edata["w"].tolist()) == (["x", "y"], [1, 2])
-    with pytest.raises(TypeError, match=r"column 'day' must hold numbers, got datetime64.*seconds of a date"):
+    with pytest.raises(
+        TypeError, match=r"column 'day' must hold numbers, got datetime64.*seconds of a date"
+    ):
         from_edge_table(edges)
-    with pytest.raises(TypeError, match=r"column 'dst' must hold numbers, got object such as str 'x' as entry"):
+    with pytest.raises(
+        TypeError, match=r"column 'dst' must hold numbers, got object such as str 'x' as entry"
+    ):
         from_edge_table(edges, columns=["dst"])
 
 
@@ -108,7 +134,11 @@ def test_arrow_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     stream = OnlyAStream(pyarrow.table({"src": [5, 5], "dst": [7, 5], "w": [1.0, 2.0]}))
     graph, names = from_edge_table(stream)
-    assert (list(names), ends(graph), graph.edata["w"].tolist()) == ([5, 7], [[0, 0], [1, 0]], [1, 2])
+    assert (list(names), ends(graph), graph.edata["w"].tolist()) == (
+        [5, 7],
+        [[0, 0], [1, 0]],
+        [1, 2],
+    )
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"pip install pyarrow$"):
         from_edge_table(stream)
@@ -116,16 +146,30 @@ def test_arrow_streams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_chunked_arrow_columns() -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    chunks = {"src": pyarrow.chunked_array([[0], [1, 2]]), "dst": pyarrow.chunked_array([[1, 2], [0]])}
-    graph, names = from_edge_table(pyarrow.table({**chunks, "v": pyarrow.chunked_array([[[1, 2]], [[3, 4], [5, 6]]])}))
+    chunks = {
+        "src": pyarrow.chunked_array([[0], [1, 2]]),
+        "dst": pyarrow.chunked_array([[1, 2], [0]]),
+    }
+    graph, names = from_edge_table(
+        pyarrow.table({**chunks, "v": pyarrow.chunked_array([[[1, 2]], [[3, 4], [5, 6]]])})
+    )
     assert (list(names), ends(graph)) == ([0, 1, 2], [[0, 1, 2], [1, 2, 0]])
     assert graph.edata["v"].tolist() == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_a_dict_may_hold_tensors() -> None:
-    edges = {"src": torch.tensor([3, 3]), "dst": [4, 3], "v": torch.ones(2, 3), "b": np.array([True, False])}
+    edges = {
+        "src": torch.tensor([3, 3]),
+        "dst": [4, 3],
+        "v": torch.ones(2, 3),
+        "b": np.array([True, False]),
+    }
     graph, names = from_edge_table(edges)
-    assert (list(names), graph.edata["v"].shape, graph.edata["b"].dtype) == ([3, 4], (2, 3), torch.bool)
+    assert (list(names), graph.edata["v"].shape, graph.edata["b"].dtype) == (
+        [3, 4],
+        (2, 3),
+        torch.bool,
+    )
 
 
 def test_empty_tables() -> None:
@@ -139,12 +183,32 @@ def test_empty_tables() -> None:
     [
         ({"a": [1]}, {}, KeyError, "edges has no column 'src'; it has 'a'"),
         ({"src": [1], "dst": [1]}, {"columns": ["w"]}, KeyError, "edges has no column 'w'"),
-        ({"src": [1], "dst": [1]}, {"columns": "w"}, TypeError, "columns must be a list of names, got the string 'w'"),
+        (
+            {"src": [1], "dst": [1]},
+            {"columns": "w"},
+            TypeError,
+            "columns must be a list of names, got the string 'w'",
+        ),
         ({"src": [1], "dst": [2]}, {"nodes": {"name": [1]}}, KeyError, "no node has the name 2"),
-        ({"src": [1], "dst": [1]}, {"nodes": {"name": [1, 1]}}, ValueError, "1 occurs more than once"),
-        ({"src": [1], "dst": [1]}, {"nodes": {"id": [1]}}, KeyError, "nodes has no column 'name'; it has 'id'"),
+        (
+            {"src": [1], "dst": [1]},
+            {"nodes": {"name": [1, 1]}},
+            ValueError,
+            "1 occurs more than once",
+        ),
+        (
+            {"src": [1], "dst": [1]},
+            {"nodes": {"id": [1]}},
+            KeyError,
+            "nodes has no column 'name'; it has 'id'",
+        ),
         ({"src": [1, 2], "dst": [1]}, {}, ValueError, "one entry per edge, got 2 and 1"),
-        ({"src": [1, 2], "dst": [1, 1], "v": [[1], [1, 2]]}, {}, ValueError, "inhomogeneous|one length"),
+        (
+            {"src": [1, 2], "dst": [1, 1], "v": [[1], [1, 2]]},
+            {},
+            ValueError,
+            "inhomogeneous|one length",
+        ),
         ([(0, 1)], {}, TypeError, "edges must be a table .*, got list"),
         (5, {}, TypeError, "edges must be a table .*, got int 5"),
     ],
@@ -157,7 +221,10 @@ def test_wrong_tables(edges: Any, options: Any, error: Any, words: str) -> None:
 def test_ragged_lists_and_names_of_columns_that_are_no_text() -> None:
     pandas = pytest.importorskip("pandas")
     edges = pandas.DataFrame({"src": [0, 1], "dst": [1, 0], "v": [[1.0], [1.0, 2.0]]})
-    with pytest.raises(ValueError, match=r"column 'v' must have lists of one length, got rows of shape \[1\], \[2\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"column 'v' must have lists of one length, got rows of shape \[1\], \[2\]",
+    ):
         from_edge_table(edges)
     with pytest.raises(TypeError, match="a column name must be a str, got int 0"):
         from_edge_table(pandas.DataFrame([[0, 1, 2]], columns=["src", "dst", 0]))
@@ -168,7 +235,9 @@ def test_ragged_lists_and_names_of_columns_that_are_no_text() -> None:
 
 def test_columns_that_tables_cannot_hold() -> None:
     graph = filled(Graph.from_edges([0, 1], [1, 0]), sparse=True)
-    with pytest.raises(TypeError, match=r"cannot hold the sparse column 'words'; leave it out with columns="):
+    with pytest.raises(
+        TypeError, match=r"cannot hold the sparse column 'words'; leave it out with columns="
+    ):
         to_node_table(graph)
     assert list(to_node_table(graph, columns=["label"])) == ["name", "label"]
     graph.edata["src"] = torch.ones(2)
@@ -180,10 +249,14 @@ def test_columns_that_tables_cannot_hold() -> None:
     with pytest.raises(ValueError, match=r"names must have one entry per node \(2\), got 1"):
         to_edge_table(graph, ["ann"], src="u", dst="v")
     deep = Graph.from_edges([0], [0], edata={"m": torch.ones(1, 2, 2)})
-    with pytest.raises(ValueError, match=r"one list of numbers per row, but column 'm' has shape \[1, 2, 2\]"):
+    with pytest.raises(
+        ValueError, match=r"one list of numbers per row, but column 'm' has shape \[1, 2, 2\]"
+    ):
         to_edge_table(deep)
     half = Graph.from_edges([0], [0], edata={"h": torch.ones(1, dtype=torch.bfloat16)})
-    with pytest.raises(TypeError, match=r"numpy has no numbers of type torch.bfloat16, which 'h' has"):
+    with pytest.raises(
+        TypeError, match=r"numpy has no numbers of type torch.bfloat16, which 'h' has"
+    ):
         to_edge_table(half)
     with pytest.raises(KeyError, match="no column 'z'"):
         to_edge_table(half, columns=["z"])
@@ -191,7 +264,9 @@ def test_columns_that_tables_cannot_hold() -> None:
 
 @pytest.mark.parametrize("src", [[1, "1"], ["a", math.nan], ("a", 1)])
 def test_names_in_lists_are_what_they_are(src: Any) -> None:
-    with pytest.raises(ValueError, match=r"names must all be strings, or none, but '.' is one, and .* is not"):
+    with pytest.raises(
+        ValueError, match=r"names must all be strings, or none, but '.' is one, and .* is not"
+    ):
         from_edge_table({"src": src, "dst": [2, 2]})
     graph, names = from_edge_table({"src": ["a\0", "a"], "dst": ["b", "b"]})
     assert (graph.num_nodes, [*names]) == (3, ["a\0", "b", "a"])
@@ -205,9 +280,14 @@ def test_bools_and_numbers_are_no_names_of_one_column(form: str, names: Any) -> 
         "list": names,
         "objects": np.array(names, object),
         "series": pandas.Series(names, dtype=object),
-        "category": pandas.Series(pandas.Categorical(names, categories=names)) if names[0] != names[1] else names,
+        "category": pandas.Series(pandas.Categorical(names, categories=names))
+        if names[0] != names[1]
+        else names,
     }[form]
-    with pytest.raises(ValueError, match=r"names must all be True or False, or none, but (True|False|np.True_) is one"):
+    with pytest.raises(
+        ValueError,
+        match=r"names must all be True or False, or none, but (True|False|np.True_) is one",
+    ):
         from_edge_table({"src": column, "dst": [3, 3]})
     _, known = from_edge_table({"src": [True, False], "dst": np.array([False, False])})
     assert [*known] == [True, False]
@@ -229,28 +309,45 @@ def test_a_moment_has_one_name() -> None:
     for column in columns:
         _, names = from_edge_table({"src": column, "dst": [moment]}, nodes={"name": columns[5]})
         assert ([*names], [type(name) for name in names]) == ([moment], [datetime.datetime])
-    with pytest.raises(ValueError, match=r"column 'src' must hold dates to the microsecond, .*, but entry 1 is"):
+    with pytest.raises(
+        ValueError, match=r"column 'src' must hold dates to the microsecond, .*, but entry 1 is"
+    ):
         from_edge_table({"src": np.array([0, 1], "M8[ns]"), "dst": [moment, moment]})
     for missing in (pandas.NaT, pandas.NA, None, math.nan):
         with pytest.raises(ValueError, match=r"src\[1\] is .*: a name is missing"):
-            from_edge_table({"src": np.array([moment if missing is pandas.NaT else 1, missing], object), "dst": [2, 2]})
+            from_edge_table(
+                {
+                    "src": np.array([moment if missing is pandas.NaT else 1, missing], object),
+                    "dst": [2, 2],
+                }
+            )
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_ends_by_title_and_names_of_known_types(kind: str) -> None:
     library = pytest.importorskip(kind)
     table = library.table if kind == "pyarrow" else library.DataFrame
-    graph, names = from_edge_table(table({"w": [1, 2, 3], "From": [1, 2, 3], "to": [2.0, 3.0, 1.0]}))
+    graph, names = from_edge_table(
+        table({"w": [1, 2, 3], "From": [1, 2, 3], "to": [2.0, 3.0, 1.0]})
+    )
     assert [end.tolist() for end in graph.edges()] == [[0, 1, 2], [1, 2, 0]]
     assert (list(map(repr, names)), list(graph.edata)) == (["1", "2", "3"], ["w"])
     _, names = from_edge_table(table({"source": [b"a", "é".encode()], "target": [b"b", b"a"]}))
     assert list(names) == ["a", "b", "é"]
     for edges, words in (
         ({"src": [b"\xff"], "dst": [b"a"]}, r"column 'src', row 0: b'\\xff' is no text in UTF-8"),
-        ({"src": ["1", "2"], "dst": [2, 1]}, "names must all be strings, or none, but '1' is one, and 2 is not"),
-        ({"src": [1.0], "dst": [2.0**53]}, r"column 'dst', row 0: floats of float64 do not tell integers"),
+        (
+            {"src": ["1", "2"], "dst": [2, 1]},
+            "names must all be strings, or none, but '1' is one, and 2 is not",
+        ),
+        (
+            {"src": [1.0], "dst": [2.0**53]},
+            r"column 'dst', row 0: floats of float64 do not tell integers",
+        ),
     ):
         with pytest.raises(ValueError, match=words):
             from_edge_table(table(edges))
-    with pytest.raises(KeyError, match=r"no column 'src'; it has 'a', 'b'; src= and dst= name the ends of edges"):
+    with pytest.raises(
+        KeyError, match=r"no column 'src'; it has 'a', 'b'; src= and dst= name the ends of edges"
+    ):
         from_edge_table(table({"a": ["x"], "b": ["y"]}))

@@ -32,10 +32,14 @@ def slow(values: list[Any], fitted: list[bool], kind: str) -> list[list[float]]:
         names = sorted(set(present), key=str)
         rows = [[float(value == name) for name in names] for value in values]
     else:
-        days = [None if v is None else v if kind == "number" else v.timestamp() / 86400 for v in values]
+        days = [
+            None if v is None else v if kind == "number" else v.timestamp() / 86400 for v in values
+        ]
         numbers = [day for day, fits in zip(days, fitted, strict=True) if fits and day is not None]
         mean = sum(numbers) / len(numbers) if numbers else 0.0
-        deviation = math.sqrt(sum((n - mean) ** 2 for n in numbers) / len(numbers)) if numbers else 0.0
+        deviation = (
+            math.sqrt(sum((n - mean) ** 2 for n in numbers) / len(numbers)) if numbers else 0.0
+        )
         constant = len(set(numbers)) < 2
         for day in days:
             row = [0.0 if day is None or constant else (day - mean) / deviation]
@@ -49,7 +53,9 @@ def slow(values: list[Any], fitted: list[bool], kind: str) -> list[list[float]]:
 
 
 UTC = datetime.UTC
-STAMPS = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1)).map(lambda d: d.replace(tzinfo=UTC))
+STAMPS = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1)).map(
+    lambda d: d.replace(tzinfo=UTC)
+)
 VALUES: dict[str, Any] = {
     "number": st.integers(-9, 9) | st.floats(-1e3, 1e3).map(lambda number: round(number, 2)),
     "date": STAMPS,
@@ -62,12 +68,23 @@ def databases(draw: st.DrawFn) -> dict[str, Any]:
     """Return rows of two tables, and what the reference needs of them."""
     parents = draw(st.lists(st.integers(-99, 99), unique=True, max_size=5))
     rows = draw(st.integers(0, 6))
-    links = [draw(st.none() | st.sampled_from(parents or [None]) | st.just(1000)) for _ in range(rows)]
+    links = [
+        draw(st.none() | st.sampled_from(parents or [None]) | st.just(1000)) for _ in range(rows)
+    ]
     times = [draw(st.none() | STAMPS) for _ in range(rows)]
     kinds = draw(st.lists(st.sampled_from(list(VALUES)), max_size=4))
     columns = [[draw(st.none() | VALUES[kind]) for _ in range(rows)] for kind in kinds]
-    kinds = [kind if set(own) != {None} else "number" for kind, own in zip(kinds, columns, strict=True)]
-    return {"parents": parents, "links": links, "times": times, "kinds": kinds, "columns": columns, "cut": draw(STAMPS)}
+    kinds = [
+        kind if set(own) != {None} else "number" for kind, own in zip(kinds, columns, strict=True)
+    ]
+    return {
+        "parents": parents,
+        "links": links,
+        "times": times,
+        "kinds": kinds,
+        "columns": columns,
+        "cut": draw(STAMPS),
+    }
 
 
 @given(databases(), st.booleans())
@@ -76,21 +93,44 @@ def test_the_graph_is_that_of_the_rows(data: dict[str, Any], use_cut: bool) -> N
     keys, times = (pd.Series(data[name], dtype=object) for name in ("links", "times"))
     child = pd.DataFrame({"to": keys, "t": times, **columns})
     child.index = range(5, 5 + len(child))  # an index is not read
-    tables = {"child": child, "parent": pd.DataFrame({"id": pd.Series(data["parents"], dtype="int64")})}
-    options = {"keys": {"parent": "id"}, "links": {"child": {"to": "parent"}}, "times": {"child": "t"}}
-    graph, names = from_tables(tables, **options, cut=data["cut"] if use_cut else None, dangling="drop")
-    pairs = [(i, data["parents"].index(key)) for i, key in enumerate(data["links"]) if key in data["parents"]]
+    tables = {
+        "child": child,
+        "parent": pd.DataFrame({"id": pd.Series(data["parents"], dtype="int64")}),
+    }
+    options = {
+        "keys": {"parent": "id"},
+        "links": {"child": {"to": "parent"}},
+        "times": {"child": "t"},
+    }
+    graph, names = from_tables(
+        tables, **options, cut=data["cut"] if use_cut else None, dangling="drop"
+    )
+    pairs = [
+        (i, data["parents"].index(key))
+        for i, key in enumerate(data["links"])
+        if key in data["parents"]
+    ]
     size = len(child)
     ends = graph.find_edges(list(graph.relations["to"].ids))
-    assert list(zip(*(end.tolist() for end in ends), strict=True)) == [(src, size + dst) for src, dst in pairs]
-    assert list(graph.schema.relations) == [("child", "to", "parent"), ("parent", "rev_to", "child")]
+    assert list(zip(*(end.tolist() for end in ends), strict=True)) == [
+        (src, size + dst) for src, dst in pairs
+    ]
+    assert list(graph.schema.relations) == [
+        ("child", "to", "parent"),
+        ("parent", "rev_to", "child"),
+    ]
     seconds = [NEVER if time is None else time.timestamp() for time in data["times"]]
     time = graph.nodes["child"].data["time"]
-    assert time.dtype == (torch.int64 if all(number == int(number) for number in seconds) else torch.float64)
+    assert time.dtype == (
+        torch.int64 if all(number == int(number) for number in seconds) else torch.float64
+    )
     assert time.nan_to_num(NEVER).tolist() == seconds
     assert list(graph.nodes["parent"].data) == ["x", "primary_key"]
     fitted = [not use_cut or time is None or time <= data["cut"] for time in data["times"]]
-    blocks = [slow(values, fitted, kind) for values, kind in zip(data["columns"], data["kinds"], strict=True)]
+    blocks = [
+        slow(values, fitted, kind)
+        for values, kind in zip(data["columns"], data["kinds"], strict=True)
+    ]
     expected = [[number for block in blocks for number in block[row]] for row in range(size)]
     x = graph.nodes["child"].data["x"]
     assert (x.dtype, len(x), x.shape[1]) == (torch.float32, size, len(names["child"]))
@@ -117,11 +157,17 @@ KINDS: dict[str, tuple[Any, list[str]]] = {
     "nullable bools": (pd.array([True, None, False], dtype="boolean"), ["c=False", "c=True"]),
     "strings": (pd.array(["b", None, "a"], dtype="string"), ["c=a", "c=b"]),
     "objects that are strings": (pd.Series(["b", None, "a"], dtype=object), ["c=a", "c=b"]),
-    "categories": (pd.Categorical(["b", None, "a"], categories=["a", "b", "unused"]), ["c=a", "c=b"]),
+    "categories": (
+        pd.Categorical(["b", None, "a"], categories=["a", "b", "unused"]),
+        ["c=a", "c=b"],
+    ),
     "categories of integers": (pd.Categorical([2, None, 1]), ["c=1", "c=2"]),
     "days": ([DAY, None, datetime.date(1969, 12, 31)], ["c", *CYCLES]),
     "times": (pd.to_datetime(["2020-01-01", None, "1960-02-02"]), ["c", *CYCLES]),
-    "times of a zone": (pd.to_datetime(["2020-01-01", None, "1960-02-02"]).tz_localize("Asia/Tokyo"), ["c", *CYCLES]),
+    "times of a zone": (
+        pd.to_datetime(["2020-01-01", None, "1960-02-02"]).tz_localize("Asia/Tokyo"),
+        ["c", *CYCLES],
+    ),
     "sparse": (pd.arrays.SparseArray([1.0, np.nan, 2.0]), ["c"]),
 }
 
@@ -140,7 +186,12 @@ def test_columns_of_every_kind(kind: str) -> None:
 
 
 def test_numbers_of_any_size() -> None:
-    for values in ([1e300, -1e300], [1e-320, 0.0], [1e18 + 1e6, 1e18], np.array([2**64 - 1, 0], np.uint64)):
+    for values in (
+        [1e300, -1e300],
+        [1e-320, 0.0],
+        [1e18 + 1e6, 1e18],
+        np.array([2**64 - 1, 0], np.uint64),
+    ):
         assert np.allclose(np.abs(one(c=values)[1]), 1)
     assert one(c=[0.1] * 7)[1] == [[0.0]] * 7
     assert one(c=np.zeros(0)) == (["c"], [])
@@ -162,7 +213,9 @@ def test_numbers_of_any_size() -> None:
     ],
 )
 def test_columns_of_other_objects_are_refused_by_name(values: Any, words: str) -> None:
-    with pytest.raises(TypeError, match=f"column 'c' of table 't' holds {words}.*; convert it, or name it in drop="):
+    with pytest.raises(
+        TypeError, match=f"column 'c' of table 't' holds {words}.*; convert it, or name it in drop="
+    ):
         one(c=values)
     assert from_tables({"t": pd.DataFrame({"c": values})}, drop={"t": ["c"]})[1] == {"t": ["one"]}
 
@@ -171,7 +224,9 @@ def test_rows_after_the_cut_change_nothing_before() -> None:
     early = pd.DataFrame({"t": [10, 20, None], "n": [1.0, 3.0, None], "s": ["a", "b", "a"]})
     late = pd.DataFrame({"t": [21, 30], "n": [1e6, None], "s": ["new", None]})
     graph, names = from_tables({"e": pd.concat([early, late])}, times={"e": "t"}, cut=20)
-    alone, _ = from_tables({"e": early}, times={"e": "t"}, cut=datetime.datetime.fromtimestamp(20, UTC))
+    alone, _ = from_tables(
+        {"e": early}, times={"e": "t"}, cut=datetime.datetime.fromtimestamp(20, UTC)
+    )
     assert names["e"] == ["n", "n missing", "s=a", "s=b"]
     assert torch.equal(graph.ndata["x"][:3], alone.ndata["x"])
     assert graph.ndata["x"][3:, 1:].tolist() == [
@@ -191,24 +246,41 @@ def test_long_text_needs_a_function() -> None:
 
     graph, names = from_tables({"t": frame}, categories=2, text=lengths)
     assert names["t"] == ["c[0]", "c[1]", "c missing", "d=x"]
-    assert graph.ndata["x"].tolist() == [[2, 1, 0, 1], [1, 1, 0, 1], [0, 0, 1, 1], [4, 1, 0, 1], [1, 1, 0, 1]]
+    assert graph.ndata["x"].tolist() == [
+        [2, 1, 0, 1],
+        [1, 1, 0, 1],
+        [0, 0, 1, 1],
+        [4, 1, 0, 1],
+        [1, 1, 0, 1],
+    ]
     assert calls == [["aa", "b", "cccc"]]
-    words = r"column 'c' of table 't' has 3 different values, more than categories=2; name it in drop="
+    words = (
+        r"column 'c' of table 't' has 3 different values, more than categories=2; name it in drop="
+    )
     with pytest.raises(ValueError, match=words):
         from_tables({"t": frame}, categories=2)
-    with pytest.raises(ValueError, match=r"has 3 different values"):  # categories of numbers are no text
-        from_tables({"t": pd.DataFrame({"c": pd.Categorical([1, 2, 3])})}, categories=2, text=lengths)
+    # categories of numbers are no text
+    with pytest.raises(ValueError, match=r"has 3 different values"):
+        from_tables(
+            {"t": pd.DataFrame({"c": pd.Categorical([1, 2, 3])})}, categories=2, text=lengths
+        )
     _, numbered = from_tables({"t": pd.DataFrame({"c": pd.Categorical([1, 2])})})
     for encodings in (None, numbered.encodings):
         with pytest.raises(
-            ValueError, match=r"column 'c' of table 't' has two categories that are written '1'; rename"
+            ValueError,
+            match=r"column 'c' of table 't' has two categories that are written '1'; rename",
         ):
             from_tables({"t": pd.DataFrame({"c": pd.Categorical([1, "1"])})}, encodings=encodings)
     for wrong in (lambda strings: np.ones(len(strings)), lambda strings: np.ones((1, 2))):
-        with pytest.raises(ValueError, match=r"text must return \[3, width\] for strings of column 'c' of table 't'"):
+        with pytest.raises(
+            ValueError,
+            match=r"text must return \[3, width\] for strings of column 'c' of table 't'",
+        ):
             from_tables({"t": frame}, categories=2, text=wrong)
     with pytest.raises(ValueError, match="must hold finite numbers"):
-        from_tables({"t": frame}, categories=2, text=lambda strings: np.full((len(strings), 1), np.nan))
+        from_tables(
+            {"t": frame}, categories=2, text=lambda strings: np.full((len(strings), 1), np.nan)
+        )
 
 
 KEYS: dict[str, tuple[Any, Any]] = {
@@ -227,47 +299,63 @@ KEYS: dict[str, tuple[Any, Any]] = {
 def test_keys_of_every_kind(kind: str) -> None:
     own, foreign = KEYS[kind]
     tables = {"a": pd.DataFrame({"id": own}), "b": pd.DataFrame({"to": foreign, "again": foreign})}
-    graph, names = from_tables(tables, keys={"a": "id"}, links={"b": {"to": "a", "again": "a"}}, reverse=False)
+    graph, names = from_tables(
+        tables, keys={"a": "id"}, links={"b": {"to": "a", "again": "a"}}, reverse=False
+    )
     assert names == {"a": ["one"], "b": ["one"]}
     for relation in ("to", "again"):
         ends = graph.find_edges(list(graph.relations[relation].ids))
         assert [end.tolist() for end in ends] == [[3, 5], [1, 2]]
 
 
-A, B = pd.DataFrame({"id": [1, 2], "n": [0.5, 1.5]}), pd.DataFrame({"to": [1, 7, 7, None]})
+A = pd.DataFrame({"id": [1, 2], "n": [0.5, 1.5]})
+B = pd.DataFrame({"to": [1, 7, 7, None]})
 LINKED: dict[str, Any] = {"keys": {"a": "id"}, "links": {"b": {"to": "a"}}}
 
 
 @pytest.mark.parametrize(
     ("tables", "options", "error", "words"),
     [
-        ({"a": A, "b": B}, LINKED, ValueError, r"column 'to' of table 'b' has 2 foreign keys that no row of table 'a' "
+        ({"a": A, "b": B}, LINKED, ValueError, r"column 'to' of table 'b' has 2 foreign keys that "
+                                               r"no row of table 'a' "
          r"has, the first 7.0 \(float64, keys are int64\); dangling='drop' leaves them out"),
-        ({"a": A.astype({"id": str}), "b": B}, LINKED, ValueError, r"has 3 foreign keys .* the first 1.0 \(float64"),
-        ({"a": pd.concat([A, A]), "b": B}, LINKED, ValueError, "'id' of table 'a' is a primary key, but 2 rows have 1"),
-        ({"a": pd.DataFrame({"id": [1, None]}), "b": B}, LINKED, ValueError, "is a primary key, but 1 rows have none"),
+        ({"a": A.astype({"id": str}), "b": B}, LINKED, ValueError, r"has 3 foreign keys .* the "
+                                                                   r"first 1.0 \(float64"),
+        ({"a": pd.concat([A, A]), "b": B}, LINKED, ValueError, "'id' of table 'a' is a primary "
+                                                               "key, but 2 rows have 1"),
+        ({"a": pd.DataFrame({"id": [1, None]}), "b": B}, LINKED, ValueError, "is a primary key, "
+                                                                             "but 1 rows have "
+                                                                             "none"),
         ({"a": A}, LINKED, KeyError, "links: no table 'b'; there are 'a'"),
         ({"a": A, "b": B}, {**LINKED, "keys": {}}, KeyError,
          "column 'to' of table 'b' refers to a table without a key, 'a'; there are none"),
-        ({"a": A, "b": B}, {**LINKED, "links": {"b": {"to": "c"}}}, KeyError, "without a key, 'c'; there are 'a'"),
+        ({"a": A, "b": B}, {**LINKED, "links": {"b": {"to": "c"}}}, KeyError, "without a key, 'c'; "
+                                                                              "there are 'a'"),
         ({"a": A, "b": B}, {**LINKED, "links": {"b": {"x": "a"}}}, KeyError,
          "links: table 'b' has no column 'x'; there are 'to'"),
-        ({"a": A}, {"keys": {"a": "no"}}, KeyError, "keys: table 'a' has no column 'no'; there are 'id', 'n'"),
-        ({"a": A}, {"keys": {"a": ["id", "n"]}}, TypeError, "keys.* must be the name of one column; join several"),
-        ({"a": A}, {"links": {"a": ["id"]}}, TypeError, r"links\['a'\] must be a dict from columns to tables"),
+        ({"a": A}, {"keys": {"a": "no"}}, KeyError, "keys: table 'a' has no column 'no'; there are "
+                                                    "'id', 'n'"),
+        ({"a": A}, {"keys": {"a": ["id", "n"]}}, TypeError, "keys.* must be the name of one "
+                                                            "column; join several"),
+        ({"a": A}, {"links": {"a": ["id"]}}, TypeError, r"links\['a'\] must be a dict from columns "
+                                                        r"to tables"),
         ({"a": A}, {"times": {"a": "no"}}, KeyError, "times: table 'a' has no column 'no'"),
-        ({"a": A}, {"drop": {"a": "id"}}, TypeError, r"drop\['a'\] must be a list of names, got the string 'id'"),
+        ({"a": A}, {"drop": {"a": "id"}}, TypeError, r"drop\['a'\] must be a list of names, got "
+                                                     r"the string 'id'"),
         ({"a": A}, {"drop": {"a": ["no"]}}, KeyError, "drop: table 'a' has no column 'no'"),
         ({"a": A}, {"drop": ["id"]}, TypeError, "drop must be a dict by the names of tables"),
         ({"a": [1]}, {}, TypeError, r"tables\['a'\] must be a data frame of pandas, got list"),
         ([A], {}, TypeError, "tables must be a dict by the names of tables"),
         ({}, {}, ValueError, "nodes must have a type at least"),
-        ({"a": pd.DataFrame([[1, 2]], columns=["x", "x"])}, {}, ValueError, "table 'a' has two columns named 'x'"),
+        ({"a": pd.DataFrame([[1, 2]], columns=["x", "x"])}, {}, ValueError, "table 'a' has two "
+                                                                            "columns named 'x'"),
         ({"a": pd.DataFrame({"t": ["2020-01-01", "2020-01-01 at ten"]})}, {"times": {"a": "t"}}, ValueError,
          "column 't' of table 'a' must hold dates or seconds, convert it with pandas.to_datetime; "),
-        ({"a": pd.DataFrame({"t": [math.inf]})}, {"times": {"a": "t"}}, ValueError, "must hold dates or seconds"),
+        ({"a": pd.DataFrame({"t": [math.inf]})}, {"times": {"a": "t"}}, ValueError, "must hold "
+                                                                                    "dates or seconds"),
         ({"a": A}, {"cut": [1]}, ValueError, "cut must hold dates or seconds"),
-        ({"a": A}, {"dangling": "keep"}, ValueError, "dangling must be 'error' or 'drop', got 'keep'"),
+        ({"a": A}, {"dangling": "keep"}, ValueError, "dangling must be 'error' or 'drop', got "
+                                                     "'keep'"),
         ({"a": A}, {"categories": -1}, ValueError, "categories must be at least 0"),
     ],
 )  # fmt: skip
@@ -329,12 +417,14 @@ def formula_one(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_a_real_database(shared_data: Path) -> None:
     tables, options = formula_one(shared_data)
     with np.load(shared_data / "relational_f1" / "tables.npz") as file:
-        cut, arrays = int(file["val_time"]), {name: file[name] for name in file if "/" in name}
+        cut = int(file["val_time"])
+        arrays = {name: file[name] for name in file if "/" in name}
     graph, names = from_tables(tables, **options, cut=cut, categories=200)
     assert graph.num_nodes == 96725
     for name, rows in arrays.items():
         table, column = name.split("/")
-        x, own = graph.nodes[table].data["x"], names[table]
+        x = graph.nodes[table].data["x"]
+        own = names[table]
         assert x.shape == (len(tables[table]), len(own))
         if "->" in column:
             relation = (table, column.split("->")[0], column.split("->")[1])
@@ -346,9 +436,15 @@ def test_a_real_database(shared_data: Path) -> None:
             assert np.array_equal(graph.nodes[table].data["time"], rows)
         elif rows.dtype == np.float32 and rows.ndim:
             known = ~np.isnan(rows)
-            seen = rows[known & (tables[table]["time"].to_numpy() <= cut)] if table in options["times"] else rows[known]
+            seen = (
+                rows[known & (tables[table]["time"].to_numpy() <= cut)]
+                if table in options["times"]
+                else rows[known]
+            )
             wanted = (rows.astype(float) - seen.astype(float).mean()) / seen.astype(float).std()
-            np.testing.assert_allclose(x[:, own.index(column)][known], wanted[known], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(
+                x[:, own.index(column)][known], wanted[known], rtol=1e-4, atol=1e-5
+            )
     batch = NeighborSampler(graph, [4, 4])(graph.nodes["drivers"].to_graph([0, 5]))
     batch.copy_from_parent(["x"], None)
     assert batch.front.of("results").data["x"].shape[1] == len(names["results"])
@@ -357,7 +453,9 @@ def test_a_real_database(shared_data: Path) -> None:
 def test_large_keys_as_floats_are_refused() -> None:
     keyed = pd.DataFrame({"k": [2**60 + 1, 2**60 + 2]})
     rows = pd.DataFrame({"t": [2**60 + 2, None, 2**60 + 1]})
-    with pytest.raises(ValueError, match=r"holds keys as floats, which tell no integers from 2\*\*53 on apart"):
+    with pytest.raises(
+        ValueError, match=r"holds keys as floats, which tell no integers from 2\*\*53 on apart"
+    ):
         from_tables({"t": keyed, "r": rows}, keys={"t": "k"}, links={"r": {"t": "t"}})
     exact = pd.DataFrame({"t": pd.array([2**60 + 2, None, 2**60 + 1], dtype="Int64")})
     graph, _ = from_tables({"t": keyed, "r": exact}, keys={"t": "k"}, links={"r": {"t": "t"}})
@@ -406,15 +504,21 @@ def test_later_values_are_measured_by_what_was_kept() -> None:
         (lambda t: t | {"b": t["a"]}, {}, "encodings lack the table 'b'"),
         (lambda t: {}, {}, "encodings have, but the tables lack, the table 'a'"),
         (lambda t: {"a": t["a"].assign(z=1)}, {}, "encodings lack the column of table 'a' 'z'"),
-        (lambda t: {"a": t["a"][["x"]]}, {}, "encodings have, but the tables lack, the column of table 'a' 'w'"),
-        (lambda t: {"a": t["a"].assign(x="one")}, {}, "column 'x' of table 'a' holds string values such as str 'one'"),
-        (lambda t: {"a": t["a"].assign(w=5)}, {"text": None}, "column 'w' of table 'a' holds integer values"),
-        (lambda t: t, {"text": None}, "was encoded by text=, a function that encodings do not hold: give it again"),
+        (lambda t: {"a": t["a"][["x"]]}, {}, "encodings have, but the tables lack, the column of "
+                                             "table 'a' 'w'"),
+        (lambda t: {"a": t["a"].assign(x="one")}, {}, "column 'x' of table 'a' holds string values "
+                                                      "such as str 'one'"),
+        (lambda t: {"a": t["a"].assign(w=5)}, {"text": None}, "column 'w' of table 'a' holds "
+                                                              "integer values"),
+        (lambda t: t, {"text": None}, "was encoded by text=, a function that encodings do not "
+                                      "hold: give it again"),
         (lambda t: t, {"cut": 3}, "leave one of the two out"),
     ],
     ids=range(8),
 )  # fmt: skip
-def test_tables_that_encodings_do_not_fit_are_refused(change: Any, options: Any, words: str) -> None:
+def test_tables_that_encodings_do_not_fit_are_refused(
+    change: Any, options: Any, words: str
+) -> None:
     tables = {"a": pd.DataFrame({"x": [1, 2], "w": ["p", "q"]})}
     text = {"text": lambda words: np.ones((len(words), 2))}
     _, names = from_tables(tables, categories=1, **text)

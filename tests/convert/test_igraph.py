@@ -20,7 +20,11 @@ igraph = pytest.importorskip("igraph", reason="igraph is not installed")
 @given(graphs(min_nodes=1))
 def test_igraph_and_back_is_the_same_graph(graph: Graph) -> None:
     made = to_igraph(filled(graph), node_columns=ALL, edge_columns=ALL)
-    assert (made.vcount(), made.ecount(), made.is_directed()) == (graph.num_nodes, graph.num_edges, True)
+    assert (made.vcount(), made.ecount(), made.is_directed()) == (
+        graph.num_nodes,
+        graph.num_edges,
+        True,
+    )
     assert made.get_edgelist() == list(zip(*ends(graph), strict=True))
     if graph.num_edges == 0:  # without rows, a list does not tell how wide its rows were
         graph.edata.pop("edge_attr")
@@ -46,9 +50,12 @@ def test_undirected_edges_become_two_next_to_each_other() -> None:
 
 def test_names_of_vertices() -> None:
     made = igraph.Graph.TupleList([("ann", "bob"), ("cid", "ann")], directed=True)
-    graph, names = from_igraph(made), NodeNames(made.vs["name"])
+    graph = from_igraph(made)
+    names = NodeNames(made.vs["name"])
     assert [names.at(end) for end in graph.edges()] == [["ann", "cid"], ["bob", "ann"]]
-    with pytest.raises(TypeError, match=r"attribute 'name' must hold numbers, .* but node 0 has str 'ann'"):
+    with pytest.raises(
+        TypeError, match=r"attribute 'name' must hold numbers, .* but node 0 has str 'ann'"
+    ):
         from_igraph(made, node_columns=["name"])
 
 
@@ -72,8 +79,13 @@ def test_floats_above_2_to_the_24_keep_their_digits() -> None:
     made = igraph.Graph(2, [(0, 1)], directed=True, edge_attrs={"at": [1_000_000.4], "w": [0.1]})
     graph = from_igraph(made, edge_columns=["at", "w"])
     assert (graph.edata["at"].tolist(), graph.edata["w"].dtype) == ([1_000_000.4], torch.float32)
-    made.es["at"], made.es["w"] = [[2**53 + 1, 0.5]], [300]
-    with pytest.raises(ValueError, match="attribute 'at' becomes floats, which would round 9007199254740993"):
+    made.es["at"] = [[2**53 + 1, 0.5]]
+    made.es["w"] = [300]
+    with pytest.raises(
+        ValueError, match="attribute 'at' becomes floats, which would round 9007199254740993"
+    ):
         from_igraph(made, edge_columns=["at"])
-    with pytest.raises(ValueError, match=r"attribute 'w' has 300, which torch\.uint8 does not hold"):
+    with pytest.raises(
+        ValueError, match=r"attribute 'w' has 300, which torch\.uint8 does not hold"
+    ):
         from_igraph(made, edge_columns={"w": torch.uint8})

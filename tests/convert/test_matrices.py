@@ -31,11 +31,17 @@ def entries(matrix: Any) -> list[tuple[int, int, float]]:
 
 @both
 @given(graph=graphs())
-def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(library: str, graph: Graph) -> None:
+def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(
+    library: str, graph: Graph
+) -> None:
     to, back = WAYS[library]
     filled(graph).edata["whole"] = torch.arange(graph.num_edges)
     graph.edata["precise"] = torch.rand(graph.num_edges, dtype=torch.float64)
-    columns = {name: column for name, column in graph.edata.items() if library == "torch" or column.ndim == 1}
+    columns = {
+        name: column
+        for name, column in graph.edata.items()
+        if library == "torch" or column.ndim == 1
+    }
     for name, column in columns.items():
         matrix = to(graph, weight=name)
         assert tuple(matrix.shape[:2]) == (graph.num_nodes, graph.num_nodes)
@@ -44,7 +50,9 @@ def test_a_matrix_and_back_keeps_every_edge_its_id_and_its_entry(library: str, g
     ones = to(graph)
     assert entries(ones) == [(u, v, 1.0) for u, v in ends_of(graph)]
     assert not back(ones).edata
-    assert back(ones, ndata={"y": np.arange(graph.num_nodes)}).ndata["y"].tolist() == list(range(graph.num_nodes))
+    assert back(ones, ndata={"y": np.arange(graph.num_nodes)}).ndata["y"].tolist() == list(
+        range(graph.num_nodes)
+    )
 
 
 @given(graphs(multi_edges=False, edge_columns={"w": ()}), st.sampled_from(FORMATS))
@@ -52,13 +60,17 @@ def test_every_format_has_the_same_edges(graph: Graph, format: str) -> None:
     made = to_scipy(graph).asformat("csr" if graph.num_nodes == 0 and format == "bsr" else format)
     assert sorted(ends_of(from_scipy(made))) == sorted(ends_of(graph))
     matrix = to_torch_sparse(graph, weight="w").coalesce()
-    expected = sorted((*ends, w) for ends, w in zip(ends_of(graph), graph.edata["w"].tolist(), strict=True))
+    expected = sorted(
+        (*ends, w) for ends, w in zip(ends_of(graph), graph.edata["w"].tolist(), strict=True)
+    )
     for made, key in (
         (matrix.to_sparse_csr(), lambda edge: edge[:2]),
         (matrix.to_sparse_csc(), lambda edge: edge[1::-1]),
     ):
         back = from_torch_sparse(made, weight="w")
-        edges = [(*ends, w) for ends, w in zip(ends_of(back), back.edata["w"].tolist(), strict=True)]
+        edges = [
+            (*ends, w) for ends, w in zip(ends_of(back), back.edata["w"].tolist(), strict=True)
+        ]
         assert edges == sorted(expected, key=key)
 
 
@@ -83,7 +95,9 @@ CSR = [5.0, 0.0, 7.0], [1, 0, 1], [0, 3, 3]
 REPEATED: dict[str, Callable[[], Any]] = {
     "csr": lambda: scipy.sparse.csr_array(CSR, shape=(2, 2)),
     "coo": lambda: scipy.sparse.coo_array((np.array(CSR[0]), ([0, 0, 0], CSR[1])), shape=(2, 2)),
-    "torch": lambda: torch.sparse_csr_tensor(*map(torch.tensor, CSR[::-1]), size=(2, 2), check_invariants=False),
+    "torch": lambda: torch.sparse_csr_tensor(
+        *map(torch.tensor, CSR[::-1]), size=(2, 2), check_invariants=False
+    ),
 }
 
 
@@ -97,7 +111,9 @@ def test_entries_stored_twice_and_stored_zeros_are_edges(name: str) -> None:
 @both
 def test_matrix_and_graph_share_no_memory(library: str) -> None:
     to, back = WAYS[library]
-    graph = Graph.from_edges([0, 0], [1, 1], edata={"w": torch.tensor([1.0, 2.0], requires_grad=True)})
+    graph = Graph.from_edges(
+        [0, 0], [1, 1], edata={"w": torch.tensor([1.0, 2.0], requires_grad=True)}
+    )
     matrix = to(graph, weight="w")
     other = back(matrix, weight="w")
     if library == "torch":
@@ -116,23 +132,35 @@ def test_mistakes() -> None:
             from_torch_sparse(wrong)
     with pytest.raises(TypeError, match="matrix must be a scipy sparse matrix, got ndarray"):
         from_scipy(np.eye(2))
-    for wrong in (torch.ones(2, 3).to_sparse(), torch.ones(3, 3, 3).to_sparse(), torch.ones(2).to_sparse()):
+    for wrong in (
+        torch.ones(2, 3).to_sparse(),
+        torch.ones(3, 3, 3).to_sparse(),
+        torch.ones(2).to_sparse(),
+    ):
         with pytest.raises(ValueError, match="must be square, got shape"):
             from_torch_sparse(wrong)
     with pytest.raises(ValueError, match=r"must be square, got shape \(2, 3\)"):
         from_scipy(scipy.sparse.csr_array((2, 3)))
     with pytest.raises(ValueError, match="not a batch of them"):
         from_torch_sparse(torch.ones(2, 2, 2).to_sparse_csr())
-    edata = {"f": torch.ones(1, 2), "s": torch.ones(1, 2).to_sparse_csr(), "b": torch.ones(1).bfloat16()}
+    edata = {
+        "f": torch.ones(1, 2),
+        "s": torch.ones(1, 2).to_sparse_csr(),
+        "b": torch.ones(1).bfloat16(),
+    }
     graph = Graph.from_edges([0], [1], edata=edata)
     for to, _ in WAYS.values():
         with pytest.raises(KeyError, match="no column 'w'"):
             to(graph, weight="w")
     with pytest.raises(ValueError, match=r"one number per edge, 'f' is \(1, 2\)"):
         to_scipy(graph, weight="f")
-    with pytest.raises(ValueError, match=r"weight must be a dense column, 's' has layout torch.sparse_csr"):
+    with pytest.raises(
+        ValueError, match=r"weight must be a dense column, 's' has layout torch.sparse_csr"
+    ):
         to_torch_sparse(graph, weight="s")
-    with pytest.raises(TypeError, match=r"no numbers of type torch.bfloat16, which 'b' has; .* with .float\(\)"):
+    with pytest.raises(
+        TypeError, match=r"no numbers of type torch.bfloat16, which 'b' has; .* with .float\(\)"
+    ):
         to_scipy(graph, weight="b")
 
 

@@ -33,7 +33,9 @@ INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 @given(graphs(min_nodes=1))
 def test_networkx_and_back_is_the_same_graph(graph: Graph) -> None:
-    """Ids, edge ids, repeated edges, and columns of every type, where the caller names the types."""
+    """Ids, edge ids, repeated edges, and columns of every type, where the caller names the
+    types.
+    """
     made = to_networkx(filled(graph), node_columns=ALL, edge_columns=ALL)
     assert type(made) is networkx.MultiDiGraph
     assert list(made.nodes) == list(range(graph.num_nodes))
@@ -78,13 +80,22 @@ def test_networkx_attributes_become_columns() -> None:
     assert graph.ndata["x"].tolist() == [[1, 2], [3, 4]]
     assert graph.ndata["y"].tolist() == [4, 5]
     assert graph.ndata["y"].dtype == torch.int64
-    assert dict(zip(ends_of(graph), graph.edata["w"].tolist(), strict=True)) == {(0, 1): 0.5, (1, 0): 0.5, (1, 1): 2.5}
+    assert dict(zip(ends_of(graph), graph.edata["w"].tolist(), strict=True)) == {
+        (0, 1): 0.5,
+        (1, 0): 0.5,
+        (1, 1): 2.5,
+    }
     assert not from_networkx(given)[0].ndata
 
 
 def test_columns_become_attributes() -> None:
-    columns = {"x": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), "label": torch.tensor([0, 1, -1])}
-    graph = Graph.from_edges([0, 0, 2], [1, 1, 2], ndata=columns, edata={"w": torch.tensor([0.5, 1.5, 2.5])})
+    columns = {
+        "x": torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+        "label": torch.tensor([0, 1, -1]),
+    }
+    graph = Graph.from_edges(
+        [0, 0, 2], [1, 1, 2], ndata=columns, edata={"w": torch.tensor([0.5, 1.5, 2.5])}
+    )
     made = to_networkx(graph, node_columns=["x", "label"], edge_columns=ALL)
     assert made.nodes[1] == {"x": [3.0, 4.0], "label": 1}
     edges = [(0, 1, 0, {"w": 0.5}), (0, 1, 1, {"w": 1.5}), (2, 2, 2, {"w": 2.5})]
@@ -92,9 +103,12 @@ def test_columns_become_attributes() -> None:
     assert to_networkx(graph).nodes[0] == {}
 
 
-@pytest.mark.parametrize("make", [lambda g: NeighborSampler(g, [2, 1], replace=True), lambda g: FullSampler(g, 2)])
+@pytest.mark.parametrize(
+    "make", [lambda g: NeighborSampler(g, [2, 1], replace=True), lambda g: FullSampler(g, 2)]
+)
 def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
-    src, dst = [0, 1, 2, 3, 3, 0, 0], [1, 2, 0, 1, 0, 1, 0]
+    src = [0, 1, 2, 3, 3, 0, 0]
+    dst = [1, 2, 0, 1, 0, 1, 0]
     graph = Graph.from_edges(src, dst, ndata={"x": torch.arange(4.0)}, edata={"t": torch.arange(7)})
     batch = make(graph)([1, 0])
     batch.copy_from_parent({0: ["x"]}, {1: ["t"]})
@@ -105,7 +119,8 @@ def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
         v = int(batch.layers[i].parent_nid[row])
         assert attributes == {"layer": i, "parent_nid": v} | ({"x": float(v)} if i == 0 else {})
     for (i, u), (j, v), key, attributes in made.edges(keys=True, data=True):
-        flow, e = batch.flows[i, j], attributes["parent_eid"]
+        flow = batch.flows[i, j]
+        e = attributes["parent_eid"]
         assert (int(flow.edges()[0][key]), int(flow.edges()[1][key])) == (u, v)
         assert (made.nodes[i, u]["parent_nid"], made.nodes[j, v]["parent_nid"]) == (src[e], dst[e])
         assert attributes["weight"] == float(flow.weight[key])
@@ -117,7 +132,14 @@ def test_a_node_flow_as_a_networkx_graph(make: Any) -> None:
 def test_a_node_flow_in_contexts() -> None:
     graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([1, 2])})
     batch = TemporalNeighborSampler(graph, [1], time="t")([0, 0], times=[3, 4])
-    assert [made["context"] for _, made in to_networkx(batch).nodes(data=True)] == [0, 1, 0, 1, 0, 1]
+    assert [made["context"] for _, made in to_networkx(batch).nodes(data=True)] == [
+        0,
+        1,
+        0,
+        1,
+        0,
+        1,
+    ]
 
 
 def test_node_flows_without_parents_and_with_skips() -> None:
@@ -135,7 +157,9 @@ def test_node_flows_without_parents_and_with_skips() -> None:
 
 
 def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ValueError, match="needs a MultiDiGraph, whose edges have keys, got DiGraph"):
+    with pytest.raises(
+        ValueError, match="needs a MultiDiGraph, whose edges have keys, got DiGraph"
+    ):
         from_networkx(networkx.DiGraph([(0, 1)]), keys_are_ids=True)
     named = networkx.MultiDiGraph()
     named.add_edge(0, 1, key="a")
@@ -147,15 +171,40 @@ def test_networkx_mistakes(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> Non
     given.add_node("p", x=torch.ones(2).numpy(), s="text", ragged=[1], own=1, big=2**70)
     given.add_node("q", x=torch.zeros(2).numpy(), s="more", ragged=[1, 2], big=2**71)
     given.add_edge("p", "q")
-    column = from_networkx(given, node_columns={"x": torch.float64})[0].ndata["x"]  # arrays are fine
+    # arrays are fine
+    column = from_networkx(given, node_columns={"x": torch.float64})[0].ndata["x"]
     assert (column.tolist(), column.dtype) == ([[1, 1], [0, 0]], torch.float64)
     for columns, error, words in (
-        ({"node_columns": ["own"]}, KeyError, "every node must have the attribute 'own', but node 'q' has none"),
-        ({"edge_columns": ["w"]}, KeyError, r"every edge must have the attribute 'w', but edge \('p', 'q'\) has none"),
-        ({"node_columns": ["s"]}, TypeError, r"attribute 's' must hold numbers, .* but .*str 'text'"),
-        ({"node_columns": ["ragged"]}, TypeError, r"'ragged' .* of one length, but node 'q' has list \[1, 2\]"),
-        ({"node_columns": ["big"]}, TypeError, f"attribute 'big' must hold numbers, .* such as int {2**70} as entry"),
-        ({"node_columns": "x"}, TypeError, "node_columns must be a list of names, got the string 'x'"),
+        (
+            {"node_columns": ["own"]},
+            KeyError,
+            "every node must have the attribute 'own', but node 'q' has none",
+        ),
+        (
+            {"edge_columns": ["w"]},
+            KeyError,
+            r"every edge must have the attribute 'w', but edge \('p', 'q'\) has none",
+        ),
+        (
+            {"node_columns": ["s"]},
+            TypeError,
+            r"attribute 's' must hold numbers, .* but .*str 'text'",
+        ),
+        (
+            {"node_columns": ["ragged"]},
+            TypeError,
+            r"'ragged' .* of one length, but node 'q' has list \[1, 2\]",
+        ),
+        (
+            {"node_columns": ["big"]},
+            TypeError,
+            f"attribute 'big' must hold numbers, .* such as int {2**70} as entry",
+        ),
+        (
+            {"node_columns": "x"},
+            TypeError,
+            "node_columns must be a list of names, got the string 'x'",
+        ),
     ):
         with pytest.raises(error, match=words):
             from_networkx(given, **columns)
@@ -175,8 +224,13 @@ def test_floats_above_2_to_the_24_keep_their_digits() -> None:
     graph.add_node("a", at=1.5, row=[0.5, 2.0])
     graph.add_node("b", at=2.0**24, row=[1.0, 1_000_000.4])
     graph.add_edge("b", "a", at=1_700_000_060.5, small=0.1, whole=1_700_000_060, wide=float("inf"))
-    made, _ = from_networkx(graph, node_columns=["at", "row"], edge_columns=["at", "small", "whole", "wide"])
-    kinds = {name: column.dtype for name, column in {**made.edata, **made.ndata, "of edges": made.edata["at"]}.items()}
+    made, _ = from_networkx(
+        graph, node_columns=["at", "row"], edge_columns=["at", "small", "whole", "wide"]
+    )
+    kinds = {
+        name: column.dtype
+        for name, column in {**made.edata, **made.ndata, "of edges": made.edata["at"]}.items()
+    }
     assert kinds == {
         "at": torch.float32, "row": torch.float64, "of edges": torch.float64, "small": torch.float32,
         "whole": torch.int64, "wide": torch.float32,
@@ -184,15 +238,22 @@ def test_floats_above_2_to_the_24_keep_their_digits() -> None:
     assert made.edata["at"].tolist() == [1_700_000_060.5]
     assert made.ndata["row"].tolist() == [[0.5, 2.0], [1.0, 1_000_000.4]]
     del made.ndata["at"]
-    seen = TemporalNeighborSampler(made, [-1], time="at")([0, 0], times=[1_700_000_060.0, 1_700_000_060.5])
+    seen = TemporalNeighborSampler(made, [-1], time="at")(
+        [0, 0], times=[1_700_000_060.0, 1_700_000_060.5]
+    )
     assert seen.flows[0].in_degrees.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("values", [[2**53 + 1, 0.5], [[2**53 + 1], [0.5]], [[0.5], np.array([2**53 + 1])]])
+@pytest.mark.parametrize(
+    "values", [[2**53 + 1, 0.5], [[2**53 + 1], [0.5]], [[0.5], np.array([2**53 + 1])]]
+)
 @pytest.mark.parametrize("dtype", [None, torch.float64])
 def test_integers_that_floats_beside_them_would_round_are_refused(values: Any, dtype: Any) -> None:
     graph = networkx.DiGraph([(0, 1, {"w": values[0]}), (1, 2, {"w": values[1]})])
-    with pytest.raises(ValueError, match="the edge attribute 'w' becomes floats, which would round 9007199254740993"):
+    with pytest.raises(
+        ValueError,
+        match="the edge attribute 'w' becomes floats, which would round 9007199254740993",
+    ):
         from_networkx(graph, edge_columns={"w": dtype})
 
 
@@ -201,7 +262,9 @@ def test_integers_that_floats_beside_them_would_round_are_refused(values: Any, d
 )
 @pytest.mark.parametrize("dtype", sorted(COLUMN_TYPES, key=str))
 def test_a_named_type_has_every_number_or_is_refused(value: Any, dtype: torch.dtype) -> None:
-    """Floats alone are rounded: everything else comes back as it was, from numbers, lists and arrays."""
+    """Floats alone are rounded: everything else comes back as it was, from numbers, lists and
+    arrays.
+    """
     whole = torch.iinfo(dtype) if dtype in INTEGERS else None
     if isinstance(value, complex):
         fits = dtype.is_complex
@@ -218,7 +281,11 @@ def test_a_named_type_has_every_number_or_is_refused(value: Any, dtype: torch.dt
         graph = networkx.DiGraph([(0, 1, {"w": made})])
         if fits:
             column = from_networkx(graph, edge_columns={"w": dtype})[0].edata["w"]
-            assert torch.equal(column.flatten(), torch.tensor([value], dtype=dtype)) or value != value
+            assert (
+                torch.equal(column.flatten(), torch.tensor([value], dtype=dtype)) or value != value
+            )
         else:
-            with pytest.raises(ValueError, match=rf"the edge attribute 'w' has .*, which {dtype} does not hold"):
+            with pytest.raises(
+                ValueError, match=rf"the edge attribute 'w' has .*, which {dtype} does not hold"
+            ):
                 from_networkx(graph, edge_columns={"w": dtype})

@@ -21,16 +21,28 @@ pyg = pytest.importorskip("torch_geometric.data", reason="PyTorch Geometric is n
 def test_pyg_and_back_is_the_same_graph(graph: Graph) -> None:
     data = to_pyg(filled(graph, sparse=True))
     assert data.validate()
-    assert (data.num_nodes, data.num_edges, data.edge_index.tolist()) == (graph.num_nodes, graph.num_edges, ends(graph))
-    assert_same_graph(from_pyg(data, node_columns=list(graph.ndata), edge_columns=list(graph.edata)), graph)
+    assert (data.num_nodes, data.num_edges, data.edge_index.tolist()) == (
+        graph.num_nodes,
+        graph.num_edges,
+        ends(graph),
+    )
+    assert_same_graph(
+        from_pyg(data, node_columns=list(graph.ndata), edge_columns=list(graph.edata)), graph
+    )
     if graph.num_nodes != graph.num_edges:  # then rows tell which columns are whose
         assert_same_graph(from_pyg(data), graph)
 
 
 def test_what_data_holds_becomes_the_graph() -> None:
-    columns = {"x": torch.arange(8.0).view(4, 2), "y": torch.arange(4), "train_mask": torch.ones(4, dtype=torch.bool)}
+    columns = {
+        "x": torch.arange(8.0).view(4, 2),
+        "y": torch.arange(4),
+        "train_mask": torch.ones(4, dtype=torch.bool),
+    }
     index = torch.tensor([[0, 2, 0], [1, 2, 1]])
-    data = pyg.Data(edge_index=index, edge_attr=torch.arange(6.0).view(3, 2), name="tiny", **columns)
+    data = pyg.Data(
+        edge_index=index, edge_attr=torch.arange(6.0).view(3, 2), name="tiny", **columns
+    )
     data.edge_label_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
     graph = from_pyg(data)
     assert ends(graph) == index.tolist()
@@ -40,7 +52,9 @@ def test_what_data_holds_becomes_the_graph() -> None:
 
 
 def test_as_many_edges_as_nodes() -> None:
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.ones(3)}, edata={"w": torch.zeros(3)})
+    graph = Graph.from_edges(
+        [0, 1, 2], [1, 2, 0], ndata={"x": torch.ones(3)}, edata={"w": torch.zeros(3)}
+    )
     data = to_pyg(graph)
     assert sorted(from_pyg(data).ndata) == ["w", "x"]  # as Data itself says
     assert_same_graph(from_pyg(data, edge_columns=["w"]), graph)
@@ -64,7 +78,9 @@ def test_pyg_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
         from_pyg(pyg.Data(x=torch.ones(2)))
     with pytest.raises(ValueError, match="nodes must have a type at least"):
         from_pyg(pyg.HeteroData())
-    with pytest.raises(TypeError, match=r"must be a torch_geometric.data.Data or HeteroData, got list"):
+    with pytest.raises(
+        TypeError, match=r"must be a torch_geometric.data.Data or HeteroData, got list"
+    ):
         from_pyg([])
     with pytest.raises(KeyError, match="node_columns: data has no attribute 'z'; it has"):
         from_pyg(data, node_columns=["z"])
@@ -87,7 +103,8 @@ def test_pyg_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["_private", "keys", "num_edges", "is_undirected", "batch", "ptr", "face", "index", "a b"]
+    "name",
+    ["_private", "keys", "num_edges", "is_undirected", "batch", "ptr", "face", "index", "a b"],
 )
 def test_unusual_names_of_columns_are_kept_or_refused(name: str) -> None:
     """``Data`` loses some of them without a word."""
@@ -102,9 +119,16 @@ def test_unusual_names_of_columns_are_kept_or_refused(name: str) -> None:
 
 
 def test_arrays_and_lists_of_numbers_become_columns() -> None:
-    data = pyg.Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]), y=np.arange(3), year=2020)
-    data.z, data.mask, data.w, data.rows = [1, 2, 3], [True, False, True], (0.5, 0.25), [[1.0, 2.0]] * 3
-    data.names, data.ragged, data.words = ["a", "b", "c"], [[1], [1, 2], []], np.array(["a", "b", "c"])
+    data = pyg.Data(
+        x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]), y=np.arange(3), year=2020
+    )
+    data.z = [1, 2, 3]
+    data.mask = [True, False, True]
+    data.w = (0.5, 0.25)
+    data.rows = [[1.0, 2.0]] * 3
+    data.names = ["a", "b", "c"]
+    data.ragged = [[1], [1, 2], []]
+    data.words = np.array(["a", "b", "c"])
     data.num_sampled_nodes = [1, 1, 1]
     graph = from_pyg(data)
     assert sorted(graph.ndata) == ["mask", "rows", "x", "y", "z"]
@@ -113,13 +137,20 @@ def test_arrays_and_lists_of_numbers_become_columns() -> None:
     ]  # fmt: skip
     assert graph.edata["w"].tolist() == [0.5, 0.25]
     assert list(from_pyg(data, node_columns=["z"], edge_columns=["w"]).ndata) == ["z"]
-    with pytest.raises(ValueError, match="node_columns: 'names' must be numbers with 3 rows, got list"):
+    with pytest.raises(
+        ValueError, match="node_columns: 'names' must be numbers with 3 rows, got list"
+    ):
         from_pyg(data, node_columns=["names"])
     data.y = np.arange(6, dtype=">i4")[::-2]
     assert from_pyg(data).ndata["y"].tolist() == [5, 3, 1]
 
 
 def test_floats_above_2_to_the_24_keep_their_digits() -> None:
-    data = pyg.Data(edge_index=torch.tensor([[0], [1]]), num_nodes=2, edge_at=[1_700_000_060.5], w=[0.1, 0.2])
+    data = pyg.Data(
+        edge_index=torch.tensor([[0], [1]]), num_nodes=2, edge_at=[1_700_000_060.5], w=[0.1, 0.2]
+    )
     graph = from_pyg(data)
-    assert (graph.edata["edge_at"].tolist(), graph.ndata["w"].dtype) == ([1_700_000_060.5], torch.float32)
+    assert (graph.edata["edge_at"].tolist(), graph.ndata["w"].dtype) == (
+        [1_700_000_060.5],
+        torch.float32,
+    )

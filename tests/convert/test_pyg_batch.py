@@ -1,4 +1,6 @@
-"""NodeFlows as batches of PyTorch Geometric: its layers compute the same on them, and nothing is lost."""
+"""NodeFlows as batches of PyTorch Geometric: its layers compute the same on them, and nothing is
+lost.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def ring(num_nodes: int = 60, degree: int = 6) -> Graph:
     generator = torch.Generator().manual_seed(5)
     dst = torch.arange(num_nodes - 1).repeat_interleave(degree)
     src = torch.randint(0, num_nodes, (len(dst),), generator=generator)
-    edata = {"time": torch.randint(0, 50, (len(dst),), generator=generator), "w": torch.rand(len(dst)) + 0.1}
+    edata = {
+        "time": torch.randint(0, 50, (len(dst),), generator=generator),
+        "w": torch.rand(len(dst)) + 0.1,
+    }
     ndata = {"x": torch.randn(num_nodes, 4, generator=generator), "y": torch.arange(num_nodes)}
     return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
 
@@ -90,7 +95,9 @@ def test_any_graph_and_back(graph: Graph, num_flows: int, fanout: int, data: st.
     seeds = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=5))
     batch = NeighborSampler(filled(graph, sparse=True), [fanout] * num_flows, reuse=True)(seeds)
     batch.copy_from_parent({0: list(graph.ndata)}, {0: list(graph.edata)})
-    back = from_pyg_batch(to_pyg(batch), parent=graph, node_columns=list(graph.ndata), edge_columns=list(graph.edata))
+    back = from_pyg_batch(
+        to_pyg(batch), parent=graph, node_columns=list(graph.ndata), edge_columns=list(graph.edata)
+    )
     same_structure(back, batch)
     assert_same_columns(back.ldata[0], batch.ldata[0])
     assert_same_columns(back.fdata[0], batch.fdata[0])
@@ -110,11 +117,17 @@ def convs(kind: str, widths: list[int]) -> torch.nn.ModuleList:
     return torch.nn.ModuleList([made(i, o) for i, o in pairwise(widths)])
 
 
-def by_flows(model: torch.nn.ModuleList, batch: NodeFlow, h: torch.Tensor, weighted: bool) -> torch.Tensor:
+def by_flows(
+    model: torch.nn.ModuleList, batch: NodeFlow, h: torch.Tensor, weighted: bool
+) -> torch.Tensor:
     """PyTorch Geometric's layers, flow by flow: nothing is merged, so this is the reference."""
     for i, (conv, flow) in enumerate(zip(model, batch.flows, strict=True)):
         more = (flow.weight,) if weighted else ()
-        h = conv((h.relu() if i else h, flow.take_dst(h.relu() if i else h)), torch.stack(flow.edges()), *more)
+        h = conv(
+            (h.relu() if i else h, flow.take_dst(h.relu() if i else h)),
+            torch.stack(flow.edges()),
+            *more,
+        )
     return h
 
 
@@ -126,12 +139,17 @@ def test_layers_compute_the_same_on_the_merged_batch(name: str, kind: str, trim:
 
     batch = DRAWS[name]([7, 3, 59])
     batch.copy_from_parent({0: ["x"]}, None)
-    data, weighted = to_pyg(batch), kind == "graph"
+    data = to_pyg(batch)
+    weighted = kind == "graph"
     model = convs(kind, [4, *[5] * batch.num_flows])
-    h, index, weight = data.x, data.edge_index, data.edge_weight
+    h = data.x
+    index = data.edge_index
+    weight = data.edge_weight
     for i, conv in enumerate(model):
         if trim:
-            h, index, weight = trim_to_layer(i, data.num_sampled_nodes, data.num_sampled_edges, h, index, weight)
+            h, index, weight = trim_to_layer(
+                i, data.num_sampled_nodes, data.num_sampled_edges, h, index, weight
+            )
         h = conv(h.relu() if i else h, index, *((weight,) if weighted else ()))
     expected = by_flows(model, batch, batch.ldata[0]["x"], weighted)
     torch.testing.assert_close(h[: data.batch_size], expected, rtol=1e-5, atol=1e-6)
@@ -175,11 +193,15 @@ def test_times_pairs_and_columns_of_seeds() -> None:
     assert torch.equal(data.time, timed.ldata[0]["time"])
     same_structure(from_pyg_batch(data, parent=GRAPH), timed)
     links = LinkSampler(NeighborSampler(GRAPH, [2], reuse=True), num_negatives=2)
-    loader = NodeFlowLoader(links, [4, 9, 4], batch_size=3, seed_data={"label": torch.tensor([1, 0, 1])})
+    loader = NodeFlowLoader(
+        links, [4, 9, 4], batch_size=3, seed_data={"label": torch.tensor([1, 0, 1])}
+    )
     data = next(iter(pyg_loader(loader)))
     assert (data.seed_index.shape, data.seed_ids.tolist()) == ((3, 4), [4, 9, 4])
     assert data.seed_data["label"].tolist() == [1, 0, 1]
-    assert data.n_id[data.seed_index[:, :2]].T.tolist() == [end[[4, 9, 4]].tolist() for end in GRAPH.edges()]
+    assert data.n_id[data.seed_index[:, :2]].T.tolist() == [
+        end[[4, 9, 4]].tolist() for end in GRAPH.edges()
+    ]
     loader.set_epoch(0)
     same_structure(from_pyg_batch(data, parent=GRAPH), next(iter(loader)))
 
@@ -218,7 +240,9 @@ def test_edges_in_any_order_come_back_sorted() -> None:
     back.validate()
     assert torch.equal(back.fdata[0]["w"], GRAPH.edata["w"][back.flows[0].parent_eid])
     data.edge_inner = torch.arange(batch.flow_sizes[1])
-    with pytest.raises(ValueError, match="columns of some hops only need edges that are sorted by destination"):
+    with pytest.raises(
+        ValueError, match="columns of some hops only need edges that are sorted by destination"
+    ):
         from_pyg_batch(data)
     for flow, wanted in zip(back.flows, batch.flows, strict=True):
         assert torch.equal(flow.indptr, wanted.indptr)
@@ -233,16 +257,21 @@ def test_hops_are_found_again_without_counts() -> None:
     same_structure(from_pyg_batch(data, parent=GRAPH, num_flows=3), batch)
     with pytest.raises(ValueError, match=r"data has no num_sampled_nodes, .* pass num_flows="):
         from_pyg_batch(data)
-    with pytest.raises(ValueError, match=r"but 1 hops from its 3 seeds reach \d+; num_flows must be"):
+    with pytest.raises(
+        ValueError, match=r"but 1 hops from its 3 seeds reach \d+; num_flows must be"
+    ):
         from_pyg_batch(data, num_flows=1)
 
 
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"prob": "w", "weight": "w"}, {"direction": "out"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"replace": True}, {"prob": "w", "weight": "w"}, {"direction": "out"}]
+)
 def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any]) -> None:
     batch = NeighborSampler(GRAPH, [2, 3, 2], **options)([7, 3, 40])
     batch.copy_from_parent({0: ["x"]}, ["w"])
     data = to_pyg(batch)
-    estimates, draws = torch.zeros(batch.layer_sizes[0]), torch.zeros(batch.layer_sizes[0])
+    estimates = torch.zeros(batch.layer_sizes[0])
+    draws = torch.zeros(batch.layer_sizes[0])
     for flow in batch.flows:
         estimates.index_add_(0, flow.edges()[1], batch.inputs["x"][flow.indices, 0] * flow.weight)
         draws[: flow.num_dst] += 1
@@ -255,11 +284,15 @@ def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any
     ends = (GRAPH.edges()[1], GRAPH.edges()[0]) if "direction" in options else GRAPH.edges()
     assert torch.equal(data.n_id[src], ends[0][data.e_id])
     assert torch.equal(data.n_id[dst], ends[1][data.e_id])
-    assert "num_sampled_nodes" not in data  # an edge drawn last may end at a seed, so nothing can be trimmed
+    # an edge drawn last may end at a seed, so nothing can be trimmed
+    assert "num_sampled_nodes" not in data
 
 
 def test_an_inner_flow_may_have_more_edges() -> None:
-    flows = flow_from_edges([1], [0], num_src=2, num_dst=2), flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
+    flows = (
+        flow_from_edges([1], [0], num_src=2, num_dst=2),
+        flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1),
+    )
     data = to_pyg(create_node_flow([*flows], [[5, 6], [5, 6], [5]]))
     assert (data.edge_index.tolist(), data.edge_weight.tolist()) == ([[0, 1], [0, 0]], [0.5, 1.0])
 
@@ -269,15 +302,22 @@ def test_batches_that_one_graph_cannot_hold() -> None:
     anew.fdata[1]["w"] = torch.ones(anew.flow_sizes[1])
     with pytest.raises(ValueError, match=r"flow 0 has no column 'w', which another flow has"):
         to_pyg(anew)
-    with pytest.raises(ValueError, match=r"layer 0 must begin with the nodes of layer 1, .* include_dst=True"):
+    with pytest.raises(
+        ValueError, match=r"layer 0 must begin with the nodes of layer 1, .* include_dst=True"
+    ):
         to_pyg(NeighborSampler(GRAPH, [2], include_dst=False)([7, 3]))
     low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     high, skip = (flow_from_edges([0], [0], num_src=n, num_dst=1) for n in (1, 2))
-    with pytest.raises(ValueError, match=r"cannot hold flows that skip layers, got the flows \[.*\(0, 2\)\]"):
+    with pytest.raises(
+        ValueError, match=r"cannot hold flows that skip layers, got the flows \[.*\(0, 2\)\]"
+    ):
         to_pyg(create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], [5], [5]]))
     batch = DRAWS["neighbours"]([7])
-    batch.ldata[0]["h"], batch.ldata[-1]["h"] = torch.zeros(batch.layer_sizes[0]), torch.ones(1)
-    with pytest.raises(ValueError, match="column 'h' of layer 3 differs from that of an earlier layer"):
+    batch.ldata[0]["h"] = torch.zeros(batch.layer_sizes[0])
+    batch.ldata[-1]["h"] = torch.ones(1)
+    with pytest.raises(
+        ValueError, match="column 'h' of layer 3 differs from that of an earlier layer"
+    ):
         to_pyg(batch)
     batch.ldata[-1]["h"] = torch.zeros(1, dtype=torch.int64)
     with pytest.raises(ValueError, match="column 'h' of layer 3 differs"):
@@ -291,7 +331,9 @@ def test_batches_that_one_graph_cannot_hold() -> None:
         to_pyg(batch)
     batch.ldata[-1].pop("s")
     batch.fdata[0]["edge_weight"] = torch.ones(batch.flow_sizes[0])
-    with pytest.raises(ValueError, match=r"the name that estimator weights have .* weight='edge_weight' needs no"):
+    with pytest.raises(
+        ValueError, match=r"the name that estimator weights have .* weight='edge_weight' needs no"
+    ):
         to_pyg(batch)
     batch.fdata[0].pop("edge_weight")
     batch.ldata[0]["n_id"] = batch.layers[0].parent_nid
@@ -316,7 +358,9 @@ def test_wrong_batches() -> None:
         from_pyg_batch(changed(n_id=torch.tensor([1])))
     with pytest.raises(ValueError, match="data must have an edge_index"):
         from_pyg_batch(pyg.data.Data(x=torch.ones(1)))
-    with pytest.raises(ValueError, match=r"edges must end at nodes of the hops before the last, but \d+ do not"):
+    with pytest.raises(
+        ValueError, match=r"edges must end at nodes of the hops before the last, but \d+ do not"
+    ):
         from_pyg_batch(changed(num_sampled_nodes=[0, good.num_nodes], num_sampled_edges=None))
     with pytest.raises(TypeError, match=r"must be a torch_geometric.data.Data"):
         from_pyg_batch(DRAWS["neighbours"]([7]))  # type: ignore[arg-type]
@@ -326,7 +370,12 @@ def test_the_loader_gives_every_batch_in_order() -> None:
     def loader() -> NodeFlowLoader:
         sampler = NeighborSampler(GRAPH, [2, 2], reuse=True)
         return NodeFlowLoader(
-            sampler, range(50), batch_size=8, shuffle=True, num_workers=1, ndata={0: ["x"], -1: ["y"]}
+            sampler,
+            range(50),
+            batch_size=8,
+            shuffle=True,
+            num_workers=1,
+            ndata={0: ["x"], -1: ["y"]},
         )
 
     plain = loader()
@@ -348,7 +397,9 @@ def test_the_loader_gives_every_batch_in_order() -> None:
 def test_batches_whose_features_lie_in_a_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", GRAPH.ndata["x"].numpy())
     graph = Graph.from_edges(*GRAPH.edges(), ndata={"x": open_rows(tmp_path / "x.npy")})
-    loader = NodeFlowLoader(NeighborSampler(graph, [2, 2], reuse=True), range(50), batch_size=8, ndata={0: ["x"]})
+    loader = NodeFlowLoader(
+        NeighborSampler(graph, [2, 2], reuse=True), range(50), batch_size=8, ndata={0: ["x"]}
+    )
     batches = list(pyg_loader(Lookahead(loader, memory="1 KB")))
     assert [data.batch_size for data in batches] == [8, 8, 8, 8, 8, 8, 2]
     for data in batches:
@@ -362,7 +413,8 @@ def test_named_columns_of_a_batch() -> None:
     back = from_pyg_batch(data, edge_columns=["b"])
     assert (list(back.ldata[0]), list(back.fdata[0])) == (["a"], ["b"])
     assert list(from_pyg_batch(data, node_columns=[], edge_columns=["b"]).ldata[0]) == []
-    assert not any(from_pyg_batch(data, node_columns=[]).ldata)  # with names of a kind, no others are of it
+    # with names of a kind, no others are of it
+    assert not any(from_pyg_batch(data, node_columns=[]).ldata)
     assert "edge_weight" in from_pyg_batch(data, weight=None).fdata[0]
     with pytest.raises(ValueError, match=r"node_columns: 'b' must be numbers with .* or 2 rows"):
         from_pyg_batch(data, node_columns=["b"])
@@ -371,7 +423,9 @@ def test_named_columns_of_a_batch() -> None:
 
 
 def test_batches_of_the_loader_of_pyg() -> None:
-    """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts per hop."""
+    """``_support/draw_pyg_batches.py`` wrote them, with torch-sparse 0.6.18, which has no counts
+    per hop.
+    """
     arrays = stored("pyg_batches.npz")
     graph = Graph.from_edges(*arrays["edge_index"], num_nodes=40, edata={"w": torch.arange(240)})
     for i, seeds in enumerate([[5, 9], [1, 30]]):

@@ -1,4 +1,6 @@
-"""Times and keys of the tables of a database: exact, whatever types the columns have, or refused."""
+"""Times and keys of the tables of a database: exact, whatever types the columns have, or
+refused.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ AS_TIMES: dict[str, Any] = {
     "nanoseconds": pd.to_datetime(PARTS).astype("datetime64[ns]"),
     "milliseconds": pd.to_datetime(PARTS).astype("datetime64[ms]"),
     "a zone": pd.to_datetime(PARTS).tz_localize("UTC").tz_convert("Asia/Tokyo"),
-    "datetimes": [None if part is None else datetime.datetime.fromisoformat(part) for part in PARTS],
+    "datetimes": [
+        None if part is None else datetime.datetime.fromisoformat(part) for part in PARTS
+    ],
     "categories": pd.Categorical(pd.to_datetime(PARTS)),
     "floats": [SECOND + 0.1, SECOND + 0.9, None],
     "nullable floats": pd.array([SECOND + 0.1, SECOND + 0.9, None], dtype="Float64"),
@@ -46,7 +50,8 @@ AS_TIMES: dict[str, Any] = {
 @pytest.mark.parametrize("kind", AS_TIMES)
 def test_no_row_later_than_the_seed_is_read_below_a_second(kind: str) -> None:
     seeds = [SECOND, SECOND + 0.1, SECOND + 0.5, SECOND + 1]
-    users, clicks = pd.DataFrame({"id": [1]}), pd.DataFrame({"user": [1, 1, 1], "at": AS_TIMES[kind], "v": [1.0, 2, 3]})
+    users = pd.DataFrame({"id": [1]})
+    clicks = pd.DataFrame({"user": [1, 1, 1], "at": AS_TIMES[kind], "v": [1.0, 2, 3]})
     options: dict[str, Any] = {
         "keys": {"users": "id"},
         "links": {"clicks": {"user": "users"}},
@@ -58,16 +63,22 @@ def test_no_row_later_than_the_seed_is_read_below_a_second(kind: str) -> None:
         sampler = TemporalNeighborSampler(graph, [-1], strict=strict)
         dates = pd.to_datetime(np.array(seeds) * 1000, unit="ms")
         for times in (seeds, dates, list(dates), dates.to_numpy(), dates.tz_localize("UTC")):
-            batch = next(iter(NodeFlowLoader(sampler, SeedTable(graph, "users", [1] * 4, time=times))))
-            expected = [1, 1, 2, 3] if strict else [1, 2, 2, 3]  # the row without a time is always there
+            batch = next(
+                iter(NodeFlowLoader(sampler, SeedTable(graph, "users", [1] * 4, time=times)))
+            )
+            # the row without a time is always there
+            expected = [1, 1, 2, 3] if strict else [1, 2, 2, 3]
             assert batch.flows[0].in_degrees[batch.seed_index].tolist() == expected
     for cut, fitted in (
         (SECOND + 0.05, 0),
         ("2024-01-01 00:00:00.1", 1),
         (pd.Timestamp(SECOND * 1000 + 900, unit="ms"), 2),
     ):
-        early, late = clicks.iloc[[*range(fitted), 2]], clicks.iloc[fitted:2].assign(v=1e6)
-        changed, _ = from_tables({"users": users, "clicks": pd.concat([early, late])}, **options, cut=cut)
+        early = clicks.iloc[[*range(fitted), 2]]
+        late = clicks.iloc[fitted:2].assign(v=1e6)
+        changed, _ = from_tables(
+            {"users": users, "clicks": pd.concat([early, late])}, **options, cut=cut
+        )
         alone, _ = from_tables({"users": users, "clicks": early}, **options, cut=cut)
         x = changed.nodes["clicks"].data["x"][: fitted + 1]
         assert torch.equal(x, alone.nodes["clicks"].data["x"])
@@ -76,13 +87,21 @@ def test_no_row_later_than_the_seed_is_read_below_a_second(kind: str) -> None:
 def test_all_tables_have_one_clock() -> None:
     whole, parts = times_of([1, None, 20], [0.5, 3, None])
     assert (whole.dtype, parts.dtype) == (torch.float64, torch.float64)
-    assert (whole.nan_to_num(NEVER).tolist(), parts.nan_to_num(NEVER).tolist()) == ([1, NEVER, 20], [0.5, 3, NEVER])
+    assert (whole.nan_to_num(NEVER).tolist(), parts.nan_to_num(NEVER).tolist()) == (
+        [1, NEVER, 20],
+        [0.5, 3, NEVER],
+    )
     for column in ([1.0, None, 20.0], pd.array([1, None, 20], dtype="Int64"), pd.Series([1, None, 20], dtype=object),
                    [D(1), None, D(20)], pd.Categorical([1, None, 20]),
                    ["1970-01-01 00:00:01", "", "1970-01-01 00:00:20"]):  # fmt: skip
         whole, early = times_of(column, pd.Series([-1, -(10**10)], dtype="int64"))
-        assert (whole.dtype, whole.tolist(), early.tolist()) == (torch.int64, [1, NEVER, 20], [-1, -(10**10)])
-    for seconds in (2024013124, 2024013215, 1_700_000_000, 202401311560):  # an hour 24, a day 32, a minute 60
+        assert (whole.dtype, whole.tolist(), early.tolist()) == (
+            torch.int64,
+            [1, NEVER, 20],
+            [-1, -(10**10)],
+        )
+    # an hour 24, a day 32, a minute 60
+    for seconds in (2024013124, 2024013215, 1_700_000_000, 202401311560):
         assert times_of([seconds])[0].tolist() == [seconds]
     assert times_of(["1500-01-01", "9999-12-31"])[0].tolist() == [-14831769600, 253402214400]
 
@@ -90,27 +109,40 @@ def test_all_tables_have_one_clock() -> None:
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ([[1_700_000_000_000, None]], r"before the year 10000, but row 0 has 1700000000000.*; pandas.to_datetime"),
+        ([[1_700_000_000_000, None]], r"before the year 10000, but row 0 has 1700000000000.*; "
+                                      r"pandas.to_datetime"),
         ([[1, 2**63 - 1]], "before the year 10000, but row 1 has 9223372036854775807"),
-        ([pd.Series([None, 2**64], dtype=object)], "before the year 10000, but row 1 has 18446744073709551616"),
-        ([[20240131, 20240201]], "looks like days such as 20240131, which are seconds of 1970; .*format='%Y%m%d'"),
+        ([pd.Series([None, 2**64], dtype=object)], "before the year 10000, but row 1 has "
+                                                   "18446744073709551616"),
+        ([[20240131, 20240201]], "looks like days such as 20240131, which are seconds of 1970; "
+                                 ".*format='%Y%m%d'"),
         ([[19991231.0, None, 20240201]], "looks like days such as 19991231"),
-        ([[202401, None, 202402]], "looks like months such as 202401.0, which are seconds of 1970; .*format='%Y%m'"),
-        ([[202401311530, 202402010000]], "looks like minutes such as 202401311530, .* of 8383; .*format='%Y%m%d%H%M'"),
-        ([pd.array([2024013115, None], dtype="Int64")], "looks like hours such as 2024013115, .* of 2034; .*%H'"),
-        ([[20240131153000]], "before the year 10000, but row 0 has 20240131153000; .*format='%Y%m%d%H%M%S'"),
+        ([[202401, None, 202402]], "looks like months such as 202401.0, which are seconds of 1970; "
+                                   ".*format='%Y%m'"),
+        ([[202401311530, 202402010000]], "looks like minutes such as 202401311530, .* of 8383; "
+                                         ".*format='%Y%m%d%H%M'"),
+        ([pd.array([2024013115, None], dtype="Int64")], "looks like hours such as 2024013115, .* "
+                                                        "of 2034; .*%H'"),
+        ([[20240131153000]], "before the year 10000, but row 0 has 20240131153000; "
+                             ".*format='%Y%m%d%H%M%S'"),
         ([[2024, 2023]], "looks like years such as 2024, which are seconds of 1970; .*format='%Y'"),
         ([[20240131, 99991231, 20240201]], "looks like days such as 20240131"),
         ([[0, 20240201]], "looks like days such as 20240201"),
-        ([["2024-01-31", "01/02/2024"]], "01/02/2024 is not ISO8601 format.* Its format= reads others"),
-        ([["2024-01-01"], [19_000, 19_001]], "'t1' must hold dates or .*, such as 19000, fall into one day of"),
-        ([[1.5, 2], pd.to_datetime(["2024-01-01"])], "'t0' must hold dates or .*, such as 1.5, fall into one day of"),
-        ([pd.Series([1, 2**24], dtype="float32")], r"row 1 has 16777216.0 as float32, which has rounded .* 2\*\*24 on"),
+        ([["2024-01-31", "01/02/2024"]], "01/02/2024 is not ISO8601 format.* Its format= reads "
+                                         "others"),
+        ([["2024-01-01"], [19_000, 19_001]], "'t1' must hold dates or .*, such as 19000, fall into "
+                                             "one day of"),
+        ([[1.5, 2], pd.to_datetime(["2024-01-01"])], "'t0' must hold dates or .*, such as 1.5, "
+                                                     "fall into one day of"),
+        ([pd.Series([1, 2**24], dtype="float32")], r"row 1 has 16777216.0 as float32, which has "
+                                                   r"rounded .* 2\*\*24 on"),
         ([pd.array([2**24, None], dtype="Float32")], "row 0 has 16777216.0 as float32"),
-        ([pd.Series([np.float32(1), np.float32(2**24)], dtype=object)], "row 1 has 16777216.0 as float32"),
+        ([pd.Series([np.float32(1), np.float32(2**24)], dtype=object)], "row 1 has 16777216.0 as "
+                                                                        "float32"),
         ([pd.Series([2048], dtype="float16")], "row 0 has 2048.0 as float16"),
         ([pd.to_datetime([None, "2024-01-01 00:00:00.000000001"], format="ISO8601")],
-         r"to the microsecond, .*, but entry 1 is 2024-01-01T00:00:00.000000001; round rows up, with .dt.ceil\('us'\)"),
+         r"to the microsecond, .*, but entry 1 is 2024-01-01T00:00:00.000000001; round rows up, "
+         r"with .dt.ceil\('us'\)"),
         ([[True, False]], "must hold dates or seconds, .*; got boolean values"),
         ([[1, "2024-01-01"]], "must hold dates or seconds, .*; got mixed-integer values"),
         ([pd.to_timedelta([1])], "must hold dates or seconds, .*; got timedelta64 values"),
@@ -127,7 +159,9 @@ def test_a_cut_that_is_no_time_is_refused(cut: Any) -> None:
     if cut is None:
         assert times_of([5], cut=cut)[0].tolist() == [5]
         return
-    with pytest.raises(ValueError, match=r"cut must be a time, got .*; leave it out, and all rows count"):
+    with pytest.raises(
+        ValueError, match=r"cut must be a time, got .*; leave it out, and all rows count"
+    ):
         times_of([5], cut=cut)
 
 
@@ -139,9 +173,21 @@ def test_a_cut_that_is_no_time_is_refused(cut: Any) -> None:
             1_700_000_000_000,
             "cut must hold dates or seconds since 1970 before the year",
         ),
-        ([1_600_000_000, 1_700_000_000], 20240131, "cut must hold .* looks like days such as 20240131"),
-        (["2024-01-01"], 2024, "cut must hold dates or seconds .*, but looks like years such as 2024"),
-        ([2023, 2024], "2024-01-01", "column 'at' of table 't0' must hold .*, but looks like years such as 2023"),
+        (
+            [1_600_000_000, 1_700_000_000],
+            20240131,
+            "cut must hold .* looks like days such as 20240131",
+        ),
+        (
+            ["2024-01-01"],
+            2024,
+            "cut must hold dates or seconds .*, but looks like years such as 2024",
+        ),
+        (
+            [2023, 2024],
+            "2024-01-01",
+            "column 'at' of table 't0' must hold .*, but looks like years such as 2023",
+        ),
     ],
 )
 def test_a_cut_in_another_unit_is_refused(column: Any, cut: Any, words: str) -> None:
@@ -196,21 +242,42 @@ ROUNDED: list[tuple[Any, int, int]] = [
 @pytest.mark.parametrize("case", range(len(ROUNDED)))
 def test_keys_that_may_be_rounded_are_refused_on_both_sides(case: int) -> None:
     column, digits, row = ROUNDED[case]
-    words = rf"holds keys as floats, which tell no integers from 2\*\*{digits} on apart: row {row} has "
-    rounded, exact = pd.DataFrame({"k": column}), pd.DataFrame({"k": [1, 2, 2**24, 2**53]})
+    words = (
+        rf"holds keys as floats, which tell no integers from 2\*\*{digits} on apart: row {row} has "
+    )
+    rounded = pd.DataFrame({"k": column})
+    exact = pd.DataFrame({"k": [1, 2, 2**24, 2**53]})
     for tables in ({"a": exact, "b": rounded}, {"a": rounded.dropna(), "b": exact}):
-        with pytest.raises(ValueError, match=words if tables["a"] is exact else "holds keys as floats"):
+        with pytest.raises(
+            ValueError, match=words if tables["a"] is exact else "holds keys as floats"
+        ):
             from_tables(tables, keys={"a": "k"}, links={"b": {"k": "a"}}, dangling="drop")
 
 
-@pytest.mark.parametrize("foreign", [["1"], [b"1"], [True], [datetime.datetime(1970, 1, 1)], ["01"], [D(3)]])
+@pytest.mark.parametrize(
+    "foreign", [["1"], [b"1"], [True], [datetime.datetime(1970, 1, 1)], ["01"], [D(3)]]
+)
 def test_keys_of_another_kind_are_no_keys(foreign: Any) -> None:
-    tables = {"a": pd.DataFrame({"id": [0, 1]}), "b": pd.DataFrame({"to": pd.Series([None, *foreign], dtype=object)})}
+    tables = {
+        "a": pd.DataFrame({"id": [0, 1]}),
+        "b": pd.DataFrame({"to": pd.Series([None, *foreign], dtype=object)}),
+    }
     with pytest.raises(
-        ValueError, match=r"column 'to' of table 'b' has 1 foreign keys that .*\(the first is in row 1\)"
+        ValueError,
+        match=r"column 'to' of table 'b' has 1 foreign keys that .*\(the first is in row 1\)",
     ):
         from_tables(tables, keys={"a": "id"}, links={"b": {"to": "a"}})
-    with pytest.raises(ValueError, match=r"hold keys that are whole numbers, words or dates, but row 1 has 1\.5"):
-        from_tables({**tables, "b": pd.DataFrame({"to": [1, 1.5]})}, keys={"a": "id"}, links={"b": {"to": "a"}})
-    with pytest.raises(TypeError, match=r"'to' of table 'b' must hold keys, .*, but row 0 has list \[1\]"):
-        from_tables({**tables, "b": pd.DataFrame({"to": [[1]]})}, keys={"a": "id"}, links={"b": {"to": "a"}})
+    with pytest.raises(
+        ValueError, match=r"hold keys that are whole numbers, words or dates, but row 1 has 1\.5"
+    ):
+        from_tables(
+            {**tables, "b": pd.DataFrame({"to": [1, 1.5]})},
+            keys={"a": "id"},
+            links={"b": {"to": "a"}},
+        )
+    with pytest.raises(
+        TypeError, match=r"'to' of table 'b' must hold keys, .*, but row 0 has list \[1\]"
+    ):
+        from_tables(
+            {**tables, "b": pd.DataFrame({"to": [[1]]})}, keys={"a": "id"}, links={"b": {"to": "a"}}
+        )

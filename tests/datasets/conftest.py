@@ -1,4 +1,6 @@
-"""Where the tests of readers find files: real data next to the repository if there is any, small folders otherwise."""
+"""Where the tests of readers find files: real data next to the repository if there is any, small
+folders otherwise.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,16 @@ import scipy.sparse
 
 @pytest.fixture
 def real_folder(shared_data: Path) -> Callable[[str], Path]:
-    """Return a function from the name of a real data set to its folder; it skips the test where that is missing."""
+    """Return a function from the name of a real data set to its folder; it skips the test where
+    that is missing.
+    """
 
     def find(name: str) -> Path:
         if not (shared_data / name).is_dir():
-            pytest.skip(f"needs the real data set {name}, which is kept outside the repository and is not here")
+            pytest.skip(
+                f"needs the real data set {name}, which is kept outside the repository and is not "
+                "here"
+            )
         return shared_data / name
 
     return find
@@ -30,6 +37,8 @@ def folder(tmp_path: Path) -> Path:
     src = np.arange(8)
     ring = scipy.sparse.csr_matrix((np.ones(8, dtype=np.int8), (src, (src + 1) % 8)), shape=(8, 8))
     scipy.sparse.save_npz(path / "adjacency.npz", ring)
-    scipy.sparse.save_npz(path / "features.npz", scipy.sparse.csr_matrix(np.eye(8, 3, dtype=np.float32)))
+    scipy.sparse.save_npz(
+        path / "features.npz", scipy.sparse.csr_matrix(np.eye(8, 3, dtype=np.float32))
+    )
     np.save(path / "labels.npy", np.array([0, 1, 0, 1, -1, 1, 0, 1]))
     return path

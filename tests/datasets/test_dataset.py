@@ -24,7 +24,13 @@ def small(**changes: object) -> Dataset:
     feat = torch.tensor([[1.0, 0.0], [0.0, 0.0], [2.0, 3.0], [0.0, 1.0]])
     ndata = {"feat": feat, "label": torch.tensor([0, 2, 2, -1])}
     graph = Graph.from_edges([0, 0, 1, 2], [1, 1, 1, 0], num_nodes=4, ndata=ndata)
-    fields: dict[str, object] = {"name": "small", "graph": graph, "train": [0], "val": np.array([1]), "test": [2]}
+    fields: dict[str, object] = {
+        "name": "small",
+        "graph": graph,
+        "train": [0],
+        "val": np.array([1]),
+        "test": [2],
+    }
     return Dataset(**{**fields, "num_classes": 4, **changes})  # type: ignore[arg-type]
 
 
@@ -33,7 +39,10 @@ def test_a_data_set() -> None:
     assert list(data.splits) == ["train", "val", "test"]
     assert data.splits["val"] is data.val
     assert all(ids.dtype == torch.int64 for ids in data.splits.values())
-    assert repr(data) == "Dataset(small: 4 nodes, 4 edges, 2 features, 4 classes, train/val/test 1/1/1)"
+    assert (
+        repr(data)
+        == "Dataset(small: 4 nodes, 4 edges, 2 features, 4 classes, train/val/test 1/1/1)"
+    )
     other = pickle.loads(pickle.dumps(data))
     assert repr(other) == repr(data)
     assert torch.equal(other.test, data.test)
@@ -50,7 +59,8 @@ def test_info_counts_by_hand() -> None:
         "  in-degree   min 0, mean 1.00, max 3",
         "  out-degree  min 0, mean 1.00, max 2",
         "  features    4 x 2, float32, dense, 1.00 non-zeros a row",
-        "  classes     4, largest 'c' (2), smallest 'a' (1), 2 without nodes; 1 nodes without label",
+        "  classes     4, largest 'c' (2), smallest 'a' (1), 2 without nodes; 1 nodes without "
+        "label",
         "  split       train 1, val 1, test 1",
     ]
 
@@ -58,7 +68,9 @@ def test_info_counts_by_hand() -> None:
 def test_info_lists_types_and_relations() -> None:
     edges = {("user", "buys", "item"): ([0], [1], {"w": torch.ones(1), "t": torch.ones(1)})}
     graph = Graph.typed({"user": 1_000, "item": {"x": torch.ones(2, 3)}}, edges)
-    assert small(graph=graph, train=[], val=[], test=[], num_classes=0).info().splitlines()[-5:] == [
+    assert small(graph=graph, train=[], val=[], test=[], num_classes=0).info().splitlines()[
+        -5:
+    ] == [
         "  node type       nodes  columns",
         "  user            1,000",
         "  item                2  x",
@@ -68,7 +80,9 @@ def test_info_lists_types_and_relations() -> None:
 
 
 def test_info_of_several_labels_and_of_nothing() -> None:
-    graph = Graph.from_edges([0], [1], num_nodes=3, ndata={"label": torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])})
+    graph = Graph.from_edges(
+        [0], [1], num_nodes=3, ndata={"label": torch.tensor([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])}
+    )
     words = "2, several per node, largest class 1 (2), smallest class 0 (1); 1 nodes without label"
     assert words in small(graph=graph, num_classes=2).info()
     text = Dataset("none", Graph.from_edges([], []), [], [], [], 0).info()  # type: ignore[arg-type]
@@ -76,9 +90,13 @@ def test_info_of_several_labels_and_of_nothing() -> None:
 
 
 def test_info_of_numbers_that_are_no_categories_and_of_no_edges() -> None:
-    text = small(graph=Graph.from_edges([0], [1], num_nodes=4, edata={"relation": torch.tensor([-1])})).info()
+    text = small(
+        graph=Graph.from_edges([0], [1], num_nodes=4, edata={"relation": torch.tensor([-1])})
+    ).info()
     assert "relations" not in text
-    graph = Graph.from_edges([], [], num_nodes=4, edata={"relation": torch.zeros(0, dtype=torch.int64)})
+    graph = Graph.from_edges(
+        [], [], num_nodes=4, edata={"relation": torch.zeros(0, dtype=torch.int64)}
+    )
     graph.ndata["label"] = torch.full((4,), float("nan"))
     text = small(graph=graph, category_names={"relation": ("in", "of")}).info()
     assert "  relations   2, 2 without edges\n" in text
@@ -90,10 +108,18 @@ def test_info_of_numbers_that_are_no_categories_and_of_no_edges() -> None:
     [
         *(({part: [4]}, IndexError, rf"{part}\[0\] is 4") for part in ("train", "val", "test")),
         ({"train": [-1]}, IndexError, r"train\[0\] is -1"),
-        ({"train": torch.tensor([True, False, False, False])}, TypeError, "must hold node ids, got a bool mask"),
+        (
+            {"train": torch.tensor([True, False, False, False])},
+            TypeError,
+            "must hold node ids, got a bool mask",
+        ),
         ({"class_names": ("one",)}, ValueError, "class_names must be None or hold 4 names, got 1"),
         ({"node_names": ("one",)}, ValueError, "node_names must be None or hold 4 names, got 1"),
-        ({"feature_names": ("one",)}, ValueError, "feature_names must be None or hold 2 names, got 1"),
+        (
+            {"feature_names": ("one",)},
+            ValueError,
+            "feature_names must be None or hold 2 names, got 1",
+        ),
     ],
 )
 def test_mistakes(changes: dict[str, object], error: type[Exception], words: str) -> None:
@@ -102,11 +128,15 @@ def test_mistakes(changes: dict[str, object], error: type[Exception], words: str
 
 
 def test_names_of_categories() -> None:
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"relation": torch.tensor([0, 2, 0], dtype=torch.int8)})
+    graph = Graph.from_edges(
+        [0, 1, 2], [1, 2, 0], edata={"relation": torch.tensor([0, 2, 0], dtype=torch.int8)}
+    )
     data = Dataset("kinds", graph, [], [], [], 0, category_names={"relation": ("a", "b", "c")})  # type: ignore[arg-type]
     assert data.relation_names == ("a", "b", "c")
     assert "  relations   3, largest 'a' (2), smallest 'c' (1), 1 without edges\n" in data.info()
-    with pytest.raises(ValueError, match=r"category_names\['relation'\] must hold at least 3 names, got 1"):
+    with pytest.raises(
+        ValueError, match=r"category_names\['relation'\] must hold at least 3 names, got 1"
+    ):
         dataclasses.replace(data, category_names={"relation": ("a",)})
     with pytest.raises(KeyError, match="category_names has 'kind', which is no edge column"):
         dataclasses.replace(data, category_names={"kind": ("a",)})
@@ -135,7 +165,9 @@ def ids(*nodes: int) -> Tensor:
 @pytest.fixture
 def graph() -> Graph:
     ndata = {"label": torch.tensor([0, 1, -1, 1]), "feat": torch.rand(4, 2)}
-    return Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata=ndata, edata={"relation": torch.tensor([0, 1, 1, 0])})
+    return Graph.from_edges(
+        [0, 1, 2, 3], [1, 2, 3, 0], ndata=ndata, edata={"relation": torch.tensor([0, 1, 1, 0])}
+    )
 
 
 def test_a_data_set_comes_back(tmp_path: Path, graph: Graph) -> None:
@@ -213,7 +245,9 @@ def test_what_is_wrong_is_named(tmp_path: Path, graph: Graph) -> None:
         read_folder(tmp_path / "negative")
     plain.ndata["label"] = torch.eye(2).to_sparse_csr()
     plain.save(tmp_path / "sparse")
-    with pytest.raises(ValueError, match="the node column 'label' must have one number, or one row, per node"):
+    with pytest.raises(
+        ValueError, match="the node column 'label' must have one number, or one row, per node"
+    ):
         read_folder(tmp_path / "sparse")
     data = Dataset("d", graph, train=ids(2), val=ids(), test=ids(), num_classes=2)
     data.save(tmp_path / "bare")
@@ -222,14 +256,18 @@ def test_what_is_wrong_is_named(tmp_path: Path, graph: Graph) -> None:
     data = Dataset("d", graph, train=ids(0), val=ids(), test=ids(), num_classes=2)
     data.save(tmp_path / "d")
     edited(tmp_path / "d", lambda m: m["facts"]["dataset"].update(class_names=["only"]))
-    with pytest.raises(ValueError, match="does not fit the graph: class_names must be None or hold 2 names, got 1"):
+    with pytest.raises(
+        ValueError, match="does not fit the graph: class_names must be None or hold 2 names, got 1"
+    ):
         read_folder(tmp_path / "d")
     edited(tmp_path / "d", lambda m: m["facts"].update(dataset=3))
     with pytest.raises(ValueError, match="nothing readable of the data set"):
         read_folder(tmp_path / "d")
 
 
-def test_a_folder_of_plain_files_may_hold_a_manifest_of_its_own(tmp_path: Path, folder: Path) -> None:
+def test_a_folder_of_plain_files_may_hold_a_manifest_of_its_own(
+    tmp_path: Path, folder: Path
+) -> None:
     (folder / "manifest.json").write_text("{}")
     assert read_folder(folder).graph.num_nodes == 8
 
@@ -239,7 +277,9 @@ def test_a_folder_of_plain_files_may_hold_a_manifest_of_its_own(tmp_path: Path, 
 
 def typed(**papers: Any) -> Graph:
     """2 authors, then 4 papers with these columns."""
-    return Graph.typed({"author": 2, "paper": papers or 4}, {("author", "writes", "paper"): ([0, 1], [1, 3])})
+    return Graph.typed(
+        {"author": 2, "paper": papers or 4}, {("author", "writes", "paper"): ([0, 1], [1, 3])}
+    )
 
 
 def mask(*rows: int) -> Tensor:
@@ -251,7 +291,11 @@ def mask(*rows: int) -> Tensor:
     [
         (torch.tensor([1, 0, 2, -1], dtype=torch.int32), [-1, -1, 1, 0, 2, -1], 3),
         (torch.tensor([[1], [0], [2], [0]]), [-1, -1, 1, 0, 2, 0], 3),
-        (torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]]), [[0, 0], [0, 0], [1, 0], [0, 0], [1, 1], [0, 1]], 2),
+        (
+            torch.tensor([[1, 0], [0, 0], [1, 1], [0, 1]]),
+            [[0, 0], [0, 0], [1, 0], [0, 0], [1, 1], [0, 1]],
+            2,
+        ),
         (torch.tensor([0.5, 2.0, 1.0, 3.0]).double(), [math.nan, math.nan, 0.5, 2.0, 1.0, 3.0], 0),
     ],
 )
@@ -259,8 +303,15 @@ def test_labels_of_a_node_type(label: Tensor, of_all: list[Any], num_classes: in
     graph = typed(y=label, train_mask=mask(0, 2), test=mask(1))
     data = Dataset("d", graph).of_type("paper")
     assert (data.train.tolist(), data.val.tolist(), data.test.tolist()) == ([2, 4], [], [3])
-    assert torch.equal(data.graph.ndata["label"].double().nan_to_num(9), torch.tensor(of_all).double().nan_to_num(9))
-    assert (data.num_classes, data.target, data.target_ids.tolist()) == (num_classes, "paper", [2, 3, 4, 5])
+    assert torch.equal(
+        data.graph.ndata["label"].double().nan_to_num(9),
+        torch.tensor(of_all).double().nan_to_num(9),
+    )
+    assert (data.num_classes, data.target, data.target_ids.tolist()) == (
+        num_classes,
+        "paper",
+        [2, 3, 4, 5],
+    )
     assert not graph.ndata  # the graph stays as it was
     assert data.graph.nodes["paper"].data["y"] is label
     assert data.of_type() is data.of_type("paper") is data
@@ -274,7 +325,11 @@ def test_splits_of_a_node_type(tmp_path: Path) -> None:
     assert sorted(torch.cat([*drawn.splits.values()]).tolist()) == [2, 3, 4]  # those with a label
     drawn.save(tmp_path / "drawn")
     again = read_folder(tmp_path / "drawn")
-    assert (again.target, again.train.tolist(), again.num_classes) == ("paper", drawn.train.tolist(), 2)
+    assert (again.target, again.train.tolist(), again.num_classes) == (
+        "paper",
+        drawn.train.tolist(),
+        2,
+    )
     graph.save(tmp_path / "graph")
     assert read_folder(tmp_path / "graph").train.tolist() == drawn.train.tolist()
     assert read_folder(tmp_path / "graph", labels=False).target == ""
@@ -285,23 +340,36 @@ def test_splits_of_a_node_type(tmp_path: Path) -> None:
     graph.nodes["author"].data["y"] = torch.tensor([1, 0])
     assert own.graph.ndata["label"].tolist() == [-1, -1, 0, 1, 0, -1]
     other = Dataset("d", graph).of_type("paper").of_type("author")
-    assert (other.target, sorted(torch.cat([*other.splits.values()]).tolist())) == ("author", [0, 1])
+    assert (other.target, sorted(torch.cat([*other.splits.values()]).tolist())) == (
+        "author",
+        [0, 1],
+    )
 
 
 def test_labels_of_types_that_cannot_be() -> None:
     both = typed(label=torch.tensor([0, 1, 0, -1]))
     both.nodes["author"].data["y"] = torch.tensor([1, 0])
-    with pytest.raises(ValueError, match="nodes of several types have labels, author, paper: name one as the target"):
+    with pytest.raises(
+        ValueError,
+        match="nodes of several types have labels, author, paper: name one as the target",
+    ):
         Dataset("d", both).of_type()
     with pytest.raises(IndexError, match=r"train\[0\] is 1, but paper node ids go from 2 to 5"):
         Dataset("d", both, [1], target="paper")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"column 'train' must be a mask, bool \[nodes\], got torch.int64 \[4\]"):
+    with pytest.raises(
+        ValueError, match=r"column 'train' must be a mask, bool \[nodes\], got torch.int64 \[4\]"
+    ):
         Dataset("d", typed(y=torch.arange(4), train=torch.arange(4))).of_type()
     with pytest.raises(
-        ValueError, match="the split of 'paper' in data set 'd' holds node 5 for training, which has no"
+        ValueError,
+        match="the split of 'paper' in data set 'd' holds node 5 for training, which has no",
     ):
         Dataset("d", typed(y=torch.tensor([0, 1, 0, -1]), train=mask(3))).of_type()
-    with pytest.raises(ValueError, match="train and val must not share nodes, but node 2 is in both"):
+    with pytest.raises(
+        ValueError, match="train and val must not share nodes, but node 2 is in both"
+    ):
         Dataset("d", typed(y=torch.arange(4), train=mask(0), val=mask(0))).of_type()
-    with pytest.raises(ValueError, match="the labels of 'paper' in data set 'd' must hold labels from 0"):
+    with pytest.raises(
+        ValueError, match="the labels of 'paper' in data set 'd' must hold labels from 0"
+    ):
         Dataset("d", typed(y=torch.tensor([0, -2, 0, 0]))).of_type()

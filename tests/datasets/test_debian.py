@@ -18,7 +18,8 @@ def data() -> Dataset:
 
 def test_sizes(data: Dataset) -> None:
     assert repr(data) == (
-        "Dataset(debian: 63666 nodes, 300546 edges, 2000 features, 58 classes, train/val/test 31833/15916/15917)"
+        "Dataset(debian: 63666 nodes, 300546 edges, 2000 features, 58 classes, train/val/test "
+        "31833/15916/15917)"
     )
     assert len(set(data.class_names)) == 58
     assert list(data.class_names) == sorted(data.class_names)
@@ -26,9 +27,14 @@ def test_sizes(data: Dataset) -> None:
 
 
 def test_known_dependency(data: Dataset) -> None:
-    bash, libc6, base_files = (data.node_names.index(name) for name in ("bash", "libc6", "base-files"))
+    bash, libc6, base_files = (
+        data.node_names.index(name) for name in ("bash", "libc6", "base-files")
+    )
     src, dst = data.graph.edges()
-    out = {(int(v), int(k)) for v, k in zip(dst[src == bash], data.graph.edata["kind"][src == bash], strict=True)}
+    out = {
+        (int(v), int(k))
+        for v, k in zip(dst[src == bash], data.graph.edata["kind"][src == bash], strict=True)
+    }
     assert (base_files, 0) in out  # Depends
     assert (libc6, 1) in out  # Pre-Depends
     assert data.class_names[int(data.graph.ndata["label"][bash])] == "shells"
@@ -51,7 +57,11 @@ def test_features_are_sparse_rows_of_norm_one(data: Dataset) -> None:
     assert features.layout == torch.sparse_csr
     assert features.dtype == torch.float32
     row = torch.repeat_interleave(torch.arange(len(features)), features.crow_indices().diff())
-    norms = torch.zeros(len(features), dtype=torch.float64).index_add_(0, row, features.values().double() ** 2).sqrt()
+    norms = (
+        torch.zeros(len(features), dtype=torch.float64)
+        .index_add_(0, row, features.values().double() ** 2)
+        .sqrt()
+    )
     empty = features.crow_indices().diff() == 0
     assert int(empty.sum()) == 208
     torch.testing.assert_close(norms[~empty], torch.ones_like(norms[~empty]), rtol=0, atol=1e-6)
@@ -69,12 +79,14 @@ def test_labels_and_split_cover_all_nodes(data: Dataset) -> None:
 
 
 def test_the_docstring_says_what_is_in_the_data(data: Dataset) -> None:
-    graph, counts = data.graph, torch.bincount(data.graph.ndata["label"])
+    graph = data.graph
+    counts = torch.bincount(data.graph.ndata["label"])
     feat = graph.ndata["feat"]
     words = " ".join((debian.__doc__ or "").split())
     assert (
         f"{graph.num_nodes:,} packages, {graph.num_edges:,} edges, {feat.shape[1]:,} features "
-        f"({len(feat.values()) / len(feat):.2f} non-zeros a row), {data.num_classes} classes" in words
+        f"({len(feat.values()) / len(feat):.2f} non-zeros a row), {data.num_classes} classes"
+        in words
     )
     assert f"({int(counts.min())} to {int(counts.max()):,})" in words
     assert "58, largest 'libs' (6,711), smallest 'zope' (15)" in data.info()

@@ -1,4 +1,6 @@
-"""read_edge_list: ways of writing a list, and wrong ones. ``tests/building`` reads random lists with it too."""
+"""read_edge_list: ways of writing a list, and wrong ones. ``tests/building`` reads random lists
+with it too.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ def write(folder: Path, text: str, name: str = "edges.txt") -> Path:
 
 def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # type: ignore[no-untyped-def]
     with np.load(real_folder("mathoverflow_temporal") / "edges.npz") as stored:
-        table = np.stack([stored[name] for name in ("src", "dst", "time", "etype")], axis=1)[:50_000]
+        table = np.stack([stored[name] for name in ("src", "dst", "time", "etype")], axis=1)[
+            :50_000
+        ]
     path = tmp_path / "edges.tsv"
     np.savetxt(path, table, fmt="%d", delimiter="\t")
     graph = read_edge_list(path, columns=("src", "dst", "time", "etype"))
-    assert torch.equal(torch.stack(graph.edges(), 1), torch.from_numpy(table[:, :2].astype(np.int64)))
+    assert torch.equal(
+        torch.stack(graph.edges(), 1), torch.from_numpy(table[:, :2].astype(np.int64))
+    )
     assert torch.equal(graph.edata["time"], torch.from_numpy(table[:, 2].astype(np.int64)))
 
 
@@ -57,26 +63,54 @@ def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # 
     ],
 )
 def test_ways_to_write_a_list(
-    tmp_path: Path, text: str, options: dict[str, Any], ends: list[list[int]], columns: dict[str, list[float]]
+    tmp_path: Path,
+    text: str,
+    options: dict[str, Any],
+    ends: list[list[int]],
+    columns: dict[str, list[float]],
 ) -> None:
     graph = read_edge_list(write(tmp_path, text), **options)
     assert [end.tolist() for end in graph.edges()] == ends
-    assert graph.num_nodes == options.get("num_nodes", max(map(max, zip(*ends, strict=True)), default=0) + 1)
+    assert graph.num_nodes == options.get(
+        "num_nodes", max(map(max, zip(*ends, strict=True)), default=0) + 1
+    )
     assert {name: column.tolist() for name, column in graph.edata.items()} == columns
     for name, values in columns.items():
-        assert graph.edata[name].dtype == (torch.int64 if isinstance(values[0], int) else torch.float64)
+        assert graph.edata[name].dtype == (
+            torch.int64 if isinstance(values[0], int) else torch.float64
+        )
 
 
 @pytest.mark.parametrize(
     ("text", "options", "error", "words"),
     [
-        ("# 1\n0 1\n", {"comments": None}, ValueError, "line 1: src must be an integer from 0, got '#'"),
+        (
+            "# 1\n0 1\n",
+            {"comments": None},
+            ValueError,
+            "line 1: src must be an integer from 0, got '#'",
+        ),
         ("0 1\n", {"delimiter": ""}, ValueError, "delimiter must be text such as"),
         ("0 1\n", {"delimiter": "::"}, ValueError, "line 1: expected 2 columns .* got 1"),
         ("# nothing\n", {}, ValueError, r"edges\.txt has no edges; pass num_nodes"),
-        ("0 1\n2 5\n", {"num_nodes": 5}, ValueError, "line 2: dst must be .* and below num_nodes, 5, got '5'"),
-        ("0 1\n", {"columns": ("src", "time")}, ValueError, "columns must hold 'src', 'dst' and further names"),
-        ("0 1\n", {"columns": ("src", "dst", "dst")}, ValueError, "columns must hold 'src', 'dst' and further names"),
+        (
+            "0 1\n2 5\n",
+            {"num_nodes": 5},
+            ValueError,
+            "line 2: dst must be .* and below num_nodes, 5, got '5'",
+        ),
+        (
+            "0 1\n",
+            {"columns": ("src", "time")},
+            ValueError,
+            "columns must hold 'src', 'dst' and further names",
+        ),
+        (
+            "0 1\n",
+            {"columns": ("src", "dst", "dst")},
+            ValueError,
+            "columns must hold 'src', 'dst' and further names",
+        ),
         ("0 1\n", {"columns": ()}, ValueError, "columns must hold 'src', 'dst' and further names"),
         ("0 1\n", {"columns": "src dst"}, TypeError, "columns must be a sequence of names"),
         ("0 1 2\n", {"columns": ("src", "dst")}, ValueError, "line 1: expected 2 columns"),
@@ -86,10 +120,17 @@ def test_ways_to_write_a_list(
             ValueError,
             "line 1: the header must name two or more columns, each once",
         ),
-        ("a\n0,1,2\n", {"header": True}, ValueError, "line 1: the header must name two or more columns, each once"),
+        (
+            "a\n0,1,2\n",
+            {"header": True},
+            ValueError,
+            "line 1: the header must name two or more columns, each once",
+        ),
     ],
 )
-def test_wrong_options(tmp_path: Path, text: str, options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_wrong_options(
+    tmp_path: Path, text: str, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         read_edge_list(write(tmp_path, text), **options)
 
@@ -100,7 +141,11 @@ def test_wrong_options(tmp_path: Path, text: str, options: dict[str, Any], error
         ("# c\n0 1\n\n1 2.0\n", 4, "dst must be an integer from 0, got '2.0'"),
         ("0,1\n-1,2\n", 2, "src must be an integer from 0, got '-1'"),
         ("0 1\nzero 2\n", 2, "src must be an integer from 0, got 'zero'"),
-        ("0 1\n1 99999999999999999999\n", 2, "dst must be an integer from 0, got '99999999999999999999'"),
+        (
+            "0 1\n1 99999999999999999999\n",
+            2,
+            "dst must be an integer from 0, got '99999999999999999999'",
+        ),
         ("0 1\n1 nan\n", 2, "dst must be an integer from 0, got 'nan'"),
         ("0 1\n1\n", 2, "expected 2 columns (src, dst), got 1"),
         ("0 1\n1 2 3\n", 2, "expected 2 columns (src, dst), got 3"),
@@ -110,17 +155,22 @@ def test_wrong_options(tmp_path: Path, text: str, options: dict[str, Any], error
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_wrong_line_is_named(tmp_path: Path, text: str, line: int, words: str, packed: bool) -> None:
+def test_wrong_line_is_named(
+    tmp_path: Path, text: str, line: int, words: str, packed: bool
+) -> None:
     path = tmp_path / ("edges.csv" + ".gz" * packed)
     path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
-    with pytest.raises(ValueError, match=re.escape(f"{path}, line {line}: ") + ".*" + re.escape(words)):
+    with pytest.raises(
+        ValueError, match=re.escape(f"{path}, line {line}: ") + ".*" + re.escape(words)
+    ):
         read_edge_list(path)
 
 
 def test_files_that_hold_no_list(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no file .*nowhere\.csv"):
         read_edge_list(tmp_path / "nowhere.csv")
-    whole, other = gzip.compress("\n".join(f"{i} {i * i}" for i in range(5000)).encode()), b"\xff\xfe\x00\x01" * 8
+    whole = gzip.compress("\n".join(f"{i} {i * i}" for i in range(5000)).encode())
+    other = b"\xff\xfe\x00\x01" * 8
     for name, content, words in (
         ("cut.txt.gz", whole[: len(whole) // 2], r"cut\.txt\.gz must be a text file.*cut short"),
         ("edges.gz", other, r"edges\.gz"),

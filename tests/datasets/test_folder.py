@@ -35,7 +35,12 @@ REAL = {
 def test_real(name: str, real_folder: Callable[[str], Path]) -> None:
     nodes, edges, in_degree, features, classes, split = REAL[name]
     data = read_folder(real_folder(name), labels=classes > 0)
-    assert (data.name, data.graph.num_nodes, data.graph.num_edges, data.num_classes) == (name, nodes, edges, classes)
+    assert (data.name, data.graph.num_nodes, data.graph.num_edges, data.num_classes) == (
+        name,
+        nodes,
+        edges,
+        classes,
+    )
     assert int(data.graph.in_degrees().max()) == in_degree
     assert tuple(map(len, data.splits.values())) == split
     if features is None:
@@ -67,19 +72,26 @@ def test_real_temporal_columns(real_folder: Callable[[str], Path]) -> None:
 
 def test_real_several_labels(real_folder: Callable[[str], Path]) -> None:
     label = read_folder(real_folder("deezer_hungary")).graph.ndata["label"]
-    assert (label.dtype, tuple(label.shape), int(label.sum())) == (torch.float32, (47538, 84), 284901)
+    assert (label.dtype, tuple(label.shape), int(label.sum())) == (
+        torch.float32,
+        (47538, 84),
+        284901,
+    )
 
 
 def test_small(folder: Path) -> None:
     data = read_folder(folder)
-    assert repr(data) == "Dataset(ring: 8 nodes, 8 edges, 3 features, 2 classes, train/val/test 3/1/3)"
+    assert (
+        repr(data) == "Dataset(ring: 8 nodes, 8 edges, 3 features, 2 classes, train/val/test 3/1/3)"
+    )
     assert data.graph.ndata["label"].tolist() == [0, 1, 0, 1, -1, 1, 0, 1]
     assert torch.equal(data.graph.ndata["feat"].to_dense(), torch.eye(8, 3))
     assert [ends.tolist() for ends in data.graph.edges()] == [list(range(8)), [*range(1, 8), 0]]
 
 
 def test_split_is_the_same_every_time_and_covers_the_labelled(folder: Path) -> None:
-    one, two = read_folder(folder).splits, read_folder(str(folder)).splits
+    one = read_folder(folder).splits
+    two = read_folder(str(folder)).splits
     assert all(torch.equal(one[part], two[part]) for part in one)
     assert torch.cat(list(one.values())).sort().values.tolist() == [0, 1, 2, 3, 5, 6, 7]
 
@@ -88,18 +100,23 @@ def test_split_is_the_same_every_time_and_covers_the_labelled(folder: Path) -> N
     ("files", "split"),
     [
         ({"train.npy": [3, 0]}, [[3, 0], [], []]),
-        ({"train.npy": [3, 0], "val.npy": [1]}, [[3, 0], [1], []]),  # the other labelled nodes are in no part
+        # the other labelled nodes are in no part
+        ({"train.npy": [3, 0], "val.npy": [1]}, [[3, 0], [1], []]),
         ({"test.npy": [4]}, [[], [], [4]]),  # without label
     ],
 )
-def test_parts_are_those_of_the_files(folder: Path, files: dict[str, object], split: list[list[int]]) -> None:
+def test_parts_are_those_of_the_files(
+    folder: Path, files: dict[str, object], split: list[list[int]]
+) -> None:
     change(folder, files)
     assert [ids.tolist() for ids in read_folder(folder).splits.values()] == split
 
 
 def test_without_labels(folder: Path) -> None:
     (folder / "labels.npy").unlink()
-    with pytest.raises(FileNotFoundError, match=r"has no labels.npy or labels.npz; labels=False reads"):
+    with pytest.raises(
+        FileNotFoundError, match=r"has no labels.npy or labels.npz; labels=False reads"
+    ):
         read_folder(folder)
     data = read_folder(folder, labels=False)
     assert (data.num_classes, sum(map(len, data.splits.values()))) == (0, 0)
@@ -114,7 +131,9 @@ def test_weights(folder: Path) -> None:
     weight = read_folder(folder).graph.edata["weight"]
     assert (weight.dtype, weight.tolist()) == (torch.float32, [0.5, 1.0])
     times = [1_700_000_060.5, 1_700_000_061.0]  # float32 would lose a minute
-    scipy.sparse.save_npz(folder / "adjacency.npz", scipy.sparse.csr_matrix((times, ([0, 3], [1, 2])), shape=(8, 8)))
+    scipy.sparse.save_npz(
+        folder / "adjacency.npz", scipy.sparse.csr_matrix((times, ([0, 3], [1, 2])), shape=(8, 8))
+    )
     weight = read_folder(folder).graph.edata["weight"]
     assert (weight.dtype, weight.tolist()) == (torch.float64, times)
 
@@ -125,7 +144,9 @@ def test_entries_that_repeat_are_parallel_edges(folder: Path, form: str) -> None
         matrix = scipy.sparse.coo_matrix((np.ones(3), ([0, 0, 1], [1, 1, 2])), shape=(8, 8))
     else:
         kind = scipy.sparse.csr_matrix if form == "csr" else scipy.sparse.csc_matrix
-        matrix = kind((np.ones(3), np.array([1, 1, 2]), np.array([0, 2, 3, *[3] * 6])), shape=(8, 8))
+        matrix = kind(
+            (np.ones(3), np.array([1, 1, 2]), np.array([0, 2, 3, *[3] * 6])), shape=(8, 8)
+        )
     scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
     src, dst = read_folder(folder).graph.edges()
     pairs = sorted(zip(src.tolist(), dst.tolist(), strict=True))
@@ -133,14 +154,19 @@ def test_entries_that_repeat_are_parallel_edges(folder: Path, form: str) -> None
 
 
 def test_several_labels_per_node(folder: Path) -> None:
-    change(folder, {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(np.eye(8, 5, dtype=np.int8))})
+    change(
+        folder,
+        {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(np.eye(8, 5, dtype=np.int8))},
+    )
     data = read_folder(folder)
     assert data.num_classes == 5
     assert torch.equal(data.graph.ndata["label"], torch.eye(8, 5))
     assert torch.cat(list(data.splits.values())).sort().values.tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize(("stored", "read"), [(np.float64, torch.float64), (np.int16, torch.float32)])
+@pytest.mark.parametrize(
+    ("stored", "read"), [(np.float64, torch.float64), (np.int16, torch.float32)]
+)
 def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
     change(folder, {"features.npz": None, "features.npy": np.eye(8, 2, dtype=stored)})
     assert torch.equal(read_folder(folder).graph.ndata["feat"], torch.eye(8, 2, dtype=read))
@@ -152,7 +178,10 @@ def test_dense_features(folder: Path, stored: type, read: torch.dtype) -> None:
     stated=st.booleans(),
 )
 def test_table_of_edges_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int, int]], dtype: type, stated: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    edges: list[tuple[int, int, int]],
+    dtype: type,
+    stated: bool,
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "written"
     folder.mkdir(exist_ok=True)
@@ -168,7 +197,9 @@ def test_table_of_edges_is_read_back(
 
 
 def change(folder: Path, files: dict[str, object]) -> None:
-    """Replace files: by other bytes, by an array, by arrays, by a sparse matrix or, for None, by nothing."""
+    """Replace files: by other bytes, by an array, by arrays, by a sparse matrix or, for None, by
+    nothing.
+    """
     for name, content in files.items():
         path = folder / name
         if content is None:
@@ -192,17 +223,37 @@ OUT_OF_RANGE.indices = np.array([0, 1, 2, 3, 4, 5, 6, 99], dtype=np.int32)
     ("name", "content", "message"),
     [
         ("labels.npy", [0, 1], "must have 8 rows, one per node, got shape .2,"),
-        ("labels.npy", [0, 1, 0, 1, -2, 1, 0, 1], "labels from 0, or -1 for none, but node 4 has -2"),
-        ("labels.npy", np.zeros((8, 2, 1)), r"one number, or one row, per node, got .* shape \(8, 2, 1\)"),
+        (
+            "labels.npy",
+            [0, 1, 0, 1, -2, 1, 0, 1],
+            "labels from 0, or -1 for none, but node 4 has -2",
+        ),
+        (
+            "labels.npy",
+            np.zeros((8, 2, 1)),
+            r"one number, or one row, per node, got .* shape \(8, 2, 1\)",
+        ),
         ("labels.npy", OBJECTS, "holds pickled objects, which are never loaded"),
         ("labels.npy", np.array(["a"] * 8), "must hold integers, floats or bools, got dtype <U1"),
         ("labels.npy", b"", "may be cut short or of another format"),
         ("labels.npz", scipy.sparse.csr_matrix(np.eye(8)), "got both; remove the one not meant"),
-        ("features.npz", scipy.sparse.csr_matrix(np.eye(7, 3)), "must have 8 rows, one per node, got shape .7,"),
-        ("features.npz", {"x": np.eye(8)}, "must be a sparse matrix as scipy.sparse.save_npz writes it"),
+        (
+            "features.npz",
+            scipy.sparse.csr_matrix(np.eye(7, 3)),
+            "must have 8 rows, one per node, got shape .7,",
+        ),
+        (
+            "features.npz",
+            {"x": np.eye(8)},
+            "must be a sparse matrix as scipy.sparse.save_npz writes it",
+        ),
         ("features.npz", b"PK\x03\x04 nothing more", "may be cut short or of another format"),
         ("features.npz", b"no archive at all", "it is no archive of arrays"),
-        ("adjacency.npz", scipy.sparse.csr_matrix(np.eye(8, 9)), r"must be a square matrix.*got shape \(8, 9\)"),
+        (
+            "adjacency.npz",
+            scipy.sparse.csr_matrix(np.eye(8, 9)),
+            r"must be a square matrix.*got shape \(8, 9\)",
+        ),
         ("adjacency.npz", OUT_OF_RANGE, "may be cut short or of another format"),
         ("adjacency.npz", scipy.sparse.csr_matrix(1j * np.eye(8)), "complex128"),
         ("train.npy", [0, 8], "ids of nodes, from 0 to 7, but entry 1 is 8"),
@@ -223,16 +274,27 @@ def test_bad_file(folder: Path, name: str, content: object, message: str) -> Non
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"train.npy": [0, 1], "test.npy": [2, 1]}, r"train\.npy and .*test\.npy must not share nodes, but node 1 is"),
-        ({"edges.npz": {"src": [0], "dst": [1]}}, r"one of adjacency\.npz and edges\.npz, got both"),
+        (
+            {"train.npy": [0, 1], "test.npy": [2, 1]},
+            r"train\.npy and .*test\.npy must not share nodes, but node 1 is",
+        ),
+        (
+            {"edges.npz": {"src": [0], "dst": [1]}},
+            r"one of adjacency\.npz and edges\.npz, got both",
+        ),
         (
             {"labels.npy": None, "labels.npz": scipy.sparse.csr_matrix(2 * np.eye(8))},
             r"must hold zeros and ones, but \(0, 0\) is 2",
         ),
-        ({"features.npz": None, "features.npy": np.zeros(8)}, r"features\.npy must be an array of nodes x features"),
+        (
+            {"features.npz": None, "features.npy": np.zeros(8)},
+            r"features\.npy must be an array of nodes x features",
+        ),
     ],
 )
-def test_files_that_do_not_go_together(folder: Path, files: dict[str, object], message: str) -> None:
+def test_files_that_do_not_go_together(
+    folder: Path, files: dict[str, object], message: str
+) -> None:
     change(folder, files)
     with pytest.raises(ValueError, match=message):
         read_folder(folder)
@@ -248,7 +310,9 @@ def test_truncated_file(folder: Path, name: str, share: float) -> None:
 
 
 @given(at=st.integers(0, 10_000), byte=st.integers(0, 255))
-def test_a_changed_byte_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, at: int, byte: int) -> None:
+def test_a_changed_byte_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, at: int, byte: int
+) -> None:
     folder = tmp_path_factory.getbasetemp() / "changed"
     folder.mkdir(exist_ok=True)
     np.savez(folder / "edges.npz", src=[0, 1, 2], dst=[1, 2, 0])
@@ -269,7 +333,10 @@ def test_a_changed_byte_is_read_or_refused(tmp_path_factory: pytest.TempPathFact
         ({"src": [0], "dst": [1, 2]}, "array 'dst', must have 1 rows, one per edge"),
         ({"src": [0], "dst": [1], "time": 5}, "array 'time', must have 1 rows, one per edge"),
         ({"src": [0], "dst": [-1]}, "array 'dst', must hold ids of nodes"),
-        ({"src": [0], "dst": [8]}, "array 'dst', must hold ids of nodes, from 0 to 7, but entry 0 is 8"),
+        (
+            {"src": [0], "dst": [8]},
+            "array 'dst', must hold ids of nodes, from 0 to 7, but entry 0 is 8",
+        ),
         ({"src": [0], "dst": [1.5]}, "array 'dst', must hold ids of nodes, from 0 to 7: integers"),
         ({"src": [0], "dst": [1], "num_nodes": 1.5}, "array 'num_nodes', must be one integer"),
         ({"src": [0], "dst": [1], "num_nodes": 9}, "must have 9 rows, one per node, got shape .8,"),
@@ -284,7 +351,10 @@ def test_bad_table_of_edges(folder: Path, arrays: dict[str, object], message: st
 
 
 def test_missing(folder: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere; expected a folder with adjacency\.npz"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"there is no folder .*nowhere; expected a folder with adjacency\.npz",
+    ):
         read_folder(folder / "nowhere")
     with pytest.raises(NotADirectoryError, match=r"labels\.npy is a file; expected a folder"):
         read_folder(folder / "labels.npy")
@@ -309,7 +379,9 @@ def test_files_that_are_not_read_are_named(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.ones((3, 2)))
     (tmp_path / "y.csv.gz").write_bytes(b"")
     (tmp_path / "notes.txt").write_text("no data")
-    with pytest.raises(FileNotFoundError, match=r"has no labels.npy or labels.npz; .*; not read: x.npy, y.csv.gz"):
+    with pytest.raises(
+        FileNotFoundError, match=r"has no labels.npy or labels.npz; .*; not read: x.npy, y.csv.gz"
+    ):
         read_folder(tmp_path)
     data = read_folder(tmp_path, labels=False)
     assert data.unread_files == ("x.npy", "y.csv.gz")

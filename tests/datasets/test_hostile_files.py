@@ -1,4 +1,6 @@
-"""Files that are damaged, hostile or no files: the number that was written, or an error with file and line."""
+"""Files that are damaged, hostile or no files: the number that was written, or an error with file
+and line.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,21 @@ def test_arrays_of_other_formats_are_named(folder: Path) -> None:
     content = (folder / "labels.npy").read_bytes()
     with (folder / "labels.npy").open("wb") as file:
         np.savez(file, x=np.zeros(8, np.int64))
-    with pytest.raises(ValueError, match=r"labels\.npy must be a \.npy file of numbers.*an archive of several arrays"):
+    with pytest.raises(
+        ValueError,
+        match=r"labels\.npy must be a \.npy file of numbers.*an archive of several arrays",
+    ):
         read_folder(folder)
     (folder / "labels.npy").write_bytes(content[:6] + b"\x03" + content[7:])
-    with pytest.raises(ValueError, match=r"labels\.npy .*version \(3, 0\) of the \.npy format, .* names of columns"):
+    with pytest.raises(
+        ValueError, match=r"labels\.npy .*version \(3, 0\) of the \.npy format, .* names of columns"
+    ):
         read_folder(folder)
     (folder / "labels.npy").write_bytes(content)
     scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.coo_array(np.ones(8)))
-    with pytest.raises(ValueError, match=r"features\.npz must be a sparse matrix .*it has the shape \(8,\)"):
+    with pytest.raises(
+        ValueError, match=r"features\.npz must be a sparse matrix .*it has the shape \(8,\)"
+    ):
         read_folder(folder)
 
 
@@ -84,7 +93,9 @@ EDGES = {
 
 @pytest.mark.parametrize("first", ["5", "5.5"])
 @pytest.mark.parametrize(("line", "words"), EDGES.items(), ids=range(len(EDGES)))
-def test_a_list_of_edges_keeps_numbers_or_names_the_line(line: str, words: str, first: str, tmp_path: Path) -> None:
+def test_a_list_of_edges_keeps_numbers_or_names_the_line(
+    line: str, words: str, first: str, tmp_path: Path
+) -> None:
     file = tmp_path / "edges.csv"
     file.write_bytes(f"src,dst,w\n1,0,{first}\n{line}\n".encode("utf-8", "surrogateescape"))
     with pytest.raises(ValueError, match=rf"edges.csv.*{words}") as caught:
@@ -99,12 +110,18 @@ def test_a_list_of_edges_keeps_numbers_or_names_the_line(line: str, words: str, 
 
 
 @pytest.mark.parametrize(("line", "words"), EDGES.items(), ids=range(len(EDGES)))
-def test_a_table_of_edges_keeps_numbers_or_names_the_line(line: str, words: str, tmp_path: Path) -> None:
+def test_a_table_of_edges_keeps_numbers_or_names_the_line(
+    line: str, words: str, tmp_path: Path
+) -> None:
     if "dst must" in words:
         return  # any word is a name here
     for first in ("5", "5.5"):
-        (tmp_path / "edges.csv").write_bytes(f"src,dst,w\n1,0,{first}\n{line}\n".encode("utf-8", "surrogateescape"))
-        with pytest.raises(ValueError, match=r"edges.csv.*line 3.*(beyond 64 bits|has a|has bytes)"):
+        (tmp_path / "edges.csv").write_bytes(
+            f"src,dst,w\n1,0,{first}\n{line}\n".encode("utf-8", "surrogateescape")
+        )
+        with pytest.raises(
+            ValueError, match=r"edges.csv.*line 3.*(beyond 64 bits|has a|has bytes)"
+        ):
             read_folder(tmp_path, labels=False)
     (tmp_path / "edges.csv").write_text("a,b\n0,1\n1,0\n")
     (tmp_path / "nodes.csv").write_bytes(
@@ -121,8 +138,13 @@ def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
     expected = torch.tensor([2**63 - 1, -(2**63), 7])
     assert torch.equal(read_edge_list(tmp_path / "edges.csv", header=True).edata["w"], expected)
     assert torch.equal(read_folder(tmp_path, labels=False).graph.edata["w"], expected)
-    (tmp_path / "edges.csv").write_bytes("\n".join(["\ufeffsrc,dst,w", "0,1,1e300", "0,1,-inf", "0,1,1e19"]).encode())
-    for graph in (read_edge_list(tmp_path / "edges.csv", header=True), read_folder(tmp_path, labels=False).graph):
+    (tmp_path / "edges.csv").write_bytes(
+        "\n".join(["\ufeffsrc,dst,w", "0,1,1e300", "0,1,-inf", "0,1,1e19"]).encode()
+    )
+    for graph in (
+        read_edge_list(tmp_path / "edges.csv", header=True),
+        read_folder(tmp_path, labels=False).graph,
+    ):
         assert graph.edata["w"].tolist() == [1e300, -np.inf, 1e19]
 
 
@@ -137,7 +159,9 @@ def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
 )
 def test_labels_that_cannot_be_kept(labels: list[str], words: str, tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
-    (tmp_path / "nodes.csv").write_text("id,label\n" + "".join(f"{v},{label}\n" for v, label in enumerate(labels)))
+    (tmp_path / "nodes.csv").write_text(
+        "id,label\n" + "".join(f"{v},{label}\n" for v, label in enumerate(labels))
+    )
     with pytest.raises(ValueError, match=f"nodes.csv.*{words}"):
         read_folder(tmp_path)
 
@@ -150,11 +174,23 @@ def test_a_class_is_not_rounded(tmp_path: Path) -> None:
 
 
 def test_numbers_of_ogb_are_not_infinite(tmp_path: Path) -> None:
-    files = {"raw/edge": "0,1\n", "raw/node-label": "1\n0\n", "raw/num-node-list": "2\n", "raw/node-feat": "1\n1e39\n"}
-    for name, text in {**files, "split/a/train": "0\n", "split/a/valid": "1\n", "split/a/test": ""}.items():
+    files = {
+        "raw/edge": "0,1\n",
+        "raw/node-label": "1\n0\n",
+        "raw/num-node-list": "2\n",
+        "raw/node-feat": "1\n1e39\n",
+    }
+    for name, text in {
+        **files,
+        "split/a/train": "0\n",
+        "split/a/valid": "1\n",
+        "split/a/test": "",
+    }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / f"{name}.csv").write_text(text)
-    with pytest.raises(ValueError, match=r"node-feat.csv, line 2: '1e39' is beyond the largest float32"):
+    with pytest.raises(
+        ValueError, match=r"node-feat.csv, line 2: '1e39' is beyond the largest float32"
+    ):
         read_ogb(tmp_path)
     (tmp_path / "raw" / "node-feat.csv").write_text("1\ninf\n")
     assert read_ogb(tmp_path).graph.ndata["feat"].tolist() == [[1.0], [np.inf]]
@@ -168,7 +204,10 @@ def test_packed_text_that_is_damaged_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"num-node-list\.csv\.gz must be .*cannot be read"):
         read_ogb(tmp_path)
     (tmp_path / "edges.txt.gz").write_bytes(damaged)
-    for read in (read_edge_list, lambda path: build_graph(path, tmp_path / "graph", progress=False)):
+    for read in (
+        read_edge_list,
+        lambda path: build_graph(path, tmp_path / "graph", progress=False),
+    ):
         with pytest.raises(ValueError, match=r"edges\.txt\.gz must be .*cannot be read"):
             read(tmp_path / "edges.txt.gz")
 
@@ -186,9 +225,18 @@ HEADERS = {
     "text": (b"('" + b"\n" * 20, "cannot be read"),
     "deep": (b"(" * 5000, "cannot be read"),
     "call": (b"__import__('os').abort()\n", "cannot be read"),
-    "large": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,), }\n", "takes 8,000,000,000,"),
-    "negative": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (-8,), }\n", "array int64 .-8. takes"),
-    "longer": (b"{'descr': '<i8', 'fortran_order': False, 'shape': (7,), }\n", "array int64 .7. takes"),
+    "large": (
+        b"{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,), }\n",
+        "takes 8,000,000,000,",
+    ),
+    "negative": (
+        b"{'descr': '<i8', 'fortran_order': False, 'shape': (-8,), }\n",
+        "array int64 .-8. takes",
+    ),
+    "longer": (
+        b"{'descr': '<i8', 'fortran_order': False, 'shape': (7,), }\n",
+        "array int64 .7. takes",
+    ),
 }
 
 
@@ -213,20 +261,29 @@ def test_arrays_larger_than_memory_are_refused_before_they_are_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "adjacency.npz").unlink()
-    np.savez_compressed(folder / "edges.npz", src=np.zeros(10**7, np.int64), dst=np.zeros(10**7, np.int64))
+    np.savez_compressed(
+        folder / "edges.npz", src=np.zeros(10**7, np.int64), dst=np.zeros(10**7, np.int64)
+    )
     assert (folder / "edges.npz").stat().st_size < 10**6
     np.save(folder / "labels.npy", np.zeros(2000, np.int64))
     monkeypatch.setattr(sizes, "_machine", lambda: 1e8)
-    with pytest.raises(ValueError, match=r"edges\.npz .*takes 160 MB, and this machine has 100 MB of memory; .* build"):
+    with pytest.raises(
+        ValueError,
+        match=r"edges\.npz .*takes 160 MB, and this machine has 100 MB of memory; .* build",
+    ):
         read_folder(folder)
     monkeypatch.setattr(sizes, "_machine", lambda: 1e4)
-    with pytest.raises(ValueError, match=r"labels\.npy .*takes 16.1 kB, and this machine has 10 kB of memory"):
+    with pytest.raises(
+        ValueError, match=r"labels\.npy .*takes 16.1 kB, and this machine has 10 kB of memory"
+    ):
         read_folder(folder)
 
 
 def test_a_matrix_of_labels_larger_than_memory(folder: Path) -> None:
     (folder / "labels.npy").unlink()
-    scipy.sparse.save_npz(folder / "labels.npz", scipy.sparse.csr_matrix((8, 2**50), dtype=np.float32))
+    scipy.sparse.save_npz(
+        folder / "labels.npz", scipy.sparse.csr_matrix((8, 2**50), dtype=np.float32)
+    )
     with pytest.raises(ValueError, match=r"labels\.npz: a dense matrix .* takes .*nodeflow build"):
         read_folder(folder)
 
@@ -245,27 +302,37 @@ def test_arrays_that_float32_does_not_hold(name: str, folder: Path) -> None:
     (folder / "features.npz").unlink()
     array = np.full(8, 1e300) if name == "labels.npy" else np.full((8, 1), 1e300, np.longdouble)
     np.save(folder / name, array)
-    with pytest.raises(ValueError, match=rf"{name} holds 1e\+300 in entry 0, beyond the largest float32"):
+    with pytest.raises(
+        ValueError, match=rf"{name} holds 1e\+300 in entry 0, beyond the largest float32"
+    ):
         read_folder(folder)
 
 
 @pytest.mark.parametrize("name", ["edges.npz", "adjacency.npz", "features.npz"])
 def test_sizes_beyond_memory_are_refused(name: str, folder: Path) -> None:
     huge = 2**45
-    corner = scipy.sparse.coo_array(([1.0], ([3], [2])), shape=(huge, huge if name == "adjacency.npz" else 4))
+    corner = scipy.sparse.coo_array(
+        ([1.0], ([3], [2])), shape=(huge, huge if name == "adjacency.npz" else 4)
+    )
     if name == "edges.npz":
         (folder / "adjacency.npz").unlink()
         np.savez(folder / name, src=[0], dst=[1], num_nodes=huge)
     else:
         scipy.sparse.save_npz(folder / name, corner)
-    for other in ("features.npz", "labels.npy", *(f"{part}.npy" for part in ("train", "val", "test"))):
+    for other in (
+        "features.npz",
+        "labels.npy",
+        *(f"{part}.npy" for part in ("train", "val", "test")),
+    ):
         if other != name:
             (folder / other).unlink(missing_ok=True)
     with pytest.raises(ValueError, match=rf"{name}.*takes"):
         read_folder(folder, labels=False)
 
 
-@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine")
+@pytest.mark.skipif(
+    np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine"
+)
 def test_numbers_that_torch_does_not_have_are_refused(folder: Path) -> None:
     (folder / "adjacency.npz").unlink()
     np.savez(folder / "edges.npz", src=[0], dst=[1], w=np.zeros(1, np.longdouble))
@@ -277,4 +344,6 @@ def test_a_class_of_any_number_is_described(folder: Path) -> None:
     labels = np.load(folder / "labels.npy")
     labels[0] = 2**60
     np.save(folder / "labels.npy", labels)
-    assert f"  classes     3, largest '1' (4), smallest '{2**60}' (1); " in read_folder(folder).info()
+    assert (
+        f"  classes     3, largest '1' (4), smallest '{2**60}' (1); " in read_folder(folder).info()
+    )

@@ -15,10 +15,14 @@ from nodeflow import Graph
 from nodeflow.datasets import Dataset, read_folder
 
 
-@pytest.mark.parametrize("words", [("0", "1", "NA"), ("1.5", "?", "2"), ("1,5", "cat", "dog"), ("1", "None", "2")])
+@pytest.mark.parametrize(
+    "words", [("0", "1", "NA"), ("1.5", "?", "2"), ("1,5", "cat", "dog"), ("1", "None", "2")]
+)
 def test_labels_that_are_numbers_but_for_gaps(words: tuple[str, ...], tmp_path: Path) -> None:
     rows = "".join(f'{v},"{words[v % 3]}"\n' for v in range(6))
-    with pytest.raises(ValueError, match=r"nodes\.csv, line \d: .* looks like a (missing entry|number)"):
+    with pytest.raises(
+        ValueError, match=r"nodes\.csv, line \d: .* looks like a (missing entry|number)"
+    ):
         read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=f"id,label\n{rows}"))
 
 
@@ -35,14 +39,18 @@ def test_a_matrix_of_integers_with_gaps() -> None:
     data = Dataset("d", ring(y=rows, train_mask=bools([0, 1]))).of_type()
     wanted = torch.where(rows < 0, NAN, rows.float())
     torch.testing.assert_close(data.graph.ndata["label"], wanted, equal_nan=True)
-    numbers = Dataset("d", ring(y=rows.float(), train_mask=bools([0, 1]))).of_type()  # floats say NaN themselves
+    # floats say NaN themselves
+    numbers = Dataset("d", ring(y=rows.float(), train_mask=bools([0, 1]))).of_type()
     torch.testing.assert_close(numbers.graph.ndata["label"], rows.float())
 
 
 def test_false_is_the_first_class(tmp_path: Path) -> None:
     nodes = "id,label\n0,True\n1,False\n2,\n3,True\n4,False\n5,True\n"
     data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
-    assert (data.graph.ndata["label"].tolist(), data.class_names) == ([1, 0, -1, 1, 0, 1], ("False", "True"))
+    assert (data.graph.ndata["label"].tolist(), data.class_names) == (
+        [1, 0, -1, 1, 0, 1],
+        ("False", "True"),
+    )
 
 
 def test_ids_of_nodes_are_the_first_column(tmp_path: Path) -> None:
@@ -52,7 +60,9 @@ def test_ids_of_nodes_are_the_first_column(tmp_path: Path) -> None:
 
 
 def test_signs_are_no_classes() -> None:
-    with pytest.raises(ValueError, match="holds 1 and -1, which is no label: write two classes as 1 and 0"):
+    with pytest.raises(
+        ValueError, match="holds 1 and -1, which is no label: write two classes as 1 and 0"
+    ):
         Dataset("d", ring(y=torch.tensor([1, -1, 1, 1, -1, -1]))).of_type()
     with pytest.raises(ValueError, match="holds 1 and -1"):
         Dataset("d", ring(y=torch.tensor([[1, -1]] * 6))).of_type()
@@ -60,7 +70,9 @@ def test_signs_are_no_classes() -> None:
 
 def test_a_byte_that_was_minus_one_is_no_class() -> None:
     for label in ([0, 1, 255, 1, 0, 1], [[0, 255]] * 6):
-        with pytest.raises(ValueError, match="holds 255 as an unsigned byte, which -1 becomes there"):
+        with pytest.raises(
+            ValueError, match="holds 255 as an unsigned byte, which -1 becomes there"
+        ):
             Dataset("d", ring(y=torch.tensor(label, dtype=torch.uint8))).of_type()
     largest = Dataset("d", ring(y=torch.tensor([255, 254] * 3, dtype=torch.uint8))).of_type()
     assert largest.class_names == ("254", "255")
@@ -71,7 +83,12 @@ FORMS: dict[str, tuple[Any, list[Any], str, int]] = {
     "0/1 matrix": (np.array(ROWS), ROWS, "float32", 3),
     "matrix of bools": (np.array(ROWS, bool), ROWS, "float32", 3),
     "one column": (np.array([[0], [2], [1], [0], [-1], [1]]), [0, 2, 1, 0, -1, 1], "int64", 3),
-    "a column of floats": (np.array([[0.5], [2], [1], [0], [1], [1]]), [0.5, 2, 1, 0, 1, 1], "float32", 0),
+    "a column of floats": (
+        np.array([[0.5], [2], [1], [0], [1], [1]]),
+        [0.5, 2, 1, 0, 1, 1],
+        "float32",
+        0,
+    ),
     "bools": (np.array([0, 1, 0, 1, 1, 0], bool), [0, 1, 0, 1, 1, 0], "int64", 2),
     "bytes": (np.array([0, 1, 0, 1, 1, 0], np.uint8), [0, 1, 0, 1, 1, 0], "int64", 2),
     "classes with gaps": (np.array([0, 1, NAN, 1, 0, 3]), [0, 1, -1, 1, 0, 3], "int64", 4),
@@ -99,7 +116,9 @@ def test_one_rule_for_labels(form: str, tmp_path: Path) -> None:
     for way, data in sets.items():
         label = data.graph.ndata["label"][-6:]
         assert (str(label.dtype), data.num_classes) == (f"torch.{dtype}", num_classes), way
-        assert torch.equal(label.double().nan_to_num(77), torch.tensor(rows).double().nan_to_num(77)), way
+        assert torch.equal(
+            label.double().nan_to_num(77), torch.tensor(rows).double().nan_to_num(77)
+        ), way
         assert sum(map(len, data.splits.values())) > 3, way
         assert data.of_type() is data, way
 
@@ -114,30 +133,40 @@ def test_labels_of_the_split_tell_what_floats_are() -> None:
     assert torch.equal(numbers.graph.ndata["label"].nan_to_num(7), label.nan_to_num(7))
 
 
-@pytest.mark.parametrize("number", [2**24 + 1, 1_700_000_001, 2**53 - 1, -(2**24) - 1, 1_700_000_001.5])
+@pytest.mark.parametrize(
+    "number", [2**24 + 1, 1_700_000_001, 2**53 - 1, -(2**24) - 1, 1_700_000_001.5]
+)
 def test_numbers_that_float32_rounds_are_refused(number: float, tmp_path: Path) -> None:
     """Else two times or counts would become the same."""
     close = number - 1 if number > 0 else number + 1
     rows = [f"0,{number}", f"1,{close}", "2,3"]
-    folder = folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv="\n".join(["id,when", *rows]))
+    folder = folder_of(
+        tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv="\n".join(["id,when", *rows])
+    )
     where = {"nodes.csv": r"nodes\.csv, column 'when'", "label": r"nodes\.csv, column 'label'"}
     for title, words in where.items():
         titled = "id,when" if title == "nodes.csv" else "id,label"
         (folder / "nodes.csv").write_text("\n".join([titled, *rows, "3,0.5"]))
         with pytest.raises(
-            ValueError, match=rf"{words} holds {number}.* which float32 rounds to .*write times as dates"
+            ValueError,
+            match=rf"{words} holds {number}.* which float32 rounds to .*write times as dates",
         ):
             read_folder(folder, labels=False)
     (folder / "nodes.csv").unlink()
     for name in ("features", "labels"):
         kind = float if name == "labels" else None
-        array = np.array([[number], [close], [3]], np.int64 if number == int(number) and kind is None else np.float64)
+        array = np.array(
+            [[number], [close], [3]],
+            np.int64 if number == int(number) and kind is None else np.float64,
+        )
         np.save(folder / f"{name}.npy", array)
         exact = array.dtype == np.float64 and name == "features"  # which stays float64
         if exact:
             assert read_folder(folder, labels=False).graph.ndata["feat"].tolist() == array.tolist()
         else:
-            with pytest.raises(ValueError, match=rf"{name}\.npy holds .* in entry 0, which float32 rounds to"):
+            with pytest.raises(
+                ValueError, match=rf"{name}\.npy holds .* in entry 0, which float32 rounds to"
+            ):
                 read_folder(folder, labels=False)
         (folder / f"{name}.npy").unlink()
     with pytest.raises(ValueError, match="which float32 rounds to"):
@@ -149,19 +178,26 @@ def test_large_numbers_that_float32_keeps(tmp_path: Path) -> None:
     data = read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n1,2\n", nodes_csv=nodes))
     assert data.graph.ndata["feat"].flatten().tolist() == [2**24, -(2**24) - 2, np.float32(0.1)]
     assert data.graph.ndata["label"].tolist() == [2**30, np.float32(0.1), np.inf]
-    large = np.array([23_456_789.5, 350_000_000.25, 0.5, 1, 2, 3])  # measured ones, as exact as float32 is
-    assert torch.equal(Dataset("d", ring(y=large)).of_type().graph.ndata["label"], torch.tensor(large).float())
+    # measured ones, as exact as float32 is
+    large = np.array([23_456_789.5, 350_000_000.25, 0.5, 1, 2, 3])
+    assert torch.equal(
+        Dataset("d", ring(y=large)).of_type().graph.ndata["label"], torch.tensor(large).float()
+    )
     # class codes are no numbers to predict
-    codes = Dataset("d", ring(y=np.array([20_000_001, 20_000_002, NAN, 20_000_001, 3, 3]))).of_type()
+    codes = Dataset(
+        "d", ring(y=np.array([20_000_001, 20_000_002, NAN, 20_000_001, 3, 3]))
+    ).of_type()
     assert codes.class_names == ("3", "20000001", "20000002")
 
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_class_codes_become_names(gaps: bool, tmp_path: Path) -> None:
     codes = np.array([90210, 10001, 90210, 60601, 10001, 60601])
-    raw, rows = codes, [2, 0, 2, 1, 0, 1]
+    raw = codes
+    rows = [2, 0, 2, 1, 0, 1]
     if gaps:
-        raw, rows = np.where(np.arange(6) == 1, NAN, codes), [2, -1, 2, 1, 0, 1]
+        raw = np.where(np.arange(6) == 1, NAN, codes)
+        rows = [2, -1, 2, 1, 0, 1]
     folder = folder_of(tmp_path, edges_csv=EDGES)
     np.save(folder / "labels.npy", raw)
     words = ["" if code != code else f"{code:.0f}" for code in raw]

@@ -1,4 +1,6 @@
-"""Titles of columns, and the formats that people have: what is an end of an edge, and which row is whose."""
+"""Titles of columns, and the formats that people have: what is an end of an edge, and which row is
+whose.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ from nodeflow.datasets import read_edge_list, read_folder
 QUIET: dict[str, Any] = {"progress": False, "overwrite": True}
 
 
-# ------------------------------------------------------------------------------------------------------------ titles
+# ------------------------------------------------------------------------------------------------------------
+# titles
 
 
 @pytest.mark.parametrize(
@@ -38,14 +41,18 @@ def test_ends_are_found_by_title_anywhere(tmp_path: Path, titles: str, named: bo
         graphs.append(read_edge_list(file, header=True))
     for graph in graphs:
         assert [end.tolist() for end in graph.edges()] == [[0, 1], [1, 2]]
-        assert {name: column.tolist() for name, column in graph.edata.items()} == {"weight": [7, 7], "id": [0, 1]}
+        assert {name: column.tolist() for name, column in graph.edata.items()} == {
+            "weight": [7, 7],
+            "id": [0, 1],
+        }
     assert data.node_names == (("a", "b", "c") if named else None)
 
 
 @pytest.mark.parametrize("title", ["id", "weight", "timestamp", "Type"])
 def test_what_is_no_end_is_not_taken_for_one(tmp_path: Path, title: str) -> None:
     with pytest.raises(
-        ValueError, match=rf"the ends of edges src and dst, .* got \['{title}', 'person', 'friend'\]; call"
+        ValueError,
+        match=rf"the ends of edges src and dst, .* got \['{title}', 'person', 'friend'\]; call",
     ):
         read(tmp_path, edges_csv=f"{title},person,friend\n1,2,3\n4,5,6\n")
 
@@ -59,7 +66,9 @@ def test_what_is_no_end_is_not_taken_for_one(tmp_path: Path, title: str) -> None
     ],
 )  # fmt: skip
 def test_titles_of_ends_have_a_side(titles: str, src: int, dst: int, tmp_path: Path) -> None:
-    """They begin with a word for each side, or are the first two and end with a number or letter for it."""
+    """They begin with a word for each side, or are the first two and end with a number or letter
+    for it.
+    """
     row = list("3456"[: titles.count(",") + 1])
     (tmp_path / "e.csv").write_text(f"{titles}\n{','.join(row)}\n")
     graph = read_edge_list(tmp_path / "e.csv", header=True)
@@ -71,13 +80,18 @@ def test_titles_of_ends_have_a_side(titles: str, src: int, dst: int, tmp_path: P
 
 
 def test_titles_and_names_are_told_apart_or_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"\['ann', 'bob'\] reads like an edge; put the line src,dst before"):
+    with pytest.raises(
+        ValueError, match=r"\['ann', 'bob'\] reads like an edge; put the line src,dst before"
+    ):
         read(tmp_path, edges_csv="ann,bob\ncid,dan\neve,fay\n")
     data = read(tmp_path, edges_csv="person,friend\n7,9\n")  # numbers below a word
     assert data.node_names == ("7", "9")
     with pytest.raises(ValueError, match="reads like an edge"):
         read(tmp_path, edges_csv="ann,bob,2018\ncid,dan,2019\n")
-    assert read(tmp_path, edges_csv="p,q\nann,bob\n", nodes_csv="name\nann\nbob\n").graph.num_edges == 1
+    assert (
+        read(tmp_path, edges_csv="p,q\nann,bob\n", nodes_csv="name\nann\nbob\n").graph.num_edges
+        == 1
+    )
     with pytest.raises(ValueError, match="reads like an edge"):
         read(tmp_path, edges_csv="ann,bob\nbob,cid\n", nodes_csv="name\nann\nbob\ncid\n")
 
@@ -91,7 +105,13 @@ def test_a_header_that_is_an_edge_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "titles", ["head\trelation\ttail", "subject\tpredicate\tobject", "# head\trelation\ttail", "source\ttype\ttarget"]
+    "titles",
+    [
+        "head\trelation\ttail",
+        "subject\tpredicate\tobject",
+        "# head\trelation\ttail",
+        "source\ttype\ttarget",
+    ],
 )
 def test_titles_of_triples(tmp_path: Path, titles: str) -> None:
     data = read(tmp_path, train_tsv=f"{titles}\na\tr\tb\nb\tr\tc\n")
@@ -102,7 +122,9 @@ def test_relations_are_integers_or_names(tmp_path: Path) -> None:
     for words in (("True", "False"), ("2021-01-01", "x"), ("1.5", "1")):
         data = read(tmp_path, train_tsv="".join(f"a\t{word}\tb\n" for word in words))
         assert (data.relation_names, data.graph.edata["relation"].tolist()) == (words, [0, 1])
-    with pytest.raises(ValueError, match=r"train\.tsv, line 2: 1\.0 and 1 are one number but two words"):
+    with pytest.raises(
+        ValueError, match=r"train\.tsv, line 2: 1\.0 and 1 are one number but two words"
+    ):
         read(tmp_path, train_tsv="a\t1\tb\na\t1.0\tb\n")
 
 
@@ -117,18 +139,28 @@ def test_comments_before_names(tmp_path: Path) -> None:
         build_graph(file, tmp_path / "g", named=True, **QUIET)
         assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "cid"]
     file.write_text("ann\tbob\n#tag\tann\n")
-    with pytest.raises(ValueError, match=r"line 2 begins with '#', but has columns; .*pass comments=None"):
+    with pytest.raises(
+        ValueError, match=r"line 2 begins with '#', but has columns; .*pass comments=None"
+    ):
         build_graph(file, tmp_path / "g", named=True, **QUIET)
     build_graph(file, tmp_path / "g", named=True, comments=None, **QUIET)
     assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "#tag"]
     data = read(tmp_path, train_tsv="# made by hand\n#tag\tr\tb\n")
     assert data.node_names == ("#tag", "b")
-    with pytest.raises(ValueError, match=r"line 1 begins with '#', but has columns; remove the mark"):
+    with pytest.raises(
+        ValueError, match=r"line 1 begins with '#', but has columns; remove the mark"
+    ):
         read(tmp_path, train_tsv="a\tr\tb\n", nodes_tsv="# id\tx\na\t1\nb\t2\n")
 
 
 @pytest.mark.parametrize(
-    "titles", ["user_id,item_id,rating", "userId,movieId,rating", "customer,product", "t,customer_id,product_id"]
+    "titles",
+    [
+        "user_id,item_id,rating",
+        "userId,movieId,rating",
+        "customer,product",
+        "t,customer_id,product_id",
+    ],
 )
 def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> None:
     lines = f"{titles}\n" + ",".join("123"[: titles.count(",") + 1]) + "\n"
@@ -138,7 +170,10 @@ def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> N
         lambda: read_edge_list(tmp_path / "e.csv", header=True),
         lambda: build_graph(tmp_path / "e.csv", tmp_path / "g", named=True, header=True, **QUIET),
     ):
-        with pytest.raises(ValueError, match=r"names nodes of two kinds, .* user 1 would be the same node as item 1"):
+        with pytest.raises(
+            ValueError,
+            match=r"names nodes of two kinds, .* user 1 would be the same node as item 1",
+        ):
             read_it()
 
 
@@ -153,7 +188,9 @@ def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> N
         ("k,s,l,o", -1, -1),
     ],
 )
-def test_short_titles_are_ends_only_beside_their_third(titles: str, src: int, dst: int, tmp_path: Path) -> None:
+def test_short_titles_are_ends_only_beside_their_third(
+    titles: str, src: int, dst: int, tmp_path: Path
+) -> None:
     """``t`` may be a time, and ``h``, ``s``, ``o`` anything."""
     text = f"{titles}\n3,4,5,6\n"
     (tmp_path / "e.csv").write_text(text)
@@ -162,7 +199,9 @@ def test_short_titles_are_ends_only_beside_their_third(titles: str, src: int, ds
             lambda: read(tmp_path, edges_csv=text),
             lambda: read_edge_list(tmp_path / "e.csv", header=True),
         ):
-            with pytest.raises(ValueError, match="must name two or more columns, each once, and the ends of edges"):
+            with pytest.raises(
+                ValueError, match="must name two or more columns, each once, and the ends of edges"
+            ):
                 read_it()
         return
     graph = read_edge_list(tmp_path / "e.csv", header=True)
@@ -176,14 +215,19 @@ def test_a_table_of_nodes_needs_titles(text: str, form: str, tmp_path: Path) -> 
     data = text.encode() if form != "tsv" else text.replace(",", "\t").encode()
     if form == "comment":
         data = b"# of people\n" + data
-    file = {f"nodes_{form.replace('comment', 'csv')}": gzip.compress(data) if form == "csv_gz" else data}
+    file = {
+        f"nodes_{form.replace('comment', 'csv')}": gzip.compress(data) if form == "csv_gz" else data
+    }
     with pytest.raises(
-        ValueError, match=r"nodes\..*must name the columns, but .* reads like a node; put a line of titles"
+        ValueError,
+        match=r"nodes\..*must name the columns, but .* reads like a node; put a line of titles",
     ):
         read(tmp_path, edges_csv="src,dst\nbob,bob\n", **file)
 
 
-@pytest.mark.parametrize("titles", ["id,0", "paper_id,0", "paperId,1", "person,age", "Node Name,1.5", "KEY,2021-03-01"])
+@pytest.mark.parametrize(
+    "titles", ["id,0", "paper_id,0", "paperId,1", "person,age", "Node Name,1.5", "KEY,2021-03-01"]
+)
 def test_titles_of_nodes(titles: str, tmp_path: Path) -> None:
     data = read(tmp_path, edges_csv="src,dst\nbob,ann\n", nodes_csv=f"{titles}\nann,1\nbob,2\n")
     assert (data.node_names, data.feature_names) == (("ann", "bob"), (titles.split(",")[1],))
@@ -200,7 +244,8 @@ def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
     unknown = "alice_col,bob_col\nann,bob\nbob,cid\n"
     for texts in ((unknown,), (unknown, unknown), (unknown.replace("ann,bob", "1,2"),)):
         with pytest.raises(
-            ValueError, match=r"0\.csv, line 1: \['alice_col', 'bob_col'\] may be titles .*header=False"
+            ValueError,
+            match=r"0\.csv, line 1: \['alice_col', 'bob_col'\] may be titles .*header=False",
         ):
             built(*texts)
     assert built(unknown, header=True) == ["ann", "bob", "cid"]
@@ -214,8 +259,14 @@ def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
 
 def test_first_rows_of_triples_that_may_be_titles(tmp_path: Path) -> None:
     titles = "a_col\tr_col\tb_col\n"
-    for files in ({"train_tsv": f"{titles}a\tr\tb\n"}, {"train_tsv": "a\tr\tb\n", "test_txt": f"{titles}a\tr\tb\n"}):
-        with pytest.raises(ValueError, match=r"line 1: \['a_col', 'r_col', 'b_col'\] reads like titles; take it out"):
+    for files in (
+        {"train_tsv": f"{titles}a\tr\tb\n"},
+        {"train_tsv": "a\tr\tb\n", "test_txt": f"{titles}a\tr\tb\n"},
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"line 1: \['a_col', 'r_col', 'b_col'\] reads like titles; take it out",
+        ):
             read(tmp_path, **files)
         (tmp_path / "text" / "train.tsv").unlink()
     assert read(tmp_path, train_tsv="a\tr\tb\nc\tr\td\n", test_txt="a\ts\tb\n").graph.num_edges == 3
@@ -233,25 +284,43 @@ def test_kinds_that_are_numbered_apart_are_refused(between: str, tmp_path: Path)
             partial(read_edge_list, file, comments="%"),
             partial(build_graph, file, tmp_path / "g", **QUIET),
             partial(build_graph, file, tmp_path / "g", named=True, delimiter=between, **QUIET),
-            partial(build_graph, file, tmp_path / "g", named=True, delimiter=between, comments="%", **QUIET),
+            partial(
+                build_graph,
+                file,
+                tmp_path / "g",
+                named=True,
+                delimiter=between,
+                comments="%",
+                **QUIET,
+            ),
         ):
             with pytest.raises(
-                ValueError, match=r"e\.csv.*line 1 says 'bip', .* user 1 would be the same node as item 1; give each"
+                ValueError,
+                match=r"e\.csv.*line 1 says 'bip', .* user 1 would be the same node as item 1; "
+                r"give each",
             ):
                 read_it()
     with pytest.raises(ValueError, match="line 1 says 'bip'"):
         read(tmp_path, edges_csv="% bip\nsrc,dst\n1,1\n")
     for name in ("ratings.dat", "u.data", "u.data.gz"):
         text = rows.replace(between, "::") if name == "ratings.dat" else rows
-        (tmp_path / name).write_bytes(gzip.compress(text.encode()) if "gz" in name else text.encode())
-        with pytest.raises(ValueError, match="reads like ratings of MovieLens, by users of items, and user 1 would be"):
+        (tmp_path / name).write_bytes(
+            gzip.compress(text.encode()) if "gz" in name else text.encode()
+        )
+        with pytest.raises(
+            ValueError,
+            match="reads like ratings of MovieLens, by users of items, and user 1 would be",
+        ):
             read_edge_list(tmp_path / name)
     for named in (False, True):
         with pytest.raises(ValueError, match="reads like ratings of MovieLens"):
-            build_graph(tmp_path / "ratings.dat", tmp_path / "g", named=named, delimiter="::", **QUIET)
+            build_graph(
+                tmp_path / "ratings.dat", tmp_path / "g", named=named, delimiter="::", **QUIET
+            )
 
 
-# ------------------------------------------------------------------------------------ formats, rows, held-out edges
+# ------------------------------------------------------------------------------------ formats,
+# rows, held-out edges
 
 MATRIX = "%%MatrixMarket matrix coordinate {}\n% a note\n4 4 3\n1 1{}\n2 1{}\n3 2{}\n"
 
@@ -261,11 +330,18 @@ MATRIX = "%%MatrixMarket matrix coordinate {}\n% a note\n4 4 3\n1 1{}\n2 1{}\n3 
     [
         ("pattern general", ("", "", ""), {(0, 0), (1, 0), (2, 1)}, None),
         ("pattern symmetric", ("", "", ""), {(0, 0), (1, 0), (0, 1), (2, 1), (1, 2)}, None),
-        ("integer symmetric", (" 5", " 6", " 7"), {(0, 0), (1, 0), (0, 1), (2, 1), (1, 2)}, [5, 6, 6, 7, 7]),
+        (
+            "integer symmetric",
+            (" 5", " 6", " 7"),
+            {(0, 0), (1, 0), (0, 1), (2, 1), (1, 2)},
+            [5, 6, 6, 7, 7],
+        ),
         ("real general", (" 0.5", " 6", " 7"), {(0, 0), (1, 0), (2, 1)}, [0.5, 6, 7]),
     ],
 )
-def test_matrix_market(tmp_path: Path, kind: str, values: tuple[str, ...], edges: set[object], weight: object) -> None:
+def test_matrix_market(
+    tmp_path: Path, kind: str, values: tuple[str, ...], edges: set[object], weight: object
+) -> None:
     text = MATRIX.format(kind, *values)
     (tmp_path / "m.mtx").write_text(text)
     (tmp_path / "m.mtx.gz").write_bytes(gzip.compress(text.encode()))
@@ -277,7 +353,10 @@ def test_matrix_market(tmp_path: Path, kind: str, values: tuple[str, ...], edges
         read_folder(tmp_path / "text", labels=False).graph,
     ]
     for graph in graphs:
-        assert (graph.num_nodes, {*zip(*(end.tolist() for end in graph.edges()), strict=True)}) == (4, edges)
+        assert (graph.num_nodes, {*zip(*(end.tolist() for end in graph.edges()), strict=True)}) == (
+            4,
+            edges,
+        )
         assert graph.num_edges == len(edges)
         assert (sorted(graph.edata["weight"].tolist()) if weight else None) == weight
 
@@ -286,8 +365,14 @@ def test_matrix_market(tmp_path: Path, kind: str, values: tuple[str, ...], edges
     ("text", "words"),
     [
         ("hello\n", "must be a sparse matrix in Matrix Market format"),
-        (MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 5 3"), r"must hold a square .*\[4, 5\]"),
-        (MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 4 4"), "may be cut short"),
+        (
+            MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 5 3"),
+            r"must hold a square .*\[4, 5\]",
+        ),
+        (
+            MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 4 4"),
+            "may be cut short",
+        ),
         (MATRIX.format("pattern general", "", "", "").replace("1 1", "0 1"), "out of bounds"),
         *(
             (
@@ -309,8 +394,14 @@ def test_matrix_market(tmp_path: Path, kind: str, values: tuple[str, ...], edges
                 ("pattern", "1 1.5"),
             ]
         ),
-        ("%%MatrixMarket matrix array real general\n1 1\n3\n", "must hold a square sparse matrix .* got array real"),
-        ("%%MatrixMarket matrix coordinate real general\n2 2 99999999999999\n1 1 1\n", "99,999,999,999,999 entries"),
+        (
+            "%%MatrixMarket matrix array real general\n1 1\n3\n",
+            "must hold a square sparse matrix .* got array real",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real general\n2 2 99999999999999\n1 1 1\n",
+            "99,999,999,999,999 entries",
+        ),
     ],
 )
 def test_wrong_matrices(tmp_path: Path, text: str, words: str) -> None:
@@ -322,20 +413,31 @@ def test_wrong_matrices(tmp_path: Path, text: str, words: str) -> None:
 def test_separators_and_comments_of_known_formats(tmp_path: Path) -> None:
     (tmp_path / "ratings.dat").write_text("1::3::5::978300760\n2::0::3::978302109\n")  # MovieLens
     for delimiter in (None, "::"):
-        graph = read_edge_list(tmp_path / "ratings.dat", delimiter=delimiter, columns=("src", "dst", "rating", "time"))
+        graph = read_edge_list(
+            tmp_path / "ratings.dat", delimiter=delimiter, columns=("src", "dst", "rating", "time")
+        )
         assert [end.tolist() for end in graph.edges()] == [[1, 2], [3, 0]]
         assert graph.edata["time"].tolist() == [978300760, 978302109]
     names = ("src", "dst", "rating", "time")
-    build_graph(tmp_path / "ratings.dat", tmp_path / "g", named=True, delimiter="::", columns=names, **QUIET)
+    build_graph(
+        tmp_path / "ratings.dat", tmp_path / "g", named=True, delimiter="::", columns=names, **QUIET
+    )
     assert list(node_names(tmp_path / "g") or ()) == ["1", "3", "2", "0"]
     (tmp_path / "out.konect").write_text("% sym weighted\n% 2 3 3\n1 2 1 99\n2 3 1 98\n")
     graph = read_edge_list(tmp_path / "out.konect")
-    assert ([end.tolist() for end in graph.edges()], graph.edata["c3"].tolist()) == ([[1, 2], [2, 3]], [99, 98])
+    assert ([end.tolist() for end in graph.edges()], graph.edata["c3"].tolist()) == (
+        [[1, 2], [2, 3]],
+        [99, 98],
+    )
     (tmp_path / "out.konect").write_text("% sym weighted\n1 2 1 99\n2 3\n")
-    with pytest.raises(ValueError, match=r"line 3: expected 4 columns .* got 2; .*no row may leave one out"):
+    with pytest.raises(
+        ValueError, match=r"line 3: expected 4 columns .* got 2; .*no row may leave one out"
+    ):
         read_edge_list(tmp_path / "out.konect")
     jodie = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,0.0,0,-0.1,0.2\n"
-    with pytest.raises(ValueError, match=r"line 2: expected 5 columns .* got 6: .* every column needs a title"):
+    with pytest.raises(
+        ValueError, match=r"line 2: expected 5 columns .* got 6: .* every column needs a title"
+    ):
         read(tmp_path, edges_csv=jodie)
 
 
@@ -344,7 +446,9 @@ def test_triples_after_their_number_have_the_tail_second(tmp_path: Path, between
     rows = ["2", between.join("010"), between.join("121")]
     data = read(tmp_path, train_txt="\n".join(rows))
     assert (ends(data), data.graph.edata["relation"].tolist()) == ([[0, 1], [1, 2]], [0, 1])
-    with pytest.raises(ValueError, match=r"train\.txt, line 1: it says that there are 2 triples, got 1"):
+    with pytest.raises(
+        ValueError, match=r"train\.txt, line 1: it says that there are 2 triples, got 1"
+    ):
         read(tmp_path, train_txt="\n".join(rows[:-1]))
 
 
@@ -352,17 +456,24 @@ def test_files_of_openke_begin_with_the_number_of_triples(tmp_path: Path) -> Non
     (tmp_path / "train2id.txt").write_text("2\n0 1 0\n1 2 1\n")
     (tmp_path / "test2id.txt").write_text("1\n0 2 1\n")
     data = read_folder(tmp_path, labels=False)
-    assert (ends(data), data.graph.edata["relation"].tolist()) == ([[0, 1, 0], [1, 2, 2]], [0, 1, 1])
+    assert (ends(data), data.graph.edata["relation"].tolist()) == (
+        [[0, 1, 0], [1, 2, 2]],
+        [0, 1, 1],
+    )
     (tmp_path / "test2id.txt").write_text("0\t2\t1\n")
     with pytest.raises(ValueError, match=r"test2id\.txt, line 1: expected the number of triples"):
         read_folder(tmp_path, labels=False)
 
 
 def test_columns_without_any_entry_stop_no_file(tmp_path: Path) -> None:
-    gephi = "Source,Target,Type,Id,Label,timeset,Weight\na,b,Directed,0,,,1.0\nb,c,Directed,1,,,2.0\n"
+    gephi = (
+        "Source,Target,Type,Id,Label,timeset,Weight\na,b,Directed,0,,,1.0\nb,c,Directed,1,,,2.0\n"
+    )
     data = read(tmp_path, edges_csv=gephi, nodes_csv="Id,x,empty\na,1,\nb,2,\nc,3,\n")
     assert (list(data.graph.edata), data.feature_names) == (["Type", "Id", "Weight"], ("x",))
-    with pytest.raises(ValueError, match=r"line 3: the entry of column 'Label' is empty; a title .* such as _Label"):
+    with pytest.raises(
+        ValueError, match=r"line 3: the entry of column 'Label' is empty; a title .* such as _Label"
+    ):
         read(tmp_path, edges_csv=gephi.replace("Directed,0,,", "Directed,0,one,"))
 
 
@@ -378,11 +489,14 @@ def test_rows_of_arrays_are_those_of_the_table(tmp_path: Path, base: int) -> Non
     (folder / "nodes.csv").write_text(nodes.replace(",", ",_", 1))
     import scipy.sparse
 
-    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.diags_array([float(node) for node in ids]).tocsr())
+    scipy.sparse.save_npz(
+        folder / "features.npz", scipy.sparse.diags_array([float(node) for node in ids]).tocsr()
+    )
     data = read_folder(folder)
     assert data.graph.ndata["feat"].to_dense().sum(1).tolist() == data.graph.ndata["label"].tolist()
     (folder / "edges.csv").unlink()
-    matrix = scipy.sparse.coo_array(([1, 1], ([0, 1], [1, 2])), (3, 3))  # row by row of the table: 2 -> 0 -> 1
+    # row by row of the table: 2 -> 0 -> 1
+    matrix = scipy.sparse.coo_array(([1, 1], ([0, 1], [1, 2])), (3, 3))
     scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
     data = read_folder(folder)
     label = data.graph.ndata["label"]
@@ -390,7 +504,8 @@ def test_rows_of_arrays_are_those_of_the_table(tmp_path: Path, base: int) -> Non
 
 
 def test_held_out_triples_that_training_has_are_said(tmp_path: Path) -> None:
-    train, test = "a\tr\tb\nb\ts\tc\n", "a\tr\tb\na\ts\tb\nc\tr\tnew\n"
+    train = "a\tr\tb\nb\ts\tc\n"
+    test = "a\tr\tb\na\ts\tb\nc\tr\tnew\n"
     assert "  held out    1 are edges of train too, 1 nodes have no edge of train" in read(
         tmp_path, train_tsv=train, test_tsv=test
     ).info().splitlines()  # fmt: skip
@@ -406,6 +521,7 @@ def test_a_folder_of_ogb_says_how_it_is_read(tmp_path: Path) -> None:
 def test_names_that_are_wanted_in_a_list_of_numbers_are_told_the_way(tmp_path: Path) -> None:
     (tmp_path / "e.csv").write_text("ann,bob\ncid,dan\n")
     with pytest.raises(
-        ValueError, match=r"got 'ann'; .*header=True; build_graph\(named=True\) and read_folder take names"
+        ValueError,
+        match=r"got 'ann'; .*header=True; build_graph\(named=True\) and read_folder take names",
     ):
         read_edge_list(tmp_path / "e.csv")

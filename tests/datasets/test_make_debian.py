@@ -69,7 +69,9 @@ def test_nodes_edges_and_classes(script: ModuleType) -> None:
     assert bundled._unpack(arrays["classes"]) == ("doc", "libs", "text")
     assert arrays["label"].tolist() == [2, 0, 1, 1, 1]
     src, kind = bundled._sources_and_kinds(arrays["edge_count"])
-    edges = [(names[s], int(k), names[d]) for s, k, d in zip(src, kind, arrays["edge_dst"], strict=True)]
+    edges = [
+        (names[s], int(k), names[d]) for s, k, d in zip(src, kind, arrays["edge_dst"], strict=True)
+    ]
     assert edges == [
         ("editor", 0, "libc"),
         ("editor", 0, "libedit"),
@@ -84,7 +86,9 @@ def test_features_are_tf_idf(script: ModuleType) -> None:
     arrays = script.build(DUMP.splitlines(keepends=True))
     words = bundled._unpack(arrays["words"])
     assert words == ("editor", "library", "shared", "text", "programs", "small")
-    features = bundled._tf_idf(arrays["word_count"], arrays["word_id"], arrays["word_tf"], len(words)).to_dense()
+    features = bundled._tf_idf(
+        arrays["word_count"], arrays["word_id"], arrays["word_tf"], len(words)
+    ).to_dense()
     bags = [
         {"editor": 1, "small": 2, "text": 1},
         {"text": 1},
@@ -115,7 +119,9 @@ def test_same_file_whatever_the_order_of_records(
     first = make(script, DUMP, tmp_path / "one.npz", monkeypatch)
     again = make(script, DUMP, tmp_path / "two.npz", monkeypatch)
     # the last record repeats a name, and the first of a name counts: it stays last
-    turned = make(script, "\n\n".join([*records[-2::-1], records[-1]]), tmp_path / "three.npz", monkeypatch)
+    turned = make(
+        script, "\n\n".join([*records[-2::-1], records[-1]]), tmp_path / "three.npz", monkeypatch
+    )
     assert first == again == turned
 
 
@@ -128,7 +134,8 @@ def test_bundled_file_has_the_arrays_the_script_writes(script: ModuleType) -> No
 
 
 @pytest.mark.parametrize(
-    ("dump", "message"), [("", "no records"), ("Package: a\n\nPackage: b\nSection: x\n", "record 1 of the dump has no")]
+    ("dump", "message"),
+    [("", "no records"), ("Package: a\n\nPackage: b\nSection: x\n", "record 1 of the dump has no")],
 )
 def test_bad_dump(script: ModuleType, dump: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -43,7 +43,10 @@ def write(path: Path, name: str, text: str) -> None:
 
 def test_everything_is_read(ogb: Path) -> None:
     data = read_ogb(ogb)
-    assert repr(data) == "Dataset(arxiv: 4 nodes, 3 edges, 2 features, 3 classes, train/val/test 1/1/2)"
+    assert (
+        repr(data)
+        == "Dataset(arxiv: 4 nodes, 3 edges, 2 features, 3 classes, train/val/test 1/1/2)"
+    )
     assert [ends.tolist() for ends in data.graph.edges()] == [[0, 1, 3], [1, 2, 0]]
     assert data.graph.ndata["label"].tolist() == [0, 2, -1, 1]
     assert data.graph.ndata["node_year"].tolist() == [2001, 1999, 2020, 2011]
@@ -97,17 +100,27 @@ def test_scheme(ogb: Path) -> None:
     for part in ("train", "valid", "test"):
         write(ogb, f"split/random/{part}", {"train": "2\n", "valid": "", "test": "0\n"}[part])
     data = read_ogb(ogb, scheme="random")
-    assert {part: ids.tolist() for part, ids in data.splits.items()} == {"train": [2], "val": [], "test": [0]}
-    with pytest.raises(ValueError, match=r"scheme must say which split .* one of \['random', 'time'\], got None"):
+    assert {part: ids.tolist() for part, ids in data.splits.items()} == {
+        "train": [2],
+        "val": [],
+        "test": [0],
+    }
+    with pytest.raises(
+        ValueError, match=r"scheme must say which split .* one of \['random', 'time'\], got None"
+    ):
         read_ogb(ogb)
     with pytest.raises(ValueError, match=r"scheme must be one of .*got 'year'"):
         read_ogb(ogb, scheme="year")
 
 
-@pytest.mark.parametrize("name", ["raw/edge", "raw/node-label", "raw/num-node-list", "split/time/valid"])
+@pytest.mark.parametrize(
+    "name", ["raw/edge", "raw/node-label", "raw/num-node-list", "split/time/valid"]
+)
 def test_missing_file(ogb: Path, name: str) -> None:
     (ogb / f"{name}.csv.gz").unlink()
-    with pytest.raises(FileNotFoundError, match=rf"there is no file .*{name}\.csv\.gz; expected an unpacked"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"there is no file .*{name}\.csv\.gz; expected an unpacked"
+    ):
         read_ogb(ogb)
 
 
@@ -124,30 +137,82 @@ def test_missing_folder(tmp_path: Path, ogb: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("raw/edge", "0,1\n1,2.0\n3,0\n", r"edge\.csv\.gz, line 2: expected ids of nodes, got '2\.0'"),
+        (
+            "raw/edge",
+            "0,1\n1,2.0\n3,0\n",
+            r"edge\.csv\.gz, line 2: expected ids of nodes, got '2\.0'",
+        ),
         ("raw/edge", "0,1\n1,x\n3,0\n", r"edge\.csv\.gz, line 2: expected ids of nodes, got 'x'"),
-        ("raw/edge", "0,1\n1,4\n3,0\n", r"line 2: expected ids of nodes, from 0 to 3, got \[1, 4\]"),
-        ("raw/edge", "0,1\n1,-2\n3,0\n", r"line 2: expected ids of nodes, from 0 to 3, got \[1, -2\]"),
+        (
+            "raw/edge",
+            "0,1\n1,4\n3,0\n",
+            r"line 2: expected ids of nodes, from 0 to 3, got \[1, 4\]",
+        ),
+        (
+            "raw/edge",
+            "0,1\n1,-2\n3,0\n",
+            r"line 2: expected ids of nodes, from 0 to 3, got \[1, -2\]",
+        ),
         ("raw/edge", "0,1\n1\n3,0\n", r"edge\.csv\.gz, line 2: expected 2 columns as above, got 1"),
-        ("raw/edge", "0\n1\n3\n", r"edge\.csv\.gz must have two columns, source and destination, got 1"),
+        (
+            "raw/edge",
+            "0\n1\n3\n",
+            r"edge\.csv\.gz must have two columns, source and destination, got 1",
+        ),
         ("raw/edge", "0,1\n", r"edge\.csv\.gz must have 3 rows, as num-edge-list says, got 1"),
-        ("raw/edge-feat", "1\n", r"edge-feat\.csv\.gz must have 3 rows, one per edge, got shape .1,"),
-        ("raw/node-feat", "1\n2\n3\n", r"node-feat\.csv\.gz must have 4 rows, one per node, got shape .3,"),
-        ("raw/node-feat", "1\n2\n3\nred\n", r"node-feat\.csv\.gz, line 4: expected numbers, got 'red'"),
+        (
+            "raw/edge-feat",
+            "1\n",
+            r"edge-feat\.csv\.gz must have 3 rows, one per edge, got shape .1,",
+        ),
+        (
+            "raw/node-feat",
+            "1\n2\n3\n",
+            r"node-feat\.csv\.gz must have 4 rows, one per node, got shape .3,",
+        ),
+        (
+            "raw/node-feat",
+            "1\n2\n3\nred\n",
+            r"node-feat\.csv\.gz, line 4: expected numbers, got 'red'",
+        ),
         (
             "raw/node-feat",
             f"1,2\n{2**24},3\n0,{2**24 + 1}\n1,1\n",
             r"line 3, holds 16777217\.0 in entry 1, which float32",
         ),
-        ("raw/node-label", "0\n1\n", r"node-label\.csv\.gz must have 4 rows, one per node, got shape .2,"),
-        ("raw/node-label", "0\n1\n0.5\n0\n", r"labels from 0, or nan for none, but node 2 has 0\.5"),
+        (
+            "raw/node-label",
+            "0\n1\n",
+            r"node-label\.csv\.gz must have 4 rows, one per node, got shape .2,",
+        ),
+        (
+            "raw/node-label",
+            "0\n1\n0.5\n0\n",
+            r"labels from 0, or nan for none, but node 2 has 0\.5",
+        ),
         ("raw/node-label", "0\n1\n-3\n0\n", "but node 2 has -3"),
         ("raw/node-label", "0\n1\ninf\n0\n", "but node 2 has inf"),
-        ("raw/node_year", "2001\n", r"node_year\.csv\.gz must have 4 rows, one per node, got shape .1,"),
-        ("raw/num-node-list", "2\n2\n", r"num-node-list\.csv\.gz must hold one number.*got 2: \[2, 2\]"),
-        ("split/time/test", "4\n", r"test\.csv\.gz must hold ids of nodes, from 0 to 3, but entry 0 is 4"),
+        (
+            "raw/node_year",
+            "2001\n",
+            r"node_year\.csv\.gz must have 4 rows, one per node, got shape .1,",
+        ),
+        (
+            "raw/num-node-list",
+            "2\n2\n",
+            r"num-node-list\.csv\.gz must hold one number.*got 2: \[2, 2\]",
+        ),
+        (
+            "split/time/test",
+            "4\n",
+            r"test\.csv\.gz must hold ids of nodes, from 0 to 3, but entry 0 is 4",
+        ),
         ("split/time/test", "-1\n", "but entry 0 is -1"),
-        ("split/time/test", "1\n", r"valid\.csv\.gz and .*test\.csv\.gz must not share nodes, but node 1"),
+        (
+            "split/time/test",
+            "1\n",
+            r"valid\.csv\.gz and .*test\.csv\.gz must not share nodes, but node 1",
+        ),
     ],
 )
 def test_bad_file(ogb: Path, name: str, text: str, message: str) -> None:
@@ -162,13 +227,19 @@ def test_lines_of_blanks_are_no_rows(tmp_path: Path) -> None:
     assert Table(tmp_path / "a.csv").numbers(np.float32, "numbers").tolist() == [[1, 2], [3, 4]]
 
 
-def test_errors_that_are_no_damage_and_warnings_that_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_that_are_no_damage_and_warnings_that_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.csv").write_text("1.5\n")
     with pytest.raises(MemoryError), reading(tmp_path / "a.csv", "a table"):
         raise MemoryError
 
     def older(*_: object, **__: object) -> None:
-        warnings.warn("loadtxt(): Parsing an integer via a float is deprecated", DeprecationWarning, stacklevel=1)
+        warnings.warn(
+            "loadtxt(): Parsing an integer via a float is deprecated",
+            DeprecationWarning,
+            stacklevel=1,
+        )
 
     monkeypatch.setattr(np, "loadtxt", older)
     with pytest.raises(ValueError, match=r"a\.csv, line 1: expected integers, got '1\.5'"):
@@ -185,5 +256,7 @@ def test_truncated_file(ogb: Path) -> None:
 
 def test_features_round_trip(ogb: Path) -> None:
     values = np.random.default_rng(3).normal(size=(4, 128)).astype(np.float32)
-    write(ogb, "raw/node-feat", "\n".join(",".join(map(repr, row)) for row in values.tolist()) + "\n")
+    write(
+        ogb, "raw/node-feat", "\n".join(",".join(map(repr, row)) for row in values.tolist()) + "\n"
+    )
     assert torch.equal(read_ogb(ogb).graph.ndata["feat"], torch.from_numpy(values))

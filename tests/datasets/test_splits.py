@@ -21,7 +21,9 @@ def of_networkx() -> Graph:
     networkx = pytest.importorskip("networkx")
     graph = networkx.cycle_graph(6)
     for v in graph:
-        graph.nodes[v].update({name: bool(mask[v]) for name, mask in MASKS.items()}, label=int(CLASSES[v]))
+        graph.nodes[v].update(
+            {name: bool(mask[v]) for name, mask in MASKS.items()}, label=int(CLASSES[v])
+        )
     return from_networkx(graph, node_columns=["label", *MASKS])[0]
 
 
@@ -35,13 +37,19 @@ WAYS: dict[str, Callable[[], Graph]] = {
     "label": lambda: ring(label=CLASSES, **MASKS),
     "y": lambda: ring(y=CLASSES, **MASKS),
     "both": lambda: ring(y=CLASSES.flip(0), label=CLASSES, **MASKS),
-    "short names": lambda: ring(label=CLASSES, train=bools(TRAIN), val=bools(VAL), test=bools(TEST)),
+    "short names": lambda: ring(
+        label=CLASSES, train=bools(TRAIN), val=bools(VAL), test=bools(TEST)
+    ),
     "numbers": lambda: ring(label=CLASSES, **{name: mask.byte() for name, mask in MASKS.items()}),
-    "columns of one": lambda: ring(label=CLASSES, **{name: mask.float()[:, None] for name, mask in MASKS.items()}),
+    "columns of one": lambda: ring(
+        label=CLASSES, **{name: mask.float()[:, None] for name, mask in MASKS.items()}
+    ),
     "valid_mask": lambda: ring(
         label=CLASSES, train_mask=bools(TRAIN), valid_mask=bools(VAL), test_mask=MASKS["test_mask"]
     ),
-    "other titles": lambda: ring(label=CLASSES, is_train=bools(TRAIN), devMask=bools(VAL), testing_idx=bools(TEST)),
+    "other titles": lambda: ring(
+        label=CLASSES, is_train=bools(TRAIN), devMask=bools(VAL), testing_idx=bools(TEST)
+    ),
     "split": lambda: ring(label=CLASSES, split=torch.tensor([0, 1, 2, 0, -1, 2], dtype=torch.int8)),
     "networkx": of_networkx,
     "pyg": of_pyg,
@@ -77,9 +85,18 @@ def test_masks_are_the_split(way: str, tmp_path: Path) -> None:
 def test_masks_in_text_are_no_features(yes: str, no: str, tmp_path: Path) -> None:
     rows = [["id", "x", "label", *MASKS]]
     for v in range(6):
-        rows.append([str(v), "0.5", str(CLASSES[v].item()), *(yes if mask[v] else no for mask in MASKS.values())])
+        rows.append(
+            [
+                str(v),
+                "0.5",
+                str(CLASSES[v].item()),
+                *(yes if mask[v] else no for mask in MASKS.values()),
+            ]
+        )
     table = "\n".join(map(",".join, reversed(rows[1:])))
-    data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=f"{','.join(rows[0])}\n{table}\n"))
+    data = read_folder(
+        folder_of(tmp_path, edges_csv=EDGES, nodes_csv=f"{','.join(rows[0])}\n{table}\n")
+    )
     assert (parts(data), data.feature_names, data.num_classes) == ([TRAIN, VAL, TEST], ("x",), 2)
 
 
@@ -91,15 +108,21 @@ def test_files_of_masks(tmp_path: Path) -> None:
     data = read_folder(folder)
     assert (parts(data), data.unread_files) == ([TRAIN, VAL, TEST], ())
     np.save(folder / "val.npy", VAL)
-    with pytest.raises(ValueError, match=r"text has a split in columns, so .*val\.npy must not be there"):
+    with pytest.raises(
+        ValueError, match=r"text has a split in columns, so .*val\.npy must not be there"
+    ):
         read_folder(folder)
     (folder / "val.npy").unlink()
     (folder / "nodes.csv").write_text("id,train_mask\n" + "".join(f"{v},1\n" for v in range(6)))
-    with pytest.raises(ValueError, match=r"nodes\.csv has a split in columns, so .*_mask\.npy must not be there"):
+    with pytest.raises(
+        ValueError, match=r"nodes\.csv has a split in columns, so .*_mask\.npy must not be there"
+    ):
         read_folder(folder)
 
 
-@pytest.mark.parametrize("names", [("train", "valid"), ("train_idx", "valid_idx"), ("idx_train", "idx_val")])
+@pytest.mark.parametrize(
+    "names", [("train", "valid"), ("train_idx", "valid_idx"), ("idx_train", "idx_val")]
+)
 def test_files_of_ids(names: tuple[str, str], tmp_path: Path) -> None:
     folder = folder_of(tmp_path, edges_csv=EDGES)
     np.save(folder / "labels.npy", CLASSES)
@@ -108,7 +131,10 @@ def test_files_of_ids(names: tuple[str, str], tmp_path: Path) -> None:
     data = read_folder(folder)
     assert (parts(data), data.unread_files) == ([TRAIN, VAL, []], ())
     np.save(folder / "training.npy", TRAIN)
-    with pytest.raises(ValueError, match=r"must hold one of .*\.npy and .*\.npy, got both; remove the one not meant"):
+    with pytest.raises(
+        ValueError,
+        match=r"must hold one of .*\.npy and .*\.npy, got both; remove the one not meant",
+    ):
         read_folder(folder)
 
 
@@ -120,14 +146,18 @@ TITLES = ("is_{}", "in_{}", "mask_{}", "{}_masks", "{}_mask_0", "{}_set", "{}_id
 def test_titles_of_masks(form: str, words: tuple[str, ...], tmp_path: Path) -> None:
     titles = [form.format(word) for word in words]
     masks = [bools(part).long().tolist() for part in (TRAIN, VAL, TEST)]
-    rows = "".join(f"{v},{v % 2},{v / 2},{masks[0][v]},{masks[1][v]},{masks[2][v]}\n" for v in range(6))
+    rows = "".join(
+        f"{v},{v % 2},{v / 2},{masks[0][v]},{masks[1][v]},{masks[2][v]}\n" for v in range(6)
+    )
     nodes = f"id,label,size,{','.join(titles)}\n{rows}"
     data = read_folder(folder_of(tmp_path, edges_csv=EDGES, nodes_csv=nodes))
     assert (parts(data), data.feature_names) == ([TRAIN, VAL, TEST], ("size",))
 
 
 def test_masks_beside_a_table_in_another_order(tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, edges_csv="src,dst\n0,1\n2,3\n", nodes_csv="id,label\n3,0\n1,1\n0,0\n2,1\n")
+    folder = folder_of(
+        tmp_path, edges_csv="src,dst\n0,1\n2,3\n", nodes_csv="id,label\n3,0\n1,1\n0,0\n2,1\n"
+    )
     np.save(folder / "train_mask.npy", [True, True, False, False])
     assert read_folder(folder).train.tolist() == [1, 3]
 
@@ -148,7 +178,9 @@ def test_arrays_beside_a_table_of_other_ids(tmp_path: Path) -> None:
     assert data.node_names is not None
     assert {data.node_names[v] for v in data.train.tolist()} == {"4", "1"}
     np.save(folder / "train_nodes.npy", [0, 1])
-    with pytest.raises(ValueError, match=r"train_nodes\.npy has node 0, which .*nodes\.csv does not list"):
+    with pytest.raises(
+        ValueError, match=r"train_nodes\.npy has node 0, which .*nodes\.csv does not list"
+    ):
         read_folder(folder)
 
 
@@ -168,20 +200,26 @@ FILLED = ("Subset", "fold_1", "split0")
 def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -> None:
     words = ["train", "Valid", "test", "train", "", "test"]
     between = "\t" if form == "tsv" else ","
-    lines = [f"id,label,{title}", *(f"{v},{v % 2},{words[v] or 'test' * (title in FILLED)}" for v in range(6))]
+    lines = [
+        f"id,label,{title}",
+        *(f"{v},{v % 2},{words[v] or 'test' * (title in FILLED)}" for v in range(6)),
+    ]
     nodes = {f"nodes_{form}": "\n".join(lines).replace(",", between)}
     data = read_folder(folder_of(tmp_path, edges_csv=EDGES, **nodes))
     last = [2, 4, 5] if title in FILLED else TEST
     assert (parts(data), data.feature_names) == ([TRAIN, VAL, last], None)
     edges = "".join(f"{v},{(v + 1) % 6},{words[v] or 'test'}\n" for v in range(6))
     data = read_folder(folder_of(tmp_path, edges_csv=f"src,dst,{title}\n{edges}"))
-    assert {name: column.tolist() for name, column in data.graph.edata.items()} == {"split": [0, 1, 2, 0, 2, 2]}
+    assert {name: column.tolist() for name, column in data.graph.edata.items()} == {
+        "split": [0, 1, 2, 0, 2, 2]
+    }
     # numbers may be parts or folds, and are no feature
     for number in ("0", "7", "1.5"):
         numbers = f"id,label,{title}\n" + "".join(f"{v},{v % 2},{number}\n" for v in range(6))
         (tmp_path / "text" / f"nodes.{form}").write_text(numbers.replace(",", between))
         with pytest.raises(
-            ValueError, match=rf"line 2: column '{title}' must hold train, val or test \(or 0.*'{number}'"
+            ValueError,
+            match=rf"line 2: column '{title}' must hold train, val or test \(or 0.*'{number}'",
         ):
             read_folder(tmp_path / "text")
     (tmp_path / "text" / f"nodes.{form}").unlink()
@@ -191,10 +229,14 @@ def test_columns_that_read_like_a_split(title: str, form: str, tmp_path: Path) -
 
 
 def test_a_split_in_two_columns(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"must begin with a column of ids or names of nodes, got \['fold', 'x'\]"):
+    with pytest.raises(
+        ValueError, match=r"must begin with a column of ids or names of nodes, got \['fold', 'x'\]"
+    ):
         read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv="fold,x\n0,5\n1,6\n"))
     nodes = "id,label,split,fold\n0,0,train,test\n1,1,test,train\n"
-    with pytest.raises(ValueError, match=r"nodes\.csv: its first line names split, fold, which say a split twice"):
+    with pytest.raises(
+        ValueError, match=r"nodes\.csv: its first line names split, fold, which say a split twice"
+    ):
         read_folder(folder_of(tmp_path, edges_csv="src,dst\n0,1\n", nodes_csv=nodes))
 
 
@@ -203,14 +245,17 @@ def test_a_split_in_two_columns(tmp_path: Path) -> None:
              "idx_train.pt", "val.tsv", "train_idx.npy.gz"],
 )  # fmt: skip
 def test_files_of_a_split_in_a_form_that_is_not_read(name: str, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path, edges_csv=EDGES, nodes_csv="id,label\n" + "".join(f"{v},1\n" for v in range(6)))
+    folder = folder_of(
+        tmp_path, edges_csv=EDGES, nodes_csv="id,label\n" + "".join(f"{v},1\n" for v in range(6))
+    )
     for other in ("training.log", "train.py", "test_notes.txt", "validity.csv"):
         (folder / other).write_text("a")
     (folder / "test").mkdir()
     assert read_folder(folder).unread_files == ("validity.csv",)
     (folder / name).write_bytes(b"0\n1\n")
     with pytest.raises(
-        ValueError, match=r"reads like a split, in a form that is not read: save ids of nodes as train\.npy"
+        ValueError,
+        match=r"reads like a split, in a form that is not read: save ids of nodes as train\.npy",
     ):
         read_folder(folder)
 
@@ -233,19 +278,29 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "several splits": (
         {"train_mask": torch.ones(6, 10, dtype=torch.bool)},
-        r"column 'train_mask' must have one entry per node, got shape \(6, 10\); of several splits keep one",
+        r"column 'train_mask' must have one entry per node, got shape \(6, 10\); of several splits "
+        r"keep one",
     ),
     "numbers": (
         {"train_mask": torch.arange(6)},
         r"'train_mask' must be a mask, bool \[nodes\], got torch.int64 \[6\] with 2 for node 2",
     ),
-    "none": ({"val": torch.tensor([0, NAN, 1, 1, 1, 1])}, "'val' must be a mask, .* with nan for node 1"),
+    "none": (
+        {"val": torch.tensor([0, NAN, 1, 1, 1, 1])},
+        "'val' must be a mask, .* with nan for node 1",
+    ),
     "two names": (
         {"val_mask": bools([1]), "valid_mask": bools([1])},
         "val_mask, valid_mask, which say",
     ),
-    "two ways": ({"split": torch.zeros(6, dtype=torch.int64), "train": bools([1])}, "which say its split twice"),
-    "split": ({"split": torch.arange(6)}, r"column 'split' must hold 0 \(train\), .* with 3 for node 3"),
+    "two ways": (
+        {"split": torch.zeros(6, dtype=torch.int64), "train": bools([1])},
+        "which say its split twice",
+    ),
+    "split": (
+        {"split": torch.arange(6)},
+        r"column 'split' must hold 0 \(train\), .* with 3 for node 3",
+    ),
     "bools": ({"split": bools([1])}, r"column 'split' must hold 0 \(train\)"),
     "no label": ({"train_mask": bools([4])}, "holds node 4 for training, which has no label"),
 }
@@ -261,7 +316,10 @@ def test_columns_that_are_no_split(what: str) -> None:
 
 def test_text_that_is_no_mask(tmp_path: Path) -> None:
     for rows, words in (
-        ("0,0,1,0\n1,1,yes,0\n", "line 3: column 'train_mask' must hold true and false, or 1 and 0, .*, got 'yes'"),
+        (
+            "0,0,1,0\n1,1,yes,0\n",
+            "line 3: column 'train_mask' must hold true and false, or 1 and 0, .*, got 'yes'",
+        ),
         ("0,0,1,1\n1,1,0,0\n", "train and test must not share nodes, but node 0 is in both"),
     ):
         nodes = f"id,label,train_mask,test_mask\n{rows}"

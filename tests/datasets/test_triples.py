@@ -39,7 +39,10 @@ def test_triples_with_titles_by_number_and_without_validation(tmp_path: Path) ->
     assert ends(data) == [[0, 1, 0], [1, 2, 2]]
     assert data.graph.edata["relation"].tolist() == [5, 2, 2]
     assert data.graph.edata["split"].tolist() == [0, 0, 2]
-    assert "  relations   6, largest relation 2 (2), smallest relation 5 (1), 4 without edges" in data.info()
+    assert (
+        "  relations   6, largest relation 2 (2), smallest relation 5 (1), 4 without edges"
+        in data.info()
+    )
 
 
 WORDS = NAMES.filter(lambda name: name[0] not in "#%")  # which may begin comments
@@ -51,13 +54,21 @@ def test_triples_are_read_back(
 ) -> None:
     folder = fresh(tmp_path_factory)
     # a first triple whose words are in no other row would be taken for titles
-    triples = sorted([("a b", "some relation", "c d", 0), *triples] * 2, key=lambda triple: triple[3])
+    triples = sorted(
+        [("a b", "some relation", "c d", 0), *triples] * 2, key=lambda triple: triple[3]
+    )
     for part, stem in enumerate(("train", "val", "test")):
         rows = [list(triple[:3]) for triple in triples if triple[3] == part]
         write_rows(folder / f"{stem}.tsv", rows, "\n", False)  # type: ignore[arg-type]
     data = read_folder(folder, labels=False)
-    names, relations = data.node_names, data.relation_names
-    columns = zip(*ends(data), data.graph.edata["relation"].tolist(), data.graph.edata["split"].tolist(), strict=True)
+    names = data.node_names
+    relations = data.relation_names
+    columns = zip(
+        *ends(data),
+        data.graph.edata["relation"].tolist(),
+        data.graph.edata["split"].tolist(),
+        strict=True,
+    )
     assert [(names[u], relations[r], names[v], part) for u, v, r, part in columns] == triples
 
 
@@ -86,7 +97,14 @@ def test_real_knowledge_graphs(name: str, relations: int, real_folder) -> None: 
 def test_arrays_of_a_knowledge_graph_out_of_range(
     tmp_path: Path, array: str, values: list[float], message: str
 ) -> None:
-    arrays = {"src": [0, 1], "dst": [1, 0], "relation": [0, 1], "split": [0, 1], "num_relations": 3, array: values}
+    arrays = {
+        "src": [0, 1],
+        "dst": [1, 0],
+        "relation": [0, 1],
+        "split": [0, 1],
+        "num_relations": 3,
+        array: values,
+    }
     np.savez(tmp_path / "edges.npz", **arrays)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
         read_folder(tmp_path, labels=False)
@@ -95,14 +113,38 @@ def test_arrays_of_a_knowledge_graph_out_of_range(
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"train_tsv": "source\tedge\ttarget\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
-        ({"train_tsv": "a\tr\tb\n", "test_tsv": "from\tr\tto\n"}, r"test\.tsv, line 1: .* put a line head, relation"),
-        ({"train_tsv": "h\tr\tt\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
-        ({"train_tsv": "x\trelation\ty\na\tr\tb\n"}, r"train\.tsv, line 1: .* reads like titles; take it out"),
-        ({"train_tsv": "a\tb\n"}, r"train\.tsv, line 1: expected 3 columns \(src, relation, dst\), got 2"),
-        ({"train_tsv": "a\tr\tb\n", "test_tsv": "a\tr\tb\na\t\tb\n"}, r"test\.tsv, line 2: .*'relation' is empty"),
-        ({"train_tsv": "0\t0\t1\n", "test_tsv": "\n1\t0\t-1\n"}, r"test\.tsv, line 2: dst must be a name.*got '-1'"),
-        ({"train_tsv": "0\t0\t1\n1\t0\t-1\n", "test_tsv": "0\t0\t1\n"}, r"train\.tsv, line 2: dst must be"),
+        (
+            {"train_tsv": "source\tedge\ttarget\na\tr\tb\n"},
+            r"train\.tsv, line 1: .* reads like titles; take it out",
+        ),
+        (
+            {"train_tsv": "a\tr\tb\n", "test_tsv": "from\tr\tto\n"},
+            r"test\.tsv, line 1: .* put a line head, relation",
+        ),
+        (
+            {"train_tsv": "h\tr\tt\na\tr\tb\n"},
+            r"train\.tsv, line 1: .* reads like titles; take it out",
+        ),
+        (
+            {"train_tsv": "x\trelation\ty\na\tr\tb\n"},
+            r"train\.tsv, line 1: .* reads like titles; take it out",
+        ),
+        (
+            {"train_tsv": "a\tb\n"},
+            r"train\.tsv, line 1: expected 3 columns \(src, relation, dst\), got 2",
+        ),
+        (
+            {"train_tsv": "a\tr\tb\n", "test_tsv": "a\tr\tb\na\t\tb\n"},
+            r"test\.tsv, line 2: .*'relation' is empty",
+        ),
+        (
+            {"train_tsv": "0\t0\t1\n", "test_tsv": "\n1\t0\t-1\n"},
+            r"test\.tsv, line 2: dst must be a name.*got '-1'",
+        ),
+        (
+            {"train_tsv": "0\t0\t1\n1\t0\t-1\n", "test_tsv": "0\t0\t1\n"},
+            r"train\.tsv, line 2: dst must be",
+        ),
         (
             {"train_tsv": "a\tr\tb\n", "val_tsv": "a\tr\tb\n", "valid_txt": ""},
             r"must hold one of valid\.txt and val\.tsv, got both",

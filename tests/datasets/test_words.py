@@ -1,4 +1,6 @@
-"""A word is its own name: what readers make of ids, categories, labels, numbers, dates and truth values."""
+"""A word is its own name: what readers make of ids, categories, labels, numbers, dates and truth
+values.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ def is_plain(word: str) -> bool:
     return str(int(word)) == word
 
 
-# ----------------------------------------------------------------------------------------------------- ids and names
+# -----------------------------------------------------------------------------------------------------
+# ids and names
 
 
 @given(pairs=st.lists(st.tuples(DIGITS, DIGITS, DIGITS), min_size=1, max_size=6))
@@ -33,7 +36,9 @@ def test_words_of_digits_are_integers_only_if_all_are_written_so(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str, str]]
 ) -> None:
     folder = fresh(tmp_path_factory)
-    (folder / "train.tsv").write_text("".join(f"{src}\t{relation}\t{dst}\n" for src, relation, dst in pairs))
+    (folder / "train.tsv").write_text(
+        "".join(f"{src}\t{relation}\t{dst}\n" for src, relation, dst in pairs)
+    )
     words = [word for src, _, dst in pairs for word in (src, dst)]
     if all(map(is_plain, words)) and any(int(word) < 0 for word in words):
         with pytest.raises(ValueError, match="must be a name, or an integer from 0"):
@@ -47,7 +52,8 @@ def test_words_of_digits_are_integers_only_if_all_are_written_so(
     else:
         read_back = [[data.node_names[node] for node in end] for end in ends(data)]
         assert read_back == [[pair[0] for pair in pairs], [pair[2] for pair in pairs]]
-    numbers, names = data.graph.edata["relation"].tolist(), data.relation_names
+    numbers = data.graph.edata["relation"].tolist()
+    names = data.relation_names
     relations = [pair[1] for pair in pairs]
     if all(map(is_plain, relations)):
         assert (numbers, names) == (list(map(int, relations)), None)
@@ -74,36 +80,80 @@ def test_names_of_nodes_that_are_numbers_written_in_two_ways_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=why):
         read(tmp_path, edges_csv="src,dst\n" + "".join(f"{word},3\n" for word in words))
-    data = read(tmp_path, edges_csv="src,dst\nnan,ann\n1.5,1.50\n")  # names, and numbers that are not whole
+    # names, and numbers that are not whole
+    data = read(tmp_path, edges_csv="src,dst\nnan,ann\n1.5,1.50\n")
     assert data.node_names == ("nan", "ann", "1.5", "1.50")
 
 
 UNCLEAR = {
     "looks like a time": [
-        *("03/01/2021", "3.1.2021", "2021/03/01", "01-03-2021 10:00", "2021-03", "12:30", "1:02:03.5"),
-        *("2023-01-01 00:00:00 UTC", "2021-3-1", "2021-03-01 12:00:00 +0000", "2021-03-01 24:00:00", "01/03/21"),
-        *("1-Mar-2021", "Mon Mar 01 12:00:00 2021", "20210301T120000", "2021-W09-1", "2021Q1", "12:30 PM"),
+        *(
+            "03/01/2021",
+            "3.1.2021",
+            "2021/03/01",
+            "01-03-2021 10:00",
+            "2021-03",
+            "12:30",
+            "1:02:03.5",
+        ),
+        *(
+            "2023-01-01 00:00:00 UTC",
+            "2021-3-1",
+            "2021-03-01 12:00:00 +0000",
+            "2021-03-01 24:00:00",
+            "01/03/21",
+        ),
+        *(
+            "1-Mar-2021",
+            "Mon Mar 01 12:00:00 2021",
+            "20210301T120000",
+            "2021-W09-1",
+            "2021Q1",
+            "12:30 PM",
+        ),
         "2021-03-01T12:00:00.0000009Z",
     ],
-    "looks like a number": ["1,000", "-12,345,678.9", "1,5", "1.000,5", "1 000", "1'000", "5%", "$5", "1,234.50 €"],
+    "looks like a number": [
+        "1,000",
+        "-12,345,678.9",
+        "1,5",
+        "1.000,5",
+        "1 000",
+        "1'000",
+        "5%",
+        "$5",
+        "1,234.50 €",
+    ],
     "looks like a missing entry among numbers": ["NA", "n/a", "null", "None", "?", "-"],
 }
 
 
-@pytest.mark.parametrize(("why", "word"), [(why, word) for why, words in UNCLEAR.items() for word in words])
-def test_words_that_would_be_categories_by_mistake_are_refused(why: str, word: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=rf"line 3: {re.escape(repr(word))} {why}; .*, or leave the column out"):
+@pytest.mark.parametrize(
+    ("why", "word"), [(why, word) for why, words in UNCLEAR.items() for word in words]
+)
+def test_words_that_would_be_categories_by_mistake_are_refused(
+    why: str, word: str, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"line 3: {re.escape(repr(word))} {why}; .*, or leave the column out"
+    ):
         read(tmp_path, edges_csv=f'src,dst,c\na,b,1\nb,a,"{word}"\n')
 
 
 @pytest.mark.parametrize("other", ["0.5", "nan", "1e3"])
-def test_integers_that_a_decimal_beside_them_would_round_are_refused(other: str, tmp_path: Path) -> None:
+def test_integers_that_a_decimal_beside_them_would_round_are_refused(
+    other: str, tmp_path: Path
+) -> None:
     large = 2**53 + 1
     with pytest.raises(
-        ValueError, match=rf"line 3: '{large}' would be rounded, because others of its column are no integers"
+        ValueError,
+        match=rf"line 3: '{large}' would be rounded, because others of its column are no integers",
     ):
         read(tmp_path, edges_csv=f"src,dst,t\na,b,{other}\nb,a,{large}\n")
-    assert read(tmp_path, edges_csv=f"src,dst,t\na,b,{other}\nb,a,{large - 1}\n").graph.edata["t"][1] == large - 1
+    assert (
+        read(tmp_path, edges_csv=f"src,dst,t\na,b,{other}\nb,a,{large - 1}\n").graph.edata["t"][1]
+        == large - 1
+    )
 
 
 def test_words_that_only_remind_of_numbers_are_categories(tmp_path: Path) -> None:
@@ -130,7 +180,8 @@ def test_lists_of_numbers_take_no_other_spelling(tmp_path: Path, word: str, line
     (tmp_path / "e.txt").write_text("0 1 1\n" + line.format(word) + "\n")
     for read_it in (read_edge_list, lambda file: build_graph(file, tmp_path / "g", **QUIET)):
         with pytest.raises(
-            ValueError, match=rf"line 2: (src|dst) must be an integer from 0, got '{word}'".replace("+", r"\+")
+            ValueError,
+            match=rf"line 2: (src|dst) must be an integer from 0, got '{word}'".replace("+", r"\+"),
         ):
             read_it(tmp_path / "e.txt")
 
@@ -142,12 +193,15 @@ def test_values_of_lists_keep_their_zeros_or_are_refused(tmp_path: Path) -> None
         "c2": [1, -1], "c3": [-0.5, 0.25], "c4": [1e-05, 0]
     }  # fmt: skip
     (tmp_path / "e.csv").write_text("0,1,2139\n1,2,01001\n")
-    with pytest.raises(ValueError, match=r"line 2: column 'c2' must hold numbers, got '01001'; skip it"):
+    with pytest.raises(
+        ValueError, match=r"line 2: column 'c2' must hold numbers, got '01001'; skip it"
+    ):
         read_edge_list(tmp_path / "e.csv")
 
 
 def test_names_keep_their_zeros_in_all_files(tmp_path: Path) -> None:
-    text, names = "src,dst\n007,7\n7,08\n+7,007\n", ["007", "7", "08", "+7"]
+    text = "src,dst\n007,7\n7,08\n+7,007\n"
+    names = ["007", "7", "08", "+7"]
     folder = folder_of(tmp_path, edges_csv=text)
     assert read_folder(folder, labels=False).node_names == tuple(names)
     build_graph(folder / "edges.csv", tmp_path / "g", named=True, **QUIET)
@@ -157,7 +211,8 @@ def test_names_keep_their_zeros_in_all_files(tmp_path: Path) -> None:
 def test_a_number_and_its_float_are_not_two_nodes(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, edges_csv="src,dst\n1,2.0\n2,3.0\n3,1.0\n")
     with pytest.raises(
-        ValueError, match=r"edges\.csv, line 2: 2\.0 and 2 are one number but two words; write both as 2"
+        ValueError,
+        match=r"edges\.csv, line 2: 2\.0 and 2 are one number but two words; write both as 2",
     ):
         read_folder(folder, labels=False)
     with pytest.raises(ValueError, match=r"edges\.csv: names of nodes: 2\.0 and 2 are one number"):
@@ -171,29 +226,48 @@ def test_labels_and_categories_keep_their_zeros(tmp_path: Path) -> None:
     edges = "src,dst,zip,sign\na,b,01001,+1\nb,c,1001,-1\n"
     folder = folder_of(tmp_path, edges_csv=edges, nodes_csv="n,label\na,01001\nb,1001\nc,+1\n")
     data = read_folder(folder)
-    assert (data.class_names, data.graph.ndata["label"].tolist()) == (("01001", "1001", "+1"), [0, 1, 2])
-    assert (data.category_names["zip"], data.graph.edata["zip"].tolist()) == (("01001", "1001"), [0, 1])
-    assert data.graph.edata["sign"].tolist() == [1, -1]  # where all have a sign it belongs to the number
+    assert (data.class_names, data.graph.ndata["label"].tolist()) == (
+        ("01001", "1001", "+1"),
+        [0, 1, 2],
+    )
+    assert (data.category_names["zip"], data.graph.edata["zip"].tolist()) == (
+        ("01001", "1001"),
+        [0, 1],
+    )
+    # where all have a sign it belongs to the number
+    assert data.graph.edata["sign"].tolist() == [1, -1]
     (folder / "nodes.csv").write_text("n,label\na,01;2\nb,1;3\nc,1\n")
     assert read_folder(folder).class_names == ("01", "2", "1", "3")
     (folder / "nodes.csv").write_text("n,x\na,007\nb,7\nc,8\n")
-    with pytest.raises(ValueError, match=r"nodes\.csv, line 2: column 'x' must hold numbers, got '007'"):
+    with pytest.raises(
+        ValueError, match=r"nodes\.csv, line 2: column 'x' must hold numbers, got '007'"
+    ):
         read_folder(folder, labels=False)
     (folder / "nodes.csv").write_text("n,x\na,0.5\nb,7\nc,-1e3\n")
-    assert read_folder(folder, labels=False).graph.ndata["feat"].flatten().tolist() == [0.5, 7, -1000]
+    assert read_folder(folder, labels=False).graph.ndata["feat"].flatten().tolist() == [
+        0.5,
+        7,
+        -1000,
+    ]
 
 
-# -------------------------------------------------------------------------------------------- dates and truth values
+# -------------------------------------------------------------------------------------------- dates
+# and truth values
 
 
 @given(
-    stamps=st.lists(st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1)), min_size=1),
+    stamps=st.lists(
+        st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1)), min_size=1
+    ),
     whole=st.booleans(),
 )
 def test_dates_are_seconds(
     tmp_path_factory: pytest.TempPathFactory, stamps: list[datetime.datetime], whole: bool
 ) -> None:
-    stamps = [stamp.replace(microsecond=0 if whole else stamp.microsecond // 1000 * 1000) for stamp in stamps]
+    stamps = [
+        stamp.replace(microsecond=0 if whole else stamp.microsecond // 1000 * 1000)
+        for stamp in stamps
+    ]
     folder = fresh(tmp_path_factory)
     lines = [f"{at},{at + 1},{stamp.isoformat()}" for at, stamp in enumerate(stamps)]
     (folder / "edges.csv").write_text("\n".join(["src,dst,time", *lines]))
@@ -211,9 +285,14 @@ def test_dates_are_seconds(
 
 
 def test_dates_have_zones_and_are_times_of_samplers(tmp_path: Path) -> None:
-    edges = "src,dst,time\nann,eve,2021-03-01\nbob,eve,2019-01-01T02:00:00+02:00\ncid,eve,2022-05-05 00:00:00Z\n"
+    edges = (
+        "src,dst,time\nann,eve,2021-03-01\nbob,eve,2019-01-01T02:00:00+02:00\ncid,eve,2022-05-05 "
+        "00:00:00Z\n"
+    )
     graph = read(tmp_path, edges_csv=edges).graph
-    seconds = [np.datetime64(day, "s").astype(int) for day in ("2021-03-01", "2019-01-01", "2022-05-05")]
+    seconds = [
+        np.datetime64(day, "s").astype(int) for day in ("2021-03-01", "2019-01-01", "2022-05-05")
+    ]
     assert graph.edata["time"].tolist() == seconds
     batch = TemporalNeighborSampler(graph, [-1])([1], times=[seconds[1]])
     assert batch.flows[0].parent_eid.tolist() == [1]
@@ -228,14 +307,21 @@ def test_dates_of_nodes_are_a_column_of_their_own(tmp_path: Path) -> None:
 
 def test_a_word_beside_dates_is_refused(tmp_path: Path) -> None:
     edges = "src,dst,when\na,b,2021-03-01\nb,c,unknown\n"
-    with pytest.raises(ValueError, match=r"edges\.csv, line 3: 'unknown' is no date, but the column holds dates"):
+    with pytest.raises(
+        ValueError, match=r"edges\.csv, line 3: 'unknown' is no date, but the column holds dates"
+    ):
         read(tmp_path, edges_csv=edges)
     with pytest.raises(ValueError, match=r"line 3: column 'when' must hold dates, got 'unknown'"):
         build_graph(tmp_path / "text" / "edges.csv", tmp_path / "g", named=True, **QUIET)
-    with pytest.raises(ValueError, match="line 2: '2021-13-45' looks like a time"):  # a day that no calendar has
+    # a day that no calendar has
+    with pytest.raises(ValueError, match="line 2: '2021-13-45' looks like a time"):
         read(tmp_path, edges_csv="src,dst,when\na,b,2021-13-45\n")
     with pytest.raises(ValueError, match="column 'feat' holds dates; give it a title such as time"):
-        read(tmp_path, nodes_csv="id,label,feat\na,x,2021-03-01\nb,y,2021-03-02\n", edges_csv="src,dst\na,b\n")
+        read(
+            tmp_path,
+            nodes_csv="id,label,feat\na,x,2021-03-01\nb,y,2021-03-02\n",
+            edges_csv="src,dst\na,b\n",
+        )
 
 
 @pytest.mark.parametrize("words", [["True", "False", "True"], ["false", "FALSE", "true"]])

@@ -19,7 +19,9 @@ def saved(folder: Path, name: str, values: object, dtype: str = "int64") -> Arra
     return ArrayFile(f"{name}.npy", dtype, array.shape, 0)
 
 
-def sparse(folder: Path, indptr: list[int], indices: list[int], values: list[float], dtype: str = "int64") -> ArrayFile:
+def sparse(
+    folder: Path, indptr: list[int], indices: list[int], values: list[float], dtype: str = "int64"
+) -> ArrayFile:
     csr = saved(folder, "indptr", indptr, dtype), saved(folder, "indices", indices, dtype)
     saved(folder, "x", values, "float32")
     return ArrayFile("x.npy", "float32", (2, 3), 0, csr)
@@ -47,13 +49,18 @@ def test_every_piece_of_ids_is_looked_at(tmp_path: Path, monkeypatch: pytest.Mon
         for wrong in (-1, 4):
             ids = np.arange(5) % 4
             ids[place] = wrong
-            with pytest.raises(ValueError, match=rf"ids\.npy is damaged: ids\[{place}\] is {wrong}, but node ids go"):
+            with pytest.raises(
+                ValueError,
+                match=rf"ids\.npy is damaged: ids\[{place}\] is {wrong}, but node ids go",
+            ):
                 check_ids(tmp_path, saved(tmp_path, "ids", ids), 4)
     check_ids(tmp_path, saved(tmp_path, "ids", np.arange(5) % 4), 4)
     check_ids(tmp_path, saved(tmp_path, "ids", [-2, 3]), 4, lower=-2)
     with pytest.raises(ValueError, match=r"ids\[1\] is 4, but node ids go from -2 to 3"):
         check_ids(tmp_path, saved(tmp_path, "ids", [-2, 4]), 4, lower=-2)
-    for piece, ends in enumerate(([0, -1, 1, 3, 3], [0, 2, 1, 3, 3], [0, 1, 3, 2, 3], [0, 1, 2, 4, 3])):
+    for piece, ends in enumerate(
+        ([0, -1, 1, 3, 3], [0, 2, 1, 3, 3], [0, 1, 3, 2, 3], [0, 1, 2, 4, 3])
+    ):
         with pytest.raises(ValueError, match="indptr"):
             check_ends(tmp_path, saved(tmp_path, f"ends{piece}", ends), 3)
 
@@ -71,20 +78,33 @@ def test_arrays_of_a_sparse_column_must_fit_one_another(tmp_path: Path) -> None:
     assert [part.plain for part in column.plain] == [[part] for part in column.plain]
     assert [part.shape for part in column.plain] == [(3,), (2,), (2,)]
     assert map_tensor(tmp_path, column).to_dense().tolist() == [[0, 0, 5], [7, 0, 0]]
-    with pytest.raises(ValueError, match=r"x\.npy: the arrays of a sparse column do not fit one another"):
+    with pytest.raises(
+        ValueError, match=r"x\.npy: the arrays of a sparse column do not fit one another"
+    ):
         check_sparse(tmp_path, sparse(tmp_path, [0, 2], [2, 0], [5, 7]))
-    with pytest.raises(ValueError, match=r"x\.npy: the arrays of a sparse column do not fit one another"):
+    with pytest.raises(
+        ValueError, match=r"x\.npy: the arrays of a sparse column do not fit one another"
+    ):
         map_tensor(tmp_path, sparse(tmp_path, [0, 1, 2], [2, 0], [5, 7, 9]))
-    with pytest.raises(ValueError, match=r"indices\.npy is damaged: indices\[1\] is 3, but column ids go from 0 to 2"):
+    with pytest.raises(
+        ValueError,
+        match=r"indices\.npy is damaged: indices\[1\] is 3, but column ids go from 0 to 2",
+    ):
         check_sparse(tmp_path, sparse(tmp_path, [0, 1, 2], [2, 3], [5, 7]))
     with pytest.raises(ValueError, match=r"x\.npy: the arrays of a sparse column do not fit"):
         map_tensor(tmp_path, sparse(tmp_path, [1, 1, 2], [2, 0], [5, 7]))
-    with pytest.raises(ValueError, match=r"x\.npy: the arrays of a sparse column are of wrong types"):
+    with pytest.raises(
+        ValueError, match=r"x\.npy: the arrays of a sparse column are of wrong types"
+    ):
         map_tensor(tmp_path, sparse(tmp_path, [0, 1, 2], [2, 0], [5, 7], "int16"))
 
 
 def test_a_header_that_is_too_long_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY\x02\x00" + (10_001).to_bytes(4, "little") + bytes(10_001))
+    (tmp_path / "x.npy").write_bytes(
+        b"\x93NUMPY\x02\x00" + (10_001).to_bytes(4, "little") + bytes(10_001)
+    )
     with pytest.raises(ValueError, match=r"x\.npy.*its header has 10001 bytes"):
         storage.open(tmp_path / "x.npy")
-    assert map_tensor(tmp_path, ArrayFile("none.npy", "int64", (0, 3), 0)).shape == torch.Size([0, 3])
+    assert map_tensor(tmp_path, ArrayFile("none.npy", "int64", (0, 3), 0)).shape == torch.Size(
+        [0, 3]
+    )

@@ -1,4 +1,6 @@
-"""Types of numbers that a manifest may name: those of a table, and nothing that a name of torch happens to be."""
+"""Types of numbers that a manifest may name: those of a table, and nothing that a name of torch
+happens to be.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,18 @@ from nodeflow._rows.columns import as_column
 
 
 @pytest.mark.parametrize(
-    "name", ["half", "double", "qint8", "float4_e2m1fn_x2", "complex32", "float8_e5m2", "Tensor", "load", ""]
+    "name",
+    [
+        "half",
+        "double",
+        "qint8",
+        "float4_e2m1fn_x2",
+        "complex32",
+        "float8_e5m2",
+        "Tensor",
+        "load",
+        "",
+    ],
 )
 def test_no_other_name_is_looked_up(name: str) -> None:
     with pytest.raises(ValueError, match="is said to hold"):
@@ -26,7 +39,10 @@ def test_all_types_that_are_written_are_in_the_table() -> None:
         try:
             with warnings.catch_warnings(action="ignore"):
                 written = as_column(torch.ones(1, dtype=kind), "x").dtype
-        except (TypeError, RuntimeError):  # no column has it; also NotImplementedError: a type without numbers
+        except (
+            TypeError,
+            RuntimeError,
+        ):  # no column has it; also NotImplementedError: a type without numbers
             continue
         assert DTYPES[str(written).removeprefix("torch.")] is written
         numpy_type(written)

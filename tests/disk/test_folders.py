@@ -34,8 +34,13 @@ from nodeflow._runtime import process
 def written(folder: Path) -> Path:
     with new_folder(folder) as draft:
         described = {}
-        for name, rows in {"x": torch.arange(12).reshape(4, 3), "half": torch.ones(2, dtype=torch.bfloat16)}.items():
-            writer = ArrayWriter(draft / f"{name}.npy", rows.dtype, tuple(rows.shape[1:]), len(rows))
+        for name, rows in {
+            "x": torch.arange(12).reshape(4, 3),
+            "half": torch.ones(2, dtype=torch.bfloat16),
+        }.items():
+            writer = ArrayWriter(
+                draft / f"{name}.npy", rows.dtype, tuple(rows.shape[1:]), len(rows)
+            )
             writer.append(rows)
             described[name] = writer.finish()
         Manifest("thing", 3, described, {"name": "papers"}).write(draft)
@@ -76,7 +81,10 @@ def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: P
     assert [path.name for path in folder.iterdir()] == [MANIFEST]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("all my work")
-    with pytest.raises(FileExistsError, match="not written by nodeflow"), new_folder(tmp_path / "mine", overwrite=True):
+    with (
+        pytest.raises(FileExistsError, match="not written by nodeflow"),
+        new_folder(tmp_path / "mine", overwrite=True),
+    ):
         pass
     assert (tmp_path / "mine" / "thesis.tex").exists()
 
@@ -101,7 +109,11 @@ def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path: Path)
             pass
         with new_folder(folder, overwrite=True) as draft:
             Manifest("thing", 4, {}).write(draft)
-    with new_folder(folder, overwrite=True, alone=True), pytest.raises(BlockingIOError), locked(folder):
+    with (
+        new_folder(folder, overwrite=True, alone=True),
+        pytest.raises(BlockingIOError),
+        locked(folder),
+    ):
         pass
 
 
@@ -118,9 +130,11 @@ def test_folders_are_written_beside_each_other(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from nodeflow._disk.folders import new_folder\n"
+        "import sys, time; from pathlib import Path; from nodeflow._disk.folders import "
+        "new_folder\n"
         "with new_folder(Path(sys.argv[1])) as draft:\n"
-        "    (draft / 'big.npy').write_bytes(b'x' * 1000); print('ready', flush=True); time.sleep(3600)"
+        "    (draft / 'big.npy').write_bytes(b'x' * 1000); print('ready', flush=True); "
+        "time.sleep(3600)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "a")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -146,7 +160,9 @@ def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> N
     ],
     ids=["missing", "cut", "longer", "foreign", "other type"],
 )
-def test_damaged_files_are_found_at_once(tmp_path: Path, change: Callable[[bytes], bytes] | None) -> None:
+def test_damaged_files_are_found_at_once(
+    tmp_path: Path, change: Callable[[bytes], bytes] | None
+) -> None:
     file = written(tmp_path / "a") / "x.npy"
     if change is None:
         file.unlink()
@@ -183,14 +199,26 @@ def test_a_flipped_bit_is_found_by_the_checksum(
         (lambda found: {**found, "kind": "soup"}, "'soup'"),
         (lambda found: {"kind": "thing"}, "damaged or foreign"),
         (lambda found: [], "damaged or foreign"),
-        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "file": "../x.npy"}}}, "outside"),
-        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "load"}}}, "load"),
         (
-            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "csr": [found["arrays"]["x"]] * 2}}},
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "file": "../x.npy"}}},
+            "outside",
+        ),
+        (
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "load"}}},
+            "load",
+        ),
+        (
+            lambda found: {
+                **found,
+                "arrays": {"x": {**found["arrays"]["x"], "csr": [found["arrays"]["x"]] * 2}},
+            },
             r"x\.npy is said to hold sparse rows",
         ),
         (lambda found: {**found, "checksum": 1}, "another checksum than when it was written"),
-        (lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "quint8"}}}, "quint8"),
+        (
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "quint8"}}},
+            "quint8",
+        ),
     ],
 )
 def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:
@@ -215,7 +243,9 @@ def test_texts_are_a_list_that_compares_as_one(tmp_path: Path) -> None:
         map_texts(tmp_path, {"names": described["names"]}, "names")
     other = write_texts(tmp_path, "other", words[:2])
     with pytest.raises(ValueError, match="the texts 'names' do not end where their bytes end"):
-        map_texts(tmp_path, {"names": described["names"], "names.ends": other["other.ends"]}, "names")
+        map_texts(
+            tmp_path, {"names": described["names"], "names.ends": other["other.ends"]}, "names"
+        )
 
 
 def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
@@ -225,7 +255,9 @@ def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
         Manifest.read(tmp_path / "nowhere", "thing", 3)
 
 
-def test_a_full_disk_is_an_error_before_anything_is_mapped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error_before_anything_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -255,8 +287,12 @@ def _unsupported(*_: object) -> None:
     raise OSError(errno.EOPNOTSUPP, "not supported")
 
 
-def test_one_thread_at_a_time_reads_the_header_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before 3.11.8 Python may raise SystemError where two threads read literals, by which numpy reads a header."""
+def test_one_thread_at_a_time_reads_the_header_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before 3.11.8 Python may raise SystemError where two threads read literals, by which numpy
+    reads a header.
+    """
     Graph.from_edges([0, 1], [1, 2]).save(tmp_path / "graph")
     np.save(tmp_path / "a.npy", np.arange(3))
     waits = threading.Event()
@@ -291,7 +327,11 @@ def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Pat
     writer.convert(torch.float64)
     writer.append(torch.tensor([[0.5, 0.25]], dtype=torch.float64))
     described = writer.finish(flush=False)
-    assert (described.dtype, described.shape, described.file) == ("float64", (3, 2), f"x-{described.checksum:08x}.npy")
+    assert (described.dtype, described.shape, described.file) == (
+        "float64",
+        (3, 2),
+        f"x-{described.checksum:08x}.npy",
+    )
     assert arrays.checksum(tmp_path / described.file) == described.checksum
     assert map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
 
@@ -313,10 +353,8 @@ def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(
 def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
     for name in ("finished", "replaced"):
         written(tmp_path / name)
-    drafts, old = (
-        [".unfinished-b", ".unfinished-living"],
-        [f".replaced-{name}" for name in ("finished", "lost", "replaced")],
-    )
+    drafts = [".unfinished-b", ".unfinished-living"]
+    old = [f".replaced-{name}" for name in ("finished", "lost", "replaced")]
     for name in (*drafts, *old, ".unfinished-new", ".unfinished-replaced"):
         (tmp_path / name).mkdir()
     for name in drafts:
@@ -325,8 +363,15 @@ def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
         (tmp_path / name / MANIFEST).write_text("{}")
     with locked(tmp_path / ".unfinished-living"):
         written(tmp_path / "c")
-    # those that are being made, the only copy of a folder, and one that someone writes or is about to replace stay
-    kept = {".unfinished-living", ".unfinished-new", ".unfinished-replaced", ".replaced-lost", ".replaced-replaced"}
+    # those that are being made, the only copy of a folder, and one that someone writes or is about
+    # to replace stay
+    kept = {
+        ".unfinished-living",
+        ".unfinished-new",
+        ".unfinished-replaced",
+        ".replaced-lost",
+        ".replaced-replaced",
+    }
     assert {path.name for path in tmp_path.iterdir()} == kept | {"finished", "replaced", "c"}
     with pytest.raises(FileNotFoundError, match=r"\.replaced-lost is the one before"):
         Manifest.read(tmp_path / "lost", "thing", 3)
@@ -345,7 +390,10 @@ def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
         file.touch()
     else:
         file.symlink_to(file if how == "loop" else tmp_path / "nowhere")
-    with pytest.raises((ValueError, OSError), match=re.escape(str(file)) if how != "link" else "is a link to a file"):
+    with pytest.raises(
+        (ValueError, OSError),
+        match=re.escape(str(file)) if how != "link" else "is a link to a file",
+    ):
         Manifest.read(tmp_path / "a", "thing", 3)
 
 
@@ -381,7 +429,9 @@ def test_a_manifest_with_a_name_twice_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_header_is_a_value_error(tmp_path: Path, header: str) -> None:
     file = tmp_path / "x.npy"
     size = len(header) + 1
-    file.write_bytes(np.lib.format.magic(2, 0) + size.to_bytes(4, "little") + header.encode() + b"\n" + bytes(64))
+    file.write_bytes(
+        np.lib.format.magic(2, 0) + size.to_bytes(4, "little") + header.encode() + b"\n" + bytes(64)
+    )
     with pytest.raises(ValueError):  # noqa: PT011
         read_header(file)
 

@@ -1,4 +1,6 @@
-"""Files and folders whose writer is killed or fails at the worst moment: nothing is lost, nothing stays behind."""
+"""Files and folders whose writer is killed or fails at the worst moment: nothing is lost, nothing
+stays behind.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_column_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_column_has_its_name_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(arrays, "take_room", die)
         killed(lambda: storage.create(tmp_path / "x.npy", (50, 4)))
@@ -56,7 +60,9 @@ def test_a_column_has_its_name_when_it_is_whole(tmp_path: Path, monkeypatch: pyt
     assert names(tmp_path) == ["x.npy"]
 
 
-def test_scratch_rows_are_gone_with_their_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scratch_rows_are_gone_with_their_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(arrays, "take_room", die)
         killed(lambda: scratch_array(tmp_path, torch.float32, (50, 4)))
@@ -80,7 +86,9 @@ def fail() -> None:
     raise MemoryError
 
 
-def test_a_folder_that_cannot_be_replaced_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_replaced_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path / "a", 1)
     monkeypatch.setattr(folders, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "replace", lambda path, target: last_rename(path, target, fail))
@@ -110,7 +118,9 @@ def test_an_empty_folder_and_the_rest_of_a_draft_are_in_nobodys_way(
 
 
 def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left of a process that is killed right after it is removed by a save of another folder too."""
+    """What is left of a process that is killed right after it is removed by a save of another
+    folder too.
+    """
     if sys.platform != "linux":
         pytest.skip("only Linux exchanges two folders")
     write(tmp_path / "a", 1)
@@ -178,12 +188,16 @@ def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
 def test_all_is_on_the_disk_before_it_has_its_name(
     num_rows: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A power cut loses what was not flushed, and the order of what is left is that of the flushes."""
+    """A power cut loses what was not flushed, and the order of what is left is that of the
+    flushes.
+    """
     flushed: dict[int, bytes | list[str]] = {}  # by inode, in order
 
     def flush(descriptor: int) -> None:
         inode = os.fstat(descriptor).st_ino
-        path = next(path for path in (tmp_path, *tmp_path.rglob("*")) if path.stat().st_ino == inode)
+        path = next(
+            path for path in (tmp_path, *tmp_path.rglob("*")) if path.stat().st_ino == inode
+        )
         flushed.pop(inode, None)
         flushed[inode] = names(path) if path.is_dir() else path.read_bytes()
 
@@ -194,8 +208,14 @@ def test_all_is_on_the_disk_before_it_has_its_name(
 
     def last_flushes(*paths: Path) -> list[int]:
         for path in paths:
-            whole = [name for name in flushed[path.stat().st_ino] if name != ".lock"] if path.is_dir() else None
-            assert (names(path) if path.is_dir() else path.read_bytes()) == (whole or flushed[path.stat().st_ino])
+            whole = (
+                [name for name in flushed[path.stat().st_ino] if name != ".lock"]
+                if path.is_dir()
+                else None
+            )
+            assert (names(path) if path.is_dir() else path.read_bytes()) == (
+                whole or flushed[path.stat().st_ino]
+            )
         return [list(flushed).index(path.stat().st_ino) for path in paths]
 
     monkeypatch.setattr(os, "fsync", flush)

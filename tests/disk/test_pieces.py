@@ -1,4 +1,6 @@
-"""Columns, texts and zeros that are written piece by piece: the same files for any size of a piece."""
+"""Columns, texts and zeros that are written piece by piece: the same files for any size of a
+piece.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,17 @@ SPARSE = torch.tensor([[0.0, 2.0], [0.0, 0.0], [3.0, 4.0]]).to_sparse_csr()
 
 
 @given(st.integers(0, 9), st.integers(1, 40), st.sampled_from([0, 1, 12, 512]))
-def test_pieces_are_all_rows_once_and_no_larger_than_was_said(rows: int, size: int, row: int) -> None:
-    """A sparse row counts as 512 bytes, one without numbers as 1; a single row may be larger than a piece."""
-    column = torch.zeros(rows, row, dtype=torch.uint8) if row < 512 else torch.zeros(rows, 3).to_sparse_csr()
+def test_pieces_are_all_rows_once_and_no_larger_than_was_said(
+    rows: int, size: int, row: int
+) -> None:
+    """A sparse row counts as 512 bytes, one without numbers as 1; a single row may be larger than a
+    piece.
+    """
+    column = (
+        torch.zeros(rows, row, dtype=torch.uint8)
+        if row < 512
+        else torch.zeros(rows, 3).to_sparse_csr()
+    )
     most = max(1, size // max(row, 1)) if row < 512 else size
     pieces = pieces_of(column, size if row < 512 else 512 * size)
     assert [i for start, stop in pieces for i in range(start, stop)] == list(range(rows))
@@ -38,7 +48,9 @@ def test_a_column_is_one_file_for_any_size_of_its_pieces(
     described = []
     for size in (2**24, 7, 1):
         monkeypatch.setattr(streams, "_BYTES", size)
-        monkeypatch.setattr("nodeflow._disk.streams.pieces_of", lambda column, size=size: pieces_of(column, size))
+        monkeypatch.setattr(
+            "nodeflow._disk.streams.pieces_of", lambda column, size=size: pieces_of(column, size)
+        )
         folder = tmp_path / str(size)
         described.append(stream_column(folder / "x.npy", column))
         assert map_tensor(folder, described[-1]).to_dense().equal(column.to_dense())
@@ -54,7 +66,9 @@ def test_rows_that_were_not_appended_are_zeros(tmp_path: Path) -> None:
         assert column.equal(torch.cat([like.to_dense(), torch.zeros(7 - len(like), *width)]))
 
 
-def test_numbers_are_converted_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_are_converted_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streams, "_PIECE", 2)
     writer = ArrayWriter(tmp_path / "x.npy", torch.int64, (3,))
     writer.append(DENSE.long())
@@ -89,7 +103,9 @@ def test_numbers_of_a_file_begin_with_its_second_page(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [10_000, 10_001])
 def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
     text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}".ljust(length - 1) + b"\n"
-    (tmp_path / "x.npy").write_bytes(np.lib.format.magic(2, 0) + length.to_bytes(4, "little") + text + bytes(8))
+    (tmp_path / "x.npy").write_bytes(
+        np.lib.format.magic(2, 0) + length.to_bytes(4, "little") + text + bytes(8)
+    )
     if length == 10_000:
         assert read_header(tmp_path / "x.npy") == (np.dtype("int64"), (1,), length + 12)
     else:
@@ -97,8 +113,12 @@ def test_a_header_may_be_so_long(length: int, tmp_path: Path) -> None:
             read_header(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize("damage", [(b"<i8", rb"\x3ci8"), (b" ", b"\0"), (b"1", b"\\\n1"), (b",)}\n", b"")], ids=str)
-def test_a_header_with_escapes_or_cut_off_is_no_table(damage: tuple[bytes, bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "damage", [(b"<i8", rb"\x3ci8"), (b" ", b"\0"), (b"1", b"\\\n1"), (b",)}\n", b"")], ids=str
+)
+def test_a_header_with_escapes_or_cut_off_is_no_table(
+    damage: tuple[bytes, bytes], tmp_path: Path
+) -> None:
     text = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1,)}\n"
     begin = np.lib.format.magic(2, 0) + len(text).to_bytes(4, "little")
     (tmp_path / "x.npy").write_bytes(begin + text + bytes(8))
@@ -117,7 +137,9 @@ def test_arrays_of_no_numbers_are_refused(kind: str, tmp_path: Path) -> None:
         read_header(tmp_path / "x.npy")
 
 
-@pytest.mark.parametrize(("shape", "huge"), [([2**59 - 1], False), ([2**59], True), ([0, 2**58, 2], True), ([], False)])
+@pytest.mark.parametrize(
+    ("shape", "huge"), [([2**59 - 1], False), ([2**59], True), ([0, 2**58, 2], True), ([], False)]
+)
 def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> None:
     facts = {"file": "x.npy", "dtype": "int8", "shape": shape, "checksum": 0}
     if huge:
@@ -127,7 +149,9 @@ def test_shapes_that_no_array_has_are_refused(shape: list[int], huge: bool) -> N
         assert ArrayFile.of(facts).facts() == facts
 
 
-def test_texts_are_the_same_for_any_number_written_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_are_the_same_for_any_number_written_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ["", "é", "node", "", "\ud800", "flow"]
     for number in (1, 2, 100):
         monkeypatch.setattr("nodeflow._disk.texts._TEXTS", number)
@@ -145,7 +169,12 @@ def test_texts_show_the_first_three(tmp_path: Path) -> None:
         texts = map_texts(tmp_path, write_texts(tmp_path, "names", words[:number]), "names")
         shown.append(repr(texts))
         assert texts != "abcd"[:number]
-    assert shown == ["Texts(0: )", "Texts(1: 'a')", "Texts(3: 'a', 'b', 'c')", "Texts(4: 'a', 'b', 'c', ...)"]
+    assert shown == [
+        "Texts(0: )",
+        "Texts(1: 'a')",
+        "Texts(3: 'a', 'b', 'c')",
+        "Texts(4: 'a', 'b', 'c', ...)",
+    ]
 
 
 @pytest.mark.parametrize("shape", [(1,), (1, 3), (3, 1), (0, 3), (3, 0)])

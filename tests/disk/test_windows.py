@@ -1,4 +1,6 @@
-"""What writes files, under Windows's rules as ``obey_windows`` has them. Nothing was run on Windows itself."""
+"""What writes files, under Windows's rules as ``obey_windows`` has them. Nothing was run on Windows
+itself.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,14 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def graph() -> Graph:
-    columns = {"x": torch.arange(12.0).reshape(6, 2), "X": torch.ones(6, 1), "s": torch.eye(6).to_sparse_csr()}
-    return Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0], ndata=columns, edata={"w": torch.ones(6)})
+    columns = {
+        "x": torch.arange(12.0).reshape(6, 2),
+        "X": torch.ones(6, 1),
+        "s": torch.eye(6).to_sparse_csr(),
+    }
+    return Graph.from_edges(
+        [0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0], ndata=columns, edata={"w": torch.ones(6)}
+    )
 
 
 def names(folder: Path) -> list[str]:
@@ -49,14 +57,20 @@ def test_the_simulation_refuses_what_windows_refuses(tmp_path: Path, windows: No
     file.parent.mkdir()
     np.save(file, np.arange(3))
     array = np.load(file, mmap_mode="r")
-    for call in (file.unlink, lambda: file.parent.replace(tmp_path / "y"), lambda: os.open(tmp_path, os.O_RDONLY)):
+    for call in (
+        file.unlink,
+        lambda: file.parent.replace(tmp_path / "y"),
+        lambda: os.open(tmp_path, os.O_RDONLY),
+    ):
         with pytest.raises(PermissionError):
             call()
     del array
     file.parent.replace(tmp_path / "y")
 
 
-def test_a_graph_folder_is_replaced_once_nobody_maps_it(graph: Graph, tmp_path: Path, windows: None) -> None:
+def test_a_graph_folder_is_replaced_once_nobody_maps_it(
+    graph: Graph, tmp_path: Path, windows: None
+) -> None:
     graph.save(tmp_path / "g")
     opened = Graph.open(tmp_path / "g")
     assert opened.ndata["x"].equal(graph.ndata["x"])
@@ -96,7 +110,8 @@ def test_an_old_folder_comes_back_where_the_new_one_cannot_be_renamed(
             raise PermissionError(13, "in use", str(self))
         return replace(self, target)
 
-    monkeypatch.setattr(folders, "_exchange", lambda draft, path: False)  # as on systems that exchange no folders
+    # as on systems that exchange no folders
+    monkeypatch.setattr(folders, "_exchange", lambda draft, path: False)
     monkeypatch.setattr(Path, "replace", fails)
     with pytest.raises(PermissionError, match="in use"):
         graph.save(tmp_path / "g", overwrite=True)
@@ -114,7 +129,9 @@ def test_parts_are_written(graph: Graph, tmp_path: Path, windows: None) -> None:
     partition_graph(graph, tmp_path / "p", 2, method="ranges", progress=False, overwrite=True)
 
 
-def test_partitions_are_written_again_and_again(graph: Graph, tmp_path: Path, windows: None) -> None:
+def test_partitions_are_written_again_and_again(
+    graph: Graph, tmp_path: Path, windows: None
+) -> None:
     options: dict[str, Any] = {"ndata": ["x", "X", "s"], "train": [0, 3], "progress": False}
     for _ in range(2):
         write_partitions(graph, tmp_path / "p", 3, overwrite=True, **options)
@@ -144,7 +161,9 @@ def test_a_table_outlives_its_process(tmp_path: Path, windows: None) -> None:
     assert "journal" not in names(tmp_path / "t")
 
 
-def test_a_history_and_full_passes_through_files(graph: Graph, tmp_path: Path, windows: None) -> None:
+def test_a_history_and_full_passes_through_files(
+    graph: Graph, tmp_path: Path, windows: None
+) -> None:
     history = History(graph, {1: 4}, folder=tmp_path / "h")
     history.write(1, [0, 1], torch.ones(2, 4))
     history.commit()
@@ -163,7 +182,8 @@ def test_rows_of_files_without_pread(tmp_path: Path, windows: None) -> None:
 
 
 def test_a_run_is_saved_resumed_and_replaced(tmp_path: Path, windows: None) -> None:
-    data, run = two_communities(tmp_path / "data"), tmp_path / "run"
+    data = two_communities(tmp_path / "data")
+    run = tmp_path / "run"
     assert train(data, run, "--checkpoint-every", "1", "--no-plot") == 0
     assert status(["train", "--resume", str(run), "--epochs", "4"]) == 0
     assert train(data, run, "--checkpoint-every", "1", "--no-plot", "--overwrite") == 0
@@ -184,18 +204,26 @@ def test_memory_outside_the_heap_can_be_written_without_fork(windows: None) -> N
     assert zeros.tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("file", ["C:x.npy", "C:\\x.npy", "\\x.npy", "/x.npy", "..\\x.npy", "a/../x.npy"])
+@pytest.mark.parametrize(
+    "file", ["C:x.npy", "C:\\x.npy", "\\x.npy", "/x.npy", "..\\x.npy", "a/../x.npy"]
+)
 def test_no_drive_and_no_backslash_leads_out_of_a_folder(file: str) -> None:
     with pytest.raises(ValueError, match="outside of the folder"):
         ArrayFile.of({"file": file, "dtype": "int64", "shape": [1], "checksum": 0})
 
 
-def test_a_clock_of_two_seconds_hides_no_change(graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system such as FAT rounds times: what changes within a tick after a check is still checked again."""
+def test_a_clock_of_two_seconds_hides_no_change(
+    graph: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system such as FAT rounds times: what changes within a tick after a check is still
+    checked again.
+    """
     graph.save(tmp_path / "g")
-    file, tick = next((tmp_path / "g").glob("ndata0*.npy")), 2_000_000_000
+    file = next((tmp_path / "g").glob("ndata0*.npy"))
+    tick = 2_000_000_000
     written = 10 * tick + tick // 3
-    now, changed = [0], {}
+    now = [0]
+    changed = {}
 
     def state(path: Path) -> list[int]:
         return [1, path.stat().st_size, *[changed.get(path, written) // tick * tick] * 2]
@@ -213,7 +241,8 @@ def test_a_clock_of_two_seconds_hides_no_change(graph: Graph, tmp_path: Path, mo
             Graph.open(tmp_path / "g")
         file.write_bytes(whole)
         del changed[file]
-    assert file.name in (tmp_path / "g" / STAMP).read_text()  # the last ones were remembered before they changed
+    # the last ones were remembered before they changed
+    assert file.name in (tmp_path / "g" / STAMP).read_text()
 
 
 def test_every_text_file_names_its_encoding() -> None:
@@ -224,11 +253,23 @@ def test_every_text_file_names_its_encoding() -> None:
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(call, ast.Call):
                 continue
-            name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-            words = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            name = (
+                call.func.attr
+                if isinstance(call.func, ast.Attribute)
+                else getattr(call.func, "id", "")
+            )
+            words = [
+                a.value
+                for a in call.args
+                if isinstance(a, ast.Constant) and isinstance(a.value, str)
+            ]
             modes = [word for word in words if len(word) <= 3 and word.strip("rwabtx+") == ""]
-            text = name in ("read_text", "write_text") or (name == "open" and modes and "b" not in modes[0])
-            text = text or (name == "open" and not call.args and any(k.arg == "newline" for k in call.keywords))
+            text = name in ("read_text", "write_text") or (
+                name == "open" and modes and "b" not in modes[0]
+            )
+            text = text or (
+                name == "open" and not call.args and any(k.arg == "newline" for k in call.keywords)
+            )
             if text and "encoding" not in {keyword.arg for keyword in call.keywords}:
                 wrong.append(f"{path.relative_to(root)}:{call.lineno}")
     assert wrong == []

@@ -1,4 +1,6 @@
-"""What notebooks show: escaped, bounded, well-formed, and without reading anything that is far away."""
+"""What notebooks show: escaped, bounded, well-formed, and without reading anything that is far
+away.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ MOST = 16_000  # letters that anything may show
 class Far:
     """Rows that must not be fetched."""
 
-    shape, dtype = (60, 1000, 3), torch.float16
+    shape = (60, 1000, 3)
+    dtype = torch.float16
 
     def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         raise AssertionError("rows were fetched")
@@ -106,7 +109,9 @@ def test_a_subclass_of_tensors_is_not_read() -> None:
     assert row[-1] == "Distant"
 
 
-def test_what_is_made_when_asked_for_stays_unmade(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_made_when_asked_for_stays_unmade(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batch = NeighborSampler(graph, [2, 2])([3, 2])
     parts = [part for part in batch.flows[0].lazy_parts().values() if isinstance(part, Lazy)]
     assert parts
@@ -134,25 +139,36 @@ def test_any_node_flow_is_shown(batch: Any) -> None:
 
 
 def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
-    edges = {("a", "r", "b"): ([0, 1], [0, 1], {"w": torch.ones(2)}), ("b", "s", "b"): ([0, 1], [1, 1])}
+    edges = {
+        ("a", "r", "b"): ([0, 1], [0, 1], {"w": torch.ones(2)}),
+        ("b", "s", "b"): ([0, 1], [1, 1]),
+    }
     graph = Graph.typed({"a": {"x": torch.ones(3)}, "c": 1, "b": 2}, edges)
     assert [row[:2] for row in cells(graph)] == [["a", "x"], ["a r b", "w"]]
     batch = NeighborSampler(graph, [1, 2])(graph.nodes["b"].to_graph([1]))
     batch.copy_from_parent({0: ["x"]}, {-1: ["w"]})
-    nodes, relations = list(batch.layers), list(batch.flows)
-    assert cells(batch)[:3] == [[name, *(str(len(each.of(name))) for each in nodes)] for name in ("a", "c", "b")]
-    row = re.findall(r"<td style=[^>]*text-align:(\w+)[^>]*>", batch._repr_html_())[: 1 + len(nodes)]
+    nodes = list(batch.layers)
+    relations = list(batch.flows)
+    assert cells(batch)[:3] == [
+        [name, *(str(len(each.of(name))) for each in nodes)] for name in ("a", "c", "b")
+    ]
+    row = re.findall(r"<td style=[^>]*text-align:(\w+)[^>]*>", batch._repr_html_())[
+        : 1 + len(nodes)
+    ]
     assert row == ["left"] + ["right"] * len(nodes)  # numbers
     # the next row is the head of the second table
     assert cells(batch)[4:6] == [
-        [f"{a} {name} {b}", *(str(each.of(name).num_edges) for each in relations)] for a, name, b in edges
+        [f"{a} {name} {b}", *(str(each.of(name).num_edges) for each in relations)]
+        for a, name, b in edges
     ]
     assert [row[:2] for row in cells(batch)[7:]] == [["layer 0 a", "x"], ["flow 1 r", "w"]]
     assert words(batch.flows[1]).endswith("(a r b 1, b s b 2)")
     assert "(a 0, c 0, b 1)" in words(batch.back)
     loose = create_node_flow(list(batch.flows))
     assert "a r b" in words(loose) or not loose.layers[0].has_schema
-    many = Graph.typed({f"t{i}": 1 for i in range(60)}, {("t0", f"r{i}", "t1"): ([0], [0]) for i in range(60)})
+    many = Graph.typed(
+        {f"t{i}": 1 for i in range(60)}, {("t0", f"r{i}", "t1"): ([0], [0]) for i in range(60)}
+    )
     for thing in (many, many.schema, NeighborSampler(many, [1, 1])([1])):
         shown(thing)
 
@@ -189,9 +205,12 @@ def test_histories_and_loaders_are_shown(graph: Graph) -> None:
     sampler = ControlVariateSampler(graph, [1, 1], history=History(graph, {1: 3}))
     loader = NodeFlowLoader(sampler, [0, 1, 2], batch_size=2, shuffle=True)
     shown(sampler)
-    assert {"seeds": "3", "batch size": "2", "batches": "2", "next": "epoch 0, batch 0"}.items() <= dict(
-        cells(loader)
-    ).items()
+    assert {
+        "seeds": "3",
+        "batch size": "2",
+        "batches": "2",
+        "next": "epoch 0, batch 0",
+    }.items() <= dict(cells(loader)).items()
     next(iter(loader))
     assert dict(cells(loader))["next"] == "epoch 0, batch 1"
 
@@ -200,7 +219,8 @@ def test_histories_and_loaders_are_shown(graph: Graph) -> None:
 def test_bars_stay_inside_the_picture(sizes: list[int]) -> None:
     picture = ElementTree.fromstring(funnel(sizes, sizes[1:]).replace("…", "."))
     for bar in picture.iter("rect"):
-        top, tall = float(bar.attrib["y"]), float(bar.attrib["height"])
+        top = float(bar.attrib["y"])
+        tall = float(bar.attrib["height"])
         assert top >= 0
         assert top + tall <= float(picture.attrib["height"])
 

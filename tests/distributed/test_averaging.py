@@ -25,8 +25,13 @@ def made(sizes: list[int], kinds: list[torch.dtype]) -> list[nn.Parameter]:
 
 
 def loss_of(parameters: list[nn.Parameter], used: list[int], rank: int, step: int) -> Tensor:
-    """A loss in which each used parameter has another gradient in every rank and step; some are used twice."""
-    terms = [(one.double() ** 2).sum() * (1 + k + 10 * rank + 100 * step) for k, one in enumerate(parameters)]
+    """A loss in which each used parameter has another gradient in every rank and step; some are
+    used twice.
+    """
+    terms = [
+        (one.double() ** 2).sum() * (1 + k + 10 * rank + 100 * step)
+        for k, one in enumerate(parameters)
+    ]
     return sum((terms[k] for k in used), torch.zeros((), dtype=torch.float64, requires_grad=True))
 
 
@@ -40,7 +45,9 @@ def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
     # the parameters that each rank uses in two passes of each of three steps
     used = [[[data.draw(numbers) for _ in range(size)] for _ in range(2)] for _ in range(3)]
 
-    def gradients_of(rank: int, step: int, parameters: list[nn.Parameter], passes: range) -> list[Tensor | None]:
+    def gradients_of(
+        rank: int, step: int, parameters: list[nn.Parameter], passes: range
+    ) -> list[Tensor | None]:
         for one in parameters:
             one.grad = None
         for number in passes:
@@ -48,11 +55,13 @@ def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
         return [None if one.grad is None else one.grad.clone() for one in parameters]
 
     def work(transport: ThreadTransport) -> None:
-        peers, parameters = group_of(transport), made(sizes, kinds)
+        peers = group_of(transport)
+        parameters = made(sizes, kinds)
         for step in range(3):
             for one in parameters:
                 one.grad = None
-            loss_of(parameters, used[step][0][peers.rank], peers.rank, step).backward()  # accumulated before
+            # accumulated before
+            loss_of(parameters, used[step][0][peers.rank], peers.rank, step).backward()
             with peers.averaging(parameters, peers.rank, 1.0) as means:
                 loss_of(parameters, used[step][1][peers.rank], peers.rank, step).backward()
             assert means == [(size - 1) / 2, 1.0]
@@ -69,13 +78,15 @@ def test_means_are_those_of_all_ranks(data: st.DataObject, size: int) -> None:
 @pytest.mark.parametrize("where", ["before", "in", "after"])
 def test_an_error_in_a_pass_reaches_all_and_the_next_is_right(where: str) -> None:
     def work(transport: ThreadTransport) -> Any:
-        peers, (first, last) = group_of(transport), (nn.Parameter(torch.ones(20)) for _ in range(2))
+        peers = group_of(transport)
+        first, last = (nn.Parameter(torch.ones(20)) for _ in range(2))
 
         def fail(*_: object) -> None:
             raise ValueError("bad")
 
         with pytest.raises((ValueError, PeerError), match="bad"), peers.averaging([first, last]):  # noqa: PT012
-            hidden, bad = first * 2, transport.rank == 1
+            hidden = first * 2
+            bad = transport.rank == 1
             if bad and where == "before":
                 fail()
             if bad and where == "in":

@@ -41,19 +41,38 @@ INWARD: dict[str, Make] = {
     "uniform": lambda g: LinkSampler(near(g), num_negatives=3),
     "degree": lambda g: LinkSampler(near(g), negatives="degree", chunk=2),
     "weights": lambda g: LinkSampler(near(g), negatives=WHOLE.ndata["pop"], corrupt="source"),
-    "weights by name": lambda g: LinkSampler(near(g), negatives="pop", corrupt="both", num_negatives=3),
+    "weights by name": lambda g: LinkSampler(
+        near(g), negatives="pop", corrupt="both", num_negatives=3
+    ),
     "none": lambda g: LinkSampler(near(g), num_negatives=0, exclude="self"),
     "reverse": lambda g: LinkSampler(near(g), exclude="reverse"),
     "relation": lambda g: LinkSampler(near(g), relation="type", chunk=2, exclude="reverse"),
-    "known": lambda g: LinkSampler(near(g), known=TRIPLES[:, ::2], filter_known=True, corrupt="both", num_negatives=4),
-    "known triples": lambda g: LinkSampler(near(g), known=TRIPLES, relation="type", filter_known=True),
+    "known": lambda g: LinkSampler(
+        near(g), known=TRIPLES[:, ::2], filter_known=True, corrupt="both", num_negatives=4
+    ),
+    "known triples": lambda g: LinkSampler(
+        near(g), known=TRIPLES, relation="type", filter_known=True
+    ),
     "known triples, source": lambda g: LinkSampler(
-        near(g), known=TRIPLES[:40], relation="type", filter_known=True, corrupt="source", negatives="pop"
+        near(g),
+        known=TRIPLES[:40],
+        relation="type",
+        filter_known=True,
+        corrupt="source",
+        negatives="pop",
     ),
     "marked": lambda g: LinkSampler(
-        near(g), known=TRIPLES, relation="type", filter_known="mark", chunk=3, num_negatives=9, exclude="self"
+        near(g),
+        known=TRIPLES,
+        relation="type",
+        filter_known="mark",
+        chunk=3,
+        num_negatives=9,
+        exclude="self",
     ),
-    "pairs": lambda g: LinkSampler(near(g), pairs=LISTED[:, ::2], labels=np.arange(EDGES) / 2, exclude="reverse"),
+    "pairs": lambda g: LinkSampler(
+        near(g), pairs=LISTED[:, ::2], labels=np.arange(EDGES) / 2, exclude="reverse"
+    ),
     "pairs, known": lambda g: LinkSampler(
         near(g), pairs=LISTED, relation="type", known=TRIPLES, filter_known=True, num_negatives=5
     ),
@@ -62,13 +81,20 @@ INWARD: dict[str, Make] = {
         timed(g), known=TRIPLES, relation="type", filter_known=True, birth="born", num_negatives=3
     ),
     "births": lambda g: LinkSampler(timed(g), birth=np.arange(NODES) % 5, chunk=2),
-    "degree of both": lambda g: LinkSampler(near(g), num_negatives=3, negatives="degree", corrupt="both"),
+    "degree of both": lambda g: LinkSampler(
+        near(g), num_negatives=3, negatives="degree", corrupt="both"
+    ),
 }
 OUTWARD: dict[str, Make] = {
     "degree of sources": lambda g: LinkSampler(
-        NeighborSampler(g, [2, 3], direction="out"), negatives="degree", corrupt="source", exclude="reverse"
+        NeighborSampler(g, [2, 3], direction="out"),
+        negatives="degree",
+        corrupt="source",
+        exclude="reverse",
     ),
-    "both": lambda g: LinkSampler(NeighborSampler(g, [2, 3], direction="out"), corrupt="both", relation="type"),
+    "both": lambda g: LinkSampler(
+        NeighborSampler(g, [2, 3], direction="out"), corrupt="both", relation="type"
+    ),
 }
 
 
@@ -85,17 +111,27 @@ def called(links: LinkSampler, call: Call, seeds: list[int]) -> Any:
 def read(links: LinkSampler, batch: Any) -> list[Any]:
     """All that is read of a batch after it was drawn."""
     batch = links.complete(batch)
-    parts: list[Any] = [batch.seed_index, batch.seed_ids, *batch.seed_data.values(), *links.pairs_of(batch)]
+    parts: list[Any] = [
+        batch.seed_index,
+        batch.seed_ids,
+        *batch.seed_data.values(),
+        *links.pairs_of(batch),
+    ]
     if not links.takes_times and links.num_negatives > 0:
         parts.append(links.log_proposal(batch))
     for chunk in batch.chunks:
         parts += [chunk.side, chunk.src, chunk.relation, chunk.dst, chunk.negatives, chunk.known]
-    return [fingerprint(batch), *(part.tolist() if isinstance(part, torch.Tensor) else part for part in parts)]
+    return [
+        fingerprint(batch),
+        *(part.tolist() if isinstance(part, torch.Tensor) else part for part in parts),
+    ]
 
 
 def assert_same_links(make: Make, parts: Parts, calls: list[Call], seeds: list[list[int]]) -> None:
     whole = make(WHOLE)
-    expected = [read(whole, called(whole, call, some)) for call, some in zip(calls, seeds, strict=True)]
+    expected = [
+        read(whole, called(whole, call, some)) for call, some in zip(calls, seeds, strict=True)
+    ]
 
     def drawn(transport: ThreadTransport) -> tuple[LinkSampler, Any]:
         links = make(parts.on(transport))
@@ -109,7 +145,8 @@ def assert_same_links(make: Make, parts: Parts, calls: list[Call], seeds: list[l
 def some_parts(draw: Any, edges: str) -> Parts:
     size = draw(st.integers(1, 4))
     few = draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=12))
-    owner, halo = [few[(7 * v) % len(few)] for v in range(NODES)], draw(st.sampled_from(HALOS))
+    owner = [few[(7 * v) % len(few)] for v in range(NODES)]
+    halo = draw(st.sampled_from(HALOS))
     return Parts(WHOLE, owner, size, edges, halo)
 
 
@@ -150,7 +187,9 @@ def test_edges_between_nodes(graph: Graph, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 3))
     owner = [data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)]
     parts = Parts(graph, owner, size, data.draw(st.sampled_from(["in", "out"])))
-    nodes = st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=9 if graph.num_nodes else 0)
+    nodes = st.lists(
+        st.integers(0, max(graph.num_nodes - 1, 0)), max_size=9 if graph.num_nodes else 0
+    )
     pairs = [(u, data.draw(nodes)) for u in (data.draw(nodes) for _ in range(size))]
     pairs = [(u[: len(v)], v[: len(u)]) for u, v in pairs]
 
@@ -170,7 +209,9 @@ def test_one_edge_between_nodes() -> None:
         u, v = ([0], [[1]]) if rank else ([0], [1, 2])
         with pytest.raises((ValueError, TypeError, PeerError)):
             graph.edge_ids(u, v)
-        every, first = np.arange(NODES), np.full(NODES, rank)  # each process asks about another node
+        # each process asks about another node
+        every = np.arange(NODES)
+        first = np.full(NODES, rank)
         assert torch.equal(graph.has_edges(first, every), WHOLE.has_edges(first, every))
         missing = next(v for v in range(NODES) if not WHOLE.has_edges([0], [v])[0])
         with pytest.raises(ValueError, match=f"no edge 0 -> {missing} "):
@@ -186,16 +227,21 @@ def test_one_edge_between_nodes() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda g: LinkSampler(near(g), filter_known=True), TypeError, "all edges of the graph, .* pass known="),
+        (lambda g: LinkSampler(near(g), filter_known=True), TypeError, "all edges of the graph, .* "
+                                                                       "pass known="),
         (lambda g: LinkSampler(near(g), filter_known="mark", relation="type"), TypeError, "pass known="),
-        (lambda g: LinkSampler(near(g), relation="w"), TypeError, "relation: the edge column 'w' must hold integers"),
+        (lambda g: LinkSampler(near(g), relation="w"), TypeError, "relation: the edge column 'w' "
+                                                                  "must hold integers"),
         (
             lambda g: LinkSampler(near(g), num_negatives=1 + g.peers.rank), ValueError,
-            "settings of LinkSampler must be the same on all processes, but num_negatives is 1 on rank 0 and 2",
+            "settings of LinkSampler must be the same on all processes, but num_negatives is 1 on "
+            "rank 0 and 2",
         ),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_refused_on_all_ranks(make: Make, error: type[Exception], words: str) -> None:
+def test_what_is_refused_is_refused_on_all_ranks(
+    make: Make, error: type[Exception], words: str
+) -> None:
     def refused(transport: ThreadTransport) -> None:
         with pytest.raises(error, match=words):
             make(THREE.on(transport))

@@ -1,4 +1,6 @@
-"""Exchanges between ranks bring what was sent, whatever its size, and an error of one rank to all in its operation."""
+"""Exchanges between ranks bring what was sent, whatever its size, and an error of one rank to all
+in its operation.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,20 @@ def peers_of(transport: ThreadTransport) -> PeerGroup:
 
 
 class Schedule:
-    """Operations of several ranks, with a number of exchanges each, of which some fail on some ranks.
+    """Operations of several ranks, with a number of exchanges each, of which some fail on some
+    ranks.
 
-    ``fails[rank, operation]`` is the exchange before which it fails there; the number of exchanges: after the last one.
+    ``fails[rank, operation]`` is the exchange before which it fails there; the number of exchanges:
+    after the last one.
     """
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         self.size = rng.randint(2, 4)
         self.counts = [rng.randint(0, 3) for _ in range(rng.randint(1, 12))]
-        self.lengths = [[rng.choice([0, 10, 900, 9000]) for _ in range(count)] for count in self.counts]
+        self.lengths = [
+            [rng.choice([0, 10, 900, 9000]) for _ in range(count)] for count in self.counts
+        ]
         self.fails = {
             (rank, number): rng.randint(0, count)
             for rank in range(self.size)
@@ -68,7 +74,9 @@ class Schedule:
             raise IndexError(f"rank {rank}, operation {number}, at the end")
 
     def expected(self, rank: int) -> list[str]:
-        """What fails before its last exchange somewhere is an error on all; what fails later is one there alone."""
+        """What fails before its last exchange somewhere is an error on all; what fails later is one
+        there alone.
+        """
         ends = []
         for number, count in enumerate(self.counts):
             here = self.fails.get((rank, number), count + 1)
@@ -80,7 +88,9 @@ class Schedule:
         return ends
 
 
-@pytest.mark.parametrize("block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 40))])
+@pytest.mark.parametrize(
+    "block", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 40))]
+)
 def test_an_error_is_raised_on_all_that_have_exchanges_before_them(block: int) -> None:
     """Nobody waits for ever, and what is exchanged afterwards is right."""
     for seed in range(50 * block, 50 * (block + 1)):
@@ -90,8 +100,14 @@ def test_an_error_is_raised_on_all_that_have_exchanges_before_them(block: int) -
 
 
 def parcel(step: int, sender: int, receiver: int, size: int) -> list[np.ndarray]:
-    """What a rank sends to another one in a step: bytes that no other parcel has; of no bytes, nothing."""
-    return [np.random.default_rng([step, sender, receiver]).integers(0, 256, size, np.uint8)] if size else []
+    """What a rank sends to another one in a step: bytes that no other parcel has; of no bytes,
+    nothing.
+    """
+    return (
+        [np.random.default_rng([step, sender, receiver]).integers(0, 256, size, np.uint8)]
+        if size
+        else []
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -99,17 +115,25 @@ def parcel(step: int, sender: int, receiver: int, size: int) -> list[np.ndarray]
 def test_parcels_of_any_sizes_arrive_also_after_errors(data: st.DataObject, size: int) -> None:
     whole = st.lists(st.lists(SIZES, min_size=size, max_size=size), min_size=size, max_size=size)
     happens = st.sampled_from(["well"] * 8 + ["fails", "strays"])
-    steps = data.draw(st.lists(st.tuples(st.sampled_from("AB"), whole, happens), min_size=1, max_size=12))
+    steps = data.draw(
+        st.lists(st.tuples(st.sampled_from("AB"), whole, happens), min_size=1, max_size=12)
+    )
 
     def work(transport: ThreadTransport) -> None:
-        peers, rank = peers_of(transport), transport.rank
+        peers = peers_of(transport)
+        rank = transport.rank
         for number, (what, sizes, event) in enumerate(steps):
             parcels = [parcel(number, rank, r, sizes[rank][r]) for r in range(size)]
             if event == "well":
                 for sender, came in enumerate(peers.exchange(what, parcels)):
-                    assert list(map(list, came)) == list(map(list, parcel(number, sender, rank, sizes[sender][rank])))
+                    assert list(map(list, came)) == list(
+                        map(list, parcel(number, sender, rank, sizes[sender][rank]))
+                    )
                 continue
-            with pytest.raises((ValueError, PeerError), match=r"bad|another exchange"), peers.together(what):  # noqa: PT012
+            with (  # noqa: PT012
+                pytest.raises((ValueError, PeerError), match=r"bad|another exchange"),
+                peers.together(what),
+            ):
                 if event == "fails" and rank == 1:
                     raise ValueError("bad")
                 peers.exchange("elsewhere" if rank == 1 else what, parcels)
@@ -118,7 +142,9 @@ def test_parcels_of_any_sizes_arrive_also_after_errors(data: st.DataObject, size
 
 
 def messages(sizes: list[list[int]]) -> list[int]:
-    """The messages of each step, of two exchanges: rank 0 sends as many bytes as ``sizes`` says, rank 1 always 9."""
+    """The messages of each step, of two exchanges: rank 0 sends as many bytes as ``sizes`` says,
+    rank 1 always 9.
+    """
 
     def work(transport: ThreadTransport) -> list[int]:
         peers = peers_of(transport)
@@ -143,8 +169,15 @@ def messages(sizes: list[list[int]]) -> list[int]:
 
 
 def test_a_repeated_step_has_one_message_per_exchange() -> None:
-    # the step is known once it has followed itself: sizes may then grow by a quarter, and fall to anything
-    assert messages([[5000, 900], [5100, 900], [5200, 1100], [6400, 100], [4000, 0]]) == [4, 4, 2, 2, 2]
+    # the step is known once it has followed itself: sizes may then grow by a quarter, and fall to
+    # anything
+    assert messages([[5000, 900], [5100, 900], [5200, 1100], [6400, 100], [4000, 0]]) == [
+        4,
+        4,
+        2,
+        2,
+        2,
+    ]
 
 
 def test_what_is_much_larger_than_before_or_large_takes_a_second_message() -> None:
@@ -154,8 +187,11 @@ def test_what_is_much_larger_than_before_or_large_takes_a_second_message() -> No
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("message", [1, 2])
-def test_an_exchange_that_is_left_before_its_end_is_the_last(error: type[BaseException], message: int) -> None:
-    # but one that fails before its first message has begun is told to the others: they go on together
+def test_an_exchange_that_is_left_before_its_end_is_the_last(
+    error: type[BaseException], message: int
+) -> None:
+    # but one that fails before its first message has begun is told to the others: they go on
+    # together
     def work(transport: ThreadTransport) -> None:
         peers = peers_of(transport)
         begin = transport.begin
@@ -182,7 +218,9 @@ def test_an_exchange_that_is_left_before_its_end_is_the_last(error: type[BaseExc
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit, ValueError])
-def test_whatever_ends_an_operation_between_two_exchanges_ends_it_on_all(error: type[BaseException]) -> None:
+def test_whatever_ends_an_operation_between_two_exchanges_ends_it_on_all(
+    error: type[BaseException],
+) -> None:
     def work(transport: ThreadTransport) -> None:
         peers = peers_of(transport)
         with pytest.raises(error if transport.rank == 1 else PeerError), peers.together("a batch"):  # noqa: PT012
@@ -201,7 +239,9 @@ def test_ranks_in_operations_of_different_numbers_are_told_and_agree_again() -> 
         if transport.rank == 1:
             with peers.together("what the others do not do"):
                 pass
-        with pytest.raises(PeerError, match=r"is at another exchange: rows \(operation [12]\) there, rows \("):
+        with pytest.raises(
+            PeerError, match=r"is at another exchange: rows \(operation [12]\) there, rows \("
+        ):
             peers.totals("rows", 1)
         assert peers.totals("rows", 1) == [2]
 
@@ -222,7 +262,9 @@ def answered(question: list[np.ndarray], by: int) -> list[list[int]]:
 
 
 def dialogue(peers: PeerGroup, calls: list[Asks], *, says_last: bool = True) -> None:
-    """Ask in each call those that it says, whichever calls the others have come to, and check the answers."""
+    """Ask in each call those that it says, whichever calls the others have come to, and check the
+    answers.
+    """
     rank = peers.rank
 
     def answer(*arrays: np.ndarray) -> list[np.ndarray]:
@@ -240,7 +282,9 @@ def dialogue(peers: PeerGroup, calls: list[Asks], *, says_last: bool = True) -> 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.integers(2, 4))
 def test_every_question_is_answered(data: st.DataObject, size: int) -> None:
-    asks = st.lists(st.lists(st.booleans(), min_size=size, max_size=size), min_size=size, max_size=size)
+    asks = st.lists(
+        st.lists(st.booleans(), min_size=size, max_size=size), min_size=size, max_size=size
+    )
     calls = st.tuples(st.lists(asks, max_size=4), st.booleans())
     dialogues = data.draw(st.lists(calls, min_size=1, max_size=3))
 
@@ -268,7 +312,9 @@ def test_every_question_is_answered(data: st.DataObject, size: int) -> None:
 def test_exchanges_of_questions(calls: list[str], exchanges: int) -> None:
     def work(transport: ThreadTransport) -> int:
         peers = peers_of(transport)
-        pairs = [[[f"{a}{b}" in call.split() for b in range(3)] for a in range(3)] for call in calls]
+        pairs = [
+            [[f"{a}{b}" in call.split() for b in range(3)] for a in range(3)] for call in calls
+        ]
         dialogue(peers, pairs)
         return peers.counters.exchanges
 
@@ -286,10 +332,15 @@ def test_a_failure_among_questions_reaches_all_and_the_next_are_right(fault: str
                 raise ValueError("bad")
             return [number + 10]
 
-        with pytest.raises((ValueError, PeerError), match="bad"), peers.answering("talk", answer) as ask:  # noqa: PT012
+        with (  # noqa: PT012
+            pytest.raises((ValueError, PeerError), match="bad"),
+            peers.answering("talk", answer) as ask,
+        ):
             if bad and fault == "asking":
                 raise ValueError("bad")
-            parcels = [[np.arange(2)] if rank == 1 and transport.rank == 0 else [] for rank in range(3)]
+            parcels = [
+                [np.arange(2)] if rank == 1 and transport.rank == 0 else [] for rank in range(3)
+            ]
             ask(parcels, last=False)
             if bad and fault == "after":
                 raise ValueError("bad")
@@ -304,12 +355,16 @@ def test_one_process_asks_itself() -> None:
         assert ask([[]], last=False) == [[]]
 
 
-@pytest.mark.parametrize("kind", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16"])
+@pytest.mark.parametrize(
+    "kind", ["u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16"]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (3, 1, 2), (0, 4)])
 def test_arrays_travel_as_they_are(kind: str, shape: tuple[int, ...]) -> None:
     array = np.random.default_rng(0).integers(0, 2, shape).astype(kind)
     transposed = np.arange(6, dtype=np.float32).reshape(2, 3).T
-    for sent, came in zip([array, transposed, array], unpack(pack([array, transposed, array])), strict=True):
+    for sent, came in zip(
+        [array, transposed, array], unpack(pack([array, transposed, array])), strict=True
+    ):
         assert (came.dtype, came.shape) == (sent.dtype, sent.shape)
         assert came.tobytes() == sent.tobytes()
         assert came.flags.writeable

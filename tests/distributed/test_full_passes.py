@@ -1,4 +1,6 @@
-"""Sums and full passes over a graph that lies on several ranks equal those of one process, wherever edges lie."""
+"""Sums and full passes over a graph that lies on several ranks equal those of one process, wherever
+edges lie.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +31,22 @@ THREE = Parts(WHOLE, OWNER, 3)
 
 @settings(max_examples=15)
 @given(graphs(max_nodes=12, max_edges=40), st.data())
-def test_sums_are_those_of_one_process_wherever_edges_lie(graph: Graph, data: st.DataObject) -> None:
+def test_sums_are_those_of_one_process_wherever_edges_lie(
+    graph: Graph, data: st.DataObject
+) -> None:
     size = data.draw(st.integers(1, 4))
     owner = [data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)]
     lie = data.draw(st.sampled_from(["in", "out", "any"]))
     h = torch.from_numpy(np.random.default_rng(1).normal(size=(graph.num_nodes, 3)))
     graph.edata["p64"] = torch.from_numpy(np.random.default_rng(2).normal(size=graph.num_edges))
     parts = Parts(graph, owner, size, lie)
-    weight, direction = data.draw(st.sampled_from([None, "p64"])), data.draw(st.sampled_from(["in", "out"]))
+    weight = data.draw(st.sampled_from([None, "p64"]))
+    direction = data.draw(st.sampled_from(["in", "out"]))
 
     def summed(held: Graph, rank: int) -> None:
         propagation = Propagation(held, weight=weight, direction=direction)
-        sums, whole = (
-            propagation(h[held.masters]),
-            Propagation(graph, weight=weight, direction=direction)(h)[held.masters],
-        )
+        sums = propagation(h[held.masters])
+        whole = Propagation(graph, weight=weight, direction=direction)(h)[held.masters]
         torch.testing.assert_close(sums, whole, rtol=1e-12, atol=1e-12)
         if lie == direction:
             assert torch.equal(sums, whole)
@@ -85,7 +88,9 @@ def test_inference_with_weights_filters_and_edge_columns() -> None:
     whole = model.inference(WHOLE, X, **options)
 
     def computed(graph: Graph, rank: int) -> None:
-        torch.testing.assert_close(model.inference(graph, X, **options), whole[graph.masters], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(
+            model.inference(graph, X, **options), whole[graph.masters], rtol=1e-12, atol=1e-12
+        )
         flow = Propagation(graph, weight="p64").flow(0, len(graph.masters))
         assert torch.equal(flow.data["time"], WHOLE.edata["time"][flow.parent_eid])
         assert torch.equal(flow.weight, WHOLE.edata["p64"][flow.parent_eid])
@@ -99,7 +104,8 @@ def test_inference_with_weights_filters_and_edge_columns() -> None:
 @THREE.on_every_rank
 def test_plans_send_rows_without_ids_and_only_those_that_changed(graph: Graph, rank: int) -> None:
     plan = ExchangePlan(graph)
-    count, counters = plan.num_masters, graph.peers.counters
+    count = plan.num_masters
+    counters = graph.peers.counters
     assert plan.partners == [r for r in (0, 2) if r != rank] if rank != 1 else not plan.partners
     mirrors = plan.broadcast(X[graph.masters])
     assert torch.equal(mirrors, X[plan.nodes[count:]])
@@ -117,7 +123,9 @@ def test_plans_send_rows_without_ids_and_only_those_that_changed(graph: Graph, r
     assert sums.tolist() == expected
     odd = torch.from_numpy(plan.nodes[count:] % 2 == 1)
     some = plan.reduce(torch.ones(plan.num_mirrors), torch.zeros(count), changed=odd)
-    assert some.tolist() == [n * (v % 2) for n, v in zip(expected, graph.masters.tolist(), strict=True)]
+    assert some.tolist() == [
+        n * (v % 2) for n, v in zip(expected, graph.masters.tolist(), strict=True)
+    ]
 
 
 def test_mistakes_and_out(tmp_path: Path) -> None:
@@ -168,15 +176,18 @@ def test_sparse_rows_stay_sparse_between_processes() -> None:
 
 
 def test_sparse_rows_of_owners_travel_to_mirrors_and_into_sums() -> None:
-    whole, width = graph_of_all(), 5
+    whole = graph_of_all()
+    width = 5
     dense = (torch.arange(NODES * width).view(NODES, width) % 3).float()
     dense[::4] = 0  # rows without entries
     sums = Propagation(whole)(dense)
     parts = Parts(whole, OWNER, 3)
 
     def computed(graph: Graph, rank: int) -> None:
-        plan, own = ExchangePlan(graph), take_rows(dense.to_sparse_csr(), graph.masters)
-        mirrors, gathered = plan.broadcast(own), plan.gathered(own)
+        plan = ExchangePlan(graph)
+        own = take_rows(dense.to_sparse_csr(), graph.masters)
+        mirrors = plan.broadcast(own)
+        gathered = plan.gathered(own)
         assert mirrors.layout == torch.sparse_csr
         assert mirrors.to_dense().equal(dense[plan.nodes[plan.num_masters :]])
         assert gathered.to_dense().equal(dense[plan.nodes])
@@ -194,9 +205,13 @@ def test_sparse_rows_of_which_only_some_travel_are_refused() -> None:
     def refused(transport: ThreadTransport) -> None:
         graph = THREE.on(transport)
         plan = ExchangePlan(graph)
-        own, mirrors = (torch.zeros(count, 4).to_sparse_csr() for count in (plan.num_masters, plan.num_mirrors))
+        own, mirrors = (
+            torch.zeros(count, 4).to_sparse_csr() for count in (plan.num_masters, plan.num_mirrors)
+        )
         changed = np.ones(plan.num_masters, np.bool_)
-        with pytest.raises(TypeError, match=r"rows must be dense .* where only those that changed travel"):
+        with pytest.raises(
+            TypeError, match=r"rows must be dense .* where only those that changed travel"
+        ):
             plan.broadcast(own, changed=changed, into=mirrors)
         with pytest.raises(TypeError, match="rows must be dense to be added up"):
             plan.reduce(mirrors, torch.zeros(plan.num_masters, 4))

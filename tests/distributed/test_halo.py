@@ -25,7 +25,9 @@ def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
     held, direction = graph.near.held, graph.parts.edges  # type: ignore[attr-defined]
     indptr, ends, ids = held.csc() if direction == "in" else held.csr()
     ids = np.arange(len(ends)) if ids is None else ids
-    pairs = list(zip(ends.tolist(), held.whole.edge_ids_of(ids.astype(np.int64)).tolist(), strict=True))
+    pairs = list(
+        zip(ends.tolist(), held.whole.edge_ids_of(ids.astype(np.int64)).tolist(), strict=True)
+    )
     return {int(v): pairs[indptr[i] : indptr[i + 1]] for i, v in enumerate(held.masters)}
 
 
@@ -34,8 +36,11 @@ def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
 def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
     graph: Graph, data: st.DataObject
 ) -> None:
-    size, direction = data.draw(st.integers(2, 3)), data.draw(st.sampled_from(["in", "out"]))
-    owner = np.array([data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)], np.int64)
+    size = data.draw(st.integers(2, 3))
+    direction = data.draw(st.sampled_from(["in", "out"]))
+    owner = np.array(
+        [data.draw(st.integers(0, size - 1)) for _ in range(graph.num_nodes)], np.int64
+    )
     halo = data.draw(st.sampled_from(HALOS))
     src, dst = (ends.tolist() for ends in graph.edges())
     near_end, far_end = (dst, src) if direction == "in" else (src, dst)
@@ -44,21 +49,33 @@ def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
 
     def work(one: Graph, rank: int) -> None:
         own = [v for v in range(graph.num_nodes) if owner[v] == rank]
-        uses = {v: sum(u == v for w in own for u, _ in every[w]) for v in range(graph.num_nodes) if owner[v] != rank}
-        room, expected = int(halo * sum(len(every[v]) for v in own)), set(own)
-        for v in sorted((v for v in uses if uses[v] and halo), key=lambda v: (-uses[v] / max(len(every[v]), 1), v)):
+        uses = {
+            v: sum(u == v for w in own for u, _ in every[w])
+            for v in range(graph.num_nodes)
+            if owner[v] != rank
+        }
+        room = int(halo * sum(len(every[v]) for v in own))
+        expected = set(own)
+        for v in sorted(
+            (v for v in uses if uses[v] and halo),
+            key=lambda v: (-uses[v] / max(len(every[v]), 1), v),
+        ):
             room -= len(every[v])
             if room < 0:
                 break
             expected.add(v)
         found = edges_near(one)
-        assert {v: sorted(pairs) for v, pairs in found.items()} == {v: every[v] for v in sorted(expected)}
+        assert {v: sorted(pairs) for v, pairs in found.items()} == {
+            v: every[v] for v in sorted(expected)
+        }
         assert list(found) == sorted(expected)
         # and left-out edges are found among them
         near = one.near.held
         wanted = np.array([e for e in range(graph.num_edges) if e % 2], np.int64)
         here = {e for pairs in found.values() for _, e in pairs}
-        assert set(near.whole.edge_ids_of(near.edges_here(wanted)).tolist()) == here & set(wanted.tolist())
+        assert set(near.whole.edge_ids_of(near.edges_here(wanted)).tolist()) == here & set(
+            wanted.tolist()
+        )
 
     Parts(graph, owner, size, direction, halo).run(work)
 
@@ -71,8 +88,10 @@ def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
 ])  # fmt: skip
 def test_exchanges_of_two_flows(halo: float, seeds: list[list[int]], exchanges: int) -> None:
     def work(graph: Graph, rank: int) -> int:
-        sampler, counters = NeighborSampler(graph, [3, 3]), graph.peers.counters
-        before, sent = counters.exchanges, counters.bytes_sent
+        sampler = NeighborSampler(graph, [3, 3])
+        counters = graph.peers.counters
+        before = counters.exchanges
+        sent = counters.bytes_sent
         batch = sampler(seeds[rank])
         assert fingerprint(batch) == fingerprint(NeighborSampler(WHOLE, [3, 3])(seeds[rank]))
         assert (counters.bytes_sent == sent) == (exchanges == 1)
@@ -82,20 +101,25 @@ def test_exchanges_of_two_flows(halo: float, seeds: list[list[int]], exchanges: 
 
 
 def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
-    column, other = torch.rand(WHOLE.num_edges), torch.rand(WHOLE.num_edges)
+    column = torch.rand(WHOLE.num_edges)
+    other = torch.rand(WHOLE.num_edges)
 
     def fingerprints(graph: Graph, rank: int) -> list[str]:
         found = []
         for weight in (column, other, other.clone().mul_(2)):
             graph.edata["new"] = weight
-            found.append(fingerprint(NeighborSampler(graph, [2, 2], prob="new", weight="new")(OWN[rank])))
+            found.append(
+                fingerprint(NeighborSampler(graph, [2, 2], prob="new", weight="new")(OWN[rank]))
+            )
         return found
 
     expected = [fingerprints(graph_of_all(), rank) for rank in range(2)]
     assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
 
 
-@pytest.mark.parametrize(("halo", "error"), [(-0.5, ValueError), (float("nan"), ValueError), ("all", TypeError)])
+@pytest.mark.parametrize(
+    ("halo", "error"), [(-0.5, ValueError), (float("nan"), ValueError), ("all", TypeError)]
+)
 def test_a_halo_is_a_number_from_0(halo: object, error: type[Exception], tmp_path: Path) -> None:
     partition_graph(WHOLE, tmp_path / "parts", 1, method="ranges", progress=False)
     with pytest.raises(error, match=r"halo must be a number|halo must be finite and at least 0"):

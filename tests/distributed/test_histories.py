@@ -1,4 +1,6 @@
-"""Histories over a graph that lies on several ranks: those of one process, by commits that all make or none."""
+"""Histories over a graph that lies on several ranks: those of one process, by commits that all make
+or none.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.history_parts import OWNER, OWNERS, SPARSE, THREE, TWO, WHOLE, X, everything, filled, history_of
+from _support.history_parts import (
+    OWNER,
+    OWNERS,
+    SPARSE,
+    THREE,
+    TWO,
+    WHOLE,
+    X,
+    everything,
+    filled,
+    history_of,
+)
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES, fingerprint
 from torch import Tensor
@@ -20,22 +33,35 @@ from nodeflow.distributed import PeerError
 from nodeflow.nn import VRGCN, VRModel
 from nodeflow.sampling import Call
 
-SEEDS, LABELS = [(7 * v) % NODES for v in range(41)], torch.arange(NODES) % 3
+SEEDS = [(7 * v) % NODES for v in range(41)]
+LABELS = torch.arange(NODES) % 3
 close = partial(torch.testing.assert_close, rtol=1e-12, atol=1e-12)
 
 
 def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -> tuple[Any, ...]:
-    """Train for two epochs; return the history, the model, the loss of every step, and fingerprints of batches."""
+    """Train for two epochs; return the history, the model, the loss of every step, and fingerprints
+    of batches.
+    """
     torch.random.manual_seed(0)
     model: VRModel = options["model"]
-    history = history_of(graph, model.history_widths, inputs=graph.ndata["h"], edge_filter=options["edge_filter"])
+    history = history_of(
+        graph, model.history_widths, inputs=graph.ndata["h"], edge_filter=options["edge_filter"]
+    )
     Updater(model, history, graph.ndata["h"]).step()
     sampler = ControlVariateSampler(graph, [0, 1, 2], history)
-    loader = NodeFlowLoader(sampler, SEEDS, options["batch_size"], shuffle=True, num_workers=options.get("workers", 0))
-    losses, seen = [], []
+    loader = NodeFlowLoader(
+        sampler, SEEDS, options["batch_size"], shuffle=True, num_workers=options.get("workers", 0)
+    )
+    losses = []
+    seen = []
     for _ in range(2):
         for batch in loader:
-            loss = torch.nn.functional.cross_entropy(model(batch), LABELS[batch.seeds], reduction="sum") / 12
+            loss = (
+                torch.nn.functional.cross_entropy(
+                    model(batch), LABELS[batch.seeds], reduction="sum"
+                )
+                / 12
+            )
             model.zero_grad()
             loss.backward()
             grads = [one.grad for one in model.parameters() if one.grad is not None]
@@ -47,7 +73,12 @@ def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -
             history.push(batch)
             history.commit()
             losses.append(told)
-            seen.append({i: dict(layer.data) | {"nodes": layer.parent_nid} for i, layer in enumerate(batch.layers)})
+            seen.append(
+                {
+                    i: dict(layer.data) | {"nodes": layer.parent_nid}
+                    for i, layer in enumerate(batch.layers)
+                }
+            )
     return history, model, torch.stack(losses), seen
 
 
@@ -57,9 +88,13 @@ def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -
 @pytest.mark.parametrize("edge_filter", [None, "old"])
 def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> None:
     torch.manual_seed(0)
-    model, parts = VRGCN(4, 5, 3, num_layers=3).double(), Parts(WHOLE, OWNERS[size], size)
-    before, options = copy.deepcopy(model), {"edge_filter": edge_filter}
-    history, last, losses, batches = trained(WHOLE, lambda _: None, model=model, batch_size=12, **options)
+    model = VRGCN(4, 5, 3, num_layers=3).double()
+    parts = Parts(WHOLE, OWNERS[size], size)
+    before = copy.deepcopy(model)
+    options = {"edge_filter": edge_filter}
+    history, last, losses, batches = trained(
+        WHOLE, lambda _: None, model=model, batch_size=12, **options
+    )
 
     def on_a_rank(graph: Graph, rank: int) -> None:
         def add(tensors: list[Tensor]) -> None:
@@ -68,7 +103,12 @@ def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> 
                 tensor.copy_(sum(torch.from_numpy(arrays[k]) for arrays in told))
 
         own, found, summed, seen = trained(
-            graph, add, model=copy.deepcopy(before), batch_size=12 // size, workers=int(size == 3), **options
+            graph,
+            add,
+            model=copy.deepcopy(before),
+            batch_size=12 // size,
+            workers=int(size == 3),
+            **options,
         )
         close(summed, losses)
         close(list(found.parameters()), list(last.parameters()))
@@ -80,7 +120,8 @@ def test_training_is_that_of_one_process(size: int, edge_filter: str | None) -> 
             close(own.rows(i, nodes), history.rows(i, nodes))
             assert torch.equal(own.age(i, nodes), history.age(i, nodes))
             close(own.aggregated_rows(i, nodes), history.aggregated_rows(i, nodes))
-        for share, union in zip(seen, batches, strict=True):  # the columns of a share are those of the union
+        # the columns of a share are those of the union
+        for share, union in zip(seen, batches, strict=True):
             for i, columns in share.items():
                 place = {int(v): k for k, v in enumerate(union[i]["nodes"])}
                 at = torch.tensor([place[int(v)] for v in columns["nodes"]], dtype=torch.int64)
@@ -99,7 +140,9 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
     whole = history_of(WHOLE, model.history_widths, **options)
     Updater(model, whole, X, chunk_size=7).step()
     outputs = model.inference(whole.propagation, X)
-    expected = fingerprint(ControlVariateSampler(WHOLE, [2, 2, 2], whole).draw_batch([4, 5], Call()))
+    expected = fingerprint(
+        ControlVariateSampler(WHOLE, [2, 2, 2], whole).draw_batch([4, 5], Call())
+    )
 
     def passed(graph: Graph, rank: int) -> None:
         own_model = copy.deepcopy(model)
@@ -117,18 +160,25 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
         if rank == 0:
             with torch.no_grad():
                 wrong.convs[0].linear.weight[0, 0] = torch.nan
-        with pytest.raises((ValueError, PeerError), match=r"the model's rows of layer 1 are not finite|rank \d failed"):
+        with pytest.raises(
+            (ValueError, PeerError),
+            match=r"the model's rows of layer 1 are not finite|rank \d failed",
+        ):
             Updater(wrong, history, X).run()
         for name, buffer in history.named_buffers():
             assert torch.equal(buffer, before[name]), name
-        with pytest.raises(ValueError, match="folder must be None for a graph that lies on several"):
+        with pytest.raises(
+            ValueError, match="folder must be None for a graph that lies on several"
+        ):
             Updater(own_model, history, X, folder=".")
 
     THREE.run(passed)
 
 
 @THREE.on_every_rank
-def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(graph: Graph, rank: int) -> None:
+def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(
+    graph: Graph, rank: int
+) -> None:
     history = history_of(graph, {1: 2, 0: 1})
     nodes = [[], [0, 5, 9, 1], [9, 5, 7]][rank]
     history.write(1, nodes, torch.full((len(nodes), 2), 1.0 + rank, dtype=torch.float64))
@@ -146,11 +196,14 @@ def test_rows_of_a_node_that_several_ranks_push_are_those_of_the_first(graph: Gr
 @THREE.on_every_rank
 def test_rows_travel_once_and_only_to_their_owners(graph: Graph, rank: int) -> None:
     head = 8 * 2
-    history, counters = history_of(graph, {1: 2}), graph.peers.counters
+    history = history_of(graph, {1: 2})
+    counters = graph.peers.counters
     history.rows(1, [5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
     asked = [1, 2, 1][rank]
     assert counters.by_kind["rows of layer 1 of the history: questions"] == asked * (head + 8)
-    assert counters.by_kind["rows of layer 1 of the history: answers"] == [2, 0, 2][rank] * (head + 8 + 16)
+    assert counters.by_kind["rows of layer 1 of the history: answers"] == [2, 0, 2][rank] * (
+        head + 8 + 16
+    )
     history.write(1, [5, 1], torch.ones(2, 2, dtype=torch.float64))
     history.commit()
     sent = counters.by_kind["rows that were pushed"]
@@ -165,12 +218,15 @@ def test_states_are_those_of_a_rank() -> None:
     def loaded(transport: ThreadTransport) -> None:
         graph = TWO.on(transport)
         history = filled(graph)
-        again, state = history_of(graph, {1: 2, 0: 1}), copy.deepcopy(history.state_dict())
+        again = history_of(graph, {1: 2, 0: 1})
+        state = copy.deepcopy(history.state_dict())
         again.load_state_dict(state)
         assert everything(again) == everything(history)
         empty = history_of(graph, {1: 2, 0: 1}).state_dict()
         again.load_state_dict(state if transport.rank == 0 else empty)
-        with pytest.raises(ValueError, match=r"are of different commits: numbers \[1, 0\], by rank"):
+        with pytest.raises(
+            ValueError, match=r"are of different commits: numbers \[1, 0\], by rank"
+        ):
             again.commit()
         other = Parts(WHOLE, OWNERS[2][::-1], 2).on(transport)
         with pytest.raises(ValueError, match="the state is of another history: its graph"):
@@ -183,14 +239,28 @@ def test_mistakes() -> None:
     out = Parts(WHOLE, OWNER, 3, "out")
 
     def mistaken(transport: ThreadTransport) -> None:
-        graph, rank = THREE.on(transport), transport.rank
-        with pytest.raises(ValueError, match=r"arguments of History must be the same .* widths is \{1: 2\} on rank 0"):
+        graph = THREE.on(transport)
+        rank = transport.rank
+        with pytest.raises(
+            ValueError,
+            match=r"arguments of History must be the same .* widths is \{1: 2\} on rank 0",
+        ):
             History(graph, {1: 2 + rank // 2})
-        others: dict[str, Any] = {"dtype": torch.float64, "aggregated": "stored", "folder": "x", "inputs": SPARSE}
+        others: dict[str, Any] = {
+            "dtype": torch.float64,
+            "aggregated": "stored",
+            "folder": "x",
+            "inputs": SPARSE,
+        }
         for name, value in others.items():
-            with pytest.raises(ValueError, match=rf"arguments of History must be the same .*{name} is .* on rank 0"):
+            with pytest.raises(
+                ValueError, match=rf"arguments of History must be the same .*{name} is .* on rank 0"
+            ):
                 History(graph, {1: 2}, **{name: value} if rank == 2 else {})
-        with pytest.raises((ValueError, PeerError), match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be"):
+        with pytest.raises(
+            (ValueError, PeerError),
+            match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be",
+        ):
             History(graph, {1: int(rank != 1)})
         with pytest.raises(ValueError, match="the out-edges of a node do not lie together"):
             History(graph, {1: 2}, direction="out")
@@ -204,13 +274,21 @@ def test_mistakes() -> None:
         history = history_of(graph, {1: 2})
         with pytest.raises((IndexError, PeerError), match=r"nodes\[0\] is 60|rank 0 failed"):
             history.rows(1, [NODES] if rank == 0 else [])
-        history.write(1, [v for v in range(NODES) if v != 5], torch.ones(NODES - 1, 2, dtype=torch.float64))
+        history.write(
+            1, [v for v in range(NODES) if v != 5], torch.ones(NODES - 1, 2, dtype=torch.float64)
+        )
         history.commit()
         sampler = ControlVariateSampler(graph, [-1, -1], history, missing="refuse")
         seed = WHOLE.edges()[1][WHOLE.edges()[0] == 5].tolist()[:1]
-        with pytest.raises((ValueError, PeerError), match=r"layer 1 of the history has no row yet of node 5|rank 1 f"):
+        with pytest.raises(
+            (ValueError, PeerError),
+            match=r"layer 1 of the history has no row yet of node 5|rank 1 f",
+        ):
             sampler(seed if rank == 1 else [])
-        with pytest.raises((ValueError, PeerError), match=r"edge \d+ has 'p' = 0, so it is never drawn|rank \d failed"):
+        with pytest.raises(
+            (ValueError, PeerError),
+            match=r"edge \d+ has 'p' = 0, so it is never drawn|rank \d failed",
+        ):
             ControlVariateSampler(graph, [2, 2], history, prob="p")
 
     run_ranks(3, mistaken)

@@ -21,7 +21,9 @@ from nodeflow.distributed import DistributedGraph, PeerError
 
 def second(history: History) -> None:
     for i in history.widths:
-        history.write(i, range(NODES), torch.full((NODES, history.widths[i]), 2.0, dtype=torch.float64))
+        history.write(
+            i, range(NODES), torch.full((NODES, history.widths[i]), 2.0, dtype=torch.float64)
+        )
     history.commit()
 
 
@@ -34,7 +36,8 @@ THREAD = threading.local()
 def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
     files: bool, fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    parts, copied = Parts(WHOLE, OWNERS[3][::-1], 3), store.copy_rows
+    parts = Parts(WHOLE, OWNERS[3][::-1], 3)
+    copied = store.copy_rows
 
     def failing(arrays: Any, changes: Any) -> None:
         names = list(changes)
@@ -49,8 +52,13 @@ def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
     def failed(graph: DistributedGraph, rank: int) -> None:
         THREAD.fails = False
         history = filled(graph, folder=tmp_path / str(rank) if files else None)
-        before, THREAD.fails = everything(history), rank == 1
-        error, words = (MemoryError, "a fault") if rank == 1 else (PeerError, "rank 1 failed .* MemoryError: a fault")
+        before = everything(history)
+        THREAD.fails = rank == 1
+        error, words = (
+            (MemoryError, "a fault")
+            if rank == 1
+            else (PeerError, "rank 1 failed .* MemoryError: a fault")
+        )
         with pytest.raises(error, match=words):
             second(history)
         assert everything(history) == before
@@ -65,17 +73,24 @@ def test_a_rank_that_fails_in_a_commit_leaves_the_old_rows_on_all(
 def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whatever moments of a commit the folders of two ranks are of: both have it, or neither does."""
+    """Whatever moments of a commit the folders of two ranks are of: both have it, or neither
+    does.
+    """
     copied = store.copy_rows
     moments = ["before", "begun", "half", "written", "ended"]
 
     def keep(rank: int, moment: str) -> None:
-        shutil.copytree(tmp_path / f"{rank}", tmp_path / f"{rank}-{moment}", ignore=shutil.ignore_patterns(".lock"))
+        shutil.copytree(
+            tmp_path / f"{rank}",
+            tmp_path / f"{rank}-{moment}",
+            ignore=shutil.ignore_patterns(".lock"),
+        )
 
     def slowly(arrays: Any, changes: Any) -> None:
         if not getattr(THREAD, "keeps", False):
             return copied(arrays, changes)
-        rank, names = THREAD.rank, list(changes)
+        rank = THREAD.rank
+        names = list(changes)
         keep(rank, "begun")
         copied(arrays, {name: changes[name] for name in names[:2]})
         keep(rank, "half")
@@ -85,7 +100,8 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
     monkeypatch.setattr(store, "copy_rows", slowly)
 
     def committed(transport: ThreadTransport) -> list[dict[str, Any]]:
-        THREAD.rank, THREAD.keeps = transport.rank, False
+        THREAD.rank = transport.rank
+        THREAD.keeps = False
         history = filled(TWO.on(transport), folder=tmp_path / f"{transport.rank}")
         keep(transport.rank, "before")
         states = [everything(history)]
@@ -103,7 +119,9 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
             continue  # a commit ends nowhere before all have written
         expected = new if "ended" in (first, other) else old
 
-        def opened(transport: ThreadTransport, names: tuple[str, str] = (first, other)) -> dict[str, Any]:
+        def opened(
+            transport: ThreadTransport, names: tuple[str, str] = (first, other)
+        ) -> dict[str, Any]:
             source = tmp_path / f"{transport.rank}-{names[transport.rank]}"
             folder = tmp_path / f"again-{transport.rank}-{'-'.join(names)}"
             shutil.copytree(source, folder)
@@ -117,7 +135,10 @@ def test_a_connection_that_breaks_at_the_end_is_decided_when_folders_are_opened_
 
     def refused(transport: ThreadTransport) -> None:
         source = tmp_path / f"{transport.rank}-{['ended', 'before'][transport.rank]}"
-        with pytest.raises(ValueError, match=r"folders belong together, must be the same .* step is 2 on rank 0 and 1"):
+        with pytest.raises(
+            ValueError,
+            match=r"folders belong together, must be the same .* step is 2 on rank 0 and 1",
+        ):
             history_of(TWO.on(transport), {1: 2, 0: 1}, folder=source)
 
     run_ranks(2, refused)
@@ -165,7 +186,8 @@ def test_a_renewal_that_one_rank_has_made_is_made_on_all(tmp_path: Path) -> None
         with history.renewal() as new:
             for tensor in new.values():
                 tensor.fill_(7)
-            if transport.rank == 1:  # killed after all have agreed, and before it replaced its arrays
+            # killed after all have agreed, and before it replaced its arrays
+            if transport.rank == 1:
                 replaced = history._store._replace
                 history._store._replace = lambda new: shutil.copytree(folder, tmp_path / "1-killed")  # type: ignore
         if transport.rank == 1:

@@ -1,4 +1,6 @@
-"""Loaders over a graph that lies on several ranks: the shares of one process's batches, and steps that all make."""
+"""Loaders over a graph that lies on several ranks: the shares of one process's batches, and steps
+that all make.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, FAMILIES, NODES, graph_of_all
 from _support.share_tools import joined, options_of, rows_of
 
-from nodeflow import Graph, LaborSampler, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, storage
+from nodeflow import (
+    Graph,
+    LaborSampler,
+    LinkSampler,
+    NeighborSampler,
+    NodeFlowLoader,
+    TemporalNeighborSampler,
+    storage,
+)
 from nodeflow.random import Random
 from nodeflow.sampling.base import SamplerBase
 
@@ -26,7 +36,8 @@ def made(graph: Graph, **options) -> NodeFlowLoader:
     sampler: SamplerBase
     kind = options.pop("kind", "neighbor")
     if kind == "temporal":
-        sampler, options["times"] = TemporalNeighborSampler(graph, [2, 3]), [v % 20 for v in SEEDS]
+        sampler = TemporalNeighborSampler(graph, [2, 3])
+        options["times"] = [v % 20 for v in SEEDS]
     else:
         sampler = {"neighbor": NeighborSampler, "labor": LaborSampler}[kind](graph, [2, 3])
     columns = {"ndata": {0: ["x"]}, "edata": ["w"], "seed_data": {"place": torch.arange(41)}}
@@ -36,14 +47,18 @@ def made(graph: Graph, **options) -> NodeFlowLoader:
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("share", ["even", "owned"])
 @pytest.mark.parametrize("kind", ["neighbor", "labor", "temporal"])
-def test_every_rank_gets_its_share_of_the_batches_of_one_process(kind: str, share: str, workers: int) -> None:
+def test_every_rank_gets_its_share_of_the_batches_of_one_process(
+    kind: str, share: str, workers: int
+) -> None:
     def drawn(transport: ThreadTransport) -> list[list[str]]:
         loader = made(PARTS.on(transport), kind=kind, share=share, num_workers=workers)
         assert (loader.rank, loader.world_size) == (transport.rank, 3)
         return [[fingerprint(batch) for batch in loader] for _ in range(2)]
 
     for rank, epochs in enumerate(run_ranks(3, drawn)):
-        whole = made(WHOLE, kind=kind, share=OWNER if share == "owned" else share, rank=rank, world_size=3)
+        whole = made(
+            WHOLE, kind=kind, share=OWNER if share == "owned" else share, rank=rank, world_size=3
+        )
         assert epochs == [[fingerprint(batch) for batch in whole] for _ in range(2)]
         assert [len(epoch) for epoch in epochs] == [4, 4]
 
@@ -73,11 +88,14 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
     heat = WHOLE.out_degrees().double()
 
     def drawn(transport: ThreadTransport) -> tuple[list[str], int]:
-        graph, kept = PARTS.on(transport), 30
+        graph = PARTS.on(transport)
+        kept = 30
         rows = graph.ndata["x"]
         for cached in (False, True):
             if cached:
-                graph.ndata["x"] = storage.Cached(rows, heat, memory=kept * WHOLE.ndata["x"][0].nbytes)
+                graph.ndata["x"] = storage.Cached(
+                    rows, heat, memory=kept * WHOLE.ndata["x"][0].nbytes
+                )
             begun = graph.peers.counters.by_kind.get("node column x: answers", 0)
             found = [fingerprint(batch) for batch in made(graph)]
             sent = graph.peers.counters.by_kind["node column x: answers"] - begun
@@ -87,11 +105,15 @@ def test_a_hot_set_on_every_rank_saves_rows_that_travel() -> None:
     results: dict[tuple[int, bool], int] = {}
     found = run_ranks(3, drawn)
     assert found[2] == [fingerprint(batch) for batch in made(WHOLE, rank=2, world_size=3)]
-    assert 0 < sum(results[r, True] for r in range(3)) < 0.7 * sum(results[r, False] for r in range(3))
+    assert (
+        0 < sum(results[r, True] for r in range(3)) < 0.7 * sum(results[r, False] for r in range(3))
+    )
 
 
 def test_rows_on_the_wire_are_those_that_others_hold() -> None:
-    """Bytes of an answer: the rows, each once, and a header of 8-byte words; of a question: the ids."""
+    """Bytes of an answer: the rows, each once, and a header of 8-byte words; of a question: the
+    ids.
+    """
 
     def drawn(transport: ThreadTransport) -> dict[str, int]:
         graph = PARTS.on(transport)
@@ -111,11 +133,17 @@ def test_rows_on_the_wire_are_those_that_others_hold() -> None:
 @PARTS.on_every_rank
 def test_loaders_that_differ_between_ranks_are_refused(graph: Graph, rank: int) -> None:
     sampler = NeighborSampler(graph, [2])
-    with pytest.raises(ValueError, match=r"arguments of NodeFlowLoader must be the same .* num_workers is 0 on"):
+    with pytest.raises(
+        ValueError, match=r"arguments of NodeFlowLoader must be the same .* num_workers is 0 on"
+    ):
         NodeFlowLoader(sampler, [1], 4, num_workers=min(rank, 1))
-    with pytest.raises(ValueError, match="num_workers must be 0 or 1 for a graph that lies on several"):
+    with pytest.raises(
+        ValueError, match="num_workers must be 0 or 1 for a graph that lies on several"
+    ):
         NodeFlowLoader(sampler, [1], 4, num_workers=2)
-    with pytest.raises(ValueError, match=r"rank and world_size must be . and 3, those of the processes that hold"):
+    with pytest.raises(
+        ValueError, match=r"rank and world_size must be . and 3, those of the processes that hold"
+    ):
         NodeFlowLoader(sampler, [1], 4, rank=0, world_size=1)
     loader = NodeFlowLoader(sampler, np.arange(9), 4, ndata={0: ["x"]})
     with pytest.raises(TypeError, match=r"use storage\.Cached"):
@@ -126,7 +154,10 @@ def test_loaders_that_differ_between_ranks_are_refused(graph: Graph, rank: int) 
 def test_iterations_that_differ_between_ranks_are_refused(graph: Graph, rank: int) -> None:
     loader = NodeFlowLoader(NeighborSampler(graph, [2]), np.arange(12), 1)
     loader.set_epoch(rank)
-    with pytest.raises(ValueError, match=r"iterations of NodeFlowLoader must .* epoch is 0 on rank 0 and 1 on rank 1"):
+    with pytest.raises(
+        ValueError,
+        match=r"iterations of NodeFlowLoader must .* epoch is 0 on rank 0 and 1 on rank 1",
+    ):
         iter(loader)
     loader.load_state_dict({**loader.state_dict(), "epoch": 4, "batch_number": 1 + (rank == 2)})
     with pytest.raises(ValueError, match="first batch is 1 on rank 0 and 2 on rank 2"):
@@ -138,12 +169,16 @@ def test_iterations_that_differ_between_ranks_are_refused(graph: Graph, rank: in
 @pytest.mark.parametrize("share", ["even", "owned"])
 def test_link_batches(share: str) -> None:
     def links(graph: Graph, **options: int) -> NodeFlowLoader:
-        sampler = LinkSampler(NeighborSampler(graph, [2, 3]), exclude="reverse", chunk=2, relation="type")
+        sampler = LinkSampler(
+            NeighborSampler(graph, [2, 3]), exclude="reverse", chunk=2, relation="type"
+        )
         whose = np.arange(EDGES) % 3 if share == "owned" else share
         return NodeFlowLoader(sampler, np.arange(0, 90, 4), 4, shuffle=True, share=whose, **options)
 
     found = run_ranks(3, lambda t: [fingerprint(batch) for batch in links(PARTS.on(t))])
-    assert found == [[fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)]
+    assert found == [
+        [fingerprint(batch) for batch in links(WHOLE, rank=r, world_size=3)] for r in range(3)
+    ]
 
 
 MIXED = Random(4).integers(range(NODES), 3).tolist()
@@ -152,8 +187,11 @@ MIXED = Random(4).integers(range(NODES), 3).tolist()
 @pytest.mark.parametrize("name", ["neighbor", "neighbor, disjoint", "labor", "temporal"])
 @pytest.mark.parametrize("share", ["even", "owned"])
 def test_shares_are_the_batch_of_one_process(name: str, share: str) -> None:
-    """Rank and number of processes, and under "owned" the owners, are those of the graph; a last share may be empty."""
-    parts, sampler = Parts(WHOLE, MIXED, 3), FAMILIES[name](WHOLE)
+    """Rank and number of processes, and under "owned" the owners, are those of the graph; a last
+    share may be empty.
+    """
+    parts = Parts(WHOLE, MIXED, 3)
+    sampler = FAMILIES[name](WHOLE)
     given = options_of(name, sampler)
     single = list(NodeFlowLoader(sampler, batch_size=12, shuffle=True, **given))
 

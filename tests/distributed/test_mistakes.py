@@ -1,4 +1,6 @@
-"""A mistake of one rank is an error of all, at once; what cannot be is refused, and what differs is told."""
+"""A mistake of one rank is an error of all, at once; what cannot be is refused, and what differs is
+told.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import torch
 from _support.ranks import Parts, run_ranks
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 
-from nodeflow import Graph, History, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler, Updater, storage
+from nodeflow import (
+    Graph,
+    History,
+    NeighborSampler,
+    NodeFlowLoader,
+    TemporalNeighborSampler,
+    Updater,
+    storage,
+)
 from nodeflow.distributed import PeerError
 from nodeflow.learned import EmbeddingTable
 from nodeflow.nn import VRGCN
@@ -30,7 +40,8 @@ BARE = Parts(WHOLE, OWNER, 2, halo=0)  # every draw of others' nodes travels
 def with_a_fault() -> Parts:
     graph = graph_of_all()
     weight = graph.edata["w"].clone()
-    weight[np.flatnonzero(np.isin(graph.edges()[1].numpy(), np.flatnonzero(OWNER)))[0]] = torch.nan  # on rank 1
+    # on rank 1
+    weight[np.flatnonzero(np.isin(graph.edges()[1].numpy(), np.flatnonzero(OWNER)))[0]] = torch.nan
     graph.edata["w"] = weight
     return Parts(graph, OWNER, 2)
 
@@ -38,17 +49,28 @@ def with_a_fault() -> Parts:
 @pytest.mark.parametrize(
     ("work", "words"),
     [
-        (lambda g, one: NeighborSampler(g, [2])([9999] if one else [1]), r"IndexError: seeds\[0\] is 9999"),
-        (lambda g, one: TemporalNeighborSampler(g, [2])([1], times=["x"] if one else [1]), "TypeError: times"),
+        (
+            lambda g, one: NeighborSampler(g, [2])([9999] if one else [1]),
+            r"IndexError: seeds\[0\] is 9999",
+        ),
+        (
+            lambda g, one: TemporalNeighborSampler(g, [2])([1], times=["x"] if one else [1]),
+            "TypeError: times",
+        ),
         (lambda g, one: g.find_edges([9999] if one else [1]), r"IndexError: eid\[0\] is 9999"),
         (lambda g, one: g.in_degrees([9999] if one else [1]), r"IndexError: v\[0\] is 9999"),
-        (lambda g, one: g.ndata["x"].fetch(torch.tensor([9999 * one])), r"IndexError: ids\[0\] is 9999"),
+        (
+            lambda g, one: g.ndata["x"].fetch(torch.tensor([9999 * one])),
+            r"IndexError: ids\[0\] is 9999",
+        ),
         (lambda g, one: Propagation(g, weight="zz" if one else "w"), "KeyError"),
     ],
     ids=["seeds", "times", "edges", "degrees", "rows", "sums"],
 )
 @PARTS.on_every_rank
-def test_a_mistake_of_one_rank_is_an_error_of_all(graph: Graph, rank: int, work: Any, words: str) -> None:
+def test_a_mistake_of_one_rank_is_an_error_of_all(
+    graph: Graph, rank: int, work: Any, words: str
+) -> None:
     if rank == 1:
         with pytest.raises((IndexError, TypeError, KeyError)):
             work(graph, True)
@@ -59,13 +81,19 @@ def test_a_mistake_of_one_rank_is_an_error_of_all(graph: Graph, rank: int, work:
 
 
 @PARTS.on_every_rank
-def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(graph: Graph, rank: int) -> None:
+def test_a_row_that_one_rank_lacks_in_a_later_layer_is_an_error_of_all(
+    graph: Graph, rank: int
+) -> None:
     """Also after the exchanges for the layers before."""
     history = History(graph, {1: 2, 2: 2})
     history.write(1, range(NODES), torch.ones(NODES, 2))
     history.commit()
     batch = NeighborSampler(graph, [1, 1, 1])([3] if rank == 1 else [])
-    words = "rank 1 failed while this one was at" if rank == 0 else "layer 2 of the history has no row yet of node 3"
+    words = (
+        "rank 1 failed while this one was at"
+        if rank == 0
+        else "layer 2 of the history has no row yet of node 3"
+    )
     with pytest.raises(PeerError if rank == 0 else ValueError, match=words):
         history.pull(batch, missing="refuse")
     assert history.age(2).eq(-1).all()
@@ -79,7 +107,10 @@ def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank:
     history = History(graph, {1: 2})
     state = history.state_dict()
     for work in (history.clear, lambda: history.load_state_dict(state)):
-        with pytest.MonkeyPatch.context() as patch, nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError),
+        ):
             if rank == 1:
                 patch.setattr(history._store, "_replace", lambda arrays: 1 / 0)
             work()
@@ -87,7 +118,9 @@ def test_a_fault_after_the_last_exchange_is_that_of_one_rank(graph: Graph, rank:
 
 
 @PARTS.on_every_rank
-def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(graph: Graph, rank: int) -> None:
+def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(
+    graph: Graph, rank: int
+) -> None:
     batch = NeighborSampler(graph, [1, 1])([rank])
     for inputs, last in ((None, "_aggregated"), (torch.ones(NODES, 3), "_fetch")):
         history: Any = History(graph, {1: 2}, inputs=inputs)
@@ -99,7 +132,10 @@ def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(graph: Graph
                 raise ZeroDivisionError
             return rows
 
-        with pytest.MonkeyPatch.context() as patch, nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            nullcontext() if rank == 0 else pytest.raises(ZeroDivisionError),
+        ):
             if rank == 1:
                 patch.setattr(history, last, failing)
             history.pull(batch)
@@ -108,7 +144,9 @@ def test_a_fault_after_the_last_rows_of_a_batch_is_that_of_one_rank(graph: Graph
 
 @PARTS.on_every_rank
 def test_rows_are_not_planned_on_several_ranks(graph: Graph, rank: int) -> None:
-    """Not even where each has all of them: draws are collective, and plans ask for them at other times."""
+    """Not even where each has all of them: draws are collective, and plans ask for them at other
+    times.
+    """
     graph.ndata["own"] = storage.Tiered([torch.ones(NODES, 2)])
     loader = NodeFlowLoader(NeighborSampler(graph, [1]), [1, 2], batch_size=1, ndata={0: ["own"]})
     with pytest.raises(TypeError, match="plans of processes differ"):
@@ -130,7 +168,9 @@ def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
 @PARTS.on_every_rank
 def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: int) -> None:
     for call in (graph.csc, graph.edges, lambda: graph.indptr):
-        with pytest.raises(TypeError, match="this needs all edges of the graph, and this process holds a part"):
+        with pytest.raises(
+            TypeError, match="this needs all edges of the graph, and this process holds a part"
+        ):
             call()
     with pytest.raises(TypeError, match="is not copied; open the folder again"):
         copy.deepcopy(graph)
@@ -138,13 +178,16 @@ def test_what_needs_all_edges_or_another_process_is_refused(graph: Graph, rank: 
         with pytest.raises(TypeError, match="is not pickled"):
             pickle.dumps(each)
     assert repr(graph.ndata["x"]).endswith(f"{OWNER.count(rank)} rows here)")
-    with pytest.raises(TypeError, match="inputs cannot be given to a sampler of a graph that lies on several"):
+    with pytest.raises(
+        TypeError, match="inputs cannot be given to a sampler of a graph that lies on several"
+    ):
         NeighborSampler(graph, [2])([1], inputs=3)
 
 
 @PARTS.on_every_rank
 def test_a_column_of_all_edges_is_read_for_those_here(graph: Graph, rank: int) -> None:
-    whole, seeds = graph_of_all(), [[1, 3], [2, 5]][rank]
+    whole = graph_of_all()
+    seeds = [[1, 3], [2, 5]][rank]
     whole.edata["all"] = graph.edata["all"] = whole.edata["w"] * 2
     assert (len(graph.held.edata), {*graph.held.edata}) == (len(whole.edata), {*whole.edata})
     drawn, wanted = (NeighborSampler(each, [2], weight="all")(seeds) for each in (graph, whole))
@@ -154,11 +197,14 @@ def test_a_column_of_all_edges_is_read_for_those_here(graph: Graph, rank: int) -
 class Wrong(Sampler):
     """Chooses all edges, with columns that cannot travel."""
 
-    by_row, kind = True, ""
+    by_row = True
+    kind = ""
 
     def choose(self, dst, step):
         edges = self.candidates(dst)
-        nodes = {"nodes": edges.src[:1], "ndata": {"n": torch.ones(1)}} if self.kind == "nodes" else {}
+        nodes = (
+            {"nodes": edges.src[:1], "ndata": {"n": torch.ones(1)}} if self.kind == "nodes" else {}
+        )
         columns = {"q": torch.ones(len(edges), requires_grad=self.kind == "gradient")}
         lacking = self.kind == "lacking" and dst[0] % 2 == 1
         return Choice(edges.indptr, edges.positions, edata={} if lacking else columns, **nodes)
@@ -173,7 +219,9 @@ class Wrong(Sampler):
     ],
 )
 @BARE.on_every_rank
-def test_columns_that_cannot_travel_are_refused(graph: Graph, rank: int, kind: str, words: str) -> None:
+def test_columns_that_cannot_travel_are_refused(
+    graph: Graph, rank: int, kind: str, words: str
+) -> None:
     sampler = type("Wrong", (Wrong,), {"kind": kind})(graph, 1)
     with pytest.raises((TypeError, ValueError, PeerError), match=words):
         sampler([1, 2, 3, 4])
@@ -248,5 +296,7 @@ def test_a_second_thread_is_refused(graph: Graph, rank: int) -> None:
 def test_plans_notice_rows_of_different_types(graph: Graph, rank: int) -> None:
     plan = ExchangePlan(graph)
     rows = torch.ones(plan.num_masters, 2, dtype=[torch.float32, torch.int32][rank])
-    with pytest.raises(PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) \(operation \d\) there"):
+    with pytest.raises(
+        PeerError, match=r"rows of mirrors \((float|int)32 \[2\]\) \(operation \d\) there"
+    ):
         plan.broadcast(rows)

@@ -1,4 +1,6 @@
-"""Every public call that all processes make together is one operation, so a failure anywhere in it is told to all."""
+"""Every public call that all processes make together is one operation, so a failure anywhere in it
+is told to all.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +135,9 @@ TABLES = [calls_of_a_graph, calls_of_samplers, calls_of_plans, calls_of_historie
 
 @pytest.mark.parametrize("table", TABLES)
 @PARTS.on_every_rank
-def test_a_call_is_one_operation(graph: Graph, rank: int, table: Callable[[Graph, int], dict[str, Call]]) -> None:
+def test_a_call_is_one_operation(
+    graph: Graph, rank: int, table: Callable[[Graph, int], dict[str, Call]]
+) -> None:
     assert graph.near is not None  # fetched once
     for name, call in table(graph, rank).items():
         channel = graph.peers._channel  # type: ignore[attr-defined]
@@ -163,7 +167,9 @@ def test_a_failure_before_any_exchange_of_a_call_is_raised_on_all(
 
 
 def exchanges_of(call: Call, channel: Any, failing: int | None) -> int:
-    """Make a call, such that it fails before exchange ``failing`` unless that is None; return its exchanges."""
+    """Make a call, such that it fails before exchange ``failing`` unless that is None; return its
+    exchanges.
+    """
     meet = channel.meet
     met = 0
 
@@ -184,7 +190,9 @@ def exchanges_of(call: Call, channel: Any, failing: int | None) -> int:
 
 
 def test_all_methods_that_say_so_are_in_the_tables() -> None:
-    listed = {name for table in TABLES for rank_calls in PARTS.run(table)[:1] for name in rank_calls}
+    listed = {
+        name for table in TABLES for rank_calls in PARTS.run(table)[:1] for name in rank_calls
+    }
     found = set[str]()
     for module in (nodeflow, distributed, propagation, learned):
         for name in module.__all__:
@@ -198,4 +206,5 @@ def test_all_methods_that_say_so_are_in_the_tables() -> None:
 
 
 def is_collective(method: object) -> bool:
-    return "; collective." in (inspect.getdoc(method) or "")
+    text = " ".join((inspect.getdoc(method) or "").split())
+    return "; collective." in text

@@ -1,4 +1,6 @@
-"""Graphs cut into parts, against slow references; and what becomes of mistakes and damaged files."""
+"""Graphs cut into parts, against slow references; and what becomes of mistakes and damaged
+files.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_a_folder_holds_the_graph(
     tmp_path_factory: pytest.TempPathFactory, num_nodes: int, num_edges: int, num_parts: int, method: Any, edges: str,
     renumber: bool, identity: bool, seed: int,
 ) -> None:  # fmt: skip
-    """With repeats, self-loops, nodes without edges, parts without nodes, and edges in many pieces."""
+    """With repeats, self-loops, nodes without edges, parts without nodes, and edges in many
+    pieces.
+    """
     graph = random_graph(num_nodes, num_edges if num_nodes else 0, seed)
     if identity:  # edge ids are positions
         graph = Graph(*graph.csc()[:2], ndata=dict(graph.ndata), edata=dict(graph.edata))
@@ -49,7 +53,14 @@ def test_a_folder_holds_the_graph(
         patch.setattr(_writing, "_IDS", 5)
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = cut_into(
-            graph, folder, num_parts, method=method, edges=edges, renumber=renumber, train=train, seed=seed
+            graph,
+            folder,
+            num_parts,
+            method=method,
+            edges=edges,
+            renumber=renumber,
+            train=train,
+            seed=seed,
         )
     assert parts.val is None
     if renumber:
@@ -79,29 +90,39 @@ def test_a_grid_has_few_partners(tmp_path: Path) -> None:
 
 
 def test_methods(tmp_path: Path) -> None:
-    graph, nodes = random_graph(50, 100), np.arange(50)
+    graph = random_graph(50, 100)
+    nodes = np.arange(50)
     cuts = {method: cut_into(graph, tmp_path / method, 4, method=method).owners(nodes)
             for method in ("random", "ranges", "hash")}  # fmt: skip
     assert sorted(np.bincount(cuts["random"]).tolist()) == [12, 12, 13, 13]
     assert cuts["ranges"].tolist() == sorted(cuts["ranges"].tolist())
     assert sorted(np.bincount(cuts["ranges"]).tolist()) == [12, 12, 13, 13]
     fewer = cut_into(random_graph(20, 10), tmp_path / "fewer", 4, method="hash")
-    assert fewer.owners(nodes[:20]).tolist() == cuts["hash"][:20].tolist()  # a hash is of the id alone
+    # a hash is of the id alone
+    assert fewer.owners(nodes[:20]).tolist() == cuts["hash"][:20].tolist()
     for method in ("random", "hash"):
         other = cut_into(graph, tmp_path / f"other-{method}", 4, method=method, seed=1)
         assert (other.owners(nodes) != cuts[method]).sum() > 20
     given_parts = cut_into(graph, tmp_path / "given", 4, method=cuts["hash"])
-    assert (given_parts.method, given_parts.owners(nodes).tolist()) == ("given", cuts["hash"].tolist())
+    assert (given_parts.method, given_parts.owners(nodes).tolist()) == (
+        "given",
+        cuts["hash"].tolist(),
+    )
 
 
 def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
     ring = Graph.from_edges(range(100), [*range(1, 100), 0])
-    cuts = [cut_into(ring, tmp_path / method, 4, method=method).report().cut_edges for method in ("metis", "random")]
+    cuts = [
+        cut_into(ring, tmp_path / method, 4, method=method).report().cut_edges
+        for method in ("metis", "random")
+    ]
     assert cuts[0] <= 10 < 50 < cuts[1]
 
 
-@pytest.mark.parametrize(("num_parts", "kind"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)])
+@pytest.mark.parametrize(
+    ("num_parts", "kind"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)]
+)
 def test_numbers_of_parts_are_narrow(num_parts: int, kind: type) -> None:
     owner = np.full(10, num_parts - 1)
     masters = cut_nodes(random_graph(10, 20), num_parts, owner, None, 0)
@@ -109,20 +130,28 @@ def test_numbers_of_parts_are_narrow(num_parts: int, kind: type) -> None:
     assert masters.owner.tolist() == owner.tolist()
 
 
-@given(st.integers(1, 60), st.integers(0, 150), st.integers(1, 9), st.floats(0, 1), st.integers(0, 9))
-def test_moved_nodes_are_balanced(num_nodes: int, num_edges: int, num_parts: int, share: float, seed: int) -> None:
-    graph, random = random_graph(num_nodes, num_edges, seed), np.random.default_rng(seed)
-    owner, chosen = random.integers(0, random.integers(1, num_parts + 1), num_nodes), random.random(num_nodes) < share
+@given(
+    st.integers(1, 60), st.integers(0, 150), st.integers(1, 9), st.floats(0, 1), st.integers(0, 9)
+)
+def test_moved_nodes_are_balanced(
+    num_nodes: int, num_edges: int, num_parts: int, share: float, seed: int
+) -> None:
+    graph = random_graph(num_nodes, num_edges, seed)
+    random = np.random.default_rng(seed)
+    owner = random.integers(0, random.integers(1, num_parts + 1), num_nodes)
+    chosen = random.random(num_nodes) < share
     before = owner.copy()
     found = balanced(graph, owner, chosen, num_parts)
     assert owner.tolist() == before.tolist()
     check_balance(found, chosen, num_parts)
-    assert balanced(graph, found, chosen, num_parts).tolist() == found.tolist()  # nothing is moved without need
+    # nothing is moved without need
+    assert balanced(graph, found, chosen, num_parts).tolist() == found.tolist()
 
 
 def check_balance(owner: Any, chosen: Any, num_parts: int) -> None:
     for some in (chosen, ~chosen):
-        sizes, mean = np.bincount(owner[some], minlength=num_parts), some.sum() / num_parts
+        sizes = np.bincount(owner[some], minlength=num_parts)
+        mean = some.sum() / num_parts
         assert (sizes <= max(np.ceil(mean), 1.05 * mean)).all()
         assert (sizes >= min(np.floor(mean), 0.95 * mean)).all()
 
@@ -143,12 +172,15 @@ def test_training_nodes_are_balanced(tmp_path: Path, method: Any) -> None:
     how = np.arange(400) // 100 if method == "given" else method
     for name, train in (("few", range(10)), ("many", range(130))):
         parts = cut_into(graph, tmp_path / name, 4, method=how, balance=True, train=train)
-        owner, chosen = parts.owners(np.arange(400)), np.isin(np.arange(400), train)
+        owner = parts.owners(np.arange(400))
+        chosen = np.isin(np.arange(400), train)
         check_balance(owner, chosen, 4)
         report = parts.report()
         assert report.train == tuple(np.bincount(owner[chosen], minlength=4).tolist())
         assert report.train_balance == pytest.approx(max(report.train) * 4 / len(train))
-        assert max(report.masters) - min(report.masters) <= (12 if method in ("metis", "given") else 2)
+        assert max(report.masters) - min(report.masters) <= (
+            12 if method in ("metis", "given") else 2
+        )
         if method in ("metis", "ranges"):
             assert report.cut_edges < 90
 
@@ -170,14 +202,21 @@ def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
         assert part.ndata["a/b"].equal(nodes)
         assert part.edata == {}
     assert parts.train is None
-    assert [None if ids is None else ids.tolist() for ids in (parts.val, parts.test)] == [[1, 3], []]
-    assert repr(parts) == "GraphParts(3 parts, 20 nodes, 30 edges, edges: in, ndata: label, h, y, a/b)"
+    assert [None if ids is None else ids.tolist() for ids in (parts.val, parts.test)] == [
+        [1, 3],
+        [],
+    ]
+    assert (
+        repr(parts) == "GraphParts(3 parts, 20 nodes, 30 edges, edges: in, ndata: label, h, y, a/b)"
+    )
     assert repr(parts.part(2)) == f"GraphPart(2: 6 masters, {parts.part(2).num_edges} edges)"
 
 
 def test_the_folder_depends_on_its_arguments_only(tmp_path: Path) -> None:
     graph = random_graph(30, 60)
-    first, again, other = (cut_into(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2)))
+    first, again, other = (
+        cut_into(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2))
+    )
     assert first.identity == again.identity != other.identity
     for file in ("manifest.json", "owner.npy", "part-2/manifest.json", "part-2/src.npy"):
         assert (first.folder / file).read_bytes() == (again.folder / file).read_bytes()
@@ -196,7 +235,12 @@ def test_the_report_is_a_table(tmp_path: Path) -> None:
         "largest over mean: nodes 1.00, edges 1.20, training nodes 1.33"
     )
     empty = cut_into(Graph.from_edges([], []), tmp_path / "b", 2).report()
-    assert (empty.replication_factor, empty.cut, empty.edge_balance, empty.train_balance) == (1, 0, 1, None)
+    assert (empty.replication_factor, empty.cut, empty.edge_balance, empty.train_balance) == (
+        1,
+        0,
+        1,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -204,13 +248,27 @@ def test_the_report_is_a_table(tmp_path: Path) -> None:
     [
         ({"num_parts": 0}, ValueError, "num_parts must be at least 1, got 0"),
         ({"edges": "all"}, ValueError, "edges must be 'in', 'out' or 'grid', got 'all'"),
-        ({"balance": 0.05, "train": [1]}, TypeError, r"balance must be True or False, got float 0\.05"),
-        ({"balance": True}, ValueError, "balance=True balances training nodes, and there are none; pass train"),
-        ({"balance": True, "train": []}, ValueError, "balance=True balances training nodes, and there are none"),
+        (
+            {"balance": 0.05, "train": [1]},
+            TypeError,
+            r"balance must be True or False, got float 0\.05",
+        ),
+        (
+            {"balance": True},
+            ValueError,
+            "balance=True balances training nodes, and there are none; pass train",
+        ),
+        (
+            {"balance": True, "train": []},
+            ValueError,
+            "balance=True balances training nodes, and there are none",
+        ),
         ({"val": [20]}, IndexError, r"val\[0\] is 20, but node ids go from 0 to 19"),
     ],
 )
-def test_mistakes(tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_mistakes(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
     usual = {"graph": random_graph(20, 30), "num_parts": 2}
     with pytest.raises(error, match=words):
         cut_into(folder=tmp_path / "a", **usual | options)
@@ -241,18 +299,23 @@ def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
 
 def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
-    with pytest.raises(ValueError, match="num_parts must be at most the number of nodes 20, got 21"):
+    with pytest.raises(
+        ValueError, match="num_parts must be at most the number of nodes 20, got 21"
+    ):
         cut_into(random_graph(20, 30), tmp_path / "a", 21, method="metis")
 
 
 @pytest.mark.parametrize("renumber", [False, True])
 def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> None:
-    graph, folder = random_graph(20, 30), tmp_path / "a"
+    graph = random_graph(20, 30)
+    folder = tmp_path / "a"
     cut_into(graph, folder, 3, renumber=renumber)
     shutil.rmtree(folder / "part-1")
     parts = GraphParts.open(folder, verify=True)
     assert parts.part(2).part == parts.part(-1).part == 2
-    with pytest.raises(ValueError, match=r"part 1 is missing: .*part-1 has no graph part in it: it does not exist"):
+    with pytest.raises(
+        ValueError, match=r"part 1 is missing: .*part-1 has no graph part in it: it does not exist"
+    ):
         parts.part(1)
     with pytest.raises(IndexError, match="part 3 is out of range: there are 3"):
         parts.part(3)
@@ -260,7 +323,9 @@ def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> No
 
 def test_several_parts_need_several_processes(tmp_path: Path) -> None:
     cut_into(random_graph(20, 30), tmp_path / "a", 3)
-    with pytest.raises(RuntimeError, match="a has 3 parts, one for each of 3 processes, and this process is alone"):
+    with pytest.raises(
+        RuntimeError, match="a has 3 parts, one for each of 3 processes, and this process is alone"
+    ):
         DistributedGraph.open(tmp_path / "a")
 
 
@@ -270,7 +335,9 @@ def test_parts_of_another_folder_are_refused(tmp_path: Path) -> None:
     other = cut_into(graph, tmp_path / "b", 3, seed=1)
     shutil.rmtree(parts.folder / "part-1")
     shutil.copytree(other.folder / "part-1", parts.folder / "part-1")
-    with pytest.raises(ValueError, match=f"part-1 holds part 1 of cut {other.identity}, and not part 1 of"):
+    with pytest.raises(
+        ValueError, match=f"part-1 holds part 1 of cut {other.identity}, and not part 1 of"
+    ):
         parts.part(1)
     shutil.rmtree(parts.folder / "part-1")
     shutil.copytree(parts.folder / "part-2", parts.folder / "part-1")
@@ -292,13 +359,19 @@ def test_damaged_files(tmp_path: Path) -> None:
     def flipped(data: bytes) -> bytes:
         return data[:-1] + bytes([data[-1] ^ 1])
 
-    with pytest.raises(ValueError, match=r"owner\.npy is damaged: its contents have another checksum"):
+    with pytest.raises(
+        ValueError, match=r"owner\.npy is damaged: its contents have another checksum"
+    ):
         damaged("owner.npy", flipped)
     with pytest.raises(ValueError, match=r"owner\.npy is damaged: it names a part beyond the 3"):
         damaged("owner.npy", lambda data: data[:-1] + b"\x03", verify=False)
-    with pytest.raises(ValueError, match=r"place\.npy is damaged: it names a place that its part does not have"):
+    with pytest.raises(
+        ValueError, match=r"place\.npy is damaged: it names a place that its part does not have"
+    ):
         damaged("place.npy", lambda data: data[:-1] + b"\x7f", verify=False)
-    with pytest.raises(ValueError, match=r"part-1/src\.npy is damaged: its contents have another checksum"):
+    with pytest.raises(
+        ValueError, match=r"part-1/src\.npy is damaged: its contents have another checksum"
+    ):
         damaged("part-1/src.npy", flipped).part(1)
     with pytest.raises(ValueError, match="another checksum"):
         damaged("manifest.json", lambda data: data.replace(b'"num_edges": 30', b'"num_edges": 31'))

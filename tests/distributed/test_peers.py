@@ -41,7 +41,9 @@ def test_all_get_the_same(size: int) -> None:
             peers.totals("counts", rank, 1, 10),
             mean_of(peers, float(rank)),
             peers.rows_of_all("rows", torch.arange(6)[rank::size], rows, 6).flatten().tolist(),
-            peers.of_first("a value", lambda: {"rank": rank, "rows": torch.ones(2, dtype=torch.bfloat16)}),
+            peers.of_first(
+                "a value", lambda: {"rank": rank, "rows": torch.ones(2, dtype=torch.bfloat16)}
+            ),
             weights.tolist(),
             peers.totals("nothing"),
         ]
@@ -66,7 +68,11 @@ def test_an_error_of_the_first_is_known_to_all() -> None:
 
     assert on_ranks(2, work) == [
         ("no such file: run.toml", True),
-        ("rank 0 failed while this one was at settings: FileNotFoundError: no such file: run.toml (at settings)", True),
+        (
+            "rank 0 failed while this one was at settings: FileNotFoundError: no such file: "
+            "run.toml (at settings)",
+            True,
+        ),
     ]
 
 

@@ -1,4 +1,6 @@
-"""Graphs on real processes: the same NodeFlows, errors that name the process that fails, in every fault; the page."""
+"""Graphs on real processes: the same NodeFlows, errors that name the process that fails, in every
+fault; the page.
+"""
 
 from __future__ import annotations
 
@@ -97,13 +99,22 @@ print("done")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("parts")
-    for name, size, seed in (("graph", 3, 0), ("graph-other", 3, 1), ("graph-torn", 3, 0), ("graph-two", 2, 0)):
-        partition_graph(graph_of_all(), place / name, size, method="random", seed=seed, progress=False)
+    for name, size, seed in (
+        ("graph", 3, 0),
+        ("graph-other", 3, 1),
+        ("graph-torn", 3, 0),
+        ("graph-two", 2, 0),
+    ):
+        partition_graph(
+            graph_of_all(), place / name, size, method="random", seed=seed, progress=False
+        )
     shutil.rmtree(place / "graph-torn" / "part-1")
     return place
 
 
-def run(folder: Path, fault: str, timeout: float = 20, size: int = 3, graph: str = "graph") -> list[Ended]:
+def run(
+    folder: Path, fault: str, timeout: float = 20, size: int = 3, graph: str = "graph"
+) -> list[Ended]:
     return run_processes(SCRIPT, size, folder, folder / graph, fault, timeout)
 
 
@@ -113,20 +124,34 @@ def test_two_processes_draw_as_one(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_right(folder: Path) -> None:
+def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_right(
+    folder: Path,
+) -> None:
     ended = run(folder, "soft", 600)
     assert [one.status for one in ended] == [0] * 3, ended
-    lines = [dict(line.split(": ", 1) for line in one.output.splitlines() if ": " in line) for one in ended]
+    lines = [
+        dict(line.split(": ", 1) for line in one.output.splitlines() if ": " in line)
+        for one in ended
+    ]
     same = {
-        "another partition": "ValueError: what is opened must be the same on all processes, but identity of the cut",
-        "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and 51.0 on rank 1",
-        "another halo": "ValueError: what is opened must be .* halo is 0.0 on rank 0 and 1.0 on rank 1",
-        "missing part": "PeerError: rank 1 failed while this one was at what is opened: ValueError: part 1 is missing",
-        "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of them",
-        "elsewhere": "PeerError: rank 1 is at another exchange: node column x: questions .* there, edges drawn: questi",
-        "wrong id": "PeerError: rank 1 failed .* at node column x: questions: IndexError: .* 1000, .* go from 0 to 59",
-        "another seed": "ValueError: settings of NeighborSampler must be the same .* seed is 0 on rank 0 and 1 on r",
-        "raises in a draw": "PeerError: rank 1 failed while this one was at edges drawn: questions: TypeError",
+        "another partition": "ValueError: what is opened must be the same on all processes, but "
+        "identity of the cut",
+        "another timeout": "ValueError: what is opened must be .* timeout is 50.0 on rank 0 and "
+        "51.0 on rank 1",
+        "another halo": "ValueError: what is opened must be .* halo is 0.0 on rank 0 and 1.0 on "
+        "rank 1",
+        "missing part": "PeerError: rank 1 failed while this one was at what is opened: "
+        "ValueError: part 1 is missing",
+        "wrong number": "ValueError: .*-two has 2 parts, but there are 3 processes; start 2 of "
+        "them",
+        "elsewhere": "PeerError: rank 1 is at another exchange: node column x: questions .* there, "
+        "edges drawn: questi",
+        "wrong id": "PeerError: rank 1 failed .* at node column x: questions: IndexError: .* 1000, "
+        ".* go from 0 to 59",
+        "another seed": "ValueError: settings of NeighborSampler must be the same .* seed is 0 on "
+        "rank 0 and 1 on r",
+        "raises in a draw": "PeerError: rank 1 failed while this one was at edges drawn: "
+        "questions: TypeError",
     }
     for name, words in same.items():
         for rank in (0, 2):
@@ -141,13 +166,19 @@ def test_faults_that_a_process_survives_are_errors_on_all_and_the_next_draw_is_r
     [
         ("killed", "rank 1 has ended, is stopped, or is elsewhere"),
         ("raises", "rank 1 has ended with ValueError: a mistake of the user"),
-        ("interrupted", "rank 1 has ended with PeerError: this process left an exchange before its end, at edges"),
+        (
+            "interrupted",
+            "rank 1 has ended with PeerError: this process left an exchange before its end, at "
+            "edges",
+        ),
         ("stopped", "rank 1 has ended, is stopped, or is elsewhere"),
         ("late", "rank 1 has ended, is stopped, or is elsewhere"),
         ("exits", "rank 1 has ended its program"),
     ],
 )
-def test_all_end_with_an_error_that_names_the_one_that_is_missing(folder: Path, fault: str, words: str) -> None:
+def test_all_end_with_an_error_that_names_the_one_that_is_missing(
+    folder: Path, fault: str, words: str
+) -> None:
     """The limit of ``run_processes`` is the only one: all end, however slow the machine is."""
     ended = run(folder, fault)
     for rank in (0, 2):
@@ -206,7 +237,9 @@ def test_a_process_that_is_killed_in_a_commit_leaves_the_one_before_on_all(tmp_p
             assert status == (-9 if rank == 1 else 1), errors
             assert rank == 1 or "rank 1 has ended, is stopped, or is elsewhere" in errors, errors
         again = run("none")  # two commits of those five, and then two more
-        assert [(status, output) for status, output, _ in again] == [(0, f"{6 + 4 * k}\n")] * 3, again
+        assert [(status, output) for status, output, _ in again] == [(0, f"{6 + 4 * k}\n")] * 3, (
+            again
+        )
 
 
 PAGE = ROOT / "docs" / "distributed" / "processes.md"
@@ -214,8 +247,11 @@ PAGE = ROOT / "docs" / "distributed" / "processes.md"
 
 @pytest.mark.slow
 def test_the_program_of_the_page_runs_on_two_processes(tmp_path: Path) -> None:
-    texts = {block.language: block.text for block in reversed(blocks(PAGE))}  # the first block of each language
-    subprocess.run([sys.executable, "-c", texts["python"]], cwd=tmp_path, env=environment(), check=True)
+    # the first block of each language
+    texts = {block.language: block.text for block in reversed(blocks(PAGE))}
+    subprocess.run(
+        [sys.executable, "-c", texts["python"]], cwd=tmp_path, env=environment(), check=True
+    )
     (tmp_path / "train.py").write_text(texts["py"])
     command, *words = texts["sh"].split()
     assert command == "torchrun"

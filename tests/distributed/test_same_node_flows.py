@@ -1,4 +1,6 @@
-"""A graph that lies on several ranks gives every sampler's NodeFlows of the whole graph, bit for bit."""
+"""A graph that lies on several ranks gives every sampler's NodeFlows of the whole graph, bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -85,13 +87,19 @@ def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) ->
     seeds = [data.draw(st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0))
              for _ in range(size)]  # fmt: skip
     parts = Parts(graph, owner, size, direction, data.draw(st.sampled_from(HALOS)))
-    expected = [called(NeighborSampler(graph, [2, 1, -1], direction=direction), one) for one in seeds]
-    found = parts.run(lambda one, rank: called(NeighborSampler(one, [2, 1, -1], direction=direction), seeds[rank]))
+    expected = [
+        called(NeighborSampler(graph, [2, 1, -1], direction=direction), one) for one in seeds
+    ]
+    found = parts.run(
+        lambda one, rank: called(NeighborSampler(one, [2, 1, -1], direction=direction), seeds[rank])
+    )
     assert found == expected
 
 
 class HalfOfAll(Sampler):
-    """A user's sampler whose draw depends on all destinations: half of all their edges, in one order."""
+    """A user's sampler whose draw depends on all destinations: half of all their edges, in one
+    order.
+    """
 
     def choose(self, dst, step):
         edges = self.candidates(dst)
@@ -120,7 +128,10 @@ BATCHES = [[1, 2, 3, 40], [], [7, 7, 9]]
 @pytest.mark.parametrize("halo", HALOS)
 def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None, halo: float) -> None:
     expected = [called(kind(WHOLE, 2, weight=weight), seeds) for seeds in BATCHES]
-    assert NEAR[halo].run(lambda graph, rank: called(kind(graph, 2, weight=weight), BATCHES[rank])) == expected
+    assert (
+        NEAR[halo].run(lambda graph, rank: called(kind(graph, 2, weight=weight), BATCHES[rank]))
+        == expected
+    )
 
 
 def test_induced_edges_come_from_their_owners() -> None:
@@ -148,7 +159,9 @@ def test_edges_left_out_and_filters(halo: float) -> None:
         ]
 
     def drawn(graph: Graph, rank: int) -> list[str]:
-        return [called(sampler.without_edges(left[rank]), BATCHES[rank]) for sampler in kinds(graph)]
+        return [
+            called(sampler.without_edges(left[rank]), BATCHES[rank]) for sampler in kinds(graph)
+        ]
 
     assert NEAR[halo].run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
 
@@ -174,7 +187,8 @@ def test_columns_come_from_their_owners(graph: Graph, rank: int) -> None:
     assert torch.equal(out, rows)
     batch = NeighborSampler(graph, [3, 3])(BATCHES[rank])
     batch.copy_from_parent({0: ["x"]}, {0: ["w"], 1: ["time"]})
-    layer, flow = batch.layers[0], batch.flows[0]
+    layer = batch.layers[0]
+    flow = batch.flows[0]
     assert torch.equal(layer.data["x"], WHOLE.ndata["x"][layer.parent_nid])
     assert torch.equal(flow.data["w"], WHOLE.edata["w"][flow.parent_eid])
     with pytest.raises(IndexError, match="ids"):
@@ -185,7 +199,8 @@ def test_questions_about_the_whole_graph() -> None:
     others = [Parts(WHOLE, OWNER, 3, lie) for lie in ("out", "any")]
 
     def asked(transport: ThreadTransport) -> None:
-        graph, ids = THREE.on(transport), [5, 5, 59][: transport.rank + 1]
+        graph = THREE.on(transport)
+        ids = [5, 5, 59][: transport.rank + 1]
         assert (graph.num_nodes, graph.num_edges) == (NODES, EDGES)
         assert torch.equal(graph.in_degrees(ids), WHOLE.in_degrees(ids))
         assert torch.equal(graph.in_degrees(), WHOLE.in_degrees())
@@ -203,11 +218,15 @@ def test_questions_about_the_whole_graph() -> None:
 @pytest.mark.parametrize("name", REFUSED)
 @THREE.on_every_rank
 def test_others_say_why_they_cannot(graph: Graph, rank: int, name: str) -> None:
-    with pytest.raises(TypeError, match=r"does not go with a graph that lies on several processes: .{20}"):
+    with pytest.raises(
+        TypeError, match=r"does not go with a graph that lies on several processes: .{20}"
+    ):
         FAMILIES[name](graph)
 
 
-RING = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": torch.rand(3, 4)}, edata={"w": torch.rand(3)})
+RING = Graph.from_edges(
+    [0, 1, 2], [1, 2, 0], ndata={"x": torch.rand(3, 4)}, edata={"w": torch.rand(3)}
+)
 TWO = Parts(RING, [0, 0, 1], 2)
 
 
@@ -244,10 +263,18 @@ def test_one_part_is_the_graph_itself(tmp_path: Path, edges: str) -> None:
 
 
 def test_types_of_contexts_draw_as_in_one_process() -> None:
-    """A row's random numbers depend on the number of all rows of the whole graph where seeds draw on their own."""
+    """A row's random numbers depend on the number of all rows of the whole graph where seeds draw
+    on their own.
+    """
     parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
     options: dict[str, Any] = {"edge_type": "type", "disjoint": True, "seed": 3}
-    fanouts, seeds = [{0: 1, 2: 1}, 2], [5, 11, 30, 31]
+    fanouts = [{0: 1, 2: 1}, 2]
+    seeds = [5, 11, 30, 31]
     expected = fingerprint(NeighborSampler(WHOLE, fanouts, **options)(seeds))
-    drawn = run_ranks(2, lambda transport: fingerprint(NeighborSampler(parts.on(transport), fanouts, **options)(seeds)))
+    drawn = run_ranks(
+        2,
+        lambda transport: fingerprint(
+            NeighborSampler(parts.on(transport), fanouts, **options)(seeds)
+        ),
+    )
     assert drawn == [expected] * 2

@@ -1,4 +1,6 @@
-"""EmbeddingTable: the rows of one table whose batch is that of all ranks, and steps that all make or none."""
+"""EmbeddingTable: the rows of one table whose batch is that of all ranks, and steps that all make
+or none.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ close = torch.testing.assert_close
 def loss_of(rows: Tensor, rank: int) -> Tensor:
     """A loss in which every occurrence of a row has another gradient, on every rank."""
     flat = rows.flatten()
-    return (flat * torch.linspace(-1 - rank, 2, len(flat), dtype=flat.dtype)).sum() + (flat.sin() ** 2).sum()
+    return (flat * torch.linspace(-1 - rank, 2, len(flat), dtype=flat.dtype)).sum() + (
+        flat.sin() ** 2
+    ).sum()
 
 
 @pytest.mark.parametrize(
@@ -37,22 +41,36 @@ def loss_of(rows: Tensor, rank: int) -> Tensor:
 )
 @settings(max_examples=8)
 @given(data=st.data())
-def test_steps_are_those_of_one_table(name: str, options: dict[str, Any], data: st.DataObject) -> None:
+def test_steps_are_those_of_one_table(
+    name: str, options: dict[str, Any], data: st.DataObject
+) -> None:
     size = data.draw(st.integers(1, 4))
-    parts = Parts(WHOLE, [data.draw(st.integers(0, size - 1)) for _ in range(8)] * 7 + [0] * 4, size)
-    steps = data.draw(st.lists(st.lists(st.tuples(IDS, IDS), min_size=size, max_size=size), max_size=4))
+    parts = Parts(
+        WHOLE, [data.draw(st.integers(0, size - 1)) for _ in range(8)] * 7 + [0] * 4, size
+    )
+    steps = data.draw(
+        st.lists(st.lists(st.tuples(IDS, IDS), min_size=size, max_size=size), max_size=4)
+    )
     mean = data.draw(st.booleans())
     whole = EmbeddingTable(NODES, 3, optimizer=name, dtype=torch.float64, seed=4, **options)
     for pulls in steps:
         if not any(ids for pair in pulls for ids in pair):
             continue
-        losses = [loss_of(whole.pull(ids), r) for r, pair in enumerate(pulls) for ids in pair if ids]
+        losses = [
+            loss_of(whole.pull(ids), r) for r, pair in enumerate(pulls) for ids in pair if ids
+        ]
         torch.stack(losses).sum().div(size if mean else 1).backward()
         whole.step()
 
     def stepped(graph: Graph, rank: int) -> None:
         table = EmbeddingTable(
-            graph, 3, optimizer=name, dtype=torch.float64, seed=4, gradients="mean" if mean else "sum", **options
+            graph,
+            3,
+            optimizer=name,
+            dtype=torch.float64,
+            seed=4,
+            gradients="mean" if mean else "sum",
+            **options,
         )
         for pulls in steps:
             rows = [table.pull(ids) for ids in pulls[rank]]
@@ -91,7 +109,12 @@ def test_rows_are_read_written_and_a_column(graph: Graph, rank: int) -> None:
     assert torch.equal(table.fetch([8]), whole.fetch([8]))
     graph.ndata["emb"] = table
     assert torch.equal(graph.ndata["emb"].fetch(torch.tensor([7])), table.fetch([7]))
-    assert (table.shape, table.dtype, table.version, table.lr) == ((NODES, 4), torch.float32, 1, 0.1)
+    assert (table.shape, table.dtype, table.version, table.lr) == (
+        (NODES, 4),
+        torch.float32,
+        1,
+        0.1,
+    )
     state = table.state_dict()
     again = EmbeddingTable(graph, 4, lr=0.1)
     again.load_state_dict(state)
@@ -101,13 +124,15 @@ def test_rows_are_read_written_and_a_column(graph: Graph, rank: int) -> None:
 
 @THREE.on_every_rank
 def test_gradients_travel_once_per_row_and_process(graph: Graph, rank: int) -> None:
-    table, counters = EmbeddingTable(graph, 2, lr=0.1), graph.peers.counters
+    table = EmbeddingTable(graph, 2, lr=0.1)
+    counters = graph.peers.counters
     rows = table.pull([5, 1, 1, 5, 5])  # 5 is rank 2's, 1 is rank 0's
     rows.sum().backward()
     table.step()
     asked = [1, 2, 1][rank]
     assert counters.by_kind["learned rows: questions"] == asked * (8 * 2 + 8)
-    words = 8 * (2 + 2 + 3) + 3 * 8  # what the arrays are, and version, rate and flag, for each of two others
+    # what the arrays are, and version, rate and flag, for each of two others
+    words = 8 * (2 + 2 + 3) + 3 * 8
     assert counters.by_kind["gradients of learned rows"] == 2 * words + asked * (8 + 8)
 
 
@@ -139,11 +164,17 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
         table = EmbeddingTable(graph, 2, lr=0.5, folder=tmp_path / str(rank) if files else None)
         whole = EmbeddingTable(NODES, 2, lr=0.5)
         for k in range(3):
-            rows, others = table.pull(range(20)), [whole.pull(range(20)) for _ in range(3)]
+            rows = table.pull(range(20))
+            others = [whole.pull(range(20)) for _ in range(3)]
             torch.cat([rows, *others]).sum().backward()
             if k == 1:
-                before, THREAD.fails = table.fetch(range(NODES)), rank == 2
-                error, words = (MemoryError, "a fault") if rank == 2 else (PeerError, "rank 2 failed .* a fault of the")
+                before = table.fetch(range(NODES))
+                THREAD.fails = rank == 2
+                error, words = (
+                    (MemoryError, "a fault")
+                    if rank == 2
+                    else (PeerError, "rank 2 failed .* a fault of the")
+                )
                 with pytest.raises(error, match=words):
                     table.step()
                 assert torch.equal(table.fetch(range(NODES)), before)
@@ -164,36 +195,49 @@ def test_a_rank_that_fails_in_a_step_leaves_the_rows_of_the_last_step_on_all(
 
 def test_mistakes(tmp_path: Path) -> None:
     def mistaken(transport: ThreadTransport) -> None:
-        graph, rank = THREE.on(transport), transport.rank
-        with pytest.raises(ValueError, match=r"arguments of EmbeddingTable must be the same .* seed is 0 on rank 0"):
+        graph = THREE.on(transport)
+        rank = transport.rank
+        with pytest.raises(
+            ValueError, match=r"arguments of EmbeddingTable must be the same .* seed is 0 on rank 0"
+        ):
             EmbeddingTable(graph, 2, lr=0.1, seed=rank // 2)
         with pytest.raises(ValueError, match="gradients must be"):
             EmbeddingTable(graph, 2, lr=0.1, gradients="max")
         with pytest.raises(ValueError, match="width must be at least 1"):
             EmbeddingTable(graph, 0, lr=0.1)
         table = EmbeddingTable(graph, 2, lr=0.1)
-        with pytest.raises((IndexError, PeerError), match=r"ids\[0\] is 60|rank 1 failed .* ids\[0\] is 60"):
+        with pytest.raises(
+            (IndexError, PeerError), match=r"ids\[0\] is 60|rank 1 failed .* ids\[0\] is 60"
+        ):
             table.pull([NODES] if rank == 1 else [])
         with pytest.raises(ValueError, match="no row has a gradient"):
             table.step()
         rows = table.pull([1, 2])
         (rows * (torch.nan if rank == 1 else 1)).sum().backward()
         before = table.fetch(range(NODES))
-        with pytest.raises((ValueError, PeerError), match=r"the gradient of row 1 is not finite|rank 1 failed"):
+        with pytest.raises(
+            (ValueError, PeerError), match=r"the gradient of row 1 is not finite|rank 1 failed"
+        ):
             table.step()
         assert torch.equal(table.fetch(range(NODES)), before)
         table.drop(rows)
-        with pytest.raises((ValueError, PeerError), match=r"was not pulled from this table|rank 0 failed"):
+        with pytest.raises(
+            (ValueError, PeerError), match=r"was not pulled from this table|rank 0 failed"
+        ):
             table.step(*([rows] if rank == 0 else []))
         with pytest.raises((ValueError, PeerError), match=r"ids holds 1 2 times|rank 2 failed"):
             table.write([1, 1][: 1 + rank // 2], torch.zeros(1 + rank // 2, 2))
         table.lr = 0.1 + rank
-        with pytest.raises(ValueError, match=r"the lr of a table must be the same on all processes, got \[0.1, 1.1, 2"):
+        with pytest.raises(
+            ValueError,
+            match=r"the lr of a table must be the same on all processes, got \[0.1, 1.1, 2",
+        ):
             table.write([], torch.zeros(0, 2))
         other = Parts(WHOLE, OWNER[::-1], 3).on(transport)
         EmbeddingTable(graph, 2, lr=0.1, folder=tmp_path / str(rank)).close()
         with pytest.raises(
-            (ValueError, PeerError), match=r"holds an embedding table of the nodes of another part|rank 0"
+            (ValueError, PeerError),
+            match=r"holds an embedding table of the nodes of another part|rank 0",
         ):
             EmbeddingTable(other, 2, lr=0.1, folder=tmp_path / str(rank))
         with pytest.raises(ValueError, match=r"the state is of part . of 3, .*, this is part"):
@@ -218,7 +262,9 @@ def test_a_pipeline_runs_on_all_processes(staleness: int) -> None:
 
     def run(transport: ThreadTransport) -> list[float]:
         table = EmbeddingTable(THREE.on(transport), 2, lr=0.1)
-        pipeline = Pipeline(batches[transport.rank], (table, lambda batch: batch), compute, staleness=staleness)
+        pipeline = Pipeline(
+            batches[transport.rank], (table, lambda batch: batch), compute, staleness=staleness
+        )
         losses = list(pipeline)
         close(table.fetch(range(NODES)), whole.fetch(range(NODES)))
         return losses
@@ -226,32 +272,44 @@ def test_a_pipeline_runs_on_all_processes(staleness: int) -> None:
     close(torch.tensor(run_ranks(3, run)).sum(0), torch.tensor(expected))
 
 
-def test_a_step_that_a_killed_rank_has_half_written_is_undone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The other rank has not begun, so the version must not be that of the rows before, when some have changed."""
-    parts, begin = Parts(WHOLE, [v % 2 for v in range(NODES)], 2), EmbeddingTable._begin
+def test_a_step_that_a_killed_rank_has_half_written_is_undone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The other rank has not begun, so the version must not be that of the rows before, when some
+    have changed.
+    """
+    parts = Parts(WHOLE, [v % 2 for v in range(NODES)], 2)
+    begin = EmbeddingTable._begin
 
     def half(self: EmbeddingTable, *given: Any) -> None:
         begin(self, *given)
         if getattr(THREAD, "keeps", False):
-            shutil.copytree(tmp_path / "1", tmp_path / "1-killed", ignore=shutil.ignore_patterns(".lock"))
+            shutil.copytree(
+                tmp_path / "1", tmp_path / "1-killed", ignore=shutil.ignore_patterns(".lock")
+            )
 
     monkeypatch.setattr(_embedding_table.EmbeddingTable, "_begin", half)
 
     def stepped(transport: ThreadTransport) -> Tensor:
-        THREAD.keeps, folder = False, tmp_path / str(transport.rank)
+        THREAD.keeps = False
+        folder = tmp_path / str(transport.rank)
         table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=folder)
         for ids in (range(20), range(40)):
             before = table.fetch(range(NODES))
             table.pull(ids).sum().backward()
             if len(ids) == 40 and transport.rank == 0:
-                shutil.copytree(folder, tmp_path / "0-killed", ignore=shutil.ignore_patterns(".lock"))
+                shutil.copytree(
+                    folder, tmp_path / "0-killed", ignore=shutil.ignore_patterns(".lock")
+                )
             THREAD.keeps = len(ids) == 40 and transport.rank == 1
             table.step()
         table.close()
         return before
 
     def opened(transport: ThreadTransport) -> Tensor:
-        table = EmbeddingTable(parts.on(transport), 2, lr=0.5, folder=tmp_path / f"{transport.rank}-killed")
+        table = EmbeddingTable(
+            parts.on(transport), 2, lr=0.5, folder=tmp_path / f"{transport.rank}-killed"
+        )
         written = table.state_dict()["version"], bool(table._store.arrays["written"].sum() == 10)
         assert written == (1, True)
         return table.fetch(range(NODES))

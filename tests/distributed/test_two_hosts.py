@@ -1,4 +1,6 @@
-"""Training on two hosts, which are network namespaces: the run of one host, and the end of both where the link dies."""
+"""Training on two hosts, which are network namespaces: the run of one host, and the end of both
+where the link dies.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,26 @@ from _support.training_tools import planted
 from safetensors.torch import load_file
 
 SPEC = importlib.util.spec_from_file_location("namespaces", ROOT / "benchmarks" / "namespaces.py")
-RUN = ["--fanouts", "4", "4", "--hidden", "8", "--lr", "0.02", "--direction", "in", "--no-plot", "--dropout", "0"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "eth0"}
+RUN = [
+    "--fanouts",
+    "4",
+    "4",
+    "--hidden",
+    "8",
+    "--lr",
+    "0.02",
+    "--direction",
+    "in",
+    "--no-plot",
+    "--dropout",
+    "0",
+]
+ENVIRONMENT = {
+    **os.environ,
+    "PYTHONPATH": str(ROOT),
+    "OMP_NUM_THREADS": "1",
+    "GLOO_SOCKET_IFNAME": "eth0",
+}
 _HANGS = 600  # seconds after which nothing comes any more, on any machine
 
 pytestmark = pytest.mark.slow
@@ -47,7 +67,16 @@ def hosts() -> Iterator[Any]:
 def place(tmp_path: Path) -> Path:
     """A folder with a data set, whole and in two parts, and a folder for each host."""
     planted().save(tmp_path / "whole")
-    words = ["partition", str(tmp_path / "whole"), "--for", "processes", "--parts", "2", "--direction", "in"]
+    words = [
+        "partition",
+        str(tmp_path / "whole"),
+        "--for",
+        "processes",
+        "--parts",
+        "2",
+        "--direction",
+        "in",
+    ]
     assert status([*words, "--output", str(tmp_path / "parts")]) == 0
     for host in range(2):
         (tmp_path / f"host-{host}").mkdir()
@@ -60,7 +89,12 @@ HIDE = 'mount -t tmpfs none "$0" && exec "$@"'  # for this host alone
 def start(hosts: Any, place: Path, host: int, *words: str) -> subprocess.Popen[str]:
     """Start torchrun on a host from which the part of the other one is hidden."""
     with (place / f"{host}.out").open("w") as output, (place / f"{host}.err").open("w") as errors:
-        more = {"cwd": place / f"host-{host}", "env": ENVIRONMENT, "stdout": output, "stderr": errors}
+        more = {
+            "cwd": place / f"host-{host}",
+            "env": ENVIRONMENT,
+            "stdout": output,
+            "stderr": errors,
+        }
         hidden = str(place / "parts" / f"part-{1 - host}")
         return hosts.start(host, "sh", "-c", HIDE, hidden, *hosts.line(host), *words, **more)
 
@@ -75,7 +109,18 @@ def losses(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["whole", "parts"])
 def test_two_hosts_make_the_run_of_one(hosts: Any, place: Path, kind: str) -> None:
-    words = ["-m", "nodeflow", "train", *data_of(place, kind), *RUN, "--batch-size", "10", "--epochs", "3", "--output"]
+    words = [
+        "-m",
+        "nodeflow",
+        "train",
+        *data_of(place, kind),
+        *RUN,
+        "--batch-size",
+        "10",
+        "--epochs",
+        "3",
+        "--output",
+    ]
     running = [start(hosts, place, host, *words, "two") for host in range(2)]
     assert [process.wait(_HANGS) for process in running] == [0, 0], (place / "0.err").read_text()
     alone = hosts.alone(*words, "one", cwd=place, env={**ENVIRONMENT, "GLOO_SOCKET_IFNAME": "lo"})
@@ -96,7 +141,9 @@ present._PATIENCE = 20.0  # in place of half an hour
 sys.exit(main())
 """
 GONE = "rank 1 has ended, is stopped, or is elsewhere"
-STORE = "the store of the processes does not answer: its host has ended, or the network to it is down"
+STORE = (
+    "the store of the processes does not answer: its host has ended, or the network to it is down"
+)
 
 
 @pytest.mark.parametrize("end", [0, 1])
@@ -115,5 +162,7 @@ def test_a_link_that_goes_down_ends_both_with_a_word(hosts: Any, place: Path, en
 def wait_for(words: str, file: Path) -> None:
     end = time.monotonic() + _HANGS
     while not re.search(words, file.read_text()):
-        assert time.monotonic() < end, f"{file.read_text()} and {file.with_suffix('.err').read_text()}"
+        assert time.monotonic() < end, (
+            f"{file.read_text()} and {file.with_suffix('.err').read_text()}"
+        )
         time.sleep(0.1)

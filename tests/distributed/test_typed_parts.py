@@ -1,4 +1,6 @@
-"""Parts of graphs of several node types: what is drawn, fetched and computed on them is that of the whole graph."""
+"""Parts of graphs of several node types: what is drawn, fetched and computed on them is that of the
+whole graph.
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,13 @@ Make = Callable[[Graph], SamplerBase]
 
 
 def with_columns(graph: Graph) -> Graph:
-    """Columns of all nodes and edges, of some types and of some relations, of other widths for each."""
-    graph.ndata["all"], graph.edata["w"] = torch.arange(graph.num_nodes), torch.rand(graph.num_edges) + 0.1
+    """Columns of all nodes and edges, of some types and of some relations, of other widths for
+    each.
+    """
+    graph.ndata["all"], graph.edata["w"] = (
+        torch.arange(graph.num_nodes),
+        torch.rand(graph.num_edges) + 0.1,
+    )
     for i, part in enumerate(graph.nodes.values()):
         part.data["x"] = torch.arange(len(part) * (i + 2.0)).view(len(part), i + 2)
         if i % 2 == 0:
@@ -57,7 +64,10 @@ def with_columns(graph: Graph) -> Graph:
         if i % 2:
             edges.data["time"] = torch.arange(len(edges)) % 7
         else:
-            edges.data["v"], edges.data["kept"] = torch.rand(len(edges)) + 0.1, torch.arange(len(edges)) % 2 == 0
+            edges.data["v"], edges.data["kept"] = (
+                torch.rand(len(edges)) + 0.1,
+                torch.arange(len(edges)) % 2 == 0,
+            )
     return graph
 
 
@@ -78,7 +88,9 @@ def drawn(batch: NodeFlow) -> str:
     digest = hashlib.sha256(fingerprint(batch).encode())
     assert batch.parent is not None
     parts = [layer.of(name) for layer in batch.layers for name in batch.parent.schema.nodes]
-    parts += [flow.of(name) for _, flow in batch.flows.items() for name in batch.parent.schema.relations]
+    parts += [
+        flow.of(name) for _, flow in batch.flows.items() for name in batch.parent.schema.relations
+    ]
     for part in parts:
         for column in sorted(part.data):
             digest.update(f"{column}{part.data[column].tolist()}".encode())
@@ -89,10 +101,16 @@ SAMPLERS: dict[str, Make] = {
     "full": lambda g: FullSampler(g, 2),
     "neighbor": lambda g: NeighborSampler(g, [2, 1]),
     "neighbor, replace": lambda g: NeighborSampler(g, [2, 2], replace=True, weight="w"),
-    "neighbor, some relations": lambda g: NeighborSampler(g, [{"writes": 1, "cites": -1}, {"knows": 2, "of": 1}]),
-    "neighbor, filter": lambda g: NeighborSampler(g, [2, 2], edge_filter=np.arange(g.num_edges) % 3 > 0, prob="w"),
+    "neighbor, some relations": lambda g: NeighborSampler(
+        g, [{"writes": 1, "cites": -1}, {"knows": 2, "of": 1}]
+    ),
+    "neighbor, filter": lambda g: NeighborSampler(
+        g, [2, 2], edge_filter=np.arange(g.num_edges) % 3 > 0, prob="w"
+    ),
     "neighbor, reuse": lambda g: NeighborSampler(g, [2, 2], reuse=True),
-    "neighbor, columns of relations": lambda g: NeighborSampler(g, [2, 1], prob="v", weight="v", edge_filter="kept"),
+    "neighbor, columns of relations": lambda g: NeighborSampler(
+        g, [2, 1], prob="v", weight="v", edge_filter="kept"
+    ),
     "bernoulli": lambda g: BernoulliSampler(g, [2, 1]),
     "labor": lambda g: LaborSampler(g, [2, 1]),
     "labor, 1": lambda g: LaborSampler(g, [2, 1], iterations=1),
@@ -100,7 +118,9 @@ SAMPLERS: dict[str, Make] = {
     "ladies, weighted": lambda g: LadiesSampler(g, [3, 4], weight="w"),
     "shadow": lambda g: ShadowSampler(g, 2, depth=2, fanout=2),
     "temporal": lambda g: TemporalNeighborSampler(g, [2, 3], time="time"),
-    "temporal, recent": lambda g: TemporalNeighborSampler(g, [2, 3], time="time", strategy="recent"),
+    "temporal, recent": lambda g: TemporalNeighborSampler(
+        g, [2, 3], time="time", strategy="recent"
+    ),
 }
 
 
@@ -116,7 +136,11 @@ def test_samplers_draw_as_in_one_process(name: str) -> None:
     def work(graph: Graph, rank: int) -> list[str]:
         sampler: Any = SAMPLERS[name](graph)
         out = sampler.without_edges(left[rank])
-        return [called(sampler, SEEDS[rank]), called(sampler, SEEDS[rank], epoch=3), called(out, SEEDS[rank])]
+        return [
+            called(sampler, SEEDS[rank]),
+            called(sampler, SEEDS[rank], epoch=3),
+            called(out, SEEDS[rank]),
+        ]
 
     assert THREE.run(work) == [work(WHOLE, rank) for rank in range(3)]
 
@@ -127,9 +151,12 @@ def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 4))
     few = data.draw(st.lists(st.integers(0, size - 1), min_size=1, max_size=7))
     direction = data.draw(st.sampled_from(["in", "out"]))
-    owner, halo = [few[v % len(few)] for v in range(graph.num_nodes)], data.draw(st.sampled_from(HALOS))
+    owner = [few[v % len(few)] for v in range(graph.num_nodes)]
+    halo = data.draw(st.sampled_from(HALOS))
     parts = Parts(with_columns(graph), owner, size, direction, halo)
-    some = st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0)
+    some = st.lists(
+        st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0
+    )
     seeds = [data.draw(some) for _ in range(size)]
 
     def work(graph: Graph, rank: int) -> list[str]:
@@ -140,7 +167,9 @@ def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("edges", ["in", "out", "grid"])
-def test_a_folder_holds_types_and_their_columns(tmp_path: Path, edges: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_holds_types_and_their_columns(
+    tmp_path: Path, edges: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_split, "_EDGES", 7)
     monkeypatch.setattr(_split, "_BYTES", 50)
     graph = whole()
@@ -160,13 +189,20 @@ def test_a_folder_holds_types_and_their_columns(tmp_path: Path, edges: str, monk
             for name, part in mine.items():
                 assert sorted(part.data) == sorted(known[name].data)
                 for column, rows in part.data.items():
-                    ids = torch.randint(len(part), (4,)) if len(part) and transport.rank else torch.arange(0)
+                    ids = (
+                        torch.randint(len(part), (4,))
+                        if len(part) and transport.rank
+                        else torch.arange(0)
+                    )
                     expected = known[name].data[column]
                     expected = expected.to_dense() if column == "words" else expected
                     got = rows.fetch(ids)
                     assert torch.equal(got.to_dense() if column == "words" else got, expected[ids])
         papers = held.nodes["paper.x"]
-        local = held.masters[(held.masters >= papers.ids.start) & (held.masters < papers.ids.stop)] - papers.ids.start
+        local = (
+            held.masters[(held.masters >= papers.ids.start) & (held.masters < papers.ids.stop)]
+            - papers.ids.start
+        )
         assert torch.equal(papers.data["x"].held, graph.nodes["paper.x"].data["x"][local])
         with pytest.raises(IndexError, match="ids"):
             papers.data["x"].fetch([9])
@@ -190,17 +226,32 @@ def test_one_part_is_the_graph_itself(tmp_path: Path) -> None:
     graph = DistributedGraph.open(tmp_path / "one")
     assert type(graph) is Graph
     assert graph.schema == WHOLE.schema
-    assert drawn(NeighborSampler(graph, [2, 2])(SEEDS[0])) == drawn(NeighborSampler(WHOLE, [2, 2])(SEEDS[0]))
+    assert drawn(NeighborSampler(graph, [2, 2])(SEEDS[0])) == drawn(
+        NeighborSampler(WHOLE, [2, 2])(SEEDS[0])
+    )
 
 
 def test_loaders_tables_and_links() -> None:
-    table = {"nodes": [8, 0, 3, 5, 2], "cited": torch.arange(5.0), "time": torch.tensor([1, 5, 6, 2, 3])}
+    table = {
+        "nodes": [8, 0, 3, 5, 2],
+        "cited": torch.arange(5.0),
+        "time": torch.tensor([1, 5, 6, 2, 3]),
+    }
 
     def work(graph: Graph, rank: int, share: Any) -> list[str]:
         papers = SeedTable(graph, "paper.x", "nodes", time="time", data=dict(table))
         sampler = TemporalNeighborSampler(graph, [2, 2])
         batches = [
-            *NodeFlowLoader(sampler, papers, 1, shuffle=True, ndata=["x"], edata=["y"], num_workers=1, **(share or {}))
+            *NodeFlowLoader(
+                sampler,
+                papers,
+                1,
+                shuffle=True,
+                ndata=["x"],
+                edata=["y"],
+                num_workers=1,
+                **(share or {}),
+            )
         ]
         pairs = {"writes": [[1, 2], [0, 0]], "knows": [[0, 3]]}
         for options in (
@@ -208,11 +259,16 @@ def test_loaders_tables_and_links() -> None:
             {"negatives": "degree", "corrupt": "both"},
             {"pairs": pairs, "filter_known": True, "known": pairs},
         ):
-            links = LinkSampler(NeighborSampler(graph, [2, 2]), num_negatives=3, exclude="reverse", **options)
+            links = LinkSampler(
+                NeighborSampler(graph, [2, 2]), num_negatives=3, exclude="reverse", **options
+            )
             batches.append(links([2, 0] if "pairs" in options else [0, 26, 60][rank:]))
         timed = LinkSampler(sampler, num_negatives=2, exclude="self")
         batches.append(timed([3, 30][rank:], times=[6, 5][rank:]))
-        words = [f"{[(name, column.tolist()) for name, column in batch.seed_data.items()]}" for batch in batches]
+        words = [
+            f"{[(name, column.tolist()) for name, column in batch.seed_data.items()]}"
+            for batch in batches
+        ]
         return [drawn(batch) for batch in batches] + words
 
     expected = [work(WHOLE, rank, {"rank": rank, "world_size": 3}) for rank in range(3)]
@@ -226,14 +282,19 @@ def test_links_leave_out_the_relations_that_they_name(exclude: Any) -> None:
     graph = Graph.typed({"p": 4}, edges, reverse=True)
 
     def work(graph: Graph, rank: int) -> list[int]:
-        return sorted(LinkSampler(FullSampler(graph, 1), exclude=exclude)([rank, 2]).flows[0].parent_eid.tolist())
+        return sorted(
+            LinkSampler(FullSampler(graph, 1), exclude=exclude)([rank, 2])
+            .flows[0]
+            .parent_eid.tolist()
+        )
 
     one_process = [work(graph, rank) for rank in range(2)]
     assert Parts(graph, [0, 1, 0, 1], 2).run(work) == one_process
     hidden = {"cites", "rev_cites"} if exclude == "reverse" else {*exclude}
     names = [name for _, name, _ in graph.schema.relations]
     drawn = Counter(names[i] for i in graph.schema.relations_of(torch.tensor(one_process[0])))
-    assert drawn == {name: 2 if name in hidden else 4 for name in names}  # of both seeds, in a ring of 4
+    # of both seeds, in a ring of 4
+    assert drawn == {name: 2 if name in hidden else 4 for name in names}
 
 
 @pytest.mark.parametrize("kind", ["hgt", "rgcn", "typed"])
@@ -246,15 +307,21 @@ def test_full_passes(kind: str, chunk_size: int | None) -> None:
         "rgcn": lambda: nn.RGCNConv(4, 4, schema),
         "typed": lambda: nn.TypedConv({r: nn.SAGEConv(4, 4) for r in schema.relations}),
     }
-    encoder = nn.TypedLinear({"author": 2, "type": 3, "paper.x": torch.nn.Embedding(9, 4), "empty": 5}, 4)
+    encoder = nn.TypedLinear(
+        {"author": 2, "type": 3, "paper.x": torch.nn.Embedding(9, 4), "empty": 5}, 4
+    )
     model = nn.TypedModel(encoder, [convs[kind]() for _ in range(2)], 3, norm="layer")
     expected = model.inference(WHOLE, chunk_size=chunk_size)
 
     def work(graph: Graph, rank: int) -> None:
         own = copy.deepcopy(model)
-        torch.testing.assert_close(own.inference(graph, chunk_size=chunk_size), expected[graph.masters])
+        torch.testing.assert_close(
+            own.inference(graph, chunk_size=chunk_size), expected[graph.masters]
+        )
         some = SEEDS[rank]
-        torch.testing.assert_close(own.inference(graph, nodes=some, chunk_size=chunk_size), expected[some])
+        torch.testing.assert_close(
+            own.inference(graph, nodes=some, chunk_size=chunk_size), expected[some]
+        )
         assert torch.equal(own.encoder(graph), encoder(WHOLE))
 
     THREE.run(work)
@@ -263,8 +330,11 @@ def test_full_passes(kind: str, chunk_size: int | None) -> None:
 def test_a_table_of_all_nodes_serves_several_types() -> None:
     def learned(graph: Graph, ranks: list[int]) -> torch.Tensor:
         table = EmbeddingTable(graph, 4, lr=0.1, dtype=torch.float64, seed=3)
-        encoder = nn.TypedLinear({"author": table, "paper.x": table, "type": 3, "empty": table}, 4).double()
-        for weight in encoder.parameters():  # ranks are threads here, which share torch's random numbers
+        encoder = nn.TypedLinear(
+            {"author": table, "paper.x": table, "type": 3, "empty": table}, 4
+        ).double()
+        # ranks are threads here, which share torch's random numbers
+        for weight in encoder.parameters():
             torch.nn.init.constant_(weight, 0.3)
         for _ in range(2):
             rows = []
@@ -280,7 +350,9 @@ def test_a_table_of_all_nodes_serves_several_types() -> None:
     for rows in THREE.run(lambda graph, rank: learned(graph, [rank])):
         torch.testing.assert_close(rows, expected, rtol=1e-12, atol=1e-12)
     encoder = nn.TypedLinear({"author": EmbeddingTable(8, 4, lr=0.1)}, 4)
-    with pytest.raises(ValueError, match="the table of 'author' must have a row per node of the type, 7, or of the"):
+    with pytest.raises(
+        ValueError, match="the table of 'author' must have a row per node of the type, 7, or of the"
+    ):
         encoder(WHOLE)
 
 
@@ -293,7 +365,9 @@ def test_folders_of_before_have_one_type(tmp_path: Path) -> None:
     parts = GraphParts.open(tmp_path / "parts")
     assert parts.schema == graph.schema
     assert list(parts.part(0).ndata) == ["x"]
-    Manifest(*GraphParts.layout, manifest.arrays, {**facts, "schema": WHOLE.schema.to_json()}).write(tmp_path / "parts")
+    Manifest(
+        *GraphParts.layout, manifest.arrays, {**facts, "schema": WHOLE.schema.to_json()}
+    ).write(tmp_path / "parts")
     with pytest.raises(ValueError, match="sizes and arrays do not fit together"):
         GraphParts.open(tmp_path / "parts")
 

@@ -1,4 +1,6 @@
-"""Figures beside other libraries, in the README, pages and docstrings, are those of stored runs of ``make bench``."""
+"""Figures beside other libraries, in the README, pages and docstrings, are those of stored runs of
+``make bench``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ finally:
     sys.path.pop()  # benchmarks and tests both have a "calls"
 
 RUNS = stored_runs()
-MARKDOWN = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")]
+MARKDOWN = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *(ROOT / "docs").rglob("*.md"),
+]
 MARKDOWN += [ROOT / folder / "README.md" for folder in ("benchmarks", "tests", "trials")]
 _FOLDERS = ("nodeflow", "benchmarks", "scripts", "trials")
 PROGRAMS = [path for folder in _FOLDERS for path in (ROOT / folder).rglob("*.py")]
@@ -48,7 +55,9 @@ def names_a_peer(text: str) -> bool:
 
 
 def prose_and_tables(text: str) -> Iterator[str]:
-    """The paragraphs, points of lists, rows of tables of a text; a table of times is one piece, with its heading."""
+    """The paragraphs, points of lists, rows of tables of a text; a table of times is one piece,
+    with its heading.
+    """
     for paragraph in re.split(r"\n\s*\n", text):
         if not paragraph.lstrip().startswith("|"):
             yield from re.split(r"\n(?=\s*(?:[-*]|\d+\.)\s)", paragraph)
@@ -66,13 +75,17 @@ def claims(text: str) -> list[str]:
             continue
         words = re.sub(r"`[^`]*(?:python |make |--)[^`]*`", "", piece)  # a command is no claim
         table_of_times = words.lstrip().startswith("|") and "\n" in words.strip()
-        if PEER.search(words) and (re.search(r"\|\s*\d", words) if table_of_times else SPEED.search(words)):
+        if PEER.search(words) and (
+            re.search(r"\|\s*\d", words) if table_of_times else SPEED.search(words)
+        ):
             found.append(piece.strip())
     return found
 
 
 def without_stored_figures(page: Path) -> str:
-    """The text of a page without its tables of stored runs, and with no figure in the slots of its sentences."""
+    """The text of a page without its tables of stored runs, and with no figure in the slots of its
+    sentences.
+    """
     text = TABLES.sub("", page.read_text(encoding="utf-8"))
     for sentence in sentences().get(page, []):
         text = fill(text, sentence, lambda _: "#")
@@ -80,7 +93,9 @@ def without_stored_figures(page: Path) -> str:
 
 
 def docstrings(program: Path) -> str:
-    """The docstrings of a program that names another library, with arguments as paragraphs, and its comments."""
+    """The docstrings of a program that names another library, with arguments as paragraphs, and its
+    comments.
+    """
     text = program.read_text(encoding="utf-8")
     if not names_a_peer(text):
         return ""
@@ -95,16 +110,25 @@ def prose_of(notebook: Path) -> str:
     return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
 
-# ------------------------------------------------------------------------------------------------------ the documents
+# ------------------------------------------------------------------------------------------------------
+# the documents
 
 
 def test_figures_are_those_of_the_stored_runs() -> None:
     """``python benchmarks/figures.py --write`` writes them."""
-    assert {ROOT / "README.md", ROOT / "docs" / "index.md", ROOT / "docs" / "performance.md"} <= sentences().keys()
+    assert {
+        ROOT / "README.md",
+        ROOT / "docs" / "index.md",
+        ROOT / "docs" / "performance.md",
+    } <= sentences().keys()
     for page in pages_with_figures():
         text = page.read_text(encoding="utf-8")
         assert with_figures(page, text, RUNS) == text, page
-        assert text.count("<!-- tables of") == text.count("<!-- end of tables -->") == len(TABLES.findall(text)), page
+        assert (
+            text.count("<!-- tables of")
+            == text.count("<!-- end of tables -->")
+            == len(TABLES.findall(text))
+        ), page
 
 
 def test_no_other_figure_stands_beside_another_library() -> None:
@@ -118,12 +142,18 @@ def test_no_other_figure_stands_beside_another_library() -> None:
 def test_pytorch_geometric_draws_with_one_library() -> None:
     """Its figures are those of pyg-lib: with torch-sparse it draws at another speed."""
     paths = [*MARKDOWN, *PROGRAMS, *(ROOT / "notebooks").glob("*.ipynb")]
-    assert [str(path.relative_to(ROOT)) for path in paths if "torch-sparse" in path.read_text(encoding="utf-8")] == []
+    assert [
+        str(path.relative_to(ROOT))
+        for path in paths
+        if "torch-sparse" in path.read_text(encoding="utf-8")
+    ] == []
     assert not [run.peers for run in RUNS if re.search(r"torch.sparse", str(run.peers))]
 
 
 def test_every_stored_run_is_shown_in_one_page() -> None:
-    shown = [match[1] for page in MARKDOWN for match in TABLES.findall(page.read_text(encoding="utf-8"))]
+    shown = [
+        match[1] for page in MARKDOWN for match in TABLES.findall(page.read_text(encoding="utf-8"))
+    ]
     assert sorted(shown) == sorted({run.command for run in RUNS})
 
 
@@ -136,21 +166,29 @@ def test_stored_ratios_are_those_of_the_stored_times() -> None:
             assert peer.times == pytest.approx(peer.ms / row.ms, abs=0.051)
 
 
-# -------------------------------------------------------------------------------------------------- that they are seen
+# --------------------------------------------------------------------------------------------------
+# that they are seen
 
 
 def test_a_changed_figure_is_seen() -> None:
     """In a sentence, in a table, in the line below it, and in a stored run."""
-    readme, performance = ROOT / "README.md", ROOT / "docs" / "performance.md"
-    changes = [(readme, "takes 0."), (performance, "| LABOR-0 | 1 | "), (performance, "*Figures of 2026-")]
+    readme = ROOT / "README.md"
+    performance = ROOT / "docs" / "performance.md"
+    changes = [
+        (readme, "takes 0."),
+        (performance, "| LABOR-0 | 1 | "),
+        (performance, "*Figures of 2026-"),
+    ]
     for page, before in changes:
         text = page.read_text(encoding="utf-8")
         place = text.index(before) + len(before)
         changed = text[:place] + str((int(text[place]) + 1) % 10) + text[place + 1 :]
         assert with_figures(page, changed, RUNS) == text
-    (stored, *_) = (run for run in RUNS if run.command == "make bench")
+    stored, *_ = (run for run in RUNS if run.command == "make bench")
     first = stored.rows[0]
-    faster = replace(first, peers={name: replace(peer, times=99.9) for name, peer in first.peers.items()})
+    faster = replace(
+        first, peers={name: replace(peer, times=99.9) for name, peer in first.peers.items()}
+    )
     runs = [replace(run, rows=(faster, *run.rows[1:])) if run is stored else run for run in RUNS]
     for page in (readme, performance):
         assert "99.9" in with_figures(page, page.read_text(encoding="utf-8"), runs)
@@ -170,7 +208,11 @@ def run_of(date: str, ms: float, **times: float) -> Run:
 
 
 def test_a_slot_is_a_figure_or_a_range_over_runs() -> None:
-    runs = [run_of("b", 3.0, pyg=8.8), run_of("a", 1234.5, pyg=6.6, dgl=2.0), replace(run_of("c", 1.0), rows=())]
+    runs = [
+        run_of("b", 3.0, pyg=8.8),
+        run_of("a", 1234.5, pyg=6.6, dgl=2.0),
+        replace(run_of("c", 1.0), rows=()),
+    ]
     slots = {
         "walks: times of pyg": "6.6 to 8.8",
         "walk*: times of dgl": "2.0",

@@ -1,4 +1,6 @@
-"""The distribution has a name of its own: on the package index ``nodeflow`` is a package of somebody else."""
+"""The distribution has a name of its own: on the package index ``nodeflow`` is a package of
+somebody else.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,16 @@ def test_the_distribution_has_a_name_of_its_own() -> None:
 
 
 def test_a_line_that_installs_the_other_package_is_found() -> None:
-    wrong = ("pip install nodeflow", "pip install -U 'nodeflow[plot]'", "pip install torch nodeflow==0.1.0")
-    right = ("pip install nodeflow-gnn", "pip install 'nodeflow-gnn[plot]'", "pip install -e work/nodeflow")
+    wrong = (
+        "pip install nodeflow",
+        "pip install -U 'nodeflow[plot]'",
+        "pip install torch nodeflow==0.1.0",
+    )
+    right = (
+        "pip install nodeflow-gnn",
+        "pip install 'nodeflow-gnn[plot]'",
+        "pip install -e work/nodeflow",
+    )
     assert all(OTHER_PACKAGE.search(line) for line in wrong)
     assert not any(OTHER_PACKAGE.search(line) for line in right)
 

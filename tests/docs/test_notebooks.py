@@ -20,7 +20,8 @@ LARGEST = 150_000
 Notebook = dict[str, Any]
 _KINDS = {"stream", "execute_result", "display_data"}  # what a cell that does not raise puts out
 _MACHINE = re.compile(
-    r"(?<![\w./:])/(?:home|root|Users|tmp|var|usr|opt|mnt|work|private)/|\b[A-Z]:\\\\?Users|\bat 0x[0-9a-f]"
+    r"(?<![\w./:])/(?:home|root|Users|tmp|var|usr|opt|mnt|work|private)/|\b[A-Z]:\\\\?Users|\bat "
+    r"0x[0-9a-f]"
 )
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f-]+)?")
@@ -49,10 +50,11 @@ def printed(cell: dict[str, Any]) -> str:
 def comparable(cell: dict[str, Any]) -> str:
     """What a cell printed that must be the same in every run.
 
-    Of a cell with the tag "varies" (trained weights, say) all but numbers and spaces; nothing of a cell with the tag
-    "optional", which needs a library that may not be installed.
+    Of a cell with the tag "varies" (trained weights, say) all but numbers and spaces; nothing of a
+    cell with the tag "optional", which needs a library that may not be installed.
     """
-    text, tags = printed(cell), cell["metadata"].get("tags", [])
+    text = printed(cell)
+    tags = cell["metadata"].get("tags", [])
     if "optional" in tags:
         return ""
     if "varies" not in tags:
@@ -61,7 +63,9 @@ def comparable(cell: dict[str, Any]) -> str:
 
 
 def complaints(notebook: Notebook, path: Path) -> Iterator[str]:
-    """Yield every rule that a stored notebook breaks; ``path`` is its place, from which links lead."""
+    """Yield every rule that a stored notebook breaks; ``path`` is its place, from which links
+    lead.
+    """
     cells = code_cells(notebook)
     if [cell["execution_count"] for cell in cells] != list(range(1, len(cells) + 1)):
         yield "was not run from top to bottom: run scripts/run_notebooks.py"
@@ -112,12 +116,19 @@ def test_a_stored_notebook_keeps_the_rules(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [marked(path) for path in NOTEBOOKS])
 def test_a_notebook_runs_and_prints_what_is_stored(path: Path, tmp_path: Path) -> None:
-    missing = [name for name in ("nbclient", "nbformat", "ipykernel", "PIL") if importlib.util.find_spec(name) is None]
+    missing = [
+        name
+        for name in ("nbclient", "nbformat", "ipykernel", "PIL")
+        if importlib.util.find_spec(name) is None
+    ]
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}; install with: pip install 'nodeflow-gnn[notebook]'")
+        pytest.skip(
+            f"needs {', '.join(missing)}; install with: pip install 'nodeflow-gnn[notebook]'"
+        )
     # a process of its own: a kernel leaves threads and sockets behind, of which Python warns
     run(ROOT / "scripts" / "run_notebooks.py", "--into", tmp_path, path, cwd=tmp_path)
-    before, after = code_cells(read(path)), code_cells(read(tmp_path / path.name))
+    before = code_cells(read(path))
+    after = code_cells(read(tmp_path / path.name))
     for old, new in zip(before, after, strict=True):
         assert comparable(new) == comparable(old), f"cell {old['id']} prints something else"
 
@@ -129,13 +140,28 @@ def plant(cell: dict[str, Any], **output: Any) -> None:
 FAULTS: dict[str, tuple[Callable[[Notebook], Any], str]] = {
     "not run": (lambda n: code_cells(n)[0].update(execution_count=None), "top to bottom"),
     "run twice": (lambda n: code_cells(n)[1].update(execution_count=17), "top to bottom"),
-    "error": (lambda n: code_cells(n)[1]["outputs"].append({"output_type": "error", "ename": "E"}), "kind error"),
+    "error": (
+        lambda n: code_cells(n)[1]["outputs"].append({"output_type": "error", "ename": "E"}),
+        "kind error",
+    ),
     "warning": (lambda n: plant(code_cells(n)[1], name="stderr", text=["UserWarning"]), "warns"),
     "no pictures": (lambda n: [cell.update(outputs=[]) for cell in code_cells(n)], "no picture"),
-    "path": (lambda n: plant(code_cells(n)[1], text=["in /home/", "me/x.py"]), "place on a machine: '/home/'"),
-    "address": (lambda n: plant(code_cells(n)[1], text=["<object at 0x7f>"]), "place on a machine: 'at 0x7'"),
-    "path in code": (lambda n: code_cells(n)[1].update(source=['open("/tmp/x")']), "place on a machine: '/tmp/'"),
-    "two of one id": (lambda n: n["cells"][1].update(id=n["cells"][0]["id"]), "not a name of its own"),
+    "path": (
+        lambda n: plant(code_cells(n)[1], text=["in /home/", "me/x.py"]),
+        "place on a machine: '/home/'",
+    ),
+    "address": (
+        lambda n: plant(code_cells(n)[1], text=["<object at 0x7f>"]),
+        "place on a machine: 'at 0x7'",
+    ),
+    "path in code": (
+        lambda n: code_cells(n)[1].update(source=['open("/tmp/x")']),
+        "place on a machine: '/tmp/'",
+    ),
+    "two of one id": (
+        lambda n: n["cells"][1].update(id=n["cells"][0]["id"]),
+        "not a name of its own",
+    ),
     "random id": (lambda n: n["cells"][1].update(id="a1b2c3d4"), "not a name of its own"),
     "no end": (lambda n: n["cells"].pop(), "where to go next"),
     "dead link": (lambda n: n["cells"][0].update(source=["[gone](gone.md)"]), "links to gone.md"),
@@ -159,8 +185,14 @@ def test_large_notebooks_are_noticed(tmp_path: Path) -> None:
 
 
 def test_numbers_that_vary_are_not_compared() -> None:
-    cell = {"metadata": {}, "outputs": [{"output_type": "stream", "text": ["accuracy 0.81, loss -1.2e-3"]}]}
-    other = {"metadata": {}, "outputs": [{"output_type": "stream", "text": ["accuracy  0.9, loss 3"]}]}
+    cell = {
+        "metadata": {},
+        "outputs": [{"output_type": "stream", "text": ["accuracy 0.81, loss -1.2e-3"]}],
+    }
+    other = {
+        "metadata": {},
+        "outputs": [{"output_type": "stream", "text": ["accuracy  0.9, loss 3"]}],
+    }
     assert comparable(cell) != comparable(other)
     for one in (cell, other):
         one["metadata"] = {"tags": ["varies"]}

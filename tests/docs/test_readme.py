@@ -22,14 +22,24 @@ README = ROOT / "README.md"
 OTHER_TOOLS = ROOT / "docs" / "other-tools.md"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 MARKDOWN = [*sorted(ROOT.glob("*.md")), *PAGES]
-MODULES = sorted(m.name for m in pkgutil.walk_packages(nodeflow.__path__, "nodeflow.") if m.name != "nodeflow.__main__")
+MODULES = sorted(
+    m.name
+    for m in pkgutil.walk_packages(nodeflow.__path__, "nodeflow.")
+    if m.name != "nodeflow.__main__"
+)
 
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-_LONG = ("custom-samplers", "link-prediction", "control-variates", "samplers/adaptive", "training-large")
+_LONG = (
+    "custom-samplers",
+    "link-prediction",
+    "control-variates",
+    "samplers/adaptive",
+    "training-large",
+)
 LONG = {f"docs/{name}.md" for name in _LONG}
 """Pages that train models or average over many draws."""
 
@@ -45,7 +55,9 @@ def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
     output = run("-W", "error", "-c", loop, cwd=tmp_path)
     (promised,) = (block.text for block in blocks(README) if block.text.startswith("epoch 0: "))
     line = re.compile(r"epoch (\d+): last loss (\d\.\d{3}), val accuracy (0\.\d{3})")
-    expected, printed = ([line.fullmatch(text) for text in out.splitlines()] for out in (promised, output))
+    expected, printed = (
+        [line.fullmatch(text) for text in out.splitlines()] for out in (promised, output)
+    )
     for wanted, found in zip(expected, printed, strict=True):
         assert wanted is not None
         assert found is not None, output
@@ -56,11 +68,20 @@ def test_the_training_loop_is_short_and_runs_as_printed(tmp_path: Path) -> None:
 
 
 def test_the_pasted_output_is_of_the_data_set_as_it_is() -> None:
-    assert repr(debian()) in [block.text.splitlines()[0] for block in blocks(README) if block.language == "text"]
+    assert repr(debian()) in [
+        block.text.splitlines()[0] for block in blocks(README) if block.language == "text"
+    ]
 
 
-TOOLS = {"wandb": "Weights & Biases", "tensorboard": "TensorBoard", "optuna": "Optuna", "lightning": "Lightning"}
-"""What the page on other tools needs, and its sections. They are not installed for development: make test-tools."""
+TOOLS = {
+    "wandb": "Weights & Biases",
+    "tensorboard": "TensorBoard",
+    "optuna": "Optuna",
+    "lightning": "Lightning",
+}
+"""What the page on other tools needs, and its sections. They are not installed for development:
+make test-tools.
+"""
 
 
 @pytest.mark.slow
@@ -85,7 +106,9 @@ def test_other_tools(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert len(session["study"].trials) == 3
 
 
-@pytest.mark.parametrize("page", [marked(page) for page in PAGES if blocks(page) and page != OTHER_TOOLS], ids=name_of)
+@pytest.mark.parametrize(
+    "page", [marked(page) for page in PAGES if blocks(page) and page != OTHER_TOOLS], ids=name_of
+)
 def test_code_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     session: dict[str, Any] = {"__name__": "__page__"}
@@ -106,13 +129,19 @@ def compare(block: Block, name: str, session: dict[str, Any]) -> None:
     session.update(test.globs)  # get_doctest works on a copy
 
 
-_LARGER = [page for page in PAGES if page.parent.name in ("storage", "distributed") or page.stem == "storage"]
+_LARGER = [
+    page
+    for page in PAGES
+    if page.parent.name in ("storage", "distributed") or page.stem == "storage"
+]
 
 
 @pytest.mark.parametrize("page", _LARGER, ids=name_of)
 def test_code_of_the_pages_on_large_data_is_not_cut_off(page: Path) -> None:
     """Beyond 88 columns a line of code is behind a scroll bar on the site."""
-    assert [line for block in blocks(page) for line in block.text.splitlines() if len(line) > 88] == []
+    assert [
+        line for block in blocks(page) for line in block.text.splitlines() if len(line) > 88
+    ] == []
 
 
 EXAMPLES = {
@@ -129,18 +158,25 @@ EXAMPLES = {
 def test_examples_in_docstrings(module: str) -> None:
     for library in EXAMPLES.get(module, ()):
         pytest.importorskip(library, reason=f"examples of {module} use {library}")
-    own = {"__name__": "__example__"}  # so that classes of an example are not taken for classes of the package
+    # so that classes of an example are not taken for classes of the package
+    own = {"__name__": "__example__"}
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for test in _Finder().find(importlib.import_module(module), module, extraglobs=own):
         runner.run(test)
-    assert not runner.failures, f"see the output above: {runner.failures} examples of {module} print something else"
+    assert not runner.failures, (
+        f"see the output above: {runner.failures} examples of {module} print something else"
+    )
 
 
 class _Finder(doctest.DocTestFinder):
-    """Finds the examples of decorated functions too, whose code lies in the module of the decorator."""
+    """Finds the examples of decorated functions too, whose code lies in the module of the
+    decorator.
+    """
 
     def _from_module(self, module: Any, value: Any) -> bool:
-        return super()._from_module(module, inspect.unwrap(value) if inspect.isfunction(value) else value)
+        return super()._from_module(
+            module, inspect.unwrap(value) if inspect.isfunction(value) else value
+        )
 
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
@@ -158,7 +194,11 @@ def test_files_named_in_pages_and_docstrings_exist() -> None:
     """A file is named by its path or by the end of it: ``_kernels/csr.py``, ``csr.py``."""
     inside = [path for folder in _FOLDERS for path in (ROOT / folder).rglob("*")]
     ends = {f"/{name_of(path)}" for path in (*inside, *MARKDOWN)}
-    texts = [*MARKDOWN, *(path for path in inside if path.suffix == ".py"), ROOT / "tests" / "README.md"]
+    texts = [
+        *MARKDOWN,
+        *(path for path in inside if path.suffix == ".py"),
+        ROOT / "tests" / "README.md",
+    ]
     missing = {
         f"{name_of(text)}: {name}"
         for text in texts
@@ -169,17 +209,27 @@ def test_files_named_in_pages_and_docstrings_exist() -> None:
 
 
 def test_messages_name_no_files_of_the_documentation() -> None:
-    """An installed package has no folder ``docs``: messages name a page by its title. Docstrings are on the site."""
+    """An installed package has no folder ``docs``: messages name a page by its title. Docstrings
+    are on the site.
+    """
     found = []
     for path in sorted((ROOT / "nodeflow").rglob("*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-        strings = [node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings]
-        found += [f"{name_of(path)}:{node.lineno}" for node in strings if re.search(r"docs/|\.md\b", str(node.value))]
+        strings = [
+            node for node in nodes if isinstance(node, ast.Constant) and id(node) not in docstrings
+        ]
+        found += [
+            f"{name_of(path)}:{node.lineno}"
+            for node in strings
+            if re.search(r"docs/|\.md\b", str(node.value))
+        ]
     assert found == []
 
 
-@pytest.mark.parametrize("door", sorted((ROOT / "nodeflow").glob("[a-z]*/__init__.py")), ids=lambda p: p.parent.name)
+@pytest.mark.parametrize(
+    "door", sorted((ROOT / "nodeflow").glob("[a-z]*/__init__.py")), ids=lambda p: p.parent.name
+)
 def test_files_that_a_door_describes_exist(door: Path) -> None:
     """``_graph``, or ``_plan.choose`` for a function in it."""
     words = importlib.import_module(f"nodeflow.{door.parent.name}").__doc__ or ""
@@ -189,11 +239,14 @@ def test_files_that_a_door_describes_exist(door: Path) -> None:
 
 @pytest.mark.parametrize("page", MARKDOWN, ids=name_of)
 def test_blocks_say_their_language(page: Path) -> None:
-    assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text", "py"}  # py: programs
+    # py: programs
+    assert {block.language for block in blocks(page)} <= {"python", "pycon", "sh", "text", "py"}
 
 
 def test_the_package_table_names_what_there_is() -> None:
-    rows = re.findall(r"^\| (`nodeflow[\w.`, ]*) \| (.*) \|$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    rows = re.findall(
+        r"^\| (`nodeflow[\w.`, ]*) \| (.*) \|$", README.read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(rows) > 5
     for modules, words in rows:
         found = [importlib.import_module(name) for name in re.findall(r"`([\w.]+)`", modules)]

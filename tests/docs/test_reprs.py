@@ -15,7 +15,17 @@ sys.path.append(str(ROOT / "docs"))
 
 from _site.public_names import PublicName, public_names
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, Sampler, metrics, nn, partitions, random, storage
+from nodeflow import (
+    Graph,
+    NeighborSampler,
+    NodeFlowLoader,
+    Sampler,
+    metrics,
+    nn,
+    partitions,
+    random,
+    storage,
+)
 from nodeflow._rows.base import RowsBase
 from nodeflow.compat import dgl
 from nodeflow.control_variates import History, Updater
@@ -32,7 +42,11 @@ from nodeflow.training._graph import FeatureRows
 
 PROTOCOLS = [storage.Rows, metrics.LinkScorer]
 """What users write, and types of functions."""
-CLASSES = [public for public in public_names() if inspect.isclass(public.value) and public.value not in PROTOCOLS]
+CLASSES = [
+    public
+    for public in public_names()
+    if inspect.isclass(public.value) and public.value not in PROTOCOLS
+]
 RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.eye(4)})
 
 
@@ -64,16 +78,22 @@ def test_a_partition_buffer_says_what_it_holds(tmp_path: Path) -> None:
 def test_the_share_of_cut_edges_is_counted(tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(0)
     src, dst = torch.randint(50, (2, 400), generator=generator)
-    parts = write_partitions(Graph.from_edges(src, dst, num_nodes=50), tmp_path / "parts", 5, progress=False)
+    parts = write_partitions(
+        Graph.from_edges(src, dst, num_nodes=50), tmp_path / "parts", 5, progress=False
+    )
     apart = parts.partition_of(src) != parts.partition_of(dst)
     assert parts.cut == pytest.approx(float(apart.double().mean()))
-    empty = write_partitions(Graph.from_edges([], [], num_nodes=2), tmp_path / "empty", 2, progress=False)
+    empty = write_partitions(
+        Graph.from_edges([], [], num_nodes=2), tmp_path / "empty", 2, progress=False
+    )
     assert empty.cut == 0
 
 
 def test_a_pipeline_and_a_lookahead_name_what_they_are_made_of() -> None:
     table = EmbeddingTable(4, 2, lr=0.1)
-    pipeline = Pipeline([[0]], {"ends": (table, lambda batch: batch)}, lambda batch, rows: None, staleness=2)
+    pipeline = Pipeline(
+        [[0]], {"ends": (table, lambda batch: batch)}, lambda batch, rows: None, staleness=2
+    )
     shown(pipeline, f"Pipeline(rows of ends: {table!r}; staleness 2, 0 batches under way)")
     graph = Graph.from_edges([0, 1], [1, 0])
     graph.ndata["x"] = storage.Cached(torch.eye(2), heat=[0, 0], memory=8)
@@ -88,30 +108,49 @@ def test_a_trainer_names_its_model_and_where_it_is() -> None:
 
 def test_sums_say_what_they_sum() -> None:
     shown(Propagation(RING), f"Propagation({RING!r}, weight None, direction in)")
-    shown(Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2), "Structure(2 sources, 1 destinations, 2 edges)")
-    model, history = nn.GCN(4, 2, 2), History(RING, {1: 2})
-    shown(Updater(model, history, torch.eye(4), every=3), f"Updater(GCN, {history!r}, every 3 steps)")
+    shown(
+        Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2),
+        "Structure(2 sources, 1 destinations, 2 edges)",
+    )
+    model = nn.GCN(4, 2, 2)
+    history = History(RING, {1: 2})
+    shown(
+        Updater(model, history, torch.eye(4), every=3), f"Updater(GCN, {history!r}, every 3 steps)"
+    )
     shown(random.Random(7), "Random(7)")
 
 
 def test_rows_and_plans_say_what_they_hold() -> None:
     class Own(RowsBase):
-        shape, dtype = (3, 2), torch.float32
+        shape = (3, 2)
+        dtype = torch.float32
 
         def _read(self, ids, out):
             raise NotImplementedError
 
     shown(Own(), "Own(float32 [3, 2])")
-    shown(FeatureRows(torch.ones(3, 2).double(), torch.float32), "FeatureRows(float32 [3, 2], of float64 [3, 2])")
+    shown(
+        FeatureRows(torch.ones(3, 2).double(), torch.float32),
+        "FeatureRows(float32 [3, 2], of float64 [3, 2])",
+    )
     shown(ExchangePlan(RING), "ExchangePlan(4 masters, 0 mirrors, partners [])")
 
 
 def test_samplers_and_batches_of_dgl_say_what_they_draw_and_have() -> None:
     graph = dgl.DGLGraph([(0, 1), (2, 1)])
     draws = dgl.contrib.sampling.NeighborSampler(graph, 2, -1, num_hops=2, seed_nodes=[1])
-    shown(draws, f"NeighborSampler(1 seeds in batches of 2, all neighbours in each of 2 hops, direction in, {graph!r})")
-    layers = dgl.contrib.sampling.LayerSampler(graph, 2, [5, 7], neighbor_type="out", seed_nodes=[0])
-    shown(layers, f"LayerSampler(1 seeds in batches of 2, layers of 5, 7 draws, direction out, {graph!r})")
+    shown(
+        draws,
+        "NeighborSampler(1 seeds in batches of 2, all neighbours in each of 2 hops, direction in, "
+        f"{graph!r})",
+    )
+    layers = dgl.contrib.sampling.LayerSampler(
+        graph, 2, [5, 7], neighbor_type="out", seed_nodes=[0]
+    )
+    shown(
+        layers,
+        f"LayerSampler(1 seeds in batches of 2, layers of 5, 7 draws, direction out, {graph!r})",
+    )
     seen: list[str] = []
     graph.apply_edges(lambda edges: seen.append(repr(edges)) or {"w": edges.edges()[0]})
     graph.apply_nodes(lambda nodes: seen.append(repr(nodes)) or {"h": nodes.nodes()})
@@ -125,7 +164,12 @@ def test_what_a_sampler_of_ones_own_sees_has_a_repr() -> None:
     class All(Sampler):
         def choose(self, dst, step):
             edges = self.candidates(dst)
-            seen.extend([edges, choice := edges.select(torch.ones(len(edges.src), dtype=torch.bool), prob=1.0)])
+            seen.extend(
+                [
+                    edges,
+                    choice := edges.select(torch.ones(len(edges.src), dtype=torch.bool), prob=1.0),
+                ]
+            )
             return choice
 
     def score(candidates: LayerCandidates, step: object) -> torch.Tensor:

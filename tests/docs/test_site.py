@@ -1,4 +1,6 @@
-"""Sources of the documentation site: names, links, formulas. ``make docs`` builds it, with warnings as errors."""
+"""Sources of the documentation site: names, links, formulas. ``make docs`` builds it, with warnings
+as errors.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,16 @@ _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^()\s#]*)(?:#([^()\s]*))?\)")
 
 
-# ---------------------------------------------------------------------------------------------------------- names
+# ----------------------------------------------------------------------------------------------------------
+# names
 
 ELSEWHERE = {
     "nodeflow.convert.from_dgl": "needs DGL",
     "nodeflow.convert.from_dgl_blocks": "needs DGL",
     "nodeflow.convert.to_dgl": "needs DGL",
     "nodeflow.convert.to_dgl_blocks": "needs DGL",
-    "nodeflow.propagation.ExchangePlan": "needs several processes; docs/distributed/processes.md has one",
+    "nodeflow.propagation.ExchangePlan": "needs several processes; docs/distributed/processes.md "
+    "has one",
 }
 """Names whose docstrings have no example, and why. Exceptions and constants need none."""
 
@@ -47,7 +51,9 @@ def test_every_public_name_has_an_example_that_runs() -> None:
     without = []
     for public in public_names():
         texts = [public.value, *(getattr(public.value, member) for member in members(public))]
-        if public.kind in ("class", "function") and not any(">>>" in (inspect.getdoc(text) or "") for text in texts):
+        if public.kind in ("class", "function") and not any(
+            ">>>" in (inspect.getdoc(text) or "") for text in texts
+        ):
             without.append(public.full)
     assert sorted(without) == sorted(ELSEWHERE)
 
@@ -58,9 +64,13 @@ def test_every_public_name_has_a_page_of_its_own() -> None:
         text = pages[f"{public.page}.rst"].decode()
         assert f".. auto{public.kind}:: {public.full}" in text
         assert public.purpose, public.full
-    assert len(pages) == len(public_names()) + len(rooms()) + 4  # all names, types, settings, errors
+    # all names, types, settings, errors
+    assert len(pages) == len(public_names()) + len(rooms()) + 4
     settings = pages["reference/settings.md"].decode()
-    assert all(f"| `{option_of(one)}` | `settings.{group}.{one.name}` | " in settings for group, one in FIELDS.values())
+    assert all(
+        f"| `{option_of(one)}` | `settings.{group}.{one.name}` | " in settings
+        for group, one in FIELDS.values()
+    )
     assert len({name.casefold() for name in pages}) == len(pages)
 
 
@@ -75,12 +85,15 @@ def test_rooms_within_rooms() -> None:
         "NodeFlow",
     }
     graph = PublicName("compat.dgl", "DGLGraph")
-    assert {"update_all", "edge_ids", "adjacency_matrix_scipy"} <= set(members(graph))  # also those of its base
+    # also those of its base
+    assert {"update_all", "edge_ids", "adjacency_matrix_scipy"} <= set(members(graph))
     text = page_of_name(PublicName("compat.dgl", "NodeFlow"))
     assert "from nodeflow.compat.dgl import NodeFlow\n" in text
-    page = page_of_room("compat.dgl.contrib.sampling.sampler")  # which lists names that have their page elsewhere
+    # which lists names that have their page elsewhere
+    page = page_of_room("compat.dgl.contrib.sampling.sampler")
     assert "`LayerSampler <nodeflow.compat.dgl.contrib.sampling.LayerSampler>`" in page
-    assert "``function``" in page_of_room("compat.dgl")  # has no page: all of its names are those of nodeflow.fn
+    # has no page: all of its names are those of nodeflow.fn
+    assert "``function``" in page_of_room("compat.dgl")
     assert "<nodeflow.compat.dgl.contrib>`" in page_of_room("compat.dgl")
 
 
@@ -91,7 +104,8 @@ def test_a_page_shows_members_of_private_bases_and_links_those_of_public_ones() 
     assert "estimand" in members(sampler)
     assert not set(members(PublicName("flow", "NodeFlow"))) & {"__init__", "_compute"}
     assert "Inherited from :py:obj:`RowSampler" in page_of_name(sampler)
-    assert set(members(PublicName("nn", "SAGEConv"))).isdisjoint(["state_dict", "parameters"])  # those of torch
+    # those of torch
+    assert set(members(PublicName("nn", "SAGEConv"))).isdisjoint(["state_dict", "parameters"])
 
 
 @pytest.mark.parametrize(
@@ -139,16 +153,22 @@ def test_types_in_signatures_are_explained() -> None:
     assert "in flow order" in meaning
 
 
-# ---------------------------------------------------------------------------------------------------------- pages
+# ----------------------------------------------------------------------------------------------------------
+# pages
 
 
 def test_the_start_page_lists_every_page_and_notebook() -> None:
     """So every page is in the navigation of the site."""
     listed = {page for _, pages in entries(INDEX.read_text(encoding="utf-8")) for page in pages}
     found = {
-        (INDEX.parent / page / "README.md" if page.endswith("/") else INDEX.parent / page).resolve() for page in listed
+        (INDEX.parent / page / "README.md" if page.endswith("/") else INDEX.parent / page).resolve()
+        for page in listed
     }
-    missing = [p for p in (*PAGES, *NOTEBOOKS) if p not in found and p.parent != ROOT / "docs" / "decisions"]
+    missing = [
+        p
+        for p in (*PAGES, *NOTEBOOKS)
+        if p not in found and p.parent != ROOT / "docs" / "decisions"
+    ]
     assert [str(path.relative_to(ROOT)) for path in missing] == []
 
 
@@ -164,7 +184,9 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [INDEX, *PAGES, ROOT / "README.md", *(ROOT / p for p in OTHER_PAGES if p.endswith(".md"))], ids=str
+    "page",
+    [INDEX, *PAGES, ROOT / "README.md", *(ROOT / p for p in OTHER_PAGES if p.endswith(".md"))],
+    ids=str,
 )
 def test_anchors_of_links_are_headings(page: Path) -> None:
     missing = []
@@ -180,8 +202,12 @@ def test_links_lead_from_place_to_place() -> None:
     assert with_links("[a](docs/nodeflow.md)", "CHANGELOG.md") == "[a](nodeflow.md)"
     assert with_links("[a](../nodeflow/)", "docs/index.md") == "[a](reference.rst)"
     assert with_links("[a](../nodeflow/nn)", "docs/layers.md") == "[a](reference/nodeflow.nn.rst)"
-    assert with_links("[`x`](../nodeflow/nn/_conv.py)", "docs/custom-layers.md") == "`x`"  # is not on the site
-    assert with_links("[a](../docs/sampling.md)", "notebooks/01-what-a-nodeflow-is.ipynb") == "[a](../sampling.md)"
+    # is not on the site
+    assert with_links("[`x`](../nodeflow/nn/_conv.py)", "docs/custom-layers.md") == "`x`"
+    assert (
+        with_links("[a](../docs/sampling.md)", "notebooks/01-what-a-nodeflow-is.ipynb")
+        == "[a](../sampling.md)"
+    )
     assert with_links("[d](decisions/)", "docs/index.md") == "[d](decisions/README.md)"
     assert with_links("[a](https://example.org/x)", "CHANGELOG.md") == "[a](https://example.org/x)"
     code = "```text\n[a](docs/nodeflow.md)\n```"
@@ -196,7 +222,8 @@ def test_links_of_the_gathered_sources_lead_to_files(tmp_path: Path) -> None:
     before = (tmp_path / "index.md").stat().st_mtime_ns
     stage(tmp_path)
     assert not stale.exists()
-    assert (tmp_path / "index.md").stat().st_mtime_ns == before  # so that Sphinx reads what has changed only
+    # so that Sphinx reads what has changed only
+    assert (tmp_path / "index.md").stat().st_mtime_ns == before
     missing = [
         f"{page.relative_to(tmp_path)}: {target}"
         for page in tmp_path.rglob("*.md")
@@ -220,7 +247,9 @@ def test_formulas_are_typeset() -> None:
 
 
 _NUMBER = re.compile(r"\| *[-+−]?\d[\d.,]*(?: ±[^|]*)? *\|")
-_FIGURES = re.compile(r"\*Figures of 20\d\d-\d\d-\d\d, nodeflow \d+\.\d+\.\d+, .*\[machine\]\(.*#the-machine\): .+\*")
+_FIGURES = re.compile(
+    r"\*Figures of 20\d\d-\d\d-\d\d, nodeflow \d+\.\d+\.\d+, .*\[machine\]\(.*#the-machine\): .+\*"
+)
 
 
 def tables(text: str) -> list[tuple[list[str], str]]:
@@ -229,13 +258,16 @@ def tables(text: str) -> list[tuple[list[str], str]]:
     return [(rows.splitlines()[2:], after) for rows, after in found]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "python benchmarks/" in page.read_text("utf-8")], ids=str)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "python benchmarks/" in page.read_text("utf-8")], ids=str
+)
 def test_figures_say_where_they_come_from(page: Path) -> None:
     """Below a table most of whose rows have numbers: day, version, machine and command."""
     silent = [
         rows[0]
         for rows, after in tables(page.read_text(encoding="utf-8"))
-        if sum(_NUMBER.search(row) is not None for row in rows) >= len(rows) / 2 and not _FIGURES.fullmatch(after)
+        if sum(_NUMBER.search(row) is not None for row in rows) >= len(rows) / 2
+        and not _FIGURES.fullmatch(after)
     ]
     assert silent == []
 
@@ -274,12 +306,19 @@ def test_tables_of_words_have_the_names_of_columns_in_their_cells() -> None:
 
 def test_pages_of_modules_leave_out_what_is_for_those_who_change_them() -> None:
     before = pytest.importorskip("_site.docstrings").before_private_files
-    assert before("Rows.\n\nA column.\n\nWhere to change:\n\n- ``_files``\n\nMore.") == "Rows.\n\nA column."
+    assert (
+        before("Rows.\n\nA column.\n\nWhere to change:\n\n- ``_files``\n\nMore.")
+        == "Rows.\n\nA column."
+    )
     assert before("Rows.\n\nNames serve rooms above, not users.") == "Rows."
-    assert before("Rows, also of ``_x``.\n\nA column:\n\n>>> 1") == "Rows, also of ``_x``.\n\nA column:\n\n>>> 1"
+    assert (
+        before("Rows, also of ``_x``.\n\nA column:\n\n>>> 1")
+        == "Rows, also of ``_x``.\n\nA column:\n\n>>> 1"
+    )
 
 
-# --------------------------------------------------------------------------------------------------------- scripts
+# ---------------------------------------------------------------------------------------------------------
+# scripts
 
 
 def test_inventories_are_those_of_the_script_and_of_the_libraries() -> None:
@@ -294,7 +333,9 @@ def test_broken_links_of_a_built_site_are_found(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
         '<p id="x"><a href="b.html#y">b</a><a href="#x">x</a><a href="https://e.org">e</a>'
     )
-    (tmp_path / "b.html").write_text('<h1 id="y"></h1><a href="a.html#z">a</a><a href="c.html">c</a><img src="d.png">')
+    (tmp_path / "b.html").write_text(
+        '<h1 id="y"></h1><a href="a.html#z">a</a><a href="c.html">c</a><img src="d.png">'
+    )
     assert broken_links(tmp_path) == (["b.html: a.html#z", "b.html: c.html", "b.html: d.png"], 5, 1)
 
 
@@ -305,7 +346,9 @@ def test_pages_of_a_built_site_that_show_where_it_was_built_are_found(tmp_path: 
     (site / "reference").mkdir(parents=True)
     (site / "index.html").write_text("<p>from a folder: <code>/data/papers</code></p>")
     assert check["main"]([str(site)]) == 0
-    (site / "reference" / "a.html").write_text(f"<p>x = &lt;module 'x' from '{ROOT}/nodeflow/x.py'&gt;</p>")
+    (site / "reference" / "a.html").write_text(
+        f"<p>x = &lt;module 'x' from '{ROOT}/nodeflow/x.py'&gt;</p>"
+    )
     assert check["shown_paths"](site) == [f"reference/a.html: {ROOT}/nodeflow/x.py"]
     assert check["main"]([str(site)]) == 1
 
@@ -315,5 +358,11 @@ def test_the_picture_of_the_start_page_shows_the_node_flow_of_the_readme() -> No
     script = (ROOT / "scripts" / "draw_node_flow.py").read_text(encoding="utf-8")
     pairs = re.search(r"from_edges\((\[.*?\]), (\[.*?\])\)", script)
     assert pairs is not None
-    assert sorted(zip(eval(pairs[1]), eval(pairs[2]), strict=True)) == [(2, 7), (3, 8), (5, 7), (8, 5), (9, 2)]
+    assert sorted(zip(eval(pairs[1]), eval(pairs[2]), strict=True)) == [
+        (2, 7),
+        (3, 8),
+        (5, 7),
+        (8, 5),
+        (9, 2),
+    ]
     assert text.count("<!-- 7 -->") == 3  # node 7 is in every layer

@@ -21,14 +21,24 @@ from nodeflow._edges.node_rows import NodeRows
         (([], [], None), {}, ValueError, "from 0 to the number"),
         (([0, 1], [1], None), {}, IndexError, r"indices\[0\] is 1"),
         (([0, 1], [-1], None), {}, IndexError, r"indices\[0\] is -1"),
-        (([0, 1, 1], [1], None), {"node_rows": NodeRows([1], [[0, 1]])}, IndexError, r"indices\[0\] is 1"),
+        (
+            ([0, 1, 1], [1], None),
+            {"node_rows": NodeRows([1], [[0, 1]])},
+            IndexError,
+            r"indices\[0\] is 1",
+        ),
         (
             ([0, 1, 1, 1], [0], None),
             {"node_rows": NodeRows([1], [[0, 1]])},
             ValueError,
             "the 2 rows of node_rows, got 3",
         ),
-        (([0, 1], [0], None), {"node_rows": 2}, TypeError, "node_rows must be a NodeRows or None, got int 2"),
+        (
+            ([0, 1], [0], None),
+            {"node_rows": 2},
+            TypeError,
+            "node_rows must be a NodeRows or None, got int 2",
+        ),
         (([0, 2], [0, 0], [3]), {}, ValueError, r"one entry per edge \(2\), got 1"),
         (([0, 2], [0, 0], [3, 3]), {}, ValueError, "distinct"),
         (([0, 2], [0, 0], [3, -3]), {}, IndexError, r"edge_ids\[1\] is -3"),
@@ -69,7 +79,9 @@ def graph_with(values, kind):
 
 @pytest.mark.parametrize("value", [1e31, -1e31, 1e-31])
 def test_sizes_that_float32_sums_cannot_hold(value):
-    with pytest.raises(ValueError, match=r"0 or sizes from 1e-30 to 1e\+30, so that weighted sums of float32 rows"):
+    with pytest.raises(
+        ValueError, match=r"0 or sizes from 1e-30 to 1e\+30, so that weighted sums of float32 rows"
+    ):
         NeighborSampler(graph_with([0.0, 1e30, value], torch.float64), [1], weight="w")
     with pytest.raises(ValueError, match="but edge 2 has"):
         edge_numbers(graph_with([0.0, 1e30, value], torch.float64), "w", "weight")
@@ -78,7 +90,11 @@ def test_sizes_that_float32_sums_cannot_hold(value):
 def test_sizes_at_the_limits_keep_their_precision():
     graph = graph_with([0.0, -1e30, 1e-30], torch.float64)
     assert edge_numbers(graph, "w", "weight").tolist() == [0.0, -1e30, 1e-30]
-    assert NeighborSampler(graph, [-1], weight="w")([2, 0]).flows[0].weight.tolist() == [0.0, -1e30, 1e-30]
+    assert NeighborSampler(graph, [-1], weight="w")([2, 0]).flows[0].weight.tolist() == [
+        0.0,
+        -1e30,
+        1e-30,
+    ]
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

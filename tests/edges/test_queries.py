@@ -13,7 +13,9 @@ from nodeflow import Graph
 
 # few nodes, so that edges repeat and nodes have edges to themselves
 edge_lists = st.integers(1, 5).flatmap(
-    lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=14))
+    lambda n: st.tuples(
+        st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=14)
+    )
 )
 
 
@@ -21,8 +23,11 @@ edge_lists = st.integers(1, 5).flatmap(
 def test_edges_between_nodes(drawn: tuple[int, list[tuple[int, int]]], random: Any) -> None:
     num_nodes, edges = drawn
     ids = random.sample(range(len(edges)), len(edges))
-    src, dst = [u for u, _ in edges], [v for _, v in edges]
-    joins = {(u, v): sorted(ids[i] for i, edge in enumerate(edges) if edge == (u, v)) for u, v in edges}
+    src = [u for u, _ in edges]
+    dst = [v for _, v in edges]
+    joins = {
+        (u, v): sorted(ids[i] for i, edge in enumerate(edges) if edge == (u, v)) for u, v in edges
+    }
     pairs = [(u, v) for u in range(num_nodes) for v in range(num_nodes)] * 2
     random.shuffle(pairs)
     listed = Graph.from_edges(src, dst, num_nodes=num_nodes, edge_ids=ids)
@@ -31,13 +36,22 @@ def test_edges_between_nodes(drawn: tuple[int, list[tuple[int, int]]], random: A
     for graph, found in ((listed, joins), (in_places, None)):
         if found is None:
             places = dict(enumerate(zip(*(end.tolist() for end in graph.edges()), strict=True)))
-            found = {pair: [e for e, other in places.items() if other == pair] for pair in places.values()}
-        u, v = [u for u, _ in pairs], [v for _, v in pairs]
+            found = {
+                pair: [e for e, other in places.items() if other == pair]
+                for pair in places.values()
+            }
+        u = [u for u, _ in pairs]
+        v = [v for _, v in pairs]
         assert graph.has_edges(u, v).tolist() == [pair in found for pair in pairs]
         every = [(*pair, e) for pair in pairs for e in found.get(pair, [])]
-        assert list(zip(*(x.tolist() for x in graph.edge_ids(u, v, return_uv=True)), strict=True)) == every
+        assert (
+            list(zip(*(x.tolist() for x in graph.edge_ids(u, v, return_uv=True)), strict=True))
+            == every
+        )
         real = [pair for pair in pairs if pair in found]
-        lowest = graph.edge_ids([u for u, _ in real], torch.tensor([v for _, v in real], dtype=torch.int64))
+        lowest = graph.edge_ids(
+            [u for u, _ in real], torch.tensor([v for _, v in real], dtype=torch.int64)
+        )
         assert lowest.tolist() == [found[pair][0] for pair in real]
         ends = graph.find_edges(lowest)
         assert list(zip(*(end.tolist() for end in ends), strict=True)) == real
@@ -55,7 +69,9 @@ def test_the_order_in_which_edges_are_listed_does_not_matter(
     order = random.sample(range(len(edges)), len(edges))
     columns = {"w": torch.arange(len(edges))}
     one = Graph.from_edges(src, dst, num_nodes=num_nodes, edata=columns)
-    other = Graph.from_edges(src[order], dst[order], num_nodes=num_nodes, edge_ids=order, edata=columns)
+    other = Graph.from_edges(
+        src[order], dst[order], num_nodes=num_nodes, edge_ids=order, edata=columns
+    )
     for a, b in zip(one.csc(), other.csc(), strict=True):
         assert a is not None
         assert b is not None
@@ -79,7 +95,9 @@ def test_wrong_questions_are_refused() -> None:
     with pytest.raises(ValueError, match=r"there is no edge 2 -> 1 \(pair 1 of 2\); ask has_edges"):
         graph.edge_ids([0, 2], [1, 1])
     for ask in (graph.has_edges, graph.edge_ids):
-        with pytest.raises(ValueError, match="u and v must have one entry per pair of nodes, got 2 and 1"):
+        with pytest.raises(
+            ValueError, match="u and v must have one entry per pair of nodes, got 2 and 1"
+        ):
             ask([0, 1], [1])
         with pytest.raises(IndexError, match=r"v\[0\] is 3, but node ids go from 0 to 2"):
             ask([0], [3])

@@ -1,4 +1,6 @@
-"""append: the joint layer, the order of its rows, its frame, and everything that must go on working afterwards."""
+"""append: the joint layer, the order of its rows, its frame, and everything that must go on working
+afterwards.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ import torch
 from _support.effort import examples
 from hypothesis import assume, given, strategies as st
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, create_node_flow, flow_from_edges, fn
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    create_node_flow,
+    flow_from_edges,
+    fn,
+)
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
 
 
@@ -78,10 +88,13 @@ def test_seeds_of_a_last_layer_that_is_the_joint_one() -> None:
 
 def test_flows_that_skip_layers_are_renumbered_too(graph: Graph) -> None:
     def flow(src: list[int], num_src: int, num_dst: int) -> Any:
-        return flow_from_edges(src, [0] * len(src), num_src=num_src, num_dst=num_dst, data={"src": torch.tensor(src)})
+        return flow_from_edges(
+            src, [0] * len(src), num_src=num_src, num_dst=num_dst, data={"src": torch.tensor(src)}
+        )
 
     first = create_node_flow(
-        {(0, 1): flow([0], 1, 2), (1, 2): flow([1], 2, 3), (0, 2): flow([0, 0], 1, 3)}, [[0], None, [1, 2, 3]]
+        {(0, 1): flow([0], 1, 2), (1, 2): flow([1], 2, 3), (0, 2): flow([0, 0], 1, 3)},
+        [[0], None, [1, 2, 3]],
     )
     parts = {(0, 1): flow([0, 2], 3, 1), (1, 2): flow([0], 1, 1), (0, 2): flow([1, 2, 2], 3, 1)}
     second = create_node_flow(parts, [[3, 1, 2], None, [4]], parent=graph)
@@ -99,7 +112,8 @@ def test_flows_that_skip_layers_are_renumbered_too(graph: Graph) -> None:
 
 def test_pooled_layers_join_by_position() -> None:
     up = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2)
-    pooled, other = create_node_flow([up], [[3, 4], None]), create_node_flow([up], [None, [4, 3]])
+    pooled = create_node_flow([up], [[3, 4], None])
+    other = create_node_flow([up], [None, [4, 3]])
     joined = pooled.append(other)
     assert_valid(joined)
     assert [layer.has_parent for layer in joined.layers] == [True, False, True]
@@ -115,7 +129,9 @@ def test_a_batch_grows_layer_by_layer_from_the_latest_activations() -> None:
         batch.flow_compute(-1, fn.copy_u("h", "m"), fn.sum("m", "h"))
         latest = dict(zip(batch.seeds.tolist(), batch.back.data["h"].tolist(), strict=True))
         assert latest == {v: float((v - step - 1) % 4) for v in range(4)}
-        grown = batch.append(FullSampler(ring, 1)(torch.randperm(4, generator=torch.Generator().manual_seed(step))))
+        grown = batch.append(
+            FullSampler(ring, 1)(torch.randperm(4, generator=torch.Generator().manual_seed(step)))
+        )
         assert grown.num_flows == batch.num_flows + 1
         assert grown.flows[0].structure is batch.flows[0].structure
         assert grown.ldata[0]["h"] is batch.ldata[0]["h"]
@@ -142,16 +158,23 @@ def test_what_does_not_join(graph: Graph) -> None:
 def test_a_part_without_a_parent_takes_the_others(graph: Graph) -> None:
     first = FullSampler(graph, 1)([1, 2])
     bare = create_node_flow([], [[2, 1]])
-    assert first.append(bare).parent is bare.append(create_node_flow([], [[1, 2]], parent=graph)).parent is graph
+    assert (
+        first.append(bare).parent
+        is bare.append(create_node_flow([], [[1, 2]], parent=graph)).parent
+        is graph
+    )
     strange = create_node_flow([flow_from_edges([0], [0], num_src=1, num_dst=2)], [[99], [1, 2]])
-    with pytest.raises(IndexError, match=r"layers\[0\].parent_nid\[0\] is 99, but node ids go from 0 to 5"):
+    with pytest.raises(
+        IndexError, match=r"layers\[0\].parent_nid\[0\] is 99, but node ids go from 0 to 5"
+    ):
         strange.append(create_node_flow([], [[1, 2]], parent=graph))
 
 
 @examples(25)
 @given(node_flows(max_layers=2), node_flows(max_layers=2))
 def test_any_two_join_exactly_when_their_nodes_agree(first: NodeFlow, second: NodeFlow) -> None:
-    back, front = first.back, second.front
+    back = first.back
+    front = second.front
     same = back.has_parent == front.has_parent and len(back) == len(front)
     if same and back.has_parent:
         same = sorted(back.parent_nid.tolist()) == sorted(front.parent_nid.tolist())
@@ -165,7 +188,8 @@ def test_any_two_join_exactly_when_their_nodes_agree(first: NodeFlow, second: No
 
 def test_append_the_wrong_way_round_names_the_right_call() -> None:
     whole = NeighborSampler(Graph.from_edges([1, 2, 3, 4], [0, 0, 1, 2]), [2, 2])([0])
-    lower, upper = whole[:2], whole[1:]
+    lower = whole[:2]
+    upper = whole[1:]
     with pytest.raises(ValueError, match=r"call other\.append\(this\) instead"):
         upper.append(lower)
     assert lower.append(upper).layer_sizes == whole.layer_sizes

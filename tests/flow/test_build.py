@@ -28,7 +28,9 @@ def storage_bytes(batch: NodeFlow) -> int:
     for pair in batch.flows.pairs():
         flow = batch.flows[pair]
         tensors += [flow.indptr, flow.indices, *([flow.parent_eid] if flow.has_parent else [])]
-    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
+    storages = {
+        tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors
+    }
     return sum(storages.values())
 
 
@@ -37,21 +39,29 @@ def storage_bytes(batch: NodeFlow) -> int:
 
 @st.composite
 def edges(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, int]]]:
-    num_src, num_dst = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    num_src = draw(st.integers(1, 5))
+    num_dst = draw(st.integers(1, 5))
     pair = st.tuples(st.integers(0, num_src - 1), st.integers(0, num_dst - 1))
     return num_src, num_dst, draw(st.lists(pair, max_size=12))
 
 
 @given(edges())
-def test_a_flow_holds_the_edges_given_grouped_by_destination(drawn: tuple[int, int, list[tuple[int, int]]]) -> None:
+def test_a_flow_holds_the_edges_given_grouped_by_destination(
+    drawn: tuple[int, int, list[tuple[int, int]]],
+) -> None:
     num_src, num_dst, pairs = drawn
     size = len(pairs)
-    src, dst = [u for u, _ in pairs], [v for _, v in pairs]
+    src = [u for u, _ in pairs]
+    dst = [v for _, v in pairs]
     options: dict[str, Any] = {"parent_eid": range(size), "weight": torch.arange(size) + 0.5}
     data = {"at": torch.arange(size)}
     flow = flow_from_edges(src, dst, num_src=num_src, num_dst=num_dst, data=data, **options)
-    order = sorted(range(size), key=lambda e: dst[e])  # stable: the order given inside a destination
-    assert [end.tolist() for end in flow.edges()] == [[src[e] for e in order], [dst[e] for e in order]]
+    # stable: the order given inside a destination
+    order = sorted(range(size), key=lambda e: dst[e])
+    assert [end.tolist() for end in flow.edges()] == [
+        [src[e] for e in order],
+        [dst[e] for e in order],
+    ]
     assert flow.parent_eid.tolist() == flow.data["at"].tolist() == order
     assert flow.weight.tolist() == [e + 0.5 for e in order]
     assert (flow.num_src, flow.num_dst, len(flow)) == (num_src, num_dst, size)
@@ -63,10 +73,14 @@ def test_a_flow_holds_the_edges_given_grouped_by_destination(drawn: tuple[int, i
 @given(edges())
 def test_matrices_of_a_flow(drawn: tuple[int, int, list[tuple[int, int]]]) -> None:
     num_src, num_dst, pairs = drawn
-    flow = flow_from_edges([u for u, _ in pairs], [v for _, v in pairs], num_src=num_src, num_dst=num_dst)
+    flow = flow_from_edges(
+        [u for u, _ in pairs], [v for _, v in pairs], num_src=num_src, num_dst=num_dst
+    )
     weight = torch.arange(len(pairs)) + 1.0
-    dense, weighted = np.zeros((num_dst, num_src)), np.zeros((num_dst, num_src))
-    into, out = np.zeros((num_dst, len(pairs))), np.zeros((num_src, len(pairs)))
+    dense = np.zeros((num_dst, num_src))
+    weighted = np.zeros((num_dst, num_src))
+    into = np.zeros((num_dst, len(pairs)))
+    out = np.zeros((num_src, len(pairs)))
     for e, (u, v) in enumerate(zip(*(end.tolist() for end in flow.edges()), strict=True)):
         dense[v, u] += 1
         weighted[v, u] += e + 1
@@ -93,22 +107,30 @@ def test_matrices_are_checked_and_share_nothing() -> None:
     assert weight.tolist() == [1, 1, 1]
     for bad in (torch.ones(2), torch.ones(4), torch.ones(3, 1)):
         for make in (flow.to_scipy, flow.to_torch_sparse):
-            with pytest.raises(ValueError, match=r"weight must have shape \(3,\), one per edge, got"):
+            with pytest.raises(
+                ValueError, match=r"weight must have shape \(3,\), one per edge, got"
+            ):
                 make(bad)
     with pytest.raises(ValueError, match="end must be 'in' or 'out', got 'both'"):
         flow.incidence("both")
 
 
 def test_a_flow_owns_its_structure() -> None:
-    indptr, indices = torch.tensor([0, 2]), torch.tensor([1, 0])
-    weight, eid = torch.ones(2), torch.tensor([4, 5])
+    indptr = torch.tensor([0, 2])
+    indices = torch.tensor([1, 0])
+    weight = torch.ones(2)
+    eid = torch.tensor([4, 5])
     flow = flow_from_csr(indptr, indices, num_src=2, weight=weight, parent_eid=eid)
     ids = [torch.tensor([3, 4]), torch.tensor([3])]
     batch = create_node_flow([flow], ids)
     for tensor in (indptr, indices, weight, eid, *ids):
         tensor.fill_(0)
     batch.validate()
-    assert (flow.indptr.tolist(), flow.indices.tolist(), flow.parent_eid.tolist()) == ([0, 2], [1, 0], [4, 5])
+    assert (flow.indptr.tolist(), flow.indices.tolist(), flow.parent_eid.tolist()) == (
+        [0, 2],
+        [1, 0],
+        [4, 5],
+    )
     assert flow.weight.tolist() == [1, 1]
     assert batch.front.parent_nid.tolist() == [3, 4]
 
@@ -123,16 +145,28 @@ FROM_EDGES = {"src": [0, 1], "dst": [0, 0], "num_src": 2, "num_dst": 1}
         ({"dst": [0, -1]}, IndexError, r"dst\[1\] is -1, but destination ids go from 0 to 0"),
         ({"src": [0]}, ValueError, "one entry per edge, got 1 and 2"),
         ({"src": [0.0, 1.0]}, TypeError, "src must hold integer source ids"),
-        ({"dst": torch.tensor([True, False])}, TypeError, "dst must hold destination ids, got a bool mask"),
+        (
+            {"dst": torch.tensor([True, False])},
+            TypeError,
+            "dst must hold destination ids, got a bool mask",
+        ),
         ({"num_src": -1}, ValueError, "num_src must be at least 0"),
         ({"num_dst": 1.0}, TypeError, "num_dst must be an integer"),
         ({"parent_eid": [1]}, ValueError, r"parent_eid must have one entry per edge \(2\), got 1"),
         ({"parent_eid": [1, -2]}, IndexError, r"parent_eid\[1\] is -2, but edge ids go from -1"),
         ({"parent_eid": [1.0, 2.0]}, TypeError, "parent_eid must hold integer edge ids"),
-        ({"parent_eid": torch.tensor([True, False])}, TypeError, "parent_eid must hold edge ids, got a bool mask"),
+        (
+            {"parent_eid": torch.tensor([True, False])},
+            TypeError,
+            "parent_eid must hold edge ids, got a bool mask",
+        ),
         ({"parent_eid": 3}, TypeError, "parent_eid must be a tensor"),
         ({"weight": torch.ones(3)}, ValueError, "'weight' must have 2 rows"),
-        ({"weight": torch.ones(2, 2)}, ValueError, r"weight must have shape \(2,\), one number per edge, got \(2, 2\)"),
+        (
+            {"weight": torch.ones(2, 2)},
+            ValueError,
+            r"weight must have shape \(2,\), one number per edge, got \(2, 2\)",
+        ),
         ({"weight": [1.0, 2.0]}, TypeError, "'weight' must be a tensor"),
         ({"data": {"x": torch.ones(1)}}, ValueError, "column 'x' must have 2 rows"),
     ],
@@ -189,8 +223,16 @@ def test_from_a_list_with_and_without_a_parent(graph: Graph) -> None:
 
 
 def test_one_layer_is_a_node_flow(graph: Graph) -> None:
-    for batch in (create_node_flow([], [[2, 0]], parent=graph), create_node_flow({}, [[2, 0]], parent=graph)):
-        assert (batch.num_layers, batch.num_flows, batch.layer_sizes, batch.flow_sizes) == (1, 0, (2,), ())
+    for batch in (
+        create_node_flow([], [[2, 0]], parent=graph),
+        create_node_flow({}, [[2, 0]], parent=graph),
+    ):
+        assert (batch.num_layers, batch.num_flows, batch.layer_sizes, batch.flow_sizes) == (
+            1,
+            0,
+            (2,),
+            (),
+        )
         assert repr(batch) == "NodeFlow(2 nodes, 0 edges)"
         assert batch.front is batch.back
 
@@ -199,7 +241,9 @@ def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
     pool = flow_from_edges([0, 1, 2, 3], [0, 0, 1, 1], num_src=4, num_dst=2)
     read = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     skip = flow_from_edges([3, 3], [0, 0], num_src=4, num_dst=1, weight=torch.tensor([2.0, 3.0]))
-    batch = create_node_flow({(0, 1): pool, (1, 2): read, (0, 2): skip}, [[0, 1, 2, 3], None, [3]], parent=graph)
+    batch = create_node_flow(
+        {(0, 1): pool, (1, 2): read, (0, 2): skip}, [[0, 1, 2, 3], None, [3]], parent=graph
+    )
     assert_valid(batch)
     batch.ldata[0]["h"] = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
     batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "h"))
@@ -207,7 +251,9 @@ def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
     batch.flow_compute((0, 2), fn.copy_u("h", "m"), fn.sum("m", "skipped"))
     batch.flow_compute((1, -1), fn.copy_u("h", "m"), fn.mean("m", "h"))
     assert (batch.ldata[2]["skipped"].tolist(), batch.ldata[2]["h"].tolist()) == ([[8]], [[5]])
-    assert batch.flows[0, 2].aggregate(batch.ldata[0]["h"], weight=batch.flows[0, 2].weight).tolist() == [[20]]
+    assert batch.flows[0, 2].aggregate(
+        batch.ldata[0]["h"], weight=batch.flows[0, 2].weight
+    ).tolist() == [[20]]
     batch.apply_flows((0, 2), lambda edges: {"d": edges.src["h"] - edges.dst["h"]})
     assert batch.fdata[0, 2]["d"].tolist() == [[-1], [-1]]
     assert batch.flows[0, 2].take_dst(batch.ldata[0]["h"]).tolist() == [[4]]
@@ -218,7 +264,9 @@ def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
 
 
 def test_flows_bring_their_columns_and_keep_their_own_frames() -> None:
-    flow = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2, data={"w": torch.tensor([3.0, 4.0])})
+    flow = flow_from_edges(
+        [0, 1], [0, 1], num_src=2, num_dst=2, data={"w": torch.tensor([3.0, 4.0])}
+    )
     batch = create_node_flow([flow, flow])
     assert batch.fdata[0]["w"] is batch.fdata[1]["w"]
     batch.fdata[0]["w"] = torch.zeros(2)
@@ -247,7 +295,12 @@ SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
 @pytest.mark.parametrize(
     ("flows", "layers", "error", "words"),
     [
-        ([SMALL, SMALL], None, ValueError, r"layer 1 has different sizes in its flows and parent ids: \[1, 2\]"),
+        (
+            [SMALL, SMALL],
+            None,
+            ValueError,
+            r"layer 1 has different sizes in its flows and parent ids: \[1, 2\]",
+        ),
         ([SMALL], [[1, 2], [1, 2]], ValueError, r"layer 1 has different sizes .*: \[1, 2\]"),
         ([SMALL], [[1, 1], [1]], ValueError, r"layer 0 holds parent node 1 twice"),
         ([SMALL], [[1, 6], [1]], IndexError, r"layers\[0\]\[1\] is 6, but node ids go from 0 to 5"),
@@ -256,8 +309,18 @@ SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
         ([SMALL], [[True, False], [1]], TypeError, r"layers\[0\] must be integers"),
         ([SMALL], [[1, 2]], ValueError, r"beyond the last layer \[\(0, 1\)\]"),
         ([SMALL], [[1, 2], [1], [1]], ValueError, r"missing \[\(1, 2\)\]"),
-        ({(0, 2): SMALL}, None, ValueError, r"3 layers need the flows .*missing \[\(0, 1\), \(1, 2\)\]"),
-        ({(1, 0): SMALL}, None, ValueError, r"from a layer i to a later layer j, got the pair \(1, 0\)"),
+        (
+            {(0, 2): SMALL},
+            None,
+            ValueError,
+            r"3 layers need the flows .*missing \[\(0, 1\), \(1, 2\)\]",
+        ),
+        (
+            {(1, 0): SMALL},
+            None,
+            ValueError,
+            r"from a layer i to a later layer j, got the pair \(1, 0\)",
+        ),
         ({(0, 0): SMALL}, None, ValueError, "to a later layer j"),
         ({(-1, 0): SMALL}, None, ValueError, "to a later layer j"),
         ({0: SMALL}, None, ValueError, "got the pair 0"),
@@ -270,7 +333,9 @@ SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
         ([], [None], ValueError, "layer 0 has neither a flow nor parent ids"),
     ],
 )
-def test_parts_that_do_not_fit(graph: Graph, flows: Any, layers: Any, error: Any, words: str) -> None:
+def test_parts_that_do_not_fit(
+    graph: Graph, flows: Any, layers: Any, error: Any, words: str
+) -> None:
     with pytest.raises(error, match=words):
         create_node_flow(flows, layers, parent=graph)
 
@@ -308,7 +373,9 @@ def test_the_whole_graph(graph: Graph, num_layers: int, add_self_loop: bool) -> 
         expected += [(v, v, -1)] if add_self_loop else []
     for flow in batch.flows:
         src, dst = flow.edges()
-        assert list(zip(src.tolist(), dst.tolist(), flow.parent_eid.tolist(), strict=True)) == expected
+        assert (
+            list(zip(src.tolist(), dst.tolist(), flow.parent_eid.tolist(), strict=True)) == expected
+        )
         assert flow.weight.tolist() == [1] * len(expected)
         h = torch.arange(graph.num_nodes)
         assert torch.equal(flow.take_dst(h), h)
@@ -318,15 +385,19 @@ def test_the_structure_of_the_whole_graph_is_stored_once_whatever_the_number_of_
     generator = torch.Generator().manual_seed(1)
     src, dst = torch.randint(0, 500, (2, 4_000), generator=generator)
     graph = Graph.from_edges(src, dst, num_nodes=500)
-    ints = 500 + (500 + 1) + 2 * 4_000 + 500  # node ids, indptr, indices and edge ids, the seed index
+    # node ids, indptr, indices and edge ids, the seed index
+    ints = 500 + (500 + 1) + 2 * 4_000 + 500
     batches = {n: create_full_node_flow(graph, n) for n in (1, 2, 8)}
     for batch in batches.values():
-        for i in range(batch.num_layers):  # asking for lookups and transposes makes no more of it either
+        # asking for lookups and transposes makes no more of it either
+        for i in range(batch.num_layers):
             batch.map_from_parent_nid(i, [3])
             batch.front._lookup.get()
         assert len({id(layer._lookup) for layer in batch.layers}) == 1
         assert len({id(flow.structure) for flow in batch.flows}) == 1
-    assert {n: storage_bytes(batch) for n, batch in batches.items()} == dict.fromkeys(batches, 8 * ints)
+    assert {n: storage_bytes(batch) for n, batch in batches.items()} == dict.fromkeys(
+        batches, 8 * ints
+    )
 
 
 def test_frames_of_a_whole_graph_are_separate(graph: Graph) -> None:
@@ -338,9 +409,13 @@ def test_frames_of_a_whole_graph_are_separate(graph: Graph) -> None:
 
 
 @given(graphs(min_nodes=1), st.data())
-def test_weights_of_the_whole_graph_are_those_of_full_sampling(graph: Graph, data: st.DataObject) -> None:
+def test_weights_of_the_whole_graph_are_those_of_full_sampling(
+    graph: Graph, data: st.DataObject
+) -> None:
     size = graph.num_edges
-    graph.edata["w"] = torch.tensor(data.draw(st.lists(st.floats(-9, 9, width=16), min_size=size, max_size=size)))
+    graph.edata["w"] = torch.tensor(
+        data.draw(st.lists(st.floats(-9, 9, width=16), min_size=size, max_size=size))
+    )
     batch = create_full_node_flow(graph, 2, weight="w")
     assert_same_node_flow(batch, FullSampler(graph, 2, weight="w")(range(graph.num_nodes)))
     for flow in batch.flows:
@@ -357,7 +432,9 @@ def test_weights_that_there_are_not(graph: Graph) -> None:
         create_full_node_flow(graph, 1, weight="bad", add_self_loop=True)
 
 
-@pytest.mark.parametrize(("count", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("count", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError)]
+)
 def test_layer_counts_are_checked(graph: Graph, count: Any, error: Any) -> None:
     with pytest.raises(error, match="num_layers must be"):
         create_full_node_flow(graph, count)
@@ -367,13 +444,19 @@ def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do() -> Non
     """Also where the numbers of a column happen to be equal, which is not looked up."""
     graph = Graph.from_edges([0, 1, 0], [1, 2, 2], edata={"w": torch.full((3,), 2.0)})
     for weight in ("w", None):
-        whole, drawn = create_full_node_flow(graph, 2, weight=weight), FullSampler(graph, 2, weight=weight)(range(3))
-        assert [flow.needs_weight for flow in whole.flows] == [flow.needs_weight for flow in drawn.flows]
+        whole = create_full_node_flow(graph, 2, weight=weight)
+        drawn = FullSampler(graph, 2, weight=weight)(range(3))
+        assert [flow.needs_weight for flow in whole.flows] == [
+            flow.needs_weight for flow in drawn.flows
+        ]
         assert whole.flows[0].needs_weight == (weight == "w")
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1.0, 2.0])), max_size=6))
-def test_a_flow_by_hand_needs_its_weights_where_those_of_a_destination_differ(edges: list[tuple[int, float]]) -> None:
-    ends, weight = [v for v, _ in edges], torch.tensor([w for _, w in edges])
+def test_a_flow_by_hand_needs_its_weights_where_those_of_a_destination_differ(
+    edges: list[tuple[int, float]],
+) -> None:
+    ends = [v for v, _ in edges]
+    weight = torch.tensor([w for _, w in edges])
     flow = flow_from_edges([0] * len(ends), ends, num_src=1, num_dst=3, weight=weight)
     assert flow.needs_weight == any(len({w for u, w in edges if u == v}) > 1 for v in range(3))

@@ -1,4 +1,6 @@
-"""Message passing on NodeFlows: built-in and user-defined functions, subsets of edges and destinations."""
+"""Message passing on NodeFlows: built-in and user-defined functions, subsets of edges and
+destinations.
+"""
 
 from types import MappingProxyType
 
@@ -10,7 +12,8 @@ from torch import nn
 
 from nodeflow import ALL, Graph, create_full_node_flow, create_node_flow, flow_from_edges, fn
 
-COPY, SUM = fn.copy_u("h", "m"), fn.sum("m", "h")
+COPY = fn.copy_u("h", "m")
+SUM = fn.sum("m", "h")
 BUILT_IN = {
     "copy_u": COPY,
     "u_mul_e": fn.u_mul_e("h", "w", "m"),
@@ -29,7 +32,13 @@ BY_HAND = {
 }
 REDUCE_BY_HAND = {
     name: lambda n, method=method: {"out": getattr(n.mailbox["m"], method)(1)}
-    for name, method in {"sum": "sum", "mean": "mean", "max": "amax", "min": "amin", "prod": "prod"}.items()
+    for name, method in {
+        "sum": "sum",
+        "mean": "mean",
+        "max": "amax",
+        "min": "amin",
+        "prod": "prod",
+    }.items()
 }
 
 
@@ -41,16 +50,23 @@ def test_built_in_and_user_defined_functions_agree(message, reduce, v):
     for one in (BUILT_IN[message], BY_HAND[message]):
         for two in (getattr(fn, reduce)("m", "out"), REDUCE_BY_HAND[reduce]):
             batch = make_batch()
-            leaves = [batch.layers[0].data["h"], batch.layers[1].data["old"], batch.flows[0].data["w"]]
+            leaves = [
+                batch.layers[0].data["h"],
+                batch.layers[1].data["old"],
+                batch.flows[0].data["w"],
+            ]
             for leaf in leaves:
                 leaf.requires_grad_()
             batch.flow_compute(0, one, two, v=v)
             out = batch.layers[1].data["out"]
             if not callable(two) and reduce == "prod":
                 assert (out[1] == (1 if v is ALL or 1 in v else 0)).all()
-                out = out.index_fill(0, torch.tensor([1]), 0)  # the empty product is 1; functions are not called for it
+                # the empty product is 1; functions are not called for it
+                out = out.index_fill(0, torch.tensor([1]), 0)
             weights = torch.linspace(1, 2, out.numel(), dtype=out.dtype).view(out.shape)
-            grads = torch.autograd.grad((out * weights).sum(), leaves, allow_unused=True, materialize_grads=True)
+            grads = torch.autograd.grad(
+                (out * weights).sum(), leaves, allow_unused=True, materialize_grads=True
+            )
             results.append((out.detach(), *grads))
     for other in results[1:]:
         torch.testing.assert_close(other, results[0])
@@ -58,8 +74,10 @@ def test_built_in_and_user_defined_functions_agree(message, reduce, v):
 
 def test_flow_compute_against_numbers_worked_out_by_hand():
     batch = make_batch()
-    h, w = torch.tensor([[1.0], [2.0], [4.0], [8.0]]), torch.tensor([1.0, 10, 100, 1, 1, 1, 0.5])
-    batch.layers[0].data["h"], batch.flows[0].data["w"] = h, w
+    h = torch.tensor([[1.0], [2.0], [4.0], [8.0]])
+    w = torch.tensor([1.0, 10, 100, 1, 1, 1, 0.5])
+    batch.layers[0].data["h"] = h
+    batch.flows[0].data["w"] = w
     batch.flow_compute(0, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"))
     assert batch.layers[1].data["out"].squeeze(1).tolist() == [221, 0, 13, 4]
 
@@ -82,10 +100,13 @@ def test_reduce_functions_run_once_per_degree_and_never_for_none():
     assert seen == [(1, [3], 1), (3, [2], 1)]
 
 
-@pytest.mark.parametrize("message", [COPY, lambda edges: {"m": edges.src["h"]}, lambda edges: {"m": edges.data["h"]}])
+@pytest.mark.parametrize(
+    "message", [COPY, lambda edges: {"m": edges.src["h"]}, lambda edges: {"m": edges.data["h"]}]
+)
 def test_a_flow_without_edges_calls_reduce_with_no_nodes(message):
     batch = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=3)])
-    batch.layers[0].data["h"], batch.layers[1].data["k"] = torch.ones(2, 4), torch.ones(3, 2)
+    batch.layers[0].data["h"] = torch.ones(2, 4)
+    batch.layers[1].data["k"] = torch.ones(3, 2)
     batch.flows[0].data["h"] = torch.ones(0, 4)
     seen = []
 
@@ -130,7 +151,9 @@ def test_update_sees_reduced_columns_over_stored_ones():
 
     batch.flow_compute(0, COPY, fn.sum("m", "out"), Update())
     data = batch.layers[1].data
-    expected = torch.zeros(4, 3, dtype=torch.float64).index_add(0, torch.tensor(DST), batch.layers[0].data["h"][SRC])
+    expected = torch.zeros(4, 3, dtype=torch.float64).index_add(
+        0, torch.tensor(DST), batch.layers[0].data["h"][SRC]
+    )
     torch.testing.assert_close(data["out"], expected)
     torch.testing.assert_close(data["z"], layer(torch.cat([data["old"], expected], 1)))
     data["z"].sum().backward()
@@ -142,7 +165,11 @@ def test_several_messages_and_reducers_in_one_call():
     batch.flow_compute(
         0,
         [fn.copy_u("h", "a"), lambda e: {"b": e.data["w"], "c": e.data["w"] + 1}],
-        [fn.max("a", "x"), fn.sum("b", "y"), lambda n: {"z": n.mailbox["a"].sum(1) + n.mailbox["c"].sum(1)[:, None]}],
+        [
+            fn.max("a", "x"),
+            fn.sum("b", "y"),
+            lambda n: {"z": n.mailbox["a"].sum(1) + n.mailbox["c"].sum(1)[:, None]},
+        ],
     )
     other = make_batch()
     other.flow_compute(0, COPY, fn.max("m", "x"))
@@ -166,9 +193,12 @@ def test_only_the_destinations_given_are_written():
         return {"new": nodes.data["old"] * 2}
 
     batch.flow_compute(0, COPY, fn.sum("m", "old"), update, v=torch.tensor([3, 0]))
-    data, expected = batch.layers[1].data, whole.layers[1].data["old"]
+    data = batch.layers[1].data
+    expected = whole.layers[1].data["old"]
     assert seen == [[3, 0]]
-    torch.testing.assert_close(data["old"], torch.stack([expected[0], kept[1], kept[2], expected[3]]))
+    torch.testing.assert_close(
+        data["old"], torch.stack([expected[0], kept[1], kept[2], expected[3]])
+    )
     torch.testing.assert_close(data["new"][[0, 3]], 2 * expected[[0, 3]])
     assert (data["new"][[1, 2]] == 0).all()
     assert torch.equal(old, kept)  # the column stored before is not written into
@@ -181,7 +211,9 @@ def test_no_destinations_or_no_edges_given_changes_nothing():
     old = batch.layers[1].data["old"]
     batch.flow_compute(0, COPY, fn.sum("m", "old"), v=[])
     batch.flow_send_and_recv(0, [], COPY, fn.sum("m", "old"))
-    batch.flow_send_and_recv(0, [], lambda e: {"m": e.src["h"]}, lambda n: {"old": n.mailbox["m"].sum(1)})
+    batch.flow_send_and_recv(
+        0, [], lambda e: {"m": e.src["h"]}, lambda n: {"old": n.mailbox["m"].sum(1)}
+    )
     assert torch.equal(batch.layers[1].data["old"], old)
 
 
@@ -189,16 +221,27 @@ def test_no_destinations_or_no_edges_given_changes_nothing():
 @pytest.mark.parametrize("built_in", [True, False])
 def test_send_and_recv_sends_on_the_edges_given(edges, built_in):
     batch = make_batch()
-    h, w, old = batch.layers[0].data["h"], batch.flows[0].data["w"], batch.layers[1].data["old"]
+    h = batch.layers[0].data["h"]
+    w = batch.flows[0].data["w"]
+    old = batch.layers[1].data["old"]
     scale = torch.arange(1.0, len(edges) + 1, dtype=torch.float64)  # by position in the list given
     expected = old.clone()
     for v in {DST[e] for e in edges}:
-        rows = [h[SRC[e]] * w[e] * (1 if built_in else scale[k]) for k, e in enumerate(edges) if DST[e] == v]
+        rows = [
+            h[SRC[e]] * w[e] * (1 if built_in else scale[k])
+            for k, e in enumerate(edges)
+            if DST[e] == v
+        ]
         expected[v] = torch.stack(rows).mean(0)
 
     def message(e):
-        assert (e.edges()[0].tolist(), e.edges()[1].tolist()) == ([SRC[k] for k in edges], [DST[k] for k in edges])
-        return {"m": e.src["h"] * e.data["w"][:, None] * scale[:, None] * torch.ones_like(e.dst["old"])}
+        assert (e.edges()[0].tolist(), e.edges()[1].tolist()) == (
+            [SRC[k] for k in edges],
+            [DST[k] for k in edges],
+        )
+        return {
+            "m": e.src["h"] * e.data["w"][:, None] * scale[:, None] * torch.ones_like(e.dst["old"])
+        }
 
     seen = []
 
@@ -206,7 +249,9 @@ def test_send_and_recv_sends_on_the_edges_given(edges, built_in):
         seen.extend(nodes.nodes().tolist())
         return {}
 
-    batch.flow_send_and_recv(0, edges, fn.u_mul_e("h", "w", "m") if built_in else message, fn.mean("m", "old"), update)
+    batch.flow_send_and_recv(
+        0, edges, fn.u_mul_e("h", "w", "m") if built_in else message, fn.mean("m", "old"), update
+    )
     torch.testing.assert_close(batch.layers[1].data["old"], expected)
     assert seen == sorted({DST[e] for e in edges})
 
@@ -218,7 +263,9 @@ def test_send_and_recv_on_all_edges_leaves_nodes_without_edges():
     whole = make_batch()
     whole.flow_compute(0, COPY, fn.sum("m", "old"))
     assert torch.equal(batch.layers[1].data["old"][1], kept)
-    assert torch.equal(batch.layers[1].data["old"][[0, 2, 3]], whole.layers[1].data["old"][[0, 2, 3]])
+    assert torch.equal(
+        batch.layers[1].data["old"][[0, 2, 3]], whole.layers[1].data["old"][[0, 2, 3]]
+    )
 
 
 def test_flows_that_skip_layers():
@@ -250,14 +297,20 @@ def test_apply_layers():
 
 def test_apply_flows():
     batch = make_batch()
-    h, old, w = batch.layers[0].data["h"], batch.layers[1].data["old"], batch.flows[0].data["w"]
+    h = batch.layers[0].data["h"]
+    old = batch.layers[1].data["old"]
+    w = batch.flows[0].data["w"]
     batch.apply_flows(0, fn.u_add_v("h", "old", "s"))
     torch.testing.assert_close(batch.flows[0].data["s"], h[SRC] + old[DST])
     batch.apply_flows(0, lambda e: {"s": e.src["h"], "k": torch.tensor([30, 10])}, edges=[3, 1])
-    torch.testing.assert_close(batch.flows[0].data["s"][[0, 1, 3]], torch.stack([h[0] + old[0], h[1], h[2]]))
+    torch.testing.assert_close(
+        batch.flows[0].data["s"][[0, 1, 3]], torch.stack([h[0] + old[0], h[1], h[2]])
+    )
     assert batch.flows[0].data["k"].tolist() == [0, 10, 0, 30, 0, 0, 0]
     batch.apply_flows(0, fn.copy_e("w", "c"), edges=[6, 2])
-    assert torch.equal(batch.flows[0].data["c"], torch.where(torch.tensor([0, 0, 1, 0, 0, 0, 1]).bool(), w, 0))
+    assert torch.equal(
+        batch.flows[0].data["c"], torch.where(torch.tensor([0, 0, 1, 0, 0, 0, 1]).bool(), w, 0)
+    )
     batch.apply_flows(ALL, lambda e: {"n": torch.ones(len(e))})
     assert "n" in batch.flows[1].data
     assert "n" not in batch.flows[0, 2].data
@@ -266,7 +319,8 @@ def test_apply_flows():
 
 
 def test_forward_runs_flows_in_order():
-    batch, by_hand = make_batch(), make_batch()
+    batch = make_batch()
+    by_hand = make_batch()
     batch.forward(COPY, fn.mean("m", "h"), lambda n: {"h": n.data["h"] + 1})
     for i in range(2):
         by_hand.flow_compute(i, COPY, fn.mean("m", "h"), lambda n: {"h": n.data["h"] + 1})
@@ -346,7 +400,8 @@ def test_batches_of_rows_describe_themselves():
 
     batch.flow_compute(0, message, fn.sum("m", "out"), lambda n: seen.append(repr(n)) or {})
     assert seen == [
-        "EdgeBatch(7 edges; src from layer 0: h float64 [7, 3]; dst from layer 1: old; data from flow 0->1: w)",
+        "EdgeBatch(7 edges; src from layer 0: h float64 [7, 3]; dst from layer 1: old; data from "
+        "flow 0->1: w)",
         "NodeBatch(4 nodes; data from layer 1: old, out)",
     ]
 

@@ -1,4 +1,6 @@
-"""What message passing does when functions fail or do not fit: no frame changes, and the message says why."""
+"""What message passing does when functions fail or do not fit: no frame changes, and the message
+says why.
+"""
 
 import pytest
 import torch
@@ -6,7 +8,9 @@ from _support.compute_example import columns, make_batch, same
 
 from nodeflow import ALL, fn
 
-COPY, SUM, TO_OLD = fn.copy_u("h", "m"), fn.sum("m", "h"), fn.sum("m", "old")
+COPY = fn.copy_u("h", "m")
+SUM = fn.sum("m", "h")
+TO_OLD = fn.sum("m", "old")
 
 
 class BrokenError(Exception):
@@ -103,19 +107,44 @@ def columns_by_degree(nodes):
         (fn.copy_e("x", "m"), SUM, KeyError, r"no column 'x' in flow 0->1, which has 'w'"),
         (fn.v_add_u("x", "h", "m"), SUM, KeyError, r"no column 'x' in layer 1, which has 'old'"),
         (lambda e: {"m": e.dst["x"]}, SUM, KeyError, r"no column 'x' in layer 1, which has 'old'"),
-        (COPY, lambda n: {"h": n.mailbox["x"]}, KeyError, r"no column 'x' in the mailbox, which has 'm'"),
+        (
+            COPY,
+            lambda n: {"h": n.mailbox["x"]},
+            KeyError,
+            r"no column 'x' in the mailbox, which has 'm'",
+        ),
         (lambda e: e.src["h"], SUM, TypeError, r"must return a dict of columns, got Tensor"),
         (lambda e: {"m": 3}, SUM, TypeError, r"must return tensors, but column 'm' is int 3"),
         (lambda e: {3: e.src["h"]}, SUM, TypeError, r"must name its columns by str"),
-        (rows_missing, SUM, ValueError, r"rows_missing must return one row per edge, here 7, but .* \(8,\)"),
-        (COPY, rows_missing, ValueError, r"must return one row per node, here 1, but column 'm' .*\(2,\)"),
+        (
+            rows_missing,
+            SUM,
+            ValueError,
+            r"rows_missing must return one row per edge, here 7, but .* \(8,\)",
+        ),
+        (
+            COPY,
+            rows_missing,
+            ValueError,
+            r"must return one row per node, here 1, but column 'm' .*\(2,\)",
+        ),
         (SUM, SUM, TypeError, r"message must be a built-in message function"),
         (COPY, COPY, TypeError, r"reduce must be a built-in reduce function"),
         (None, SUM, TypeError, r"message must be .*got NoneType None"),
         ([], SUM, ValueError, r"message is an empty list"),
         ([COPY] * 2, SUM, ValueError, r"two message functions make message 'm'"),
-        (fn.u_mul_e("h", "bad", "m"), SUM, ValueError, r"column 'h' of layer 0.*column 'bad' of flow 0->1"),
-        (fn.u_mul_e("h", "bad", "m"), lambda n: {"h": n.mailbox["m"].sum(1)}, ValueError, r"do not broadcast"),
+        (
+            fn.u_mul_e("h", "bad", "m"),
+            SUM,
+            ValueError,
+            r"column 'h' of layer 0.*column 'bad' of flow 0->1",
+        ),
+        (
+            fn.u_mul_e("h", "bad", "m"),
+            lambda n: {"h": n.mailbox["m"].sum(1)},
+            ValueError,
+            r"do not broadcast",
+        ),
         (COPY, columns_by_degree, ValueError, r"must return the same columns for every degree"),
     ],
 )
@@ -132,9 +161,17 @@ def test_functions_that_do_not_fit(message, reduce, kind, words):
 def test_updates_that_do_not_fit():
     batch = make_batch()
     for update, kind, words in [
-        (lambda n: None, TypeError, "the update function .* must return a dict of columns, got NoneType None"),
+        (
+            lambda n: None,
+            TypeError,
+            "the update function .* must return a dict of columns, got NoneType None",
+        ),
         (rows_missing, ValueError, "one row per node, here 4"),
-        (lambda n: {"x": n.data["nope"]}, KeyError, "no column 'nope' in layer 1, which has 'old', 'out'"),
+        (
+            lambda n: {"x": n.data["nope"]},
+            KeyError,
+            "no column 'nope' in layer 1, which has 'old', 'out'",
+        ),
     ]:
         with pytest.raises(kind, match=words):
             batch.flow_compute(0, COPY, fn.sum("m", "out"), update)
@@ -148,11 +185,23 @@ def test_wrong_ids():
     batch = make_batch()
     pair = COPY, TO_OLD
     for error, words, call in (
-        (ValueError, r"v\[2\] names node 3 again", lambda: batch.flow_compute(0, *pair, v=[3, 1, 3])),
+        (
+            ValueError,
+            r"v\[2\] names node 3 again",
+            lambda: batch.flow_compute(0, *pair, v=[3, 1, 3]),
+        ),
         (IndexError, r"v\[0\] is 4", lambda: batch.flow_compute(0, *pair, v=[4])),
-        (ValueError, r"edges\[1\] names edge 2 again", lambda: batch.flow_send_and_recv(0, [2, 2], *pair)),
+        (
+            ValueError,
+            r"edges\[1\] names edge 2 again",
+            lambda: batch.flow_send_and_recv(0, [2, 2], *pair),
+        ),
         (IndexError, r"edges\[0\] is 7", lambda: batch.apply_flows(0, COPY, edges=[7])),
-        (ValueError, r"v\[1\] names node 0 again", lambda: batch.apply_layers(0, lambda n: {}, v=[0, 0])),
+        (
+            ValueError,
+            r"v\[1\] names node 0 again",
+            lambda: batch.apply_layers(0, lambda n: {}, v=[0, 0]),
+        ),
         (IndexError, "flow 2 is out of range", lambda: batch.flow_compute(2, *pair)),
         (TypeError, "one flow is computed at a time", lambda: batch.flow_compute(ALL, *pair)),
         (IndexError, "layer 3 is out of range", lambda: batch.apply_layers(3, lambda n: {})),
@@ -177,9 +226,13 @@ def sparse(rows, width):
 
 def test_sparse_rows_are_not_mixed_with_others():
     batch = make_batch()
-    with pytest.raises(TypeError, match="message 'm' is a sparse matrix, but messages are combined dense"):
+    with pytest.raises(
+        TypeError, match="message 'm' is a sparse matrix, but messages are combined dense"
+    ):
         batch.flow_compute(0, lambda e: {"m": sparse(7, 3)}, SUM)
-    with pytest.raises(TypeError, match="column 'x' of layer 1 is sparse, and only some rows are to be written"):
+    with pytest.raises(
+        TypeError, match="column 'x' of layer 1 is sparse, and only some rows are to be written"
+    ):
         batch.apply_layers(1, lambda n: {"x": sparse(2, 3)}, v=[0, 2])
     batch.apply_layers(1, lambda n: {"x": sparse(4, 3)})  # all rows: stored as it is
     with pytest.raises(TypeError, match="column 'x' of layer 1 is sparse: set the whole column"):

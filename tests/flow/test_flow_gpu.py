@@ -20,7 +20,8 @@ pytestmark = [
 
 OPERANDS = ["u", "v", "e"]
 MESSAGES = ["copy_u", "copy_e"] + [
-    f"{a}_{op}_{b}" for a, op, b in itertools.product(OPERANDS, ["add", "sub", "mul", "div", "dot"], OPERANDS)
+    f"{a}_{op}_{b}"
+    for a, op, b in itertools.product(OPERANDS, ["add", "sub", "mul", "div", "dot"], OPERANDS)
 ]
 
 
@@ -52,7 +53,9 @@ def on(batch: NodeFlow, device: str) -> NodeFlow:
 @pytest.mark.parametrize("message", MESSAGES)
 def test_every_pair_of_built_ins(batch: NodeFlow, message: str, reduce: str) -> None:
     make = getattr(fn, message)
-    columns = ["h" if part in "uv" else "w" for part in message.split("_") if part in ("u", "v", "e")]
+    columns = [
+        "h" if part in "uv" else "w" for part in message.split("_") if part in ("u", "v", "e")
+    ]
     results = []
     for device in ("cpu", "cuda"):
         moved = on(batch, device)
@@ -111,14 +114,18 @@ def test_models(model: type[GraphSAGE] | type[GCN], sparse: bool) -> None:
         results.append([out, *(parameter.grad.clone() for parameter in net.parameters())])
     for cpu, cuda in zip(*results, strict=True):
         torch.testing.assert_close(cuda.cpu(), cpu)
-    torch.testing.assert_close(net.inference(graph, x.to("cuda")).cpu(), net.cpu().inference(graph, x))
+    torch.testing.assert_close(
+        net.inference(graph, x.to("cuda")).cpu(), net.cpu().inference(graph, x)
+    )
 
 
 def test_loader_moves_batches(batch: NodeFlow) -> None:
     graph = random_graph()
     sampler = NeighborSampler(graph, [3, 3])
     plain = NodeFlowLoader(sampler, range(60), 16, ndata={0: ["h"]})
-    pinned = NodeFlowLoader(sampler, range(60), 16, ndata={0: ["h"]}, num_workers=2, pin_memory=True, device="cuda")
+    pinned = NodeFlowLoader(
+        sampler, range(60), 16, ndata={0: ["h"]}, num_workers=2, pin_memory=True, device="cuda"
+    )
     for one, two in zip(plain, pinned, strict=True):
         assert two.device.type == "cuda"
         assert torch.equal(one.ldata[0]["h"], two.ldata[0]["h"].cpu())

@@ -1,4 +1,6 @@
-"""Full neighbourhoods against independent work: sparse products, the full-graph forward pass, breadth-first search."""
+"""Full neighbourhoods against independent work: sparse products, the full-graph forward pass,
+breadth-first search.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,11 @@ def test_sum_is_the_sparse_product_layer_by_layer(sampler, flows):
     a = adjacency(graph)
     h = np.random.default_rng(1).normal(size=(60, 3))
     batch = sampler(graph, flows)([5, 17, 17, 0, 42])
-    value, expected = torch.from_numpy(h)[batch.front.parent_nid], h
+    value = torch.from_numpy(h)[batch.front.parent_nid]
+    expected = h
     for flow in batch.flows:
-        value, expected = flow.aggregate(value, "sum"), a @ expected
+        value = flow.aggregate(value, "sum")
+        expected = a @ expected
         np.testing.assert_allclose(value, expected[flow.dst_layer.parent_nid], rtol=0, atol=1e-10)
     assert value[batch.seed_index].equal(value[[0, 1, 1, 2, 3]])
 
@@ -62,7 +66,9 @@ def test_out_direction_is_the_transposed_product():
 
 
 def test_full_graph_forward_pass_values_and_gradients(sampler):
-    """A two-layer network: on the seeds, the batch and the whole graph agree in values and in every gradient."""
+    """A two-layer network: on the seeds, the batch and the whole graph agree in values and in every
+    gradient.
+    """
     graph = random_graph(3, 60, 150)
     src, dst = graph.edges()
     seeds = torch.tensor([4, 30, 8, 59, 4])
@@ -71,7 +77,9 @@ def test_full_graph_forward_pass_values_and_gradients(sampler):
     def random(*shape: int) -> Tensor:
         return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
 
-    x, weights, target = random(60, 5), [random(5, 4), random(4, 3)], random(5, 3).detach()
+    x = random(60, 5)
+    weights = [random(5, 4), random(4, 3)]
+    target = random(5, 3).detach()
     edge = random(graph.num_edges)
 
     def on_graph() -> Tensor:
@@ -107,8 +115,11 @@ def test_layers_are_the_breadth_first_levels(seed, direction, reuse):
     src, dst = (end.tolist() for end in graph.edges())
     digraph = networkx.MultiDiGraph()
     digraph.add_nodes_from(range(80))
-    digraph.add_edges_from(zip(src, dst, strict=True) if direction == "out" else zip(dst, src, strict=True))
-    seeds, flows = [3, 50, 9], 4
+    digraph.add_edges_from(
+        zip(src, dst, strict=True) if direction == "out" else zip(dst, src, strict=True)
+    )
+    seeds = [3, 50, 9]
+    flows = 4
     batch = FullSampler(graph, flows, direction=direction, reuse=reuse)(seeds)
     levels = list(networkx.bfs_layers(digraph, seeds))
     levels += [[]] * (flows + 1)

@@ -19,7 +19,9 @@ def example() -> tuple[Flow, Tensor, Tensor]:
 
 
 def message(edges):
-    return {"m": edges.src["h"] * edges.dst["k"] + edges.data["w"].unsqueeze(1) * edges.data["more"]}
+    return {
+        "m": edges.src["h"] * edges.dst["k"] + edges.data["w"].unsqueeze(1) * edges.data["more"]
+    }
 
 
 def reduce(nodes):
@@ -33,10 +35,19 @@ def update(nodes):
 def test_columns_are_those_of_flow_compute():
     flow, h, k = example()
     more = torch.arange(10.0).view(5, 2)
-    found = message_passing(flow, message, reduce, update, src={"h": h}, dst={"k": k}, edge={"more": more})
-    assert (list(flow.src_layer.data), list(flow.dst_layer.data), list(flow.data)) == ([], [], ["w"])
+    found = message_passing(
+        flow, message, reduce, update, src={"h": h}, dst={"k": k}, edge={"more": more}
+    )
+    assert (list(flow.src_layer.data), list(flow.dst_layer.data), list(flow.data)) == (
+        [],
+        [],
+        ["w"],
+    )
     batch = create_node_flow([flow], [[5, 6, 7, 8], [5, 6, 7]])
-    batch.ldata[0]["h"], batch.ldata[1]["k"], batch.fdata[0]["more"], batch.fdata[0]["w"] = h, k, more, flow.data["w"]
+    batch.ldata[0]["h"] = h
+    batch.ldata[1]["k"] = k
+    batch.fdata[0]["more"] = more
+    batch.fdata[0]["w"] = flow.data["w"]
     batch.flow_compute(0, message, reduce, update)
     assert list(found) == ["out", "new"]
     for name, column in found.items():
@@ -46,7 +57,9 @@ def test_columns_are_those_of_flow_compute():
 def test_built_in_functions_and_gradients():
     flow, h, _ = example()
     h.requires_grad_()
-    found = message_passing(flow, fn.u_mul_e("h", "w", "m"), [fn.sum("m", "a"), fn.max("m", "b")], src={"h": h})
+    found = message_passing(
+        flow, fn.u_mul_e("h", "w", "m"), [fn.sum("m", "a"), fn.max("m", "b")], src={"h": h}
+    )
     torch.testing.assert_close(found["a"], flow.aggregate(h, "sum", weight=flow.data["w"]))
     torch.testing.assert_close(found["b"], flow.aggregate(h, "max", weight=flow.data["w"]))
     (grad,) = torch.autograd.grad(found["a"].sum(), h)
@@ -65,7 +78,13 @@ def test_mistakes_say_where():
     with pytest.raises(ValueError, match="4 rows"):
         message_passing(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={"h": h[:3]})
     with pytest.raises(RuntimeError) as caught:
-        message_passing(flow, lambda edges: {"m": edges.src["h"] @ edges.dst["k"]}, reduce, src={"h": h}, dst={"k": k})
+        message_passing(
+            flow,
+            lambda edges: {"m": edges.src["h"] @ edges.dst["k"]},
+            reduce,
+            src={"h": h},
+            dst={"k": k},
+        )
     (note,) = caught.value.__notes__
     assert "flow 0->1" in note
     assert "h" in note
@@ -74,12 +93,19 @@ def test_mistakes_say_where():
 
 class Weighted(FlowConv):
     def forward(self, flow, h):
-        return message_passing(flow, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"), src={"h": h})["out"]
+        return message_passing(flow, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"), src={"h": h})[
+            "out"
+        ]
 
 
 @pytest.mark.parametrize("rows", [None, 1, 3])
 def test_in_a_full_pass_edges_have_the_columns_of_the_graph(rows):
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], edata={"w": torch.arange(1.0, 5.0)})
     model = FlowModel([Weighted()])
-    assert model.inference(graph, torch.ones(4, 1), chunk_size=rows).flatten().tolist() == [4, 1, 2, 3]
+    assert model.inference(graph, torch.ones(4, 1), chunk_size=rows).flatten().tolist() == [
+        4,
+        1,
+        2,
+        3,
+    ]
     assert model.inference(graph, torch.ones(4, 1), nodes=[3, 3, 0]).flatten().tolist() == [3, 3, 4]

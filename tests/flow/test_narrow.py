@@ -1,4 +1,6 @@
-"""Flows of relations into nodes of their own type, and flows without the sources that no edge reads."""
+"""Flows of relations into nodes of their own type, and flows without the sources that no edge
+reads.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,11 @@ from hypothesis import given, strategies as st
 from nodeflow import Flow, Graph, Layer, NeighborSampler, TemporalNeighborSampler
 from nodeflow.flow import entering, without_unread
 
-RELATIONS = [("author", "writes", "paper"), ("paper", "cites", "paper"), ("paper", "rev_writes", "author")]
+RELATIONS = [
+    ("author", "writes", "paper"),
+    ("paper", "cites", "paper"),
+    ("paper", "rev_writes", "author"),
+]
 
 
 def drawn(edges: int, *, times: bool, include_dst: bool, seed: int) -> Flow:
@@ -33,14 +39,14 @@ def same_nodes(layer: Layer, whole: Layer, rows: torch.Tensor) -> None:
     assert layer.schema is whole.schema
 
 
-@given(st.integers(0, 12), st.booleans(), st.booleans(), st.permutations(range(3)), st.integers(1, 3))
+@given(
+    st.integers(0, 12), st.booleans(), st.booleans(), st.permutations(range(3)), st.integers(1, 3)
+)
 def test_edges_of_relations_enter_their_own_type(
     edges: int, times: bool, include_dst: bool, order: list[int], count: int
 ) -> None:
-    flow, relations = (
-        drawn(edges, times=times, include_dst=include_dst, seed=edges),
-        [RELATIONS[k] for k in order[:count]],
-    )
+    flow = drawn(edges, times=times, include_dst=include_dst, seed=edges)
+    relations = [RELATIONS[k] for k in order[:count]]
     one, sizes = entering(flow, relations)
     parts = [flow.dst_layer.of(relation[2]).rows for relation in relations]
     rows = torch.cat(parts)
@@ -51,7 +57,9 @@ def test_edges_of_relations_enter_their_own_type(
     own = torch.cat([flow.of(relation).parent_eid for relation in relations])
     assert one.parent_eid.equal(own)
     assert one.indices.equal(torch.cat([flow.of(relation).indices for relation in relations]))
-    assert rows[one.edges()[1]].equal(torch.cat([flow.of(relation).edges()[1] for relation in relations]))
+    assert rows[one.edges()[1]].equal(
+        torch.cat([flow.of(relation).edges()[1] for relation in relations])
+    )
     assert one.weight.equal(torch.cat([flow.of(relation).weight for relation in relations]))
 
 
@@ -59,7 +67,9 @@ def test_edges_of_relations_enter_their_own_type(
 def test_sources_are_those_that_edges_read_and_the_destinations(
     edges: int, times: bool, include_dst: bool, k: int
 ) -> None:
-    flow = entering(drawn(edges, times=times, include_dst=include_dst, seed=edges), [RELATIONS[k]])[0]
+    flow = entering(drawn(edges, times=times, include_dst=include_dst, seed=edges), [RELATIONS[k]])[
+        0
+    ]
     flow.src_layer.data["row"] = torch.arange(flow.num_src)
     small, src = without_unread(flow)
     own = flow.dst_in_src[flow.dst_in_src >= 0]

@@ -1,4 +1,6 @@
-"""The promises of a NodeFlow: nothing rebinds, seeds and layers keep their order, slices and moves keep the rest."""
+"""The promises of a NodeFlow: nothing rebinds, seeds and layers keep their order, slices and moves
+keep the rest.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,14 @@ def snapshot(batch: NodeFlow) -> dict[str, Any]:
     """Everything that a NodeFlow promises not to change, by value."""
     flows = {pair: batch.flows[pair] for pair in batch.flows.pairs()}
     return {
-        "layers": [layer.parent_nid.tolist() if layer.has_parent else layer.num_nodes for layer in batch.layers],
-        "flows": {pair: (f.indptr.tolist(), f.indices.tolist(), f.weight.tolist()) for pair, f in flows.items()},
+        "layers": [
+            layer.parent_nid.tolist() if layer.has_parent else layer.num_nodes
+            for layer in batch.layers
+        ],
+        "flows": {
+            pair: (f.indptr.tolist(), f.indices.tolist(), f.weight.tolist())
+            for pair, f in flows.items()
+        },
         "eid": {pair: f.parent_eid.tolist() for pair, f in flows.items() if f.has_parent},
         "seeds": batch.seed_index.tolist(),
     }
@@ -46,7 +54,9 @@ def test_no_attribute_of_any_part_can_be_rebound(batch: NodeFlow) -> None:
         names = [name for name in dir(part) if not name.startswith("__")]
         assert len(names) > 5
         for name in [*names, "something_new"]:
-            with pytest.raises(AttributeError, match=f"{type(part).__name__} is immutable: cannot set '{name}'"):
+            with pytest.raises(
+                AttributeError, match=f"{type(part).__name__} is immutable: cannot set '{name}'"
+            ):
                 setattr(part, name, None)
             with pytest.raises(AttributeError, match="immutable"):
                 delattr(part, name)
@@ -109,14 +119,18 @@ sampler_options = st.fixed_dictionaries(
 
 
 @given(graphs(min_nodes=1), st.data())
-def test_self_terms_are_right_with_and_without_destinations(graph: Graph, data: st.DataObject) -> None:
+def test_self_terms_are_right_with_and_without_destinations(
+    graph: Graph, data: st.DataObject
+) -> None:
     batch = NeighborSampler(graph, [-1, -1], **data.draw(sampler_options))(data.draw(seeds(graph)))
     for flow in batch.flows:
         held = flow.src_layer.parent_nid.tolist()
         rows = [held.index(v) if v in held else -1 for v in flow.dst_layer.parent_nid.tolist()]
         assert flow.dst_in_src.tolist() == rows
         if -1 in rows:
-            with pytest.raises(ValueError, match=f"destination {rows.index(-1)} of flow .* include_dst=True"):
+            with pytest.raises(
+                ValueError, match=f"destination {rows.index(-1)} of flow .* include_dst=True"
+            ):
                 flow.take_dst(flow.src_layer.parent_nid)
         else:
             assert torch.equal(flow.take_dst(flow.src_layer.parent_nid), flow.dst_layer.parent_nid)
@@ -128,7 +142,9 @@ def test_self_terms_are_right_with_and_without_destinations(graph: Graph, data: 
 
 
 @given(node_flows(), st.integers(-5, 5) | st.none(), st.integers(-5, 5) | st.none())
-def test_slices_are_node_flows_of_consecutive_layers(batch: NodeFlow, start: int | None, stop: int | None) -> None:
+def test_slices_are_node_flows_of_consecutive_layers(
+    batch: NodeFlow, start: int | None, stop: int | None
+) -> None:
     numbers = range(batch.num_layers)[start:stop]
     if not numbers:
         with pytest.raises(ValueError, match="a slice must take consecutive layers, at least one"):
@@ -141,7 +157,8 @@ def test_slices_are_node_flows_of_consecutive_layers(batch: NodeFlow, start: int
     kept = [(i, j) for i, j in batch.flows.pairs() if i in numbers and j in numbers]
     assert part.flows.pairs() == [(i - numbers[0], j - numbers[0]) for i, j in kept]
     for (i, j), pair in zip(kept, part.flows.pairs(), strict=True):
-        old, new = batch.flows[i, j], part.flows[pair]
+        old = batch.flows[i, j]
+        new = part.flows[pair]
         assert new.structure is old.structure
         assert new.dst_in_src.tolist() == old.dst_in_src.tolist()
         assert all(new.data[name] is old.data[name] for name in old.data)
@@ -205,7 +222,9 @@ def test_a_trip_to_a_gpu(graph: Graph, options: dict[str, Any]) -> None:
     assert_same_node_flow(moved[1:].to("cpu"), batch[1:])
     assert torch.equal(moved.map_to_parent_nid(moved.layers(0)).cpu(), batch.front.parent_nid)
     assert torch.equal(moved.map_from_parent_nid(0, batch.front.parent_nid).cpu(), batch.layers(0))
-    assert torch.equal(moved.flows[0].structure.transposed()[1].cpu(), batch.flows[0].structure.transposed()[1])
+    assert torch.equal(
+        moved.flows[0].structure.transposed()[1].cpu(), batch.flows[0].structure.transposed()[1]
+    )
     assert (moved.flows[0].to_scipy() != batch.flows[0].to_scipy()).nnz == 0
     moved.copy_from_parent()
     moved.ldata[-1]["out"] = moved.ldata[-1]["feat"] * 2
@@ -219,7 +238,12 @@ def test_pinned_memory(graph: Graph) -> None:
     batch.copy_from_parent()
     pinned = batch.pin_memory()
     assert_same_node_flow(pinned, batch)
-    for tensor in (pinned.flows[0].indptr, pinned.flows[0].indices, pinned.front.parent_nid, pinned.ldata[0]["feat"]):
+    for tensor in (
+        pinned.flows[0].indptr,
+        pinned.flows[0].indices,
+        pinned.front.parent_nid,
+        pinned.ldata[0]["feat"],
+    ):
         assert tensor.is_pinned()
 
 
@@ -228,7 +252,13 @@ def test_what_is_kept_under_inference_mode_serves_training_later() -> None:
     for reuse in (False, True):
         flow = NeighborSampler(graph, [2, 1], reuse=reuse)([1, 2]).flows[0]
         with torch.inference_mode():
-            flow.weight, flow.edges(), flow.structure.transposed(), flow.structure.buckets(), flow.parent_eid
+            (
+                flow.weight,
+                flow.edges(),
+                flow.structure.transposed(),
+                flow.structure.buckets(),
+                flow.parent_eid,
+            )
         h = torch.rand(flow.num_src, 4, requires_grad=True)
         flow.aggregate(h, "sum", weight=flow.weight).sum().backward()
         flow.aggregate(h, "max").sum().backward()
@@ -237,7 +267,8 @@ def test_what_is_kept_under_inference_mode_serves_training_later() -> None:
 
 def test_with_other_seeds_what_is_not_given_stays() -> None:
     batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])([2, 0, 2])
-    index, ids = torch.tensor([1, 1, 0]), torch.tensor([7, 8, 9])
+    index = torch.tensor([1, 1, 0])
+    ids = torch.tensor([7, 8, 9])
     assert batch.seed_index.tolist() == [0, 1, 0]
     assert batch.with_seeds(seed_ids=ids).seed_index.tolist() == [0, 1, 0]
     both = batch.with_seeds(seed_ids=ids).with_seeds(seed_index=index)
@@ -251,7 +282,14 @@ def test_torch_default_device_is_not_read() -> None:
         made = create_node_flow([flow_from_edges([0], [0], num_src=1, num_dst=1)])
         more = add_self_loops(add_reverse_edges(graph, mark="new"))
         ids = full.layers(1)
-    devices = [full.seeds, full.flows[0].indices, made.seed_index, made.flows[0].indptr, more.edata["new"], ids]
+    devices = [
+        full.seeds,
+        full.flows[0].indices,
+        made.seed_index,
+        made.flows[0].indptr,
+        more.edata["new"],
+        ids,
+    ]
     assert {tensor.device.type for tensor in devices} == {"cpu"}
     full.validate()
 
@@ -259,7 +297,10 @@ def test_torch_default_device_is_not_read() -> None:
 @pytest.mark.parametrize("options", [{"reuse": True}, {}])
 def test_a_move_keeps_shared_memory_shared(options: dict[str, bool]) -> None:
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 5])
-    batches = [NeighborSampler(graph, [2, 2, 2], **options)([5, 4]), create_full_node_flow(graph, 3)]
+    batches = [
+        NeighborSampler(graph, [2, 2, 2], **options)([5, 4]),
+        create_full_node_flow(graph, 3),
+    ]
     for batch in batches:
         # "meta" stands for another device: everything is a new tensor there
         assert sharing(batch.to("meta")) == sharing(batch)
@@ -267,7 +308,9 @@ def test_a_move_keeps_shared_memory_shared(options: dict[str, bool]) -> None:
 
 def sharing(batch: NodeFlow) -> list[tuple[torch.Size, int]]:
     """Of every tensor its shape, and the first tensor that has the same memory."""
-    flows = [tensor for flow in batch.flows for tensor in (flow.indptr, flow.indices, flow.parent_eid)]
+    flows = [
+        tensor for flow in batch.flows for tensor in (flow.indptr, flow.indices, flow.parent_eid)
+    ]
     tensors = [layer.parent_nid for layer in batch.layers] + flows
     memory = [tensor.untyped_storage()._cdata for tensor in tensors]
     return [(tensor.shape, memory.index(one)) for tensor, one in zip(tensors, memory, strict=True)]

@@ -1,4 +1,6 @@
-"""``layer.of`` and ``flow.of``: the nodes of a type and the edges of a relation in a batch, with their frames."""
+"""``layer.of`` and ``flow.of``: the nodes of a type and the edges of a relation in a batch, with
+their frames.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def typed(seed: int = 0, edges: int = 20) -> Graph:
     del nodes["venue"]["x"]
     columns = {"w": torch.rand(edges, generator=generator)}
     pairs = {r: (ids(r[0]), ids(r[2])) for r in RELATIONS}
-    graph = Graph.typed(nodes, {r: (*ends, columns) if r in RELATIONS[:2] else ends for r, ends in pairs.items()})
+    graph = Graph.typed(
+        nodes, {r: (*ends, columns) if r in RELATIONS[:2] else ends for r, ends in pairs.items()}
+    )
     graph.ndata["all"] = torch.arange(graph.num_nodes)
     return graph
 
@@ -89,8 +93,11 @@ def check_columns(batch: NodeFlow, graph: Graph) -> None:
                 assert torch.equal(held.data["x"], graph.nodes[name].data["x"][held.parent_nid])
     for i in range(batch.num_flows):
         for relation in RELATIONS[:2]:
-            part, of_graph = batch.flows[i].of(relation), graph.relations[relation]
-            assert torch.equal(part.data["w"], of_graph.data["w"][of_graph.to_local(part.parent_eid)])
+            part = batch.flows[i].of(relation)
+            of_graph = graph.relations[relation]
+            assert torch.equal(
+                part.data["w"], of_graph.data["w"][of_graph.to_local(part.parent_eid)]
+            )
 
 
 def test_columns_of_types_come_into_batches_and_travel() -> None:
@@ -104,7 +111,9 @@ def test_columns_of_types_come_into_batches_and_travel() -> None:
     loader = NodeFlowLoader(NeighborSampler(graph, [2, 2]), range(15), 4, ndata=ALL, edata=ALL)
     for one in loader:
         check_columns(one, graph)
-    for one in NodeFlowLoader(NeighborSampler(graph, [2]), range(15), 4, ndata={0: ["x"], -1: ["id"]}):
+    for one in NodeFlowLoader(
+        NeighborSampler(graph, [2]), range(15), 4, ndata={0: ["x"], -1: ["id"]}
+    ):
         assert list(one.layers[0].of("paper").data) == ["x"]
         assert list(one.layers[-1].of("paper").data) == ["id"]
         assert not one.layers[0].of("venue").data
@@ -117,7 +126,8 @@ def test_columns_of_types_go_back_to_the_graph() -> None:
         part = batch.back.of(name)
         part.data["score"] = part.parent_nid * 2.0
     batch.copy_to_parent({-1: ["score"]})
-    assert graph.nodes["paper"].data["score"].tolist() == [0, 2, 0, 0, 0, 0, 0, 0]  # nodes 7 and 8 are papers 0 and 1
+    # nodes 7 and 8 are papers 0 and 1
+    assert graph.nodes["paper"].data["score"].tolist() == [0, 2, 0, 0, 0, 0, 0, 0]
     assert "score" not in graph.ndata
 
 
@@ -143,11 +153,17 @@ def test_without_types_there_is_one_of_each() -> None:
 
 def test_what_is_not_there_is_named() -> None:
     batch = batch_of(typed(), [7])
-    with pytest.raises(KeyError, match="no node type 'papers'; there are 'author', 'venue', 'paper', 'empty'"):
+    with pytest.raises(
+        KeyError, match="no node type 'papers'; there are 'author', 'venue', 'paper', 'empty'"
+    ):
         batch.layers[0].of("papers")
-    with pytest.raises(KeyError, match=r"no relation 'wrote'; there are \('author', 'writes', 'paper'\)"):
+    with pytest.raises(
+        KeyError, match=r"no relation 'wrote'; there are \('author', 'writes', 'paper'\)"
+    ):
         batch.flows[0].of("wrote")
-    with pytest.raises(KeyError, match="no column 'y' in the parent graph's ndata, which has 'all', 'x', 'id'"):
+    with pytest.raises(
+        KeyError, match="no column 'y' in the parent graph's ndata, which has 'all', 'x', 'id'"
+    ):
         batch.copy_from_parent(["y"])
     with pytest.raises(ValueError, match="this layer belongs to no graph"):
         Layer(2, torch.tensor([0, 1])).of("paper")
@@ -165,10 +181,16 @@ def test_a_batch_by_hand_has_the_types_of_its_graph() -> None:
 def test_edges_by_relation() -> None:
     graph = typed()
     batch = NeighborSampler(graph, [3], seed=1)(range(15))
-    for flow in (batch.flows[0], pickle.loads(pickle.dumps(batch)).flows[0], Propagation(graph).flow(0, 15)):
+    for flow in (
+        batch.flows[0],
+        pickle.loads(pickle.dumps(batch)).flows[0],
+        Propagation(graph).flow(0, 15),
+    ):
         cut = flow.by_relation
         edges = [cut.edges(graph.schema.number(relation)) for relation in RELATIONS]
-        assert [len(own) for own in edges] == [flow.of(relation).num_edges for relation in RELATIONS]
+        assert [len(own) for own in edges] == [
+            flow.of(relation).num_edges for relation in RELATIONS
+        ]
         assert torch.cat(edges).sort().values.tolist() == list(range(flow.num_edges))
         for own, relation in zip(edges, RELATIONS, strict=True):
             assert own.tolist() == sorted(own.tolist())

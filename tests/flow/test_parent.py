@@ -31,7 +31,9 @@ def batch(graph: Graph) -> NodeFlow:
 
 @pytest.fixture
 def mixed() -> NodeFlow:
-    """Layers [7, 5], two pooled nodes, [5]; the first flow has parent edges, the others have none."""
+    """Layers [7, 5], two pooled nodes, [5]; the first flow has parent edges, the others have
+    none.
+    """
     low = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2, parent_eid=[8, -1])
     high = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     skip = flow_from_edges([1], [0], num_src=2, num_dst=1, parent_eid=[3])
@@ -51,7 +53,9 @@ def test_maps_agree_with_the_parts(batch: NodeFlow) -> None:
     for i, layer in enumerate(batch.layers):
         assert torch.equal(batch.map_to_parent_nid(batch.layers(i)), layer.parent_nid)
         assert torch.equal(batch.map_from_parent_nid(i, layer.parent_nid), batch.layers(i))
-        local = batch.map_from_parent_nid(i - batch.num_layers, layer.parent_nid.flip(0), remap_local=True)
+        local = batch.map_from_parent_nid(
+            i - batch.num_layers, layer.parent_nid.flip(0), remap_local=True
+        )
         assert local.tolist() == list(range(layer.num_nodes))[::-1]
     for i, flow in enumerate(batch.flows):
         assert torch.equal(batch.map_to_parent_eid(batch.flows(i)), flow.parent_eid)
@@ -66,10 +70,16 @@ def test_missing_nodes_raise_or_give_minus_one(batch: NodeFlow) -> None:
         local = [held.index(v) if v in held else -1 for v in every]
         found = batch.map_from_parent_nid(i, every, allow_missing=True)
         assert found.tolist() == [row + start if row >= 0 else -1 for row in local]
-        assert batch.map_from_parent_nid(i, every, remap_local=True, allow_missing=True).tolist() == local
+        assert (
+            batch.map_from_parent_nid(i, every, remap_local=True, allow_missing=True).tolist()
+            == local
+        )
         missing = [v for v in every if v not in held]
         if missing:
-            with pytest.raises(KeyError, match=rf"parent node {missing[0]} \(parent_nid\[\d+\]\) is not in layer {i}"):
+            with pytest.raises(
+                KeyError,
+                match=rf"parent node {missing[0]} \(parent_nid\[\d+\]\) is not in layer {i}",
+            ):
                 batch.map_from_parent_nid(i, every)
 
 
@@ -83,7 +93,11 @@ def test_maps_refuse_ids_that_do_not_exist(batch: NodeFlow) -> None:
         batch.map_from_parent_nid(0, [6], allow_missing=True)
     with pytest.raises(IndexError, match="layer 3 is out of range"):
         batch.map_from_parent_nid(3, [0])
-    for call in (batch.map_to_parent_nid, batch.map_to_parent_eid, lambda ids: batch.map_from_parent_nid(0, ids)):
+    for call in (
+        batch.map_to_parent_nid,
+        batch.map_to_parent_eid,
+        lambda ids: batch.map_from_parent_nid(0, ids),
+    ):
         for ids in ([0.5], torch.tensor([True]), [True, 2]):
             with pytest.raises(TypeError):
                 call(ids)
@@ -91,10 +105,14 @@ def test_maps_refuse_ids_that_do_not_exist(batch: NodeFlow) -> None:
 
 def test_maps_of_layers_and_flows_without_parents(mixed: NodeFlow) -> None:
     assert mixed.map_to_parent_nid([4, 0, 1]).tolist() == [5, 7, 5]
-    with pytest.raises(ValueError, match=r"nid\[1\] is 3, which is in a layer made without parent ids"):
+    with pytest.raises(
+        ValueError, match=r"nid\[1\] is 3, which is in a layer made without parent ids"
+    ):
         mixed.map_to_parent_nid([0, 3])
     assert mixed.map_to_parent_eid([0, 1, 4]).tolist() == [8, -1, 3]
-    with pytest.raises(ValueError, match=r"eid\[0\] is 2, which is in a flow made without parent ids"):
+    with pytest.raises(
+        ValueError, match=r"eid\[0\] is 2, which is in a flow made without parent ids"
+    ):
         mixed.map_to_parent_eid([2])
     assert mixed.map_from_parent_nid(0, [10**15, 5], allow_missing=True).tolist() == [-1, 1]
     with pytest.raises(ValueError, match="no parent nodes"):
@@ -104,7 +122,12 @@ def test_maps_of_layers_and_flows_without_parents(mixed: NodeFlow) -> None:
 
 def test_rows_of_a_layer(batch: NodeFlow, mixed: NodeFlow) -> None:
     assert batch.front.parent_nid.tolist() == [1, 2, 0, 4]
-    for ids in ([4, 5, 1], torch.tensor([4, 5, 1]), np.array([4, 5, 1], np.int32), torch.tensor([4, 5, 1]).int()):
+    for ids in (
+        [4, 5, 1],
+        torch.tensor([4, 5, 1]),
+        np.array([4, 5, 1], np.int32),
+        torch.tensor([4, 5, 1]).int(),
+    ):
         assert batch.front.rows_of(ids).tolist() == [3, -1, 0]
     assert batch.front.rows_of([]).tolist() == []
     assert FullSampler(batch.parent, 1)([]).front.rows_of([-1, 3]).tolist() == [-1, -1]
@@ -119,7 +142,9 @@ def test_rows_of_a_layer(batch: NodeFlow, mixed: NodeFlow) -> None:
 
 
 def columns_of(batch: NodeFlow) -> tuple[list[list[str]], list[list[str]]]:
-    return [sorted(frame) for frame in batch.ldata], [sorted(batch.fdata[pair]) for pair in batch.flows.pairs()]
+    return [sorted(frame) for frame in batch.ldata], [
+        sorted(batch.fdata[pair]) for pair in batch.flows.pairs()
+    ]
 
 
 @given(node_flows(parents=True, columns=False), st.data())
@@ -131,7 +156,9 @@ def test_copied_rows_are_those_of_the_parent_ids(batch: NodeFlow, data: st.DataO
     batch.copy_from_parent()
     for layer in batch.layers:
         assert torch.equal(layer.data["x"], graph.ndata["x"][layer.parent_nid])
-        assert torch.equal(layer.data["s"].to_dense(), graph.ndata["s"].to_dense()[layer.parent_nid])
+        assert torch.equal(
+            layer.data["s"].to_dense(), graph.ndata["s"].to_dense()[layer.parent_nid]
+        )
     for flow in batch.flows:
         expected = [graph.edata["w"][e].item() if e >= 0 else 0.0 for e in flow.parent_eid.tolist()]
         assert flow.data["w"].tolist() == expected
@@ -148,7 +175,9 @@ def test_copied_rows_are_those_of_the_parent_ids(batch: NodeFlow, data: st.DataO
         ([], {-1: []}, ([[], [], []], [[], []])),
     ],
 )
-def test_columns_are_chosen_per_layer_and_per_flow(batch: NodeFlow, nodes: Any, edges: Any, expected: Any) -> None:
+def test_columns_are_chosen_per_layer_and_per_flow(
+    batch: NodeFlow, nodes: Any, edges: Any, expected: Any
+) -> None:
     batch.parent.ndata["label"] = torch.arange(6)
     batch.copy_from_parent(nodes, edges)
     assert columns_of(batch) == expected
@@ -172,7 +201,9 @@ BAD_CHOICES = [
 
 
 @pytest.mark.parametrize(("nodes", "edges", "error", "words"), BAD_CHOICES)
-def test_bad_choices_change_nothing(batch: NodeFlow, nodes: Any, edges: Any, error: Any, words: str) -> None:
+def test_bad_choices_change_nothing(
+    batch: NodeFlow, nodes: Any, edges: Any, error: Any, words: str
+) -> None:
     with pytest.raises(error, match=words):
         batch.copy_from_parent(nodes, edges)
     assert columns_of(batch) == ([[], [], []], [[], []])
@@ -187,18 +218,27 @@ def test_bad_choices_change_nothing(batch: NodeFlow, nodes: Any, edges: Any, err
 
 def test_without_a_parent_there_is_nothing_to_copy(mixed: NodeFlow) -> None:
     for copy in (mixed.copy_from_parent, mixed.copy_to_parent):
-        with pytest.raises(ValueError, match=r"no parent graph; attach one with batch.with_parent\(graph\)"):
+        with pytest.raises(
+            ValueError, match=r"no parent graph; attach one with batch.with_parent\(graph\)"
+        ):
             copy()
 
 
 def test_pooled_layers_take_part_only_when_named(mixed: NodeFlow) -> None:
-    src, dst = torch.zeros(9, dtype=torch.int64), torch.zeros(9, dtype=torch.int64)
+    src = torch.zeros(9, dtype=torch.int64)
+    dst = torch.zeros(9, dtype=torch.int64)
     src[3] = dst[3] = 5
-    graph = Graph.from_edges(src, dst, num_nodes=9, ndata={"x": torch.arange(9.0)}, edata={"w": torch.arange(9.0)})
+    graph = Graph.from_edges(
+        src, dst, num_nodes=9, ndata={"x": torch.arange(9.0)}, edata={"w": torch.arange(9.0)}
+    )
     batch = mixed.with_parent(graph)
     batch.copy_from_parent()
     assert [list(frame) for frame in batch.ldata] == [["x"], [], ["x"]]
-    assert (batch.fdata[0]["w"].tolist(), list(batch.fdata[1]), batch.fdata[0, 2]["w"].tolist()) == ([8, 0], [], [3])
+    assert (
+        batch.fdata[0]["w"].tolist(),
+        list(batch.fdata[1]),
+        batch.fdata[0, 2]["w"].tolist(),
+    ) == ([8, 0], [], [3])
     with pytest.raises(ValueError, match="this layer has no parent nodes"):
         batch.copy_from_parent({1: ["x"]})
     with pytest.raises(ValueError, match="this flow has no parent edges"):
@@ -242,8 +282,10 @@ def test_the_layer_nearest_to_the_seeds_stays(batch: NodeFlow) -> None:
 @given(node_flows(parents=True, columns=False))
 def test_rows_written_agree_with_a_loop(batch: NodeFlow) -> None:
     graph = batch.parent
-    nodes, edges = torch.full((graph.num_nodes,), -1.0), torch.full((graph.num_edges,), -1.0)
-    graph.ndata["h"], graph.edata["e"] = nodes.clone(), edges.clone()
+    nodes = torch.full((graph.num_nodes,), -1.0)
+    edges = torch.full((graph.num_edges,), -1.0)
+    graph.ndata["h"] = nodes.clone()
+    graph.edata["e"] = edges.clone()
     value = 0.0
     for i, layer in enumerate(batch.layers):
         layer.data["h"] = torch.arange(layer.num_nodes) + value
@@ -324,15 +366,33 @@ def test_a_column_that_is_the_parents_own_can_be_written_back(graph: Graph) -> N
 @pytest.mark.parametrize(
     ("column", "rows", "words"),
     [
-        (torch.zeros(6, 3), torch.ones(2, 2), r"rows of shape \(3,\) and torch.float32, the batch has \(2,\)"),
-        (torch.zeros(6, 2, dtype=torch.float64), torch.ones(2, 2), "torch.float64, the batch has .* torch.float32"),
+        (
+            torch.zeros(6, 3),
+            torch.ones(2, 2),
+            r"rows of shape \(3,\) and torch.float32, the batch has \(2,\)",
+        ),
+        (
+            torch.zeros(6, 2, dtype=torch.float64),
+            torch.ones(2, 2),
+            "torch.float64, the batch has .* torch.float32",
+        ),
         (torch.zeros(6), torch.ones(2, 2), r"rows of shape \(\)"),
-        (scipy.sparse.eye(6, format="csr", dtype=np.float32), torch.ones(2, 6), "column 'bad' is sparse"),
-        (torch.zeros(6, 2), scipy.sparse.eye(2, format="csr", dtype=np.float32), "column 'bad' is sparse"),
+        (
+            scipy.sparse.eye(6, format="csr", dtype=np.float32),
+            torch.ones(2, 6),
+            "column 'bad' is sparse",
+        ),
+        (
+            torch.zeros(6, 2),
+            scipy.sparse.eye(2, format="csr", dtype=np.float32),
+            "column 'bad' is sparse",
+        ),
         (torch.zeros(1, 2).expand(6, 2), torch.ones(2, 2), "rows that share memory .*clone"),
     ],
 )
-def test_writes_that_fail_leave_the_parent_as_it_was(batch: NodeFlow, column: Any, rows: Any, words: str) -> None:
+def test_writes_that_fail_leave_the_parent_as_it_was(
+    batch: NodeFlow, column: Any, rows: Any, words: str
+) -> None:
     graph = batch.parent
     graph.ndata["bad"] = column
     before = {name: c.to_dense().clone() for name, c in graph.ndata.items()}
@@ -360,28 +420,37 @@ def test_layers_that_disagree_on_a_new_column_write_nothing(batch: NodeFlow) -> 
 def test_with_parent_takes_only_graphs_that_have_the_ids(batch: NodeFlow, num_nodes: int) -> None:
     assume(not any(batch.flows[pair].has_parent for pair in batch.flows.pairs()))
     graph = Graph.from_edges([], [], num_nodes=num_nodes)
-    if all(int(layer.parent_nid.max()) < num_nodes for layer in batch.layers if layer.has_parent and len(layer)):
+    if all(
+        int(layer.parent_nid.max()) < num_nodes
+        for layer in batch.layers
+        if layer.has_parent and len(layer)
+    ):
         attached = batch.with_parent(graph)
         assert attached.parent is graph
         assert attached.with_parent(None).parent is None
         attached.validate()
     else:
         with pytest.raises(
-            IndexError, match=r"layers\[\d\]\.parent_nid\[\d\] is \d+, but (node ids go|there is no node)"
+            IndexError,
+            match=r"layers\[\d\]\.parent_nid\[\d\] is \d+, but (node ids go|there is no node)",
         ):
             batch.with_parent(graph)
     assert batch.parent is None
 
 
 def test_with_parent_looks_at_edges_and_types(mixed: NodeFlow) -> None:
-    with pytest.raises(IndexError, match=r"flows\[0, 1\]\.parent_eid\[0\] is 8, but edge ids go from -1 to 0"):
+    with pytest.raises(
+        IndexError, match=r"flows\[0, 1\]\.parent_eid\[0\] is 8, but edge ids go from -1 to 0"
+    ):
         mixed.with_parent(Graph.from_edges([0], [0], num_nodes=9))
     with pytest.raises(TypeError, match=r"graph must be a nodeflow\.Graph, got int 3"):
         mixed.with_parent(3)  # type: ignore[arg-type]
 
 
 def test_names_of_the_frames_that_every_loop_reads():
-    graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.arange(3.0)}, edata={"w": torch.ones(2)})
+    graph = Graph.from_edges(
+        [0, 1], [1, 2], ndata={"x": torch.arange(3.0)}, edata={"w": torch.ones(2)}
+    )
     batch = NeighborSampler(graph, [1])([2])
     batch.copy_from_parent({0: ["x"]})
     assert (list(batch.inputs), list(batch.outputs), list(batch.fdata[0])) == (["x"], [], [])
@@ -395,4 +464,6 @@ def test_names_of_the_frames_that_every_loop_reads():
 @given(st.lists(st.integers(-1, 5)))
 def test_each_parent_id_is_written_once_since_threads_have_no_order(ids: list[int]) -> None:
     last = {number: row for row, number in enumerate(ids) if number >= 0}
-    assert _last_of_each(torch.tensor(ids, dtype=torch.int64)).tolist() == [last[number] for number in sorted(last)]
+    assert _last_of_each(torch.tensor(ids, dtype=torch.int64)).tolist() == [
+        last[number] for number in sorted(last)
+    ]

@@ -1,4 +1,6 @@
-"""Pickles of NodeFlows: about the size of the payload, bit for bit the same, with the parent left behind."""
+"""Pickles of NodeFlows: about the size of the payload, bit for bit the same, with the parent left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ import scipy.sparse
 import torch
 from hypothesis import given
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, create_full_node_flow, create_node_flow
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    create_full_node_flow,
+    create_node_flow,
+)
 from nodeflow.datasets import read_folder
 from nodeflow.testing import assert_same_node_flow, assert_valid, node_flows
 
@@ -31,7 +40,9 @@ def payload(batch: NodeFlow) -> int:
         frames.append(flow.data)
     for column in (column for frame in frames for column in frame.values()):
         sparse = column.layout == torch.sparse_csr
-        tensors += [column.crow_indices(), column.col_indices(), column.values()] if sparse else [column]
+        tensors += (
+            [column.crow_indices(), column.col_indices(), column.values()] if sparse else [column]
+        )
     spans: dict[int, list[tuple[int, int]]] = {}
     for tensor in tensors:
         start = tensor.storage_offset() * tensor.element_size()
@@ -50,7 +61,11 @@ def payload(batch: NodeFlow) -> int:
 def large() -> Graph:
     src, dst = torch.randint(0, 3_000, (2, 30_000), generator=torch.Generator().manual_seed(0))
     return Graph.from_edges(
-        src, dst, num_nodes=3_000, ndata={"feat": torch.ones(3_000, 16)}, edata={"w": torch.ones(30_000)}
+        src,
+        dst,
+        num_nodes=3_000,
+        ndata={"feat": torch.ones(3_000, 16)},
+        edata={"w": torch.ones(30_000)},
     )
 
 
@@ -62,7 +77,9 @@ BATCHES: dict[str, Any] = {
     "whole graph, 1 layer": lambda graph: create_full_node_flow(graph, 1),
     "whole graph, 5 layers": lambda graph: create_full_node_flow(graph, 5, add_self_loop=True),
     "a slice": lambda graph: FullSampler(graph, 2)(range(20))[1:],
-    "appended": lambda graph: FullSampler(graph, 1)(range(3_000)).append(FullSampler(graph, 1)(range(3_000))),
+    "appended": lambda graph: FullSampler(graph, 1)(range(3_000)).append(
+        FullSampler(graph, 1)(range(3_000))
+    ),
 }
 
 
@@ -90,7 +107,8 @@ def test_a_pickle_is_as_large_as_its_payload(large: Graph, kind: str, columns: b
 def test_many_layers_cost_nothing(large: Graph) -> None:
     sizes = [len(pickle.dumps(create_full_node_flow(large, n))) for n in (1, 8)]
     assert sizes[1] - sizes[0] < 5_000
-    reused = [len(pickle.dumps(FullSampler(large, n, reuse=True)([1]))) for n in (9, 11)]  # all is reached before
+    # all is reached before
+    reused = [len(pickle.dumps(FullSampler(large, n, reuse=True)([1]))) for n in (9, 11)]
     assert reused[1] - reused[0] < 0.1 * reused[0]
 
 
@@ -128,10 +146,13 @@ def test_layers_and_flows_travel_alone_as_well(graph: Graph) -> None:
     for batch in (NeighborSampler(graph, [1, 2])([1, 2]), create_full_node_flow(graph, 2)):
         batch.copy_from_parent()
         for change in (copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))):
-            layer, flow = change(batch.front), change(batch.flows[0])
+            layer = change(batch.front)
+            flow = change(batch.flows[0])
             assert torch.equal(layer.parent_nid, batch.front.parent_nid)
             assert torch.equal(layer.data["feat"], batch.front.data["feat"])
-            again = create_node_flow([flow], [flow.src_layer.parent_nid, flow.dst_layer.parent_nid], parent=graph)
+            again = create_node_flow(
+                [flow], [flow.src_layer.parent_nid, flow.dst_layer.parent_nid], parent=graph
+            )
             assert_same_node_flow(again[:1], batch[:1], frames=False)
             assert torch.equal(flow.weight, batch.flows[0].weight)
             assert torch.equal(flow.dst_in_src, batch.flows[0].dst_in_src)

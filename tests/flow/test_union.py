@@ -1,4 +1,6 @@
-"""One graph of a NodeFlow: its union, with layers and flows as bits to read them again, and that over all layers."""
+"""One graph of a NodeFlow: its union, with layers and flows as bits to read them again, and that
+over all layers.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +40,15 @@ def types_of(batch: NodeFlow) -> Any:
 
 
 def assert_union(batch: NodeFlow, *, in_order: bool = True) -> Graph:
-    """Layers as sets, and flows as multisets of (source, destination, parent edge, weight), are those of the batch."""
+    """Layers as sets, and flows as multisets of (source, destination, parent edge, weight), are
+    those of the batch.
+    """
     graph = batch.union(weights=True)
-    context = graph.ndata["context"] if "context" in graph.ndata else torch.zeros(graph.num_nodes, dtype=torch.int64)
+    context = (
+        graph.ndata["context"]
+        if "context" in graph.ndata
+        else torch.zeros(graph.num_nodes, dtype=torch.int64)
+    )
     node = list(zip(graph.ndata["parent_nid"].tolist(), context.tolist(), strict=True))
     wanted_nodes = list(dict.fromkeys(pair for layer in batch.layers for pair in nodes(layer)))
     assert node == (wanted_nodes if in_order else sorted(wanted_nodes, key=types_of(batch)))
@@ -50,14 +58,22 @@ def assert_union(batch: NodeFlow, *, in_order: bool = True) -> Graph:
     src, dst = (end.tolist() for end in graph.edges())
     most: Counter[Any] = Counter()
     for k, flow in enumerate([flow for _, flow in batch.flows.items()]):
-        below, above = nodes(flow.src_layer), nodes(flow.dst_layer)
+        below = nodes(flow.src_layer)
+        above = nodes(flow.dst_layer)
         eid = flow.parent_eid.tolist() if flow.has_parent else [-1] * flow.num_edges
         ends = zip(*(end.tolist() for end in flow.edges()), eid, flow.weight.tolist(), strict=True)
         wanted = Counter((below[u], above[v], e, w) for u, v, e, w in ends)
-        column = graph.edata["parent_eid"].tolist() if "parent_eid" in graph.edata else [-1] * graph.num_edges
+        column = (
+            graph.edata["parent_eid"].tolist()
+            if "parent_eid" in graph.edata
+            else [-1] * graph.num_edges
+        )
         held = (graph.edata["flows"] >> k & 1).nonzero().flatten().tolist()
         weight = graph.edata["weight"][:, k]
-        assert Counter((node[src[e]], node[dst[e]], column[e], float(weight[e])) for e in held) == wanted
+        assert (
+            Counter((node[src[e]], node[dst[e]], column[e], float(weight[e])) for e in held)
+            == wanted
+        )
         gone = graph.edata["flows"] >> k & 1 == 0
         assert not weight[gone].any()
         most |= Counter((u, v, e) for u, v, e, _ in wanted.elements())
@@ -89,12 +105,16 @@ ENDS = [("b", "x", "a"), ("a", "y", "b"), ("b", "none", "empty"), ("b", "y", "b"
     st.lists(st.integers(0, 8), max_size=5),
     st.sampled_from([{}, {"replace": True}, {"disjoint": True}]),
 )
-def test_a_union_has_the_types_of_its_graph(seed: int, seeds: list[int], options: dict[str, Any]) -> None:
+def test_a_union_has_the_types_of_its_graph(
+    seed: int, seeds: list[int], options: dict[str, Any]
+) -> None:
     random = torch.Generator().manual_seed(seed)
     edges = {}
     for a, name, b in ENDS:
         size = 7 if b != "empty" else 0
-        edges[a, name, b] = tuple(torch.randint(max(TYPES[of], 1), (size,), generator=random) for of in (a, b))
+        edges[a, name, b] = tuple(
+            torch.randint(max(TYPES[of], 1), (size,), generator=random) for of in (a, b)
+        )
     graph = Graph.typed({name: {"own": torch.ones(size)} for name, size in TYPES.items()}, edges)
     batch = NeighborSampler(graph, [2, 2], **options)(seeds)
     union = assert_union(batch, in_order=False)
@@ -106,7 +126,9 @@ def test_a_union_has_the_types_of_its_graph(seed: int, seeds: list[int], options
     src, dst = union.edges()
     for relation, of in union.relations.items():
         at = slice(of.ids.start, of.ids.stop)
-        assert all(eid in graph.relations[relation].ids for eid in union.edata["parent_eid"][at].tolist())
+        assert all(
+            eid in graph.relations[relation].ids for eid in union.edata["parent_eid"][at].tolist()
+        )
         assert (
             len(union.nodes[relation[0]].to_local(src[at]))
             == len(union.nodes[relation[2]].to_local(dst[at]))
@@ -116,10 +138,14 @@ def test_a_union_has_the_types_of_its_graph(seed: int, seeds: list[int], options
 
 def test_edges_against_their_direction_leave_one_type() -> None:
     graph = Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0, 1], [0, 1])})
-    assert assert_union(NeighborSampler(graph, [2], direction="out")([0, 1])).schema.nodes.keys() == {"node"}
+    assert assert_union(
+        NeighborSampler(graph, [2], direction="out")([0, 1])
+    ).schema.nodes.keys() == {"node"}
     walks = RandomWalkSampler(graph, 1, num_walks=3, walk_length=2, direction="out")([0, 1])
     assert assert_union(walks).schema.nodes.keys() == {"node"}
-    assert NeighborSampler(graph, [2])([2]).union().schema == Schema({"a": 1, "b": 1}, {("a", "x", "b"): 1})
+    assert NeighborSampler(graph, [2])([2]).union().schema == Schema(
+        {"a": 1, "b": 1}, {("a", "x", "b"): 1}
+    )
     assert NeighborSampler(Graph.typed({"a": 2, "b": 2}, {}), [2])([3, 0]).union().schema == Schema(
         {"a": 1, "b": 1}, {}
     )
@@ -149,7 +175,9 @@ def test_other_node_flows():
 
 def test_flows_that_skip_layers_come_last():
     flows = {(0, 1): ([0], [0], 2, 1), (1, 2): ([0], [0], 1, 1), (0, 2): ([0, 1], [0, 0], 2, 1)}
-    made = {pair: flow_from_edges(u, v, num_src=n, num_dst=m) for pair, (u, v, n, m) in flows.items()}
+    made = {
+        pair: flow_from_edges(u, v, num_src=n, num_dst=m) for pair, (u, v, n, m) in flows.items()
+    }
     batch = create_node_flow(made, [[4, 5], [4], [4]])
     graph = assert_union(batch)
     assert graph.edata["flows"].tolist() == [7, 4]
@@ -181,11 +209,17 @@ def test_no_seeds_and_no_flows():
     assert alone.num_edges == 0
 
 
-@given(edges=edge_lists(), fanouts=st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3), own=st.booleans())
+@given(
+    edges=edge_lists(),
+    fanouts=st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3),
+    own=st.booleans(),
+)
 def test_ids_are_those_of_the_nodeflow(edges: Edges, fanouts: list[int], own: bool) -> None:
     parent = Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes)
     batch = NeighborSampler(parent, fanouts, include_dst=own)(range(edges.num_nodes))
-    graph, starts, first = batch.as_graph(), batch.layer_offsets(), batch.flow_offsets()
+    graph = batch.as_graph()
+    starts = batch.layer_offsets()
+    first = batch.flow_offsets()
     assert (graph.num_nodes, graph.num_edges) == (sum(batch.layer_sizes), sum(batch.flow_sizes))
     assert (starts[-1], first[-1]) == (graph.num_nodes, graph.num_edges)
     for i, flow in enumerate(batch.flows):

@@ -44,10 +44,13 @@ def with_first_flow(**parts: Any) -> Callable[[NodeFlow], NodeFlow]:
 
     def broken(batch: NodeFlow) -> NodeFlow:
         flow = batch.flows[0]
-        indptr, indices = parts.get("indptr", flow.indptr), parts.get("indices", flow.indices)
+        indptr = parts.get("indptr", flow.indptr)
+        indices = parts.get("indices", flow.indices)
         structure = Structure._trusted(indptr, indices, parts.get("num_src", flow.num_src))
         cells = {name: Lazy.of(parts[name]) for name in ("parent_eid", "weight") if name in parts}
-        made = Flow._trusted(structure, *parts.get("ends", batch.layers[:2]), (0, 1), data=parts.get("data"), **cells)
+        made = Flow._trusted(
+            structure, *parts.get("ends", batch.layers[:2]), (0, 1), data=parts.get("data"), **cells
+        )
         return NodeFlow._trusted(batch.layers[:], [made, *batch.flows[1:]], parent=batch.parent)
 
     return broken
@@ -56,7 +59,9 @@ def with_first_flow(**parts: Any) -> Callable[[NodeFlow], NodeFlow]:
 def with_back(layer: Layer) -> Callable[[NodeFlow], NodeFlow]:
     def broken(batch: NodeFlow) -> NodeFlow:
         flow = batch.flows[1].between(batch.layers[1], layer, (1, 2))
-        return NodeFlow._trusted([*batch.layers[:2], layer], [batch.flows[0], flow], parent=batch.parent)
+        return NodeFlow._trusted(
+            [*batch.layers[:2], layer], [batch.flows[0], flow], parent=batch.parent
+        )
 
     return broken
 
@@ -64,28 +69,45 @@ def with_back(layer: Layer) -> Callable[[NodeFlow], NodeFlow]:
 STRUCTURE = Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2)
 ENDS = Layer(2), Layer(1), (0, 1)
 
-# the batch is seeds [1, 2] of the graph: layers [1, 2, 0, 4], [1, 2, 0], [1, 2]; flow 0 has 6 edges, flow 1 has 5
+# the batch is seeds [1, 2] of the graph: layers [1, 2, 0, 4], [1, 2, 0], [1, 2]; flow 0 has 6
+# edges, flow 1 has 5
 BROKEN = {
     "layer 0: a parent id is out of range": in_place(lambda b: b.front.parent_nid.fill_(6)),
     "layer 2: a parent id is out of range": with_back(Layer._trusted(2, torch.tensor([1, -1]))),
-    "layer 0 holds parent node 1 twice, without contexts": in_place(lambda b: b.front.parent_nid[3:].fill_(1)),
+    "layer 0 holds parent node 1 twice, without contexts": in_place(
+        lambda b: b.front.parent_nid[3:].fill_(1)
+    ),
     "layer 2: 2 nodes but 1 parent ids": with_back(Layer._trusted(2, torch.tensor([1]))),
-    "layer 2: parent ids must be int64": with_back(Layer._trusted(2, torch.tensor([1, 2], dtype=torch.int32))),
-    "layer 2: wrong number of rows in its frame": with_back(Layer._trusted(2, torch.tensor([1, 2]), Frame(3))),
+    "layer 2: parent ids must be int64": with_back(
+        Layer._trusted(2, torch.tensor([1, 2], dtype=torch.int32))
+    ),
+    "layer 2: wrong number of rows in its frame": with_back(
+        Layer._trusted(2, torch.tensor([1, 2]), Frame(3))
+    ),
     "flow 0->1 joins other layers": with_first_flow(ends=(Layer(4), Layer(3))),
-    "flow 0->1: indptr and indices must be int64": with_first_flow(indices=torch.zeros(6, dtype=torch.int32)),
+    "flow 0->1: indptr and indices must be int64": with_first_flow(
+        indices=torch.zeros(6, dtype=torch.int32)
+    ),
     "flow 0->1: indptr must have one entry more": with_first_flow(indptr=torch.tensor([0, 6])),
     "flow 0->1: wrong number of sources": with_first_flow(num_src=5),
     "flow 0->1: indptr must end at 6": with_first_flow(indptr=torch.tensor([0, 1, 2, 3])),
     "flow 0->1: indptr decreases": with_first_flow(indptr=torch.tensor([0, 5, 3, 6])),
-    "flow 0->1: an edge starts at a row that is no source": in_place(lambda b: b.flows[0].indices[0].fill_(4)),
-    "flow 1->2: an edge starts at a row that is no source": in_place(lambda b: b.flows[1].indices[0].fill_(-1)),
+    "flow 0->1: an edge starts at a row that is no source": in_place(
+        lambda b: b.flows[0].indices[0].fill_(4)
+    ),
+    "flow 1->2: an edge starts at a row that is no source": in_place(
+        lambda b: b.flows[1].indices[0].fill_(-1)
+    ),
     "flow 0->1: wrong number of rows in its frame": with_first_flow(data=Frame(2)),
     "flow 0->1: wrong number of estimator weights": with_first_flow(weight=torch.ones(2)),
     "flow 0->1: wrong number of parent edge ids": with_first_flow(parent_eid=torch.arange(2)),
     "flow 0->1: a parent edge id is out of range": with_first_flow(parent_eid=torch.full((6,), -2)),
-    "flow 0->1: an edge and its parent edge join different nodes": with_first_flow(parent_eid=torch.zeros(6).long()),
-    "flow 1->2: an edge and its parent edge join different nodes": in_place(lambda b: b.flows[1].indices[0].fill_(0)),
+    "flow 0->1: an edge and its parent edge join different nodes": with_first_flow(
+        parent_eid=torch.zeros(6).long()
+    ),
+    "flow 1->2: an edge and its parent edge join different nodes": in_place(
+        lambda b: b.flows[1].indices[0].fill_(0)
+    ),
     "seed_index must hold rows of the last layer": in_place(lambda b: b.seed_index.fill_(2)),
 }
 
@@ -102,11 +124,15 @@ def test_each_broken_invariant_is_named(graph: Graph, words: str) -> None:
         assert_valid(broken)
 
 
-def test_a_batch_without_edges_does_not_make_the_ends_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_without_edges_does_not_make_the_ends_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """So that what is made of a huge graph, such as a loader, costs no more than of a small one."""
     graph = Graph.from_edges([0, 1], [1, 2])
     monkeypatch.setattr(Graph, "edges", lambda self: pytest.fail("the ends of all edges were made"))
-    create_node_flow([flow_from_edges([], [], num_src=1, num_dst=1, parent_eid=[])], [[2], [2]], parent=graph)
+    create_node_flow(
+        [flow_from_edges([], [], num_src=1, num_dst=1, parent_eid=[])], [[2], [2]], parent=graph
+    )
     NodeFlowLoader(NeighborSampler(graph, [2]), [0, 1, 2], 2)
 
 
@@ -115,30 +141,83 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(monkeypatch: pytest
     [
         (lambda: Layer(3, torch.tensor([7])), ValueError, "this layer: 3 nodes but 1 parent ids"),
         (lambda: Layer(-1), ValueError, "num_nodes must be at least 0"),
-        (lambda: Layer(2, [7, 3]), TypeError, "parent_nid must be an int64 tensor or None, got list"),
-        (lambda: Layer(2, torch.tensor([7.0, 3.0])), ValueError, "this layer: parent ids must be int64"),
-        (lambda: Layer(2, torch.tensor([7, 7])), ValueError, "this layer holds parent node 7 twice, without contexts"),
-        (lambda: Layer(2, torch.tensor([7, -3])), ValueError, "this layer: a parent id is out of range"),
-        (lambda: Layer(2, data=Frame(3)), ValueError, "this layer: wrong number of rows in its frame"),
+        (
+            lambda: Layer(2, [7, 3]),
+            TypeError,
+            "parent_nid must be an int64 tensor or None, got list",
+        ),
+        (
+            lambda: Layer(2, torch.tensor([7.0, 3.0])),
+            ValueError,
+            "this layer: parent ids must be int64",
+        ),
+        (
+            lambda: Layer(2, torch.tensor([7, 7])),
+            ValueError,
+            "this layer holds parent node 7 twice, without contexts",
+        ),
+        (
+            lambda: Layer(2, torch.tensor([7, -3])),
+            ValueError,
+            "this layer: a parent id is out of range",
+        ),
+        (
+            lambda: Layer(2, data=Frame(3)),
+            ValueError,
+            "this layer: wrong number of rows in its frame",
+        ),
         (lambda: Layer(2, data={}), TypeError, "data must be a Frame or None, got dict"),
-        (lambda: Layer(2, torch.tensor([7, 3]), context=torch.zeros(1)), ValueError, "2 nodes but 1 contexts"),
-        (lambda: Flow(STRUCTURE, Layer(3), Layer(1), (0, 1)), ValueError, "this flow: wrong number of sources"),
-        (lambda: Flow(STRUCTURE, Layer(2), Layer(2), (0, 1)), ValueError, "this flow: indptr must have one entry more"),
-        (lambda: Flow([0, 1], Layer(2), Layer(1), (0, 1)), TypeError, "structure must be a Structure, got list"),
-        (lambda: Flow(STRUCTURE, *ENDS, weight=[1]), TypeError, "weight must be a Tensor, got list"),
-        (lambda: Flow(STRUCTURE, *ENDS, weight=torch.ones(3)), ValueError, "this flow: wrong number of estimator"),
+        (
+            lambda: Layer(2, torch.tensor([7, 3]), context=torch.zeros(1)),
+            ValueError,
+            "2 nodes but 1 contexts",
+        ),
+        (
+            lambda: Flow(STRUCTURE, Layer(3), Layer(1), (0, 1)),
+            ValueError,
+            "this flow: wrong number of sources",
+        ),
+        (
+            lambda: Flow(STRUCTURE, Layer(2), Layer(2), (0, 1)),
+            ValueError,
+            "this flow: indptr must have one entry more",
+        ),
+        (
+            lambda: Flow([0, 1], Layer(2), Layer(1), (0, 1)),
+            TypeError,
+            "structure must be a Structure, got list",
+        ),
+        (
+            lambda: Flow(STRUCTURE, *ENDS, weight=[1]),
+            TypeError,
+            "weight must be a Tensor, got list",
+        ),
+        (
+            lambda: Flow(STRUCTURE, *ENDS, weight=torch.ones(3)),
+            ValueError,
+            "this flow: wrong number of estimator",
+        ),
         (lambda: NodeFlow([Layer(2), Layer(1)], []), ValueError, "2 layers need 1 flows, got 0"),
-        (lambda: NodeFlow(), ValueError, r"at least one layer; samplers make NodeFlows, as in NeighborSampler\("),
+        (
+            lambda: NodeFlow(),
+            ValueError,
+            r"at least one layer; samplers make NodeFlows, as in NeighborSampler\(",
+        ),
     ],
 )
-def test_constructors_refuse_parts_that_do_not_fit(make: Callable[[], Any], error: type, words: str) -> None:
+def test_constructors_refuse_parts_that_do_not_fit(
+    make: Callable[[], Any], error: type, words: str
+) -> None:
     with pytest.raises(error, match=words):
         make()
 
 
 def test_constructors_take_parts_that_fit() -> None:
-    low, high = Layer(2, torch.tensor([7, 3])), Layer(1, torch.tensor([7]))
-    batch = NodeFlow([low, high], [Flow(STRUCTURE, low, high, (0, 1), weight=torch.tensor([1.0, 2.0]))])
+    low = Layer(2, torch.tensor([7, 3]))
+    high = Layer(1, torch.tensor([7]))
+    batch = NodeFlow(
+        [low, high], [Flow(STRUCTURE, low, high, (0, 1), weight=torch.tensor([1.0, 2.0]))]
+    )
     batch.validate()
     assert batch.flows[0].needs_weight
     assert batch.flows[0].dst_in_src.tolist() == [0]

@@ -15,11 +15,15 @@ from nodeflow.testing import node_flows
 
 @pytest.fixture
 def skipping() -> NodeFlow:
-    """Layers of 4, 3, 2 and 1 nodes, the third pooled, with flows 0->2, 0->3 and 1->3 that skip layers."""
+    """Layers of 4, 3, 2 and 1 nodes, the third pooled, with flows 0->2, 0->3 and 1->3 that skip
+    layers.
+    """
     sizes = [4, 3, 2, 1]
     pairs = [(0, 1), (1, 2), (2, 3), (0, 2), (0, 3), (1, 3)]
     flows = {
-        (i, j): flow_from_edges([0] * j, [sizes[j] - 1] * j, num_src=sizes[i], num_dst=sizes[j], parent_eid=range(j))
+        (i, j): flow_from_edges(
+            [0] * j, [sizes[j] - 1] * j, num_src=sizes[i], num_dst=sizes[j], parent_eid=range(j)
+        )
         for i, j in pairs
     }
     return create_node_flow(flows, [[8, 6, 4, 2], [6, 4, 2], None, [2]])
@@ -27,12 +31,21 @@ def skipping() -> NodeFlow:
 
 @given(node_flows())
 def test_views_are_sequences(batch: NodeFlow) -> None:
-    layers, flows = batch.layers, batch.flows
-    assert (len(layers), len(flows), len(batch)) == (batch.num_layers, batch.num_flows, batch.num_layers)
+    layers = batch.layers
+    flows = batch.flows
+    assert (len(layers), len(flows), len(batch)) == (
+        batch.num_layers,
+        batch.num_flows,
+        batch.num_layers,
+    )
     assert batch.num_layers == batch.num_flows + 1
     assert all(isinstance(layer, Layer) for layer in layers)
     assert all(isinstance(flow, Flow) for flow in flows)
-    assert list(layers) == [layers[i] for i in range(len(layers))] == list(reversed(list(reversed(layers))))
+    assert (
+        list(layers)
+        == [layers[i] for i in range(len(layers))]
+        == list(reversed(list(reversed(layers))))
+    )
     for view in (layers, flows):
         for i in range(len(view)):
             assert view[i] is view[i - len(view)]
@@ -117,7 +130,9 @@ def test_flows_that_do_not_exist(skipping: NodeFlow, index: Any, error: Any, wor
 
 
 def test_a_missing_flow_names_those_there_are(skipping: NodeFlow) -> None:
-    with pytest.raises(IndexError, match=r"no flow from layer 0 to layer 2; there are \[\(0, 1\), \(1, 2\)\]"):
+    with pytest.raises(
+        IndexError, match=r"no flow from layer 0 to layer 2; there are \[\(0, 1\), \(1, 2\)\]"
+    ):
         skipping[:2].append(skipping[1:3]).flows[0, 2]
     with pytest.raises(IndexError, match="no flow from layer 3 to layer 1"):
         skipping.flows(3, 1)
@@ -151,11 +166,15 @@ def test_reprs_are_one_line(skipping: NodeFlow) -> None:
     for thing in (skipping, *views, skipping.flows[0], skipping.back):
         assert "\n" not in repr(thing)
     assert repr(skipping) == (
-        "NodeFlow(4 -> 3 -> 2 -> 1 nodes, 1 + 2 + 3 edges, 0->2: 2 edges, 0->3: 3 edges, 1->3: 3 edges)"
+        "NodeFlow(4 -> 3 -> 2 -> 1 nodes, 1 + 2 + 3 edges, 0->2: 2 edges, 0->3: 3 edges, 1->3: 3 "
+        "edges)"
     )
     assert repr(skipping.layers[2]) == "Layer(2 nodes without parent ids)"
     assert repr(skipping[:2].layers) == "(Layer(4 nodes: h), Layer(3 nodes))"
-    assert [repr(skipping[:k]) for k in (1, 2)] == ["NodeFlow(4 nodes, 0 edges)", "NodeFlow(4 -> 3 nodes, 1 edges)"]
+    assert [repr(skipping[:k]) for k in (1, 2)] == [
+        "NodeFlow(4 nodes, 0 edges)",
+        "NodeFlow(4 -> 3 nodes, 1 edges)",
+    ]
 
 
 @given(node_flows())

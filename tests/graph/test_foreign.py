@@ -1,4 +1,6 @@
-"""What users of other libraries try first: one edge_index, sparse matrices, data frames, names in place of ids."""
+"""What users of other libraries try first: one edge_index, sparse matrices, data frames, names in
+place of ids.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,12 @@ from nodeflow.graph import NodeNames
 
 
 def test_columns_of_data_frames() -> None:
-    series, table = pandas.Series, pandas.DataFrame
+    series = pandas.Series
+    table = pandas.DataFrame
     columns = table({"w": series([0.5, 1.5]), "kind": series(np.array([3, 4], np.int32))})
-    graph = Graph.from_edges(series([0, 1]), series([1, 2]), edata=columns, ndata=table({"x": series([1, 2, 3])}))
+    graph = Graph.from_edges(
+        series([0, 1]), series([1, 2]), edata=columns, ndata=table({"x": series([1, 2, 3])})
+    )
     assert [end.tolist() for end in graph.edges()] == [[0, 1], [1, 2]]
     assert graph.edata["w"].tolist() == [0.5, 1.5]
     assert (graph.edata["w"].dtype, graph.edata["kind"].dtype) == (torch.float64, torch.int32)
@@ -31,7 +36,9 @@ def test_columns_of_data_frames() -> None:
     assert graph.edata["w"].tolist() == [2, 3]
     assert NeighborSampler(graph, [1])(series([2])).seeds.tolist() == [2]
     for text in (series(["a", "b"]), series(["2024-01-01", "2024-01-02"])):
-        with pytest.raises(TypeError, match=r"column 's' must hold numbers, got .*; convert it first"):
+        with pytest.raises(
+            TypeError, match=r"column 's' must hold numbers, got .*; convert it first"
+        ):
             graph.edata["s"] = text
     with pytest.raises(ValueError, match="column 's' must have 2 rows"):
         graph.edata["s"] = series([1, 2, 3])
@@ -45,7 +52,9 @@ def test_rows_of_a_series_are_taken_in_their_order() -> None:
 
 
 def test_columns_must_have_names() -> None:
-    with pytest.raises(TypeError, match="columns must be a dict from names to columns, or a data frame, got Tensor"):
+    with pytest.raises(
+        TypeError, match="columns must be a dict from names to columns, or a data frame, got Tensor"
+    ):
         Graph.from_edges([0], [1], edata=torch.ones(1))  # type: ignore[arg-type]
 
 
@@ -70,14 +79,25 @@ def test_names_in_an_order_of_ones_own() -> None:
     assert (graph.num_nodes, [end.tolist() for end in graph.edges()]) == (3, [[2, 0], [0, 0]])
     assert names.ids(torch.tensor([5])).tolist() == [1]
     none, no_names = Graph.from_named_edges([], [])
-    assert (none.num_nodes, len(no_names), no_names.ids([]).tolist(), no_names.at([])) == (0, 0, [], [])
+    assert (none.num_nodes, len(no_names), no_names.ids([]).tolist(), no_names.at([])) == (
+        0,
+        0,
+        [],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
     ("src", "dst", "options", "error", "words"),
     [
         (["a"], ["b"], {"names": ["a"]}, KeyError, "no node has the name 'b'; there are 1 names"),
-        (["a"], ["b"], {"names": ["a", "b", "a"]}, ValueError, "every name once, but 'a' occurs more than once"),
+        (
+            ["a"],
+            ["b"],
+            {"names": ["a", "b", "a"]},
+            ValueError,
+            "every name once, but 'a' occurs more than once",
+        ),
         (["a", None], ["b", "c"], {}, ValueError, r"src\[1\] is None: a name is missing"),
         (["a"], [float("nan")], {}, ValueError, r"dst\[0\] is nan: a name is missing"),
         (["a", "b"], ["a"], {}, ValueError, "one entry per edge, got 2 and 1"),
@@ -103,14 +123,21 @@ INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (INDEX, r"got only Tensor of dtype torch.int64 and shape \(2, 3\); .*use Graph.from_edges\(\*edge_index\)"),
+        (
+            INDEX,
+            r"got only Tensor of dtype torch.int64 and shape \(2, 3\); .*use "
+            r"Graph.from_edges\(\*edge_index\)",
+        ),
         (INDEX.numpy(), r"use Graph.from_edges\(\*edge_index\)"),
         (INDEX.T, r"for pairs of shape \[num_edges, 2\] use Graph.from_edges\(\*pairs.T\)"),
         ([(0, 1), (1, 2)], r"Graph.from_edges\(src, dst\)"),
         (scipy.sparse.eye_array(3), r"use nodeflow.convert.from_scipy\(...\)"),
         (networkx.path_graph(3), r"use nodeflow.convert.from_networkx\(...\)"),
         (pandas.DataFrame({"src": [0]}), r"use nodeflow.convert.from_edge_table\(...\)"),
-        (torch.eye(3).to_sparse(), r"Graph.from_edges\(\*adjacency.to_sparse_coo\(\).coalesce\(\).indices\(\)\)"),
+        (
+            torch.eye(3).to_sparse(),
+            r"Graph.from_edges\(\*adjacency.to_sparse_coo\(\).coalesce\(\).indices\(\)\)",
+        ),
     ],
 )
 def test_one_argument_in_place_of_two(make: Any, value: Any, words: str) -> None:
@@ -126,5 +153,7 @@ def test_the_calls_that_errors_show_work() -> None:
 
 
 def test_a_matrix_as_the_first_of_two_arguments() -> None:
-    with pytest.raises(TypeError, match=r"takes indptr and indices .*, got csr_array; .*from_scipy"):
+    with pytest.raises(
+        TypeError, match=r"takes indptr and indices .*, got csr_array; .*from_scipy"
+    ):
         Graph(scipy.sparse.csr_array((2, 2)), [0])  # type: ignore[arg-type]

@@ -26,7 +26,13 @@ def frame() -> Frame:
 
 
 def test_behaves_like_a_dict_of_columns(frame: Frame) -> None:
-    assert (list(frame), len(frame), frame.num_rows, "h" in frame, "x" in frame) == (["h", "label"], 2, 3, True, False)
+    assert (list(frame), len(frame), frame.num_rows, "h" in frame, "x" in frame) == (
+        ["h", "label"],
+        2,
+        3,
+        True,
+        False,
+    )
     frame["h"] = column = torch.zeros(3)
     assert frame["h"] is column  # the tensor itself, not a copy
     assert frame.pop("label").tolist() == [0, 1, 2]
@@ -57,20 +63,34 @@ def test_sparse_and_numpy_columns() -> None:
 @pytest.mark.parametrize(
     ("column", "error", "words"),
     [
-        (torch.ones(4), ValueError, r"column 'x' must have 3 rows, one per node or edge, got shape \(4,\)"),
+        (
+            torch.ones(4),
+            ValueError,
+            r"column 'x' must have 3 rows, one per node or edge, got shape \(4,\)",
+        ),
         (torch.ones(1, 3), ValueError, "must have 3 rows"),
         (torch.tensor(1.0), ValueError, r"got shape \(\)"),
         (np.ones(2), ValueError, "must have 3 rows"),
         (scipy.sparse.eye(4, format="csr"), ValueError, "must have 3 rows"),
-        (torch.eye(3).to_sparse_coo(), TypeError, "dense or sparse CSR, got layout torch.sparse_coo"),
-        ([1, 2, 3], TypeError, r"must be a tensor, an array or a sparse matrix, got list \[1, 2, 3\]"),
+        (
+            torch.eye(3).to_sparse_coo(),
+            TypeError,
+            "dense or sparse CSR, got layout torch.sparse_coo",
+        ),
+        (
+            [1, 2, 3],
+            TypeError,
+            r"must be a tensor, an array or a sparse matrix, got list \[1, 2, 3\]",
+        ),
         (None, TypeError, "got NoneType"),
         (1.0, TypeError, "got float 1.0"),
         (np.array(["a", "b", "c"]), TypeError, "column 'x' must hold numbers"),
         (np.array([None] * 3), TypeError, "column 'x' must hold numbers"),
     ],
 )
-def test_what_is_no_column_is_refused_and_changes_nothing(frame: Frame, column: Any, error: Any, words: str) -> None:
+def test_what_is_no_column_is_refused_and_changes_nothing(
+    frame: Frame, column: Any, error: Any, words: str
+) -> None:
     before = dict(frame)
     with pytest.raises(error, match=words):
         frame["x"] = column
@@ -92,7 +112,9 @@ def test_unknown_columns_name_the_known_ones(frame: Frame) -> None:
         frame[3] = torch.ones(3)  # type: ignore[index]
 
 
-@pytest.mark.parametrize(("rows", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError), (None, TypeError)])
+@pytest.mark.parametrize(
+    ("rows", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError), (None, TypeError)]
+)
 def test_row_counts_are_checked_and_fixed(frame: Frame, rows: Any, error: Any) -> None:
     with pytest.raises(error, match="num_rows must be"):
         Frame(rows)
@@ -122,7 +144,9 @@ def test_repr_is_one_line(frame: Frame) -> None:
 
 def test_a_view_of_a_large_column_travels_alone() -> None:
     large = torch.arange(100_000.0)
-    frame = Frame(10, {"a": large[5:15], "b": large[10:20], "s": Frame(10, {"s": scipy.sparse.eye(10)})["s"]})
+    frame = Frame(
+        10, {"a": large[5:15], "b": large[10:20], "s": Frame(10, {"s": scipy.sparse.eye(10)})["s"]}
+    )
     data = pickle.dumps(frame)
     assert len(data) < 2_000
     for same in (pickle.loads(data), copy.deepcopy(frame)):
@@ -157,7 +181,9 @@ def test_every_kind_of_column_survives_pickling(column: torch.Tensor) -> None:
 
 def test_out_of_band_pickles_of_read_only_memory_raise_no_warning() -> None:
     buffers: list[Any] = []
-    data = pickle.dumps(Frame(3, {"h": torch.arange(3.0)}), protocol=5, buffer_callback=buffers.append)
+    data = pickle.dumps(
+        Frame(3, {"h": torch.arange(3.0)}), protocol=5, buffer_callback=buffers.append
+    )
     same = pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers])
     assert same["h"].tolist() == [0, 1, 2]
 
@@ -180,10 +206,12 @@ def test_a_frame_equals_itself_only() -> None:
 
 
 def test_a_snapshot_restores_columns_that_were_set_replaced_and_deleted() -> None:
-    kept, replaced = torch.ones(3), torch.zeros(3)
+    kept = torch.ones(3)
+    replaced = torch.zeros(3)
     frame = Frame(3, {"kept": kept, "replaced": replaced})
     before = frame.snapshot()
-    frame["new"], frame["replaced"] = torch.ones(3), torch.ones(3)
+    frame["new"] = torch.ones(3)
+    frame["replaced"] = torch.ones(3)
     del frame["kept"]
     assert list(before) == ["kept", "replaced"]
     frame.restore(before)
@@ -205,22 +233,32 @@ def test_a_column_that_maps_a_file_travels_as_the_name_of_the_file(feat: Any) ->
         Frame(len(feat), {"x": feat}),
         Frame(len(feat), {"x": torch.ones(len(feat)), "y": feat}).copy(),
         Frame(100, {"x": feat[7:107]}),  # a slice begins later in the file
-        Frame(100, {"x": Frame(len(feat), {"x": feat})["x"][7:107]}),  # and so does a view of the tensor
+        # and so does a view of the tensor
+        Frame(100, {"x": Frame(len(feat), {"x": feat})["x"][7:107]}),
         Frame(100, {"x": feat[7:107].reshape(100, 2, 2)}),
         Frame(0, {"x": feat[:0]}),
     ]
     for frame in frames:
         data = pickle.dumps(frame)
         assert len(data) < 1500 + sum(c.nbytes for c in frame.values() if c.ndim == 1)
-        for same in (pickle.loads(data), copy.deepcopy(frame), pickle.loads(pickle.dumps(pickle.loads(data)))):
-            assert all(torch.equal(frame[name], same[name]) and frame[name].dtype == same[name].dtype for name in frame)
+        for same in (
+            pickle.loads(data),
+            copy.deepcopy(frame),
+            pickle.loads(pickle.dumps(pickle.loads(data))),
+        ):
+            assert all(
+                torch.equal(frame[name], same[name]) and frame[name].dtype == same[name].dtype
+                for name in frame
+            )
     again = pickle.loads(pickle.dumps(frames[0]))
     assert is_read_only(again["x"])  # no write may end the process
     assert len(pickle.dumps(again)) < 1500
 
 
 def test_the_columns_of_a_pickled_graph_stay_in_their_files(feat: Any) -> None:
-    graph = Graph.from_edges([0], [1], num_nodes=len(feat), ndata={"x": feat}, edata={"y": feat[3:4]})
+    graph = Graph.from_edges(
+        [0], [1], num_nodes=len(feat), ndata={"x": feat}, edata={"y": feat[3:4]}
+    )
     del graph.ndata["x"]  # small without the column
     size = len(pickle.dumps(graph))
     graph.ndata["x"] = feat
@@ -254,10 +292,14 @@ def test_a_missing_or_shorter_file_is_named(tmp_path: Path, feat: Any) -> None:
     data = pickle.dumps(Frame(len(feat), {"x": feat}))
     path = tmp_path / "feat.npy"
     path.rename(tmp_path / "other.npy")
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*feat\.npy: the pickle names it"):
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no file .*feat\.npy: the pickle names it"
+    ):
         pickle.loads(data)
     np.save(path, np.ones(3))
-    with pytest.raises(ValueError, match=r"feat\.npy must hold .* as it did when the pickle was made"):
+    with pytest.raises(
+        ValueError, match=r"feat\.npy must hold .* as it did when the pickle was made"
+    ):
         pickle.loads(data)
 
 
@@ -282,7 +324,8 @@ def test_where_rows_are_initial(batch: NodeFlow) -> None:
     batch.flow_compute(0, fn.copy_u("h", "m"), fn.sum("m", "s"), v=[0, 1])
     assert last["s"].tolist() == [0.0, 1.0, 7.0]  # the sum of no messages is 0
     batch.flow_compute(0, fn.copy_u("h", "m"), lambda nodes: {"r": nodes.mailbox["m"].sum(1)})
-    assert last["r"].tolist() == [7.0, 1.0, 2.0]  # but a function of the user's own is not called without messages
+    # but a function of the user's own is not called without messages
+    assert last["r"].tolist() == [7.0, 1.0, 2.0]
     batch.fdata[0].set_initializer(sevens)
     batch.apply_flows(0, fn.copy_u("h", "e"), edges=[1])
     assert batch.fdata[0]["e"].tolist() == [7.0, 2.0]
@@ -304,7 +347,11 @@ def test_copies_keep_initializers_and_pickles_do_not(batch: NodeFlow) -> None:
     frame = Frame(2, {"x": torch.zeros(2)})
     frame.set_initializer(sevens)
     other = torch.zeros(1)
-    for copied, kept in ((frame.copy(), True), (frame.to("cpu"), True), (pickle.loads(pickle.dumps(frame)), False)):
+    for copied, kept in (
+        (frame.copy(), True),
+        (frame.to("cpu"), True),
+        (pickle.loads(pickle.dumps(frame)), False),
+    ):
         assert copied.has_initializer("y") is kept
         assert copied.initial("y", 1, other).tolist() == [7.0 if kept else 0.0]
     copied = frame.copy()
@@ -336,7 +383,9 @@ def wrong_matrices() -> dict[str, Tensor]:
         "rows beyond": ([0, 1, 2, 9], [0, 1], [1.0, 1.0]),
     }
     return {
-        name: torch.sparse_csr_tensor(*(torch.tensor(part) for part in of), size=(3, 2), check_invariants=False)
+        name: torch.sparse_csr_tensor(
+            *(torch.tensor(part) for part in of), size=(3, 2), check_invariants=False
+        )
         for name, of in parts.items()
     }
 
@@ -359,7 +408,9 @@ def test_a_sparse_matrix_whose_parts_do_not_fit_is_no_column(name: str, tmp_path
 
 def test_a_scipy_matrix_whose_parts_do_not_fit_is_no_column(tmp_path: Path) -> None:
     matrix = scipy.sparse.csr_matrix((3, 2))
-    matrix.indptr, matrix.indices, matrix.data = np.array([0, 1, 2, 2]), np.array([0, 5]), np.ones(2, np.float32)
+    matrix.indptr = np.array([0, 1, 2, 2])
+    matrix.indices = np.array([0, 5])
+    matrix.data = np.ones(2, np.float32)
     with pytest.raises(IndexError, match=r"indices\[1\] is 5"):
         Graph.from_edges([0, 1], [1, 2], ndata={"x": matrix})
     with pytest.raises(IndexError, match=r"indices\[1\] is 5"):

@@ -21,14 +21,19 @@ from nodeflow._runtime.mapped import file_of
 from nodeflow.testing import graphs
 
 edge_lists = st.integers(1, 7).flatmap(
-    lambda n: st.tuples(st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=20))
+    lambda n: st.tuples(
+        st.just(n), st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=20)
+    )
 )
 
 
 @given(edge_lists)
-def test_edges_degrees_and_neighbours_are_those_given(drawn: tuple[int, list[tuple[int, int]]]) -> None:
+def test_edges_degrees_and_neighbours_are_those_given(
+    drawn: tuple[int, list[tuple[int, int]]],
+) -> None:
     num_nodes, edges = drawn
-    src, dst = [u for u, _ in edges], [v for _, v in edges]
+    src = [u for u, _ in edges]
+    dst = [v for _, v in edges]
     graph = Graph.from_edges(src, dst, num_nodes=num_nodes)
     reference = nx.MultiDiGraph()
     reference.add_nodes_from(range(num_nodes))
@@ -41,8 +46,16 @@ def test_edges_degrees_and_neighbours_are_those_given(drawn: tuple[int, list[tup
         for v in range(num_nodes):
             into = [e for e in range(len(edges)) if dst[e] == v]  # the order of the edge ids
             out = [e for e in range(len(edges)) if src[e] == v]
-            assert [x.tolist() for x in graph.in_edges([v])] == [[src[e] for e in into], [v] * len(into), into]
-            assert [x.tolist() for x in graph.out_edges([v])] == [[v] * len(out), [dst[e] for e in out], out]
+            assert [x.tolist() for x in graph.in_edges([v])] == [
+                [src[e] for e in into],
+                [v] * len(into),
+                into,
+            ]
+            assert [x.tolist() for x in graph.out_edges([v])] == [
+                [v] * len(out),
+                [dst[e] for e in out],
+                out,
+            ]
             assert graph.out_degrees([v, v]).tolist() == [len(out)] * 2
             assert graph.in_degrees(torch.tensor([v])).tolist() == [len(into)]
 
@@ -70,13 +83,23 @@ def test_a_graph_is_its_adjacency_matrix(graph: Graph) -> None:
 
 
 def test_ids_are_stored_narrow_and_handed_out_wide(graph: Graph) -> None:
-    assert (graph.indices.dtype, graph.stored_edge_ids.dtype, graph.indptr.dtype) == (np.int32, np.int32, np.int64)
+    assert (graph.indices.dtype, graph.stored_edge_ids.dtype, graph.indptr.dtype) == (
+        np.int32,
+        np.int32,
+        np.int64,
+    )
     ends = [*graph.in_edges([1, 2]), *graph.out_edges([0]), *graph.edges()]
-    assert {tensor.dtype for tensor in (*ends, graph.in_degrees(), graph.out_degrees([1]))} == {torch.int64}
+    assert {tensor.dtype for tensor in (*ends, graph.in_degrees(), graph.out_degrees([1]))} == {
+        torch.int64
+    }
 
 
 def test_graphs_without_edges_or_nodes() -> None:
-    for empty in (Graph([0], []), Graph.from_edges([], []), Graph.from_edges(torch.zeros(0), np.zeros(0))):
+    for empty in (
+        Graph([0], []),
+        Graph.from_edges([], []),
+        Graph.from_edges(torch.zeros(0), np.zeros(0)),
+    ):
         assert (empty.num_nodes, empty.num_edges) == (0, 0)
         assert repr(empty) == "Graph(0 nodes, 0 edges)"
         assert empty.in_degrees().tolist() == empty.out_degrees().tolist() == []
@@ -89,7 +112,13 @@ def test_graphs_without_edges_or_nodes() -> None:
 @pytest.mark.parametrize(
     ("indptr", "indices", "options", "error", "words"),
     [
-        ([0, 2, 1, 3], [0, 1, 2], {}, ValueError, r"indptr must not decrease, but indptr\[1\] is 2 and indptr\[2\] 1"),
+        (
+            [0, 2, 1, 3],
+            [0, 1, 2],
+            {},
+            ValueError,
+            r"indptr must not decrease, but indptr\[1\] is 2 and indptr\[2\] 1",
+        ),
         ([0, 1, 2], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 0 to 2"),
         ([0, 1, 4], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 0 to 4"),
         ([1, 2, 3], [0, 1, 1], {}, ValueError, "from 0 to the number of edges 3, got 1 to 3"),
@@ -105,12 +134,32 @@ def test_graphs_without_edges_or_nodes() -> None:
         ([0, 1], np.array([2**64 - 1], np.uint64), {}, ValueError, "beyond the largest 64-bit id"),
         ([0, 2], [0, 0], {"edge_ids": [0]}, ValueError, r"one entry per edge \(2\), got 1"),
         ([0, 2], [0, 0], {"edge_ids": [1, 1]}, ValueError, "permutation, but no edge has id 0"),
-        ([0, 2], [0, 0], {"edge_ids": [0, 2]}, IndexError, r"edge_ids\[1\] is 2, but edge ids go from 0 to 1"),
-        ([0, 2], [0, 0], {"ndata": {"x": torch.ones(2)}}, ValueError, "column 'x' must have 1 rows"),
-        ([0, 2], [0, 0], {"edata": {"x": torch.ones(1)}}, ValueError, "column 'x' must have 2 rows"),
+        (
+            [0, 2],
+            [0, 0],
+            {"edge_ids": [0, 2]},
+            IndexError,
+            r"edge_ids\[1\] is 2, but edge ids go from 0 to 1",
+        ),
+        (
+            [0, 2],
+            [0, 0],
+            {"ndata": {"x": torch.ones(2)}},
+            ValueError,
+            "column 'x' must have 1 rows",
+        ),
+        (
+            [0, 2],
+            [0, 0],
+            {"edata": {"x": torch.ones(1)}},
+            ValueError,
+            "column 'x' must have 2 rows",
+        ),
     ],
 )
-def test_bad_structures_are_refused(indptr: Any, indices: Any, options: Any, error: Any, words: str) -> None:
+def test_bad_structures_are_refused(
+    indptr: Any, indices: Any, options: Any, error: Any, words: str
+) -> None:
     with pytest.raises(error, match=words):
         Graph(indptr, indices, **options)
 
@@ -138,7 +187,13 @@ def test_bad_edges_are_refused(src: Any, dst: Any, num_nodes: Any, error: Any, w
 @pytest.mark.parametrize("method", ["in_edges", "out_edges", "in_degrees", "out_degrees"])
 @pytest.mark.parametrize(
     ("nodes", "error"),
-    [([6], IndexError), ([-1], IndexError), ([0.5], TypeError), (torch.ones(6).bool(), TypeError), (2, TypeError)],
+    [
+        ([6], IndexError),
+        ([-1], IndexError),
+        ([0.5], TypeError),
+        (torch.ones(6).bool(), TypeError),
+        (2, TypeError),
+    ],
 )
 def test_bad_nodes_are_refused(graph: Graph, method: str, nodes: Any, error: Any) -> None:
     with pytest.raises(error, match=r"\bv\b"):
@@ -153,7 +208,13 @@ def test_nothing_can_be_rebound(graph: Graph) -> None:
             setattr(graph, name, 0)
         with pytest.raises(AttributeError, match="immutable"):
             delattr(graph, name)
-    for array in (graph.indptr, graph.indices, graph.stored_edge_ids, *graph.csr(), Graph([0, 1], [0]).stored_edge_ids):
+    for array in (
+        graph.indptr,
+        graph.indices,
+        graph.stored_edge_ids,
+        *graph.csr(),
+        Graph([0, 1], [0]).stored_edge_ids,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
     assert not hasattr(graph, "__dict__")
@@ -172,7 +233,9 @@ def test_what_is_handed_out_can_be_changed_without_harm(graph: Graph) -> None:
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_copy_says_whether_memory_is_shared(dtype: Any) -> None:
-    indptr, indices, edge_ids = np.array([0, 1, 3]), np.array([1, 0, 1], dtype), np.array([2, 0, 1], dtype)
+    indptr = np.array([0, 1, 3])
+    indices = np.array([1, 0, 1], dtype)
+    edge_ids = np.array([2, 0, 1], dtype)
     shared = Graph(indptr, indices, edge_ids=edge_ids, copy=False)
     assert np.shares_memory(shared.indices, indices)
     assert np.shares_memory(shared.stored_edge_ids, edge_ids)
@@ -196,9 +259,13 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     opened = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in arrays}
     feat = np.load(tmp_path / "feat.npy", mmap_mode="r")
-    mapped = Graph(opened["indptr"], opened["indices"], edge_ids=opened["edge_ids"], ndata={"feat": feat})
+    mapped = Graph(
+        opened["indptr"], opened["indices"], edge_ids=opened["edge_ids"], ndata={"feat": feat}
+    )
     for name, array in opened.items():
-        assert np.shares_memory(getattr(mapped, "stored_edge_ids" if name == "edge_ids" else name), array), name
+        assert np.shares_memory(
+            getattr(mapped, "stored_edge_ids" if name == "edge_ids" else name), array
+        ), name
     assert np.shares_memory(mapped.ndata["feat"].numpy(), feat)
     full = FullSampler(mapped, 2, direction="out"), FullSampler(mapped, 2, reuse=True)
     for sampler in (NeighborSampler(mapped, [2, 1]), *full):
@@ -206,7 +273,9 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
         batch.copy_from_parent()
         batch.validate()
         for i in range(3):
-            assert torch.equal(batch.ldata[i]["feat"], graph.ndata["feat"][batch.layers[i].parent_nid])
+            assert torch.equal(
+                batch.ldata[i]["feat"], graph.ndata["feat"][batch.layers[i].parent_nid]
+            )
     create_full_node_flow(mapped, 2).validate()
     with pytest.raises(ValueError, match=r"'feat' of the parent has read-only memory .*clone"):
         batch.copy_to_parent(["feat"])
@@ -214,7 +283,9 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
     travelled = pickle.loads(pickle.dumps(mapped))
     assert len(pickle.dumps(mapped)) < len(pickle.dumps(graph)) + 500  # names, not contents
     (tmp_path / "indices.npy").rename(tmp_path / "gone.npy")
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*indices\.npy: the pickle names it"):
+    with pytest.raises(
+        FileNotFoundError, match=r"there is no file .*indices\.npy: the pickle names it"
+    ):
         pickle.loads(pickle.dumps(mapped))
     assert Path(file_of(travelled.indices).filename) == tmp_path / "indices.npy"
     assert [x.tolist() for x in travelled.edges()] == [x.tolist() for x in graph.edges()]

@@ -39,7 +39,9 @@ class Doubled:
     dtype = torch.float32
 
     def __init__(self, size: int, width: int, of: torch.dtype = torch.float32) -> None:
-        self.shape, self.of, self.most = (size, width), of, 0
+        self.shape = (size, width)
+        self.of = of
+        self.most = 0
 
     def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
         self.most = max(self.most, len(ids))
@@ -89,7 +91,9 @@ def test_all_types_of_columns_come_back(tmp_path: Path) -> None:
 
 
 @given(graph=graphs(), data=st.data())
-def test_any_graph_comes_back(tmp_path_factory: pytest.TempPathFactory, graph: Graph, data: st.DataObject) -> None:
+def test_any_graph_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, graph: Graph, data: st.DataObject
+) -> None:
     names = data.draw(st.lists(st.text(max_size=5), max_size=3, unique=True))
     for name in names:
         graph.ndata[name] = torch.rand(graph.num_nodes, 2)
@@ -100,10 +104,14 @@ def test_any_graph_comes_back(tmp_path_factory: pytest.TempPathFactory, graph: G
 
 def test_names_of_columns_are_no_names_of_files(tmp_path: Path) -> None:
     names = ["a/b", "..", "", "../../x", "名前", "\ud800", "nul\0", "C:\\", "indptr"]
-    graph = Graph.from_edges([0], [1], ndata={name: torch.tensor([i, i]) for i, name in enumerate(names)})
+    graph = Graph.from_edges(
+        [0], [1], ndata={name: torch.tensor([i, i]) for i, name in enumerate(names)}
+    )
     graph.save(tmp_path / "deep" / "g")
     assert {path.name for path in (tmp_path / "deep").iterdir()} == {"g"}
-    assert all(path.is_file() and path.name.isascii() for path in (tmp_path / "deep" / "g").iterdir())
+    assert all(
+        path.is_file() and path.name.isascii() for path in (tmp_path / "deep" / "g").iterdir()
+    )
     same_graph(graph, Graph.open(tmp_path / "deep" / "g"))
 
 
@@ -116,7 +124,9 @@ def test_edge_ids_are_left_out_where_they_are_positions(tmp_path: Path) -> None:
 
 def test_rows_are_fetched_in_pieces(tmp_path: Path) -> None:
     rows = Doubled(100_000, 64)
-    Graph(np.zeros(100_001, np.int64), np.zeros(0, np.int64), ndata={"x": rows}).save(tmp_path / "g")
+    Graph(np.zeros(100_001, np.int64), np.zeros(0, np.int64), ndata={"x": rows}).save(
+        tmp_path / "g"
+    )
     column = Graph.open(tmp_path / "g").ndata["x"]
     assert torch.equal(column[::999, 5], 2.0 * torch.arange(0, 100_000, 999))
     assert rows.most <= 2**24 // 256  # 16 MiB
@@ -125,7 +135,10 @@ def test_rows_are_fetched_in_pieces(tmp_path: Path) -> None:
 def test_rows_of_another_type_or_shape_are_refused(tmp_path: Path) -> None:
     rows = Doubled(3, 2, torch.float64)
     graph = Graph([0, 0, 0, 0], np.zeros(0, np.int64), ndata={"x": rows})
-    with pytest.raises(TypeError, match=r"column 'x': fetch of Doubled must return torch\.float32, got torch\.float64"):
+    with pytest.raises(
+        TypeError,
+        match=r"column 'x': fetch of Doubled must return torch\.float32, got torch\.float64",
+    ):
         graph.save(tmp_path / "g")
     rows.of, rows.fetch = torch.float32, lambda ids, out=None: torch.zeros(1, 2)  # type: ignore[method-assign]
     with pytest.raises(ValueError, match=r"must return \[3, 2\] for 3 ids, got \[1, 2\]"):
@@ -147,7 +160,9 @@ def test_a_pickle_names_the_files(tmp_path: Path) -> None:
     assert again.uid == opened.uid
     assert is_read_only(again.ndata["half"])
     assert len(pickle.dumps(again)) < 4000
-    assert torch.equal(pickle.loads(pickle.dumps(opened.ndata["half"][7:9])), graph.ndata["half"][7:9])
+    assert torch.equal(
+        pickle.loads(pickle.dumps(opened.ndata["half"][7:9])), graph.ndata["half"][7:9]
+    )
 
 
 def test_a_graph_saved_over_its_own_folder_goes_on(tmp_path: Path) -> None:
@@ -163,7 +178,8 @@ def test_a_graph_saved_over_its_own_folder_goes_on(tmp_path: Path) -> None:
     opened.ndata["torch.bfloat16"] = opened.ndata["torch.bfloat16"] + 1
     opened.save(tmp_path / "g", overwrite=True)
     same_graph(opened, Graph.open(tmp_path / "g", verify=True))
-    with pytest.raises(FileNotFoundError, match="the pickle names it"):  # never another column in its place
+    # never another column in its place
+    with pytest.raises(FileNotFoundError, match="the pickle names it"):
         pickle.loads(before)
     assert [path.name for path in tmp_path.iterdir()] == ["g"]
 
@@ -200,11 +216,26 @@ def changed(folder: Path, change: Any) -> None:
         (lambda m: m["arrays"].update(indptr=m["arrays"]["indices"]), "do not make a graph"),
         (lambda m: m["arrays"].update(edge_ids=m["arrays"]["indptr"]), "do not make a graph"),
         (lambda m: m["facts"].update(ndata=[{"name": "x"}]), "wrong columns in ndata"),
-        (lambda m: m["facts"].update(ndata=m["facts"]["edata"] + [{"name": 3}]), "wrong columns in ndata"),
-        (lambda m: m["facts"].update(edata=[{"name": "x", "width": None, "arrays": ["indptr"]}]), "wrong columns"),
-        (lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]]["csr"].reverse(), "rows of|holds|indptr|indices"),
-        (lambda m: m["facts"]["ndata"].append(m["facts"]["ndata"][0]), "wrong columns in ndata: two have one name"),
-        (lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]].update(shape=[4, 1]), "column ids go from 0 to 0"),
+        (
+            lambda m: m["facts"].update(ndata=m["facts"]["edata"] + [{"name": 3}]),
+            "wrong columns in ndata",
+        ),
+        (
+            lambda m: m["facts"].update(edata=[{"name": "x", "width": None, "arrays": ["indptr"]}]),
+            "wrong columns",
+        ),
+        (
+            lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]]["csr"].reverse(),
+            "rows of|holds|indptr|indices",
+        ),
+        (
+            lambda m: m["facts"]["ndata"].append(m["facts"]["ndata"][0]),
+            "wrong columns in ndata: two have one name",
+        ),
+        (
+            lambda m: m["arrays"][m["facts"]["ndata"][-1]["arrays"][0]].update(shape=[4, 1]),
+            "column ids go from 0 to 0",
+        ),
         (lambda m: m["arrays"]["indices"].update(shape=[-4]), "at least 0"),
         (lambda m: m.update(version=2), "version 2"),
     ],
@@ -242,7 +273,9 @@ def test_damage_is_found(tmp_path: Path, what: str, how: str) -> None:
 )
 def test_verify_checks_the_structure(tmp_path: Path, arrays: Any, message: str) -> None:
     """Of a folder whose checksums are right, as another program may write it."""
-    wrong = Graph._trusted([None if a is None else np.array(a) for a in arrays], example().ndata, example().edata)
+    wrong = Graph._trusted(
+        [None if a is None else np.array(a) for a in arrays], example().ndata, example().edata
+    )
     wrong.ndata.restore({})
     wrong.save(tmp_path / "g")
     trusted = message == "permutation"  # which costs memory, and which no loop relies on
@@ -279,7 +312,9 @@ def test_a_real_limit_of_the_file_system_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_second_opening_reads_no_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_opening_reads_no_contents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checked, "_SETTLED", 0)
     folder = tmp_path / "g"
     example().save(folder)
@@ -302,9 +337,12 @@ def test_a_second_opening_reads_no_contents(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("how", ["read-only", "foreign", "link", "pipe", "folder"])
-def test_a_stamp_that_cannot_be_trusted_is_none(tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stamp_that_cannot_be_trusted_is_none(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checked, "_SETTLED", 0)
-    folder, stamp = tmp_path / "g", tmp_path / "g" / checked.STAMP
+    folder = tmp_path / "g"
+    stamp = tmp_path / "g" / checked.STAMP
     example().save(folder)
     (tmp_path / "mine").write_text("precious")
     if how == "read-only":
@@ -365,7 +403,12 @@ def test_sparse_rows_in_a_file_are_written_piece_by_piece(tmp_path: Path) -> Non
     storage.save_sparse(tmp_path / "x", scipy.sparse.eye_array(3, format="csr"))
     graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": storage.open(tmp_path / "x")})
     graph.save(tmp_path / "graph")
-    assert Graph.open(tmp_path / "graph").ndata["x"].to_dense().equal(torch.eye(3, dtype=torch.float64))
+    assert (
+        Graph.open(tmp_path / "graph")
+        .ndata["x"]
+        .to_dense()
+        .equal(torch.eye(3, dtype=torch.float64))
+    )
 
 
 def test_a_column_of_several_arrays_is_refused(tmp_path: Path) -> None:
@@ -386,8 +429,12 @@ def test_a_column_of_several_arrays_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verify", [None, False])
-@pytest.mark.parametrize("what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices"])
-def test_no_flipped_bit_reaches_a_compiled_loop(tmp_path: Path, what: str, verify: bool | None) -> None:
+@pytest.mark.parametrize(
+    "what", ["indptr", "indices", "edge_ids", "ndata6.indptr", "ndata6.indices"]
+)
+def test_no_flipped_bit_reaches_a_compiled_loop(
+    tmp_path: Path, what: str, verify: bool | None
+) -> None:
     """Of any index, in its highest bits: also for whoever trusts the checksums."""
     example().save(tmp_path / "g")
     (file,) = (path for path in (tmp_path / "g").iterdir() if path.name.startswith(f"{what}-"))

@@ -1,4 +1,6 @@
-"""Pickles of graphs whose arrays lie in files: loaded in another process, the files are checked as at an opening."""
+"""Pickles of graphs whose arrays lie in files: loaded in another process, the files are checked as
+at an opening.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def test_a_damaged_file_is_found(stored: Path, name: str) -> None:
         elsewhere(data)
 
 
-def test_files_as_they_were_are_not_read_again(stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_as_they_were_are_not_read_again(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checked, "_SETTLED", -1.0)
     graph = Graph.open(stored)
     data = pickle.dumps(graph)
@@ -67,7 +71,9 @@ def test_a_graph_that_lives_is_trusted(stored: Path) -> None:
 def test_arrays_of_other_files_are_compared_with_their_bounds(tmp_path: Path) -> None:
     for name, values in {"indptr": [0, 1, 2], "indices": [1, 0]}.items():
         np.save(tmp_path / f"{name}.npy", np.array(values))
-    indptr, indices = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+    indptr, indices = (
+        np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")
+    )
     data = pickle.dumps(Graph(indptr, indices))
     assert elsewhere(data).num_edges == 2
     flip(tmp_path / "indices.npy", -8)
@@ -81,5 +87,8 @@ def test_some_arrays_of_a_graph_folder_are_compared_with_their_bounds(stored: Pa
     data = pickle.dumps(Graph(indptr, indices + 0, edge_ids=edge_ids))
     assert elsewhere(data).num_edges == 4
     flip(next(stored.glob("edge_ids-*.npy")), -edge_ids.itemsize)
-    with pytest.raises(ValueError, match=r"edge_ids.*not the graph that was pickled, or damaged: edge_ids\[3\] is 6."):
+    with pytest.raises(
+        ValueError,
+        match=r"edge_ids.*not the graph that was pickled, or damaged: edge_ids\[3\] is 6.",
+    ):
         elsewhere(data)

@@ -1,4 +1,6 @@
-"""Graphs of several node types and relations: ids, columns of their own, files, pickles, errors that name a type."""
+"""Graphs of several node types and relations: ids, columns of their own, files, pickles, errors
+that name a type.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,18 @@ from nodeflow import FullSampler, Graph, convert, distributed, transform
 from nodeflow.graph import Schema
 from nodeflow.testing import typed_graphs
 
-WRITES, CITES, REVIEWS = ("author", "writes", "paper"), ("paper", "cites", "paper"), ("author", "reviews", "paper")
+WRITES = ("author", "writes", "paper")
+CITES = ("paper", "cites", "paper")
+REVIEWS = ("author", "reviews", "paper")
 
 
 def typed(**options: Any) -> Graph:
     return Graph.typed(
-        {"author": {"age": torch.arange(3)}, "venue": 0, "paper": {"x": torch.ones(4, 2), "age": torch.ones(4, 1)}},
+        {
+            "author": {"age": torch.arange(3)},
+            "venue": 0,
+            "paper": {"x": torch.ones(4, 2), "age": torch.ones(4, 1)},
+        },
         {
             WRITES: ([0, 1, 2, 2], [0, 0, 1, 3], {"share": torch.arange(4.0)}),
             CITES: torch.tensor([[0, 1, 1], [1, 1, 2]]),
@@ -42,7 +50,9 @@ def same(one: Graph, other: Graph) -> None:
         for name, part in parts.items():
             assert part.ids == others[name].ids
             assert part.data.keys() == others[name].data.keys()
-            assert all(torch.equal(column, others[name].data[key]) for key, column in part.data.items())
+            assert all(
+                torch.equal(column, others[name].data[key]) for key, column in part.data.items()
+            )
 
 
 def test_types_are_ranges_of_one_id_space() -> None:
@@ -55,7 +65,8 @@ def test_types_are_ranges_of_one_id_space() -> None:
     src, dst = graph.edges()
     assert src.tolist() == [0, 1, 2, 2, 3, 4, 4]
     assert dst.tolist() == [3, 3, 4, 6, 4, 4, 5]
-    papers, writes = graph.nodes["paper"], graph.relations["writes"]
+    papers = graph.nodes["paper"]
+    writes = graph.relations["writes"]
     assert papers.to_graph([3, 0]).tolist() == [6, 3]
     assert papers.to_local(torch.tensor([5, 3])).tolist() == [2, 0]
     assert writes.data["share"].tolist() == [0, 1, 2, 3]
@@ -74,13 +85,23 @@ def test_reverse_relations_have_the_same_edges_and_columns() -> None:
     back = graph.find_edges(list(graph.relations["rev_writes"].ids))
     assert torch.equal(src, back[1])
     assert torch.equal(dst, back[0])
-    assert graph.relations["rev_writes"].data["share"].data_ptr() == graph.relations["writes"].data["share"].data_ptr()
+    assert (
+        graph.relations["rev_writes"].data["share"].data_ptr()
+        == graph.relations["writes"].data["share"].data_ptr()
+    )
 
 
 def test_the_frame_of_the_only_type_is_that_of_the_graph(tmp_path: Path) -> None:
-    graph = Graph.typed({"v": {"x": torch.ones(3)}}, {("v", "e", "v"): ([0], [1], {"w": torch.ones(1)})})
+    graph = Graph.typed(
+        {"v": {"x": torch.ones(3)}}, {("v", "e", "v"): ([0], [1], {"w": torch.ones(1)})}
+    )
     graph.save(tmp_path / "graph")
-    for each in (graph, Graph.open(tmp_path / "graph"), pickle.loads(pickle.dumps(graph)), copy.deepcopy(graph)):
+    for each in (
+        graph,
+        Graph.open(tmp_path / "graph"),
+        pickle.loads(pickle.dumps(graph)),
+        copy.deepcopy(graph),
+    ):
         assert each.nodes["v"].data is each.ndata
         assert each.relations["e"].data is each.edata
         assert (each.ndata["x"].tolist(), each.edata["w"].tolist()) == ([1, 1, 1], [1])
@@ -89,13 +110,20 @@ def test_the_frame_of_the_only_type_is_that_of_the_graph(tmp_path: Path) -> None
 
 def test_sizes_of_types_are_shown() -> None:
     graph = typed()
-    words = "7 nodes (author 3, venue 0, paper 4), 7 edges (author writes paper 4, paper cites paper 3, author reviews"
+    words = (
+        "7 nodes (author 3, venue 0, paper 4), 7 edges (author writes paper 4, paper cites paper "
+        "3, author reviews"
+    )
     assert words in repr(graph)
     assert words in graph._repr_html_()
     assert "author writes paper</td>" in graph.schema._repr_html_()
     assert "4 edges" in graph.schema._repr_html_()
-    assert repr(graph.schema).startswith("Schema(author 3, venue 0, paper 4; author -writes-> paper 4, ")
-    assert repr(graph.nodes).startswith("[OfType('author': ids 0 to 2, columns age), OfType('venue': empty), ")
+    assert repr(graph.schema).startswith(
+        "Schema(author 3, venue 0, paper 4; author -writes-> paper 4, "
+    )
+    assert repr(graph.nodes).startswith(
+        "[OfType('author': ids 0 to 2, columns age), OfType('venue': empty), "
+    )
     assert graph.schema != "a schema"
     assert {graph.schema: 1}[typed().schema] == 1
     assert repr(graph.nodes["paper"]) == "OfType('paper': ids 3 to 6, columns x, age)"
@@ -107,7 +135,11 @@ def test_sizes_of_types_are_shown() -> None:
 
 def test_a_graph_without_types_has_one_of_each() -> None:
     graph = Graph.from_edges([0, 1], [1, 2], ndata={"x": torch.ones(3)})
-    assert graph.schema == Schema({"node": 3}, {("node", "edge", "node"): 2}) == Schema.of_one_type(3, 2)
+    assert (
+        graph.schema
+        == Schema({"node": 3}, {("node", "edge", "node"): 2})
+        == Schema.of_one_type(3, 2)
+    )
     assert graph.nodes["node"].data is graph.ndata
     assert graph.relations["edge"].data is graph.edata
     other = pickle.loads(pickle.dumps(graph))
@@ -155,51 +187,102 @@ NODES = {"author": 3, "paper": 4}
 @pytest.mark.parametrize(
     ("nodes", "edges", "error", "words"),
     [
-        (NODES, {("author", "writes", "book"): ([], [])}, KeyError, "no node type 'book'; there are 'author', 'paper'"),
-        (NODES, {WRITES: ([3], [0])}, IndexError, r"src of edges\[.*\]\[0\] is 3, but author node ids go from 0 to 2"),
-        (NODES, {WRITES: ([0], [-1])}, IndexError, r"dst of edges\[.*\]\[0\] is -1, but paper node"),
-        (NODES, {WRITES: ([0], [0, 1])}, ValueError, "src and dst of edges.*one entry per edge, got 1 and 2"),
+        (
+            NODES,
+            {("author", "writes", "book"): ([], [])},
+            KeyError,
+            "no node type 'book'; there are 'author', 'paper'",
+        ),
+        (
+            NODES,
+            {WRITES: ([3], [0])},
+            IndexError,
+            r"src of edges\[.*\]\[0\] is 3, but author node ids go from 0 to 2",
+        ),
+        (
+            NODES,
+            {WRITES: ([0], [-1])},
+            IndexError,
+            r"dst of edges\[.*\]\[0\] is -1, but paper node",
+        ),
+        (
+            NODES,
+            {WRITES: ([0], [0, 1])},
+            ValueError,
+            "src and dst of edges.*one entry per edge, got 1 and 2",
+        ),
         (NODES, {WRITES: ([0.5], [0])}, TypeError, "src of edges.* must be integers"),
         (NODES, {"writes": ([0], [0])}, TypeError, "a relation must be a triple"),
-        (NODES, {("author", "", "paper"): ([0], [0])}, ValueError, "the name of a relation must not be empty"),
+        (
+            NODES,
+            {("author", "", "paper"): ([0], [0])},
+            ValueError,
+            "the name of a relation must not be empty",
+        ),
         (NODES, {WRITES: [0]}, TypeError, r"must be \(src, dst\) or \(src, dst, columns\)"),
         (NODES, {WRITES: ([0], [0], {"w": torch.ones(2)})}, ValueError, "column 'w'"),
         (NODES, [], TypeError, "edges must be a dict from triples"),
         ([], {}, TypeError, "nodes must be a dict from names"),
         ({}, {}, ValueError, "nodes must have a type at least"),
         ({"a": -1}, {}, ValueError, r"nodes\['a'\] must be at least 0"),
-        ({"a": {}}, {}, ValueError, r"nodes\['a'\] has no columns, so it does not say how many nodes"),
-        ({"a": {"x": torch.ones(2), "y": torch.ones(3)}}, {}, ValueError, r"columns of nodes\['a'\] must have one num"),
+        (
+            {"a": {}},
+            {},
+            ValueError,
+            r"nodes\['a'\] has no columns, so it does not say how many nodes",
+        ),
+        (
+            {"a": {"x": torch.ones(2), "y": torch.ones(3)}},
+            {},
+            ValueError,
+            r"columns of nodes\['a'\] must have one num",
+        ),
         ({1: 2}, {}, TypeError, "a node type must be a string"),
     ],
 )
-def test_wrong_types_are_refused(nodes: Any, edges: Any, error: type[Exception], words: str) -> None:
+def test_wrong_types_are_refused(
+    nodes: Any, edges: Any, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         Graph.typed(nodes, edges)
 
 
 def test_names_that_are_not_there_or_not_enough() -> None:
-    graph = Graph.typed({"a": 2, "b": 2}, {("a", "r", "a"): ([0], [1]), ("a", "r", "b"): ([0], [1])})
+    graph = Graph.typed(
+        {"a": 2, "b": 2}, {("a", "r", "a"): ([0], [1]), ("a", "r", "b"): ([0], [1])}
+    )
     with pytest.raises(KeyError, match="no node type 'c'; there are 'a', 'b'"):
         graph.nodes["c"]
-    with pytest.raises(ValueError, match=r"2 relations have the name 'r': name it by a triple, \('a', 'r', 'a'\)"):
+    with pytest.raises(
+        ValueError, match=r"2 relations have the name 'r': name it by a triple, \('a', 'r', 'a'\)"
+    ):
         graph.relations["r"]
     assert graph.relations["a", "r", "b"].ids == range(1, 2)
-    with pytest.raises(KeyError, match=r"no relation \('b', 'r', 'a'\); there are \('a', 'r', 'a'\), \('a'"):
+    with pytest.raises(
+        KeyError, match=r"no relation \('b', 'r', 'a'\); there are \('a', 'r', 'a'\), \('a'"
+    ):
         graph.relations["b", "r", "a"]
     with pytest.raises(IndexError, match=r"ids\[0\] is 1, but b node ids go from 2 to 3"):
         graph.nodes["b"].to_local([1])
     with pytest.raises(ValueError, match=r"makes the relation .* which edges has already"):
-        Graph.typed({"a": 1}, {("a", "r", "a"): ([], []), ("a", "rev_r", "a"): ([], [])}, reverse=True)
+        Graph.typed(
+            {"a": 1}, {("a", "r", "a"): ([], []), ("a", "rev_r", "a"): ([], [])}, reverse=True
+        )
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=50), st.data())
 def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
     names = [f"t{i}" for i in range(len(sizes))]
     ends = data.draw(
-        st.lists(st.tuples(st.sampled_from(names), st.sampled_from(names), st.integers(0, 3)), max_size=50)
+        st.lists(
+            st.tuples(st.sampled_from(names), st.sampled_from(names), st.integers(0, 3)),
+            max_size=50,
+        )
     )
-    schema = Schema(dict(zip(names, sizes, strict=True)), {(a, f"r{i}", b): n for i, (a, b, n) in enumerate(ends)})
+    schema = Schema(
+        dict(zip(names, sizes, strict=True)),
+        {(a, f"r{i}", b): n for i, (a, b, n) in enumerate(ends)},
+    )
     types = [i for i, size in enumerate(sizes) for _ in range(size)]
     assert schema.types_of(torch.arange(schema.num_nodes).numpy()).tolist() == types
     relations = [i for i, (_, _, n) in enumerate(ends) for _ in range(n)]
@@ -219,14 +302,20 @@ def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
         convert.to_node_table,
         lambda graph: convert.to_networkx(graph),
         lambda graph: convert.to_networkx(FullSampler(graph, 1)([3])),
-        lambda graph: distributed.partition_graph(graph, "/nowhere", 2, renumber=True, progress=False),
+        lambda graph: distributed.partition_graph(
+            graph, "/nowhere", 2, renumber=True, progress=False
+        ),
     ],
 )
 def test_what_would_lose_types_is_refused(lose: Callable[[Graph], object]) -> None:
-    with pytest.raises(TypeError, match="takes graphs of one node type and one relation, this one has 3 and 3: Schema"):
+    with pytest.raises(
+        TypeError,
+        match="takes graphs of one node type and one relation, this one has 3 and 3: Schema",
+    ):
         lose(typed())
     plain = typed()
-    plain = Graph(plain.indptr, plain.indices, edge_ids=plain.stored_edge_ids)  # what the message says
+    # what the message says
+    plain = Graph(plain.indptr, plain.indices, edge_ids=plain.stored_edge_ids)
     assert transform.reverse(plain).num_edges == 7
 
 
@@ -234,16 +323,30 @@ def test_what_would_lose_types_is_refused(lose: Callable[[Graph], object]) -> No
 def test_parts_of_a_graph_keep_its_types(graph: Graph, data: st.DataObject) -> None:
     for part in (*graph.nodes.values(), *graph.relations.values()):
         part.data["place"] = torch.arange(len(part))
-    kept = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), bool)
-    nodes = sorted(data.draw(st.sets(st.sampled_from(range(graph.num_nodes))) if graph.num_nodes else st.just(set())))
+    kept = np.array(
+        data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), bool
+    )
+    nodes = sorted(
+        data.draw(
+            st.sets(st.sampled_from(range(graph.num_nodes))) if graph.num_nodes else st.just(set())
+        )
+    )
     order = torch.cat([torch.tensor(ids).flip(0).long() for ids in graph.schema.nodes.values()])
     for part in (
         transform.filter_edges(graph, kept),
         transform.subgraph(graph, nodes),
         transform.reorder(graph, order),
     ):
-        of_nodes = part.ndata["parent_nid"] if "parent_nid" in part.ndata else torch.arange(graph.num_nodes)
-        of_edges = part.edata["parent_eid"] if "parent_eid" in part.edata else torch.arange(graph.num_edges)
+        of_nodes = (
+            part.ndata["parent_nid"]
+            if "parent_nid" in part.ndata
+            else torch.arange(graph.num_nodes)
+        )
+        of_edges = (
+            part.edata["parent_eid"]
+            if "parent_eid" in part.edata
+            else torch.arange(graph.num_edges)
+        )
         for name, of_type in part.nodes.items():
             whole = graph.nodes[name].to_local(of_nodes[of_type.ids.start : of_type.ids.stop])
             assert torch.equal(of_type.data["place"], whole)
@@ -252,14 +355,20 @@ def test_parts_of_a_graph_keep_its_types(graph: Graph, data: st.DataObject) -> N
             assert torch.equal(edges.data["place"], whole)
         if part.num_edges == graph.num_edges and len(part.relations) > 1:
             rows = zip(part.relations.values(), graph.relations.values(), strict=True)
-            assert all(new.data["place"].data_ptr() == old.data["place"].data_ptr() for new, old in rows)
+            assert all(
+                new.data["place"].data_ptr() == old.data["place"].data_ptr() for new, old in rows
+            )
         ends = (of_nodes[end] for end in part.edges())
-        assert all(torch.equal(end, old[of_edges]) for end, old in zip(ends, graph.edges(), strict=True))
+        assert all(
+            torch.equal(end, old[of_edges]) for end, old in zip(ends, graph.edges(), strict=True)
+        )
 
 
 def test_types_in_another_order_are_refused() -> None:
     graph = typed()
-    with pytest.raises(ValueError, match="nodes must come type after type, 'author', 'venue', 'paper'"):
+    with pytest.raises(
+        ValueError, match="nodes must come type after type, 'author', 'venue', 'paper'"
+    ):
         transform.subgraph(graph, [graph.num_nodes - 1, 0])
     assert list(transform.subgraph(Graph.typed({"v": 3}, {}), [2, 0]).schema.nodes) == ["v"]
 
@@ -281,14 +390,21 @@ def test_reverses_are_relations_of_their_own(graph: Graph) -> None:
     graph.edata["id"] = torch.arange(graph.num_edges)
     if not graph.schema.has_several:
         return
-    turned, both = transform.reverse(graph), transform.add_reverse_edges(graph, mark="added")
+    turned = transform.reverse(graph)
+    both = transform.add_reverse_edges(graph, mark="added")
     assert list(turned.relations) == [(b, f"rev_{name}", a) for a, name, b in graph.relations]
-    assert all(torch.equal(new, old) for new, old in zip(turned.edges(), graph.edges()[::-1], strict=True))
-    assert both.edata["added"].tolist() == [0] * graph.num_edges + [1] * (both.num_edges - graph.num_edges)
+    assert all(
+        torch.equal(new, old) for new, old in zip(turned.edges(), graph.edges()[::-1], strict=True)
+    )
+    assert both.edata["added"].tolist() == [0] * graph.num_edges + [1] * (
+        both.num_edges - graph.num_edges
+    )
     assert list(both.relations)[: len(graph.relations)] == list(graph.relations)
     assert set(both.relations) == {*graph.relations, *turned.relations}
     origin = both.edata["id"][graph.num_edges :]
-    for new, old in zip((end[graph.num_edges :] for end in both.edges()), graph.edges()[::-1], strict=True):
+    for new, old in zip(
+        (end[graph.num_edges :] for end in both.edges()), graph.edges()[::-1], strict=True
+    ):
         assert torch.equal(new, old[origin])
     for name, part in graph.relations.items():
         back = name[2], f"rev_{name[1]}", name[0]

@@ -1,4 +1,6 @@
-"""Alias tables: what their cells say, in fractions, is what the weights say; and they are those of plain Python."""
+"""Alias tables: what their cells say, in fractions, is what the weights say; and they are those of
+plain Python.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,20 @@ Cells = list[tuple[int, int, int, int]]
 
 
 def built(lists: list[np.ndarray]) -> tuple[list[Cells], np.ndarray]:
-    """Per list its cells (part, class of the own weight, class of the alias, alias), and the sums of all lists."""
+    """Per list its cells (part, class of the own weight, class of the alias, alias), and the sums
+    of all lists.
+    """
     indptr = np.concatenate([[0], np.cumsum([len(w) for w in lists])]).astype(np.int64)
-    table, sums = np.zeros(indptr[-1], np.uint64), np.zeros((len(lists), 3))
+    table = np.zeros(indptr[-1], np.uint64)
+    sums = np.zeros((len(lists), 3))
     build_tables(indptr, np.concatenate(lists), table, sums)
     found = []
     for r, w in enumerate(lists):
         bits = (len(w) - 1).bit_length() if len(w) else 0
         cells = []
         for entry in table[indptr[r] : indptr[r + 1]].tolist():
-            upper, alias = entry >> bits, entry & ((1 << bits) - 1)
+            upper = entry >> bits
+            alias = entry & ((1 << bits) - 1)
             cells.append((upper >> 16, upper >> 8 & 255, upper & 255, alias))
         found.append(cells)
     return found, sums
@@ -32,7 +38,8 @@ def built(lists: list[np.ndarray]) -> tuple[list[Cells], np.ndarray]:
 
 def check(weights: np.ndarray, cells: Cells) -> None:
     values = weights.tolist()
-    expected, exact = Table(values), [Fraction(w) for w in values]
+    expected = Table(values)
+    exact = [Fraction(w) for w in values]
     whole = sum(exact)
     assert [(part, alias) for part, _, _, alias in cells] == expected.cells
     chance = expected.probability()
@@ -49,7 +56,9 @@ def check(weights: np.ndarray, cells: Cells) -> None:
 
 
 WEIGHTS = st.one_of(
-    st.sampled_from([0.0, 1.0, 2.0, 1e-30, 1e30, 1e-17, 0.1, 1 / 3, 1e16]), st.floats(0, 1), st.floats(1e-30, 1e30)
+    st.sampled_from([0.0, 1.0, 2.0, 1e-30, 1e30, 1e-17, 0.1, 1 / 3, 1e16]),
+    st.floats(0, 1),
+    st.floats(1e-30, 1e30),
 )
 
 
@@ -64,7 +73,9 @@ def test_cells_say_what_weights_say(lists, narrow):
             exact = weights.astype(np.float64)
             assert row[TOTAL] == pytest.approx(exact.sum())
             assert row[MOST] == exact.max()
-            assert row[SQUARES] == pytest.approx(((exact / exact.sum()) ** 2).sum(), rel=1e-9, abs=1e-200)
+            assert row[SQUARES] == pytest.approx(
+                ((exact / exact.sum()) ** 2).sum(), rel=1e-9, abs=1e-200
+            )
         else:
             assert row.tolist() == [0, 0, 0]
 
@@ -80,7 +91,8 @@ def test_equal_weights_fill_their_own_cells(size):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["heavy", "uniform", "one large", "half zero", "sorted"])
 def test_a_hub(kind):
-    rng, size = np.random.default_rng(0), 70_000
+    rng = np.random.default_rng(0)
+    size = 70_000
     weights = {
         "uniform": rng.random(size),
         "heavy": rng.pareto(1.1, size),

@@ -1,4 +1,6 @@
-"""Compiled loops and instructions against their forms in Python, which ``NUMBA_DISABLE_JIT=1`` puts in their place."""
+"""Compiled loops and instructions against their forms in Python, which ``NUMBA_DISABLE_JIT=1`` puts
+in their place.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,13 @@ def test_instructions_do_what_their_forms_in_python_do(python: Results) -> None:
     compiled = instructions.results()
     assert compiled.keys() < python.keys()
     for name, numbers in compiled.items():
-        assert np.count_nonzero(numbers == numbers) > numbers.size / 4, name  # neither empty nor all NaN
+        # neither empty nor all NaN
+        assert np.count_nonzero(numbers == numbers) > numbers.size / 4, name
         if name.startswith("rounded"):
             # a * b + c is rounded twice by a processor without an instruction for it
-            assert (np.abs(numbers[0] - python[name][0]) <= compiled[f"error of {name.split()[1]}"]).all(), name
+            assert (
+                np.abs(numbers[0] - python[name][0]) <= compiled[f"error of {name.split()[1]}"]
+            ).all(), name
             np.testing.assert_array_max_ulp(numbers[1], python[name][1], 2)  # powers of e
         else:
             np.testing.assert_array_equal(numbers, python[name], err_msg=name)

@@ -1,4 +1,6 @@
-"""Files of compiled loops: a full disk stops no call, and where there is no folder an error says what to set."""
+"""Files of compiled loops: a full disk stops no call, and where there is no folder an error says
+what to set.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ nodeflow.Graph.from_edges([0, 1], [1, 2]).csc()
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=1200)
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=1200
+    )
 
 
 def test_a_full_disk_stops_no_call(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Sums of rows against float64 loops: rows in any order, words of half precision, and degrees around a block."""
+"""Sums of rows against float64 loops: rows in any order, words of half precision, and degrees
+around a block.
+"""
 
 import itertools
 
@@ -33,17 +35,35 @@ def sums(indptr, indices, rows, x, stride, width, weight=None, mean=False, cuts=
     out = np.full(cuts[-1] * width, np.nan, np.float32)
     for first, last in itertools.pairwise(cuts):
         kernels.row_sums.sum_rows(
-            indptr, indices, None, rows, x, stride, weight, 1, width, mean, False, False, out, first, last
+            indptr,
+            indices,
+            None,
+            rows,
+            x,
+            stride,
+            weight,
+            1,
+            width,
+            mean,
+            False,
+            False,
+            out,
+            first,
+            last,
         )
     return out
 
 
 @pytest.mark.parametrize("width", [3, 8, 47, 64, 100])
-@pytest.mark.parametrize(("dtype", "listed"), [(torch.float32, False), *((dtype, True) for dtype in WORDS)], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "listed"), [(torch.float32, False), *((dtype, True) for dtype in WORDS)], ids=str
+)
 def test_sums_of_rows_in_any_order_and_precision(dtype, width, listed):
     indptr, indices, weight = edges()
-    weight, rows = weight.astype(np.float32), np.arange(len(DEGREES))
-    if listed:  # frozen arrays and ids of 4 bytes, as of a graph: nothing is compiled for this test only
+    weight = weight.astype(np.float32)
+    rows = np.arange(len(DEGREES))
+    # frozen arrays and ids of 4 bytes, as of a graph: nothing is compiled for this test only
+    if listed:
         indptr, indices, weight, rows = map(
             read_only, (indptr, indices.astype(np.int32), weight, np.array([8, 3, 3, 0, 6, 5, 2]))
         )
@@ -59,7 +79,10 @@ def test_sums_of_rows_in_any_order_and_precision(dtype, width, listed):
 def test_ranges_of_rows_change_no_bit(width):
     indptr, indices, _ = edges()
     x = np.random.default_rng(3).standard_normal(50 * width).astype(np.float32)
-    whole, parts = (sums(indptr, indices, None, x, width, width, cuts=cuts) for cuts in ([0, 9], [0, 1, 4, 5, 9]))
+    whole, parts = (
+        sums(indptr, indices, None, x, width, width, cuts=cuts)
+        for cuts in ([0, 9], [0, 1, 4, 5, 9])
+    )
     assert np.array_equal(whole, parts)
 
 
@@ -67,6 +90,9 @@ def test_ranges_of_rows_change_no_bit(width):
 def test_every_half_precision_number_is_read_exactly(dtype):
     """All 65,536 patterns: zeros of both signs, denormal numbers, infinities and NaN."""
     patterns = torch.arange(65536, dtype=torch.int32).to(torch.int16)
-    structure = (read_only(np.array(ids, kind)) for ids, kind in (([0, 1], np.int64), ([0], np.int32), ([0], np.int64)))
+    structure = (
+        read_only(np.array(ids, kind))
+        for ids, kind in (([0, 1], np.int64), ([0], np.int32), ([0], np.int64))
+    )
     out = torch.from_numpy(sums(*structure, patterns.view(WORDS[dtype]).numpy(), 65536, 65536))
     torch.testing.assert_close(out, patterns.view(dtype).float(), rtol=0, atol=0, equal_nan=True)

@@ -1,4 +1,6 @@
-"""EmbeddingTable: equal to ``torch.optim`` on a dense table, in memory and in files, and whole after any fault."""
+"""EmbeddingTable: equal to ``torch.optim`` on a dense table, in memory and in files, and whole
+after any fault.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ from nodeflow._store import journal
 from nodeflow.learned import EmbeddingTable
 from nodeflow.storage import Rows
 
-NODES, WIDTH = 12, 3
+NODES = 12
+WIDTH = 3
 DENSE: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.SparseAdam
 }  # fmt: skip
@@ -30,13 +33,19 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("sgd", {"lr": 0.3}), ("adagrad", {"lr": 0.3}), ("adagrad", {"lr": 0.1, "eps": 1e-3,
      "initial_accumulator_value": 0.5}), ("adam", {"lr": 0.1}), ("adam", {"lr": 0.1, "betas": (0.5, 0.7), "eps": 1e-2}),
 ]  # fmt: skip
-STEPS = st.lists(st.lists(st.lists(st.integers(0, NODES - 1), max_size=6), min_size=1, max_size=3), max_size=5)
+STEPS = st.lists(
+    st.lists(st.lists(st.integers(0, NODES - 1), max_size=6), min_size=1, max_size=3), max_size=5
+)
 
 
 def loss_of(parts: list[Tensor]) -> Tensor:
-    """A loss in which every occurrence of a row has another gradient, and rows of several pulls meet."""
+    """A loss in which every occurrence of a row has another gradient, and rows of several pulls
+    meet.
+    """
     flat = torch.cat([part.flatten() for part in parts])
-    return (flat * torch.linspace(-1, 2, len(flat), dtype=flat.dtype)).sum() + (flat.sin() ** 2).sum()
+    return (flat * torch.linspace(-1, 2, len(flat), dtype=flat.dtype)).sum() + (
+        flat.sin() ** 2
+    ).sum()
 
 
 def close(found: Tensor, expected: Tensor) -> None:
@@ -44,12 +53,18 @@ def close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, pytest.param(torch.float32, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("files", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "options"), SETTINGS)
 @given(steps=STEPS)
 def test_steps_are_those_of_torch(
-    name: str, options: dict[str, Any], files: bool, dtype: torch.dtype, steps: list[list[list[int]]]
+    name: str,
+    options: dict[str, Any],
+    files: bool,
+    dtype: torch.dtype,
+    steps: list[list[list[int]]],
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t" if files else None
@@ -60,7 +75,10 @@ def test_steps_are_those_of_torch(
         for pulls in steps:
             rows = [table.pull(ids) for ids in pulls]
             assert all(part.is_leaf and part.requires_grad for part in rows)
-            others = [torch.nn.functional.embedding(torch.tensor(ids).long(), weight, sparse=True) for ids in pulls]
+            others = [
+                torch.nn.functional.embedding(torch.tensor(ids).long(), weight, sparse=True)
+                for ids in pulls
+            ]
             if not any(pulls):
                 continue
             for part, other in zip(rows, others, strict=True):
@@ -69,7 +87,8 @@ def test_steps_are_those_of_torch(
             table.step()
             dense.zero_grad()
             loss_of(others).backward()
-            if name != "adam":  # the optimisers of dense tables; the other takes sparse gradients only
+            # the optimisers of dense tables; the other takes sparse gradients only
+            if name != "adam":
                 assert weight.grad is not None
                 weight.grad = weight.grad.to_dense()
             dense.step()
@@ -77,16 +96,22 @@ def test_steps_are_those_of_torch(
             close(table.fetch(range(NODES)), weight.detach())
         assert table.version == taken
         if path is not None:
-            again = EmbeddingTable(NODES, WIDTH, optimizer=name, dtype=dtype, folder=path, **options)
+            again = EmbeddingTable(
+                NODES, WIDTH, optimizer=name, dtype=dtype, folder=path, **options
+            )
             assert again.fetch(range(NODES)).equal(table.fetch(range(NODES)))
             assert again.version == taken
             table.close()
 
 
-@pytest.mark.parametrize(("name", "options"), [("sgd", {}), ("adagrad", {}), ("adam", {"eps": 0.0})])
+@pytest.mark.parametrize(
+    ("name", "options"), [("sgd", {}), ("adagrad", {}), ("adam", {"eps": 0.0})]
+)
 def test_weight_decay_where_all_rows_have_gradients(name: str, options: dict[str, Any]) -> None:
     """Without eps, which torch's dense Adam adds at another place than its sparse one."""
-    table = EmbeddingTable(NODES, WIDTH, optimizer=name, lr=0.1, weight_decay=0.2, dtype=torch.float64, **options)
+    table = EmbeddingTable(
+        NODES, WIDTH, optimizer=name, lr=0.1, weight_decay=0.2, dtype=torch.float64, **options
+    )
     weight = torch.nn.Parameter(table.fetch(range(NODES)))
     kind = {"sgd": torch.optim.SGD, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam}[name]
     dense = kind([weight], lr=0.1, weight_decay=0.2, **options)
@@ -112,8 +137,18 @@ def test_short_types_compute_in_float32() -> None:
         table = EmbeddingTable(4, 2, lr=0.5, dtype=dtype, optimizer="adam", betas=(0.5, 0.75))
         (table.pull([2]) * torch.tensor([[1.0, 2.0]])).sum().backward()
         table.step()
-        assert table.state_dict()["arrays"]["exp_avg"].tolist() == [[0, 0], [0, 0], [0.5, 1], [0, 0]]
-        assert table.state_dict()["arrays"]["exp_avg_sq"].tolist() == [[0, 0], [0, 0], [0.25, 1], [0, 0]]
+        assert table.state_dict()["arrays"]["exp_avg"].tolist() == [
+            [0, 0],
+            [0, 0],
+            [0.5, 1],
+            [0, 0],
+        ]
+        assert table.state_dict()["arrays"]["exp_avg_sq"].tolist() == [
+            [0, 0],
+            [0, 0],
+            [0.25, 1],
+            [0, 0],
+        ]
 
 
 # ---- initial rows
@@ -124,18 +159,30 @@ def test_short_types_compute_in_float32() -> None:
 def test_initial_rows_depend_on_seed_and_id_alone(init: str, width: int) -> None:
     table = EmbeddingTable(3000, width, lr=1, init=init, seed=5, dtype=torch.float64)
     whole = table.fetch(range(3000))
-    larger = EmbeddingTable(5000, width, lr=1, init=init, seed=5, dtype=torch.float64, optimizer="adam")
+    larger = EmbeddingTable(
+        5000, width, lr=1, init=init, seed=5, dtype=torch.float64, optimizer="adam"
+    )
     ids = torch.randint(0, 3000, (50,))
     assert table.fetch(ids).equal(whole[ids])
     assert larger.fetch(ids).equal(whole[ids])
-    other = EmbeddingTable(3000, width, lr=1, init=init, seed=6, dtype=torch.float64).fetch(range(3000))
+    other = EmbeddingTable(3000, width, lr=1, init=init, seed=6, dtype=torch.float64).fetch(
+        range(3000)
+    )
     assert (whole == 0).all() if init == "zeros" else not (whole == other).any()
 
 
 def test_initial_rows_have_their_distribution() -> None:
-    """Kolmogorov-Smirnov tests and correlations, each of which a right draw fails with probability below 1e-4."""
-    rows = EmbeddingTable(20000, 5, lr=1, scale=0.5, dtype=torch.float64).fetch(range(20000)).numpy()
-    flat = EmbeddingTable(20000, 5, lr=1, init="uniform", scale=2, dtype=torch.float64).fetch(range(20000)).numpy()
+    """Kolmogorov-Smirnov tests and correlations, each of which a right draw fails with probability
+    below 1e-4.
+    """
+    rows = (
+        EmbeddingTable(20000, 5, lr=1, scale=0.5, dtype=torch.float64).fetch(range(20000)).numpy()
+    )
+    flat = (
+        EmbeddingTable(20000, 5, lr=1, init="uniform", scale=2, dtype=torch.float64)
+        .fetch(range(20000))
+        .numpy()
+    )
     for column in range(5):
         assert stats.kstest(rows[:, column] / 0.5, "norm").pvalue > 1e-4
         assert stats.kstest((flat[:, column] + 2) / 4, "uniform").pvalue > 1e-4
@@ -150,7 +197,9 @@ def test_a_large_table_in_files_is_there_at_once(tmp_path: Path) -> None:
     assert rows.equal(EmbeddingTable(10**6, 64, lr=0.1).fetch([10**6 - 1, 5]))
     rows.sum().backward()
     table.step()
-    assert table.fetch([4, 5]).equal(torch.stack([EmbeddingTable(6, 64, lr=1).fetch([4])[0], rows[1].detach() - 0.1]))
+    assert table.fetch([4, 5]).equal(
+        torch.stack([EmbeddingTable(6, 64, lr=1).fetch([4])[0], rows[1].detach() - 0.1])
+    )
     table.close()
 
 
@@ -159,11 +208,15 @@ def test_a_large_table_in_files_is_there_at_once(tmp_path: Path) -> None:
 
 def test_several_pulls_and_steps_of_some_of_them() -> None:
     table = EmbeddingTable(6, 2, optimizer="sgd", lr=1, init="zeros")
-    first, second, unused = table.pull([1, 2]), table.pull([2, 3]), table.pull([4])
+    first = table.pull([1, 2])
+    second = table.pull([2, 3])
+    unused = table.pull([4])
     (first.sum() + 10 * second.sum()).backward()
     table.step(second)
     assert table.fetch(range(6))[:, 0].tolist() == [0, 0, -10, -10, 0, 0]
-    with pytest.raises(ValueError, match=r"rows\[1\] was not pulled from this table, or its step was made"):
+    with pytest.raises(
+        ValueError, match=r"rows\[1\] was not pulled from this table, or its step was made"
+    ):
         table.step(first, second)
     table.step()
     assert table.fetch(range(6))[:, 0].tolist() == [0, -1, -11, -10, 0, 0]
@@ -175,7 +228,8 @@ def test_several_pulls_and_steps_of_some_of_them() -> None:
     with torch.no_grad():
         assert not table.pull([0]).requires_grad
     assert table._pulls.waiting(()) == []
-    first, second = table.pull([1]), table.pull([2])
+    first = table.pull([1])
+    second = table.pull([2])
     (first + second).sum().backward()
     table.drop(first)
     table.step()
@@ -230,9 +284,12 @@ def test_rows_can_be_written(tmp_path: Path) -> None:
         assert table.version == 1
         table.pull([4]).sum().backward()
         table.step()
-        torch.testing.assert_close(table.fetch([4]), torch.tensor([[1.0, 2.0]]).double() - 0.1 / 1.5**0.5)
+        torch.testing.assert_close(
+            table.fetch([4]), torch.tensor([[1.0, 2.0]]).double() - 0.1 / 1.5**0.5
+        )
     for ids, rows, words in (
-        ([0, 1, 0], torch.ones(3, 2), "ids holds 0 2 times"), ([0], torch.ones(2, 2), "rows must have shape"),
+        ([0, 1, 0], torch.ones(3, 2), "ids holds 0 2 times"), ([0], torch.ones(2, 2), "rows must "
+                                                                                      "have shape"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=words):
             table.write(ids, rows)
@@ -244,7 +301,9 @@ def test_rows_can_be_written(tmp_path: Path) -> None:
 def trained(table: EmbeddingTable, steps: int) -> EmbeddingTable:
     """Take some steps; which ones depends on the version alone."""
     for _ in range(steps):
-        ids = torch.randint(0, table.shape[0], (8,), generator=torch.Generator().manual_seed(table.version))
+        ids = torch.randint(
+            0, table.shape[0], (8,), generator=torch.Generator().manual_seed(table.version)
+        )
         loss_of([table.pull(ids)]).backward()
         table.step()
     return table
@@ -270,7 +329,11 @@ def test_states_of_other_tables(tmp_path: Path) -> None:
         (EmbeddingTable(4, 2, lr=1, seed=3), state, "a table with seed=0, this one has 3"),
         (EmbeddingTable(4, 2, lr=1, optimizer="adam"), state, "with optimizer='adagrad'"),
         (EmbeddingTable(5, 2, lr=1), state, "another table: rows is"),
-        (EmbeddingTable(4, 2, lr=1, folder=tmp_path / "t"), state, "of a table in memory, this one is in files"),
+        (
+            EmbeddingTable(4, 2, lr=1, folder=tmp_path / "t"),
+            state,
+            "of a table in memory, this one is in files",
+        ),
         (table, {"rows": 3}, "must be what state_dict returned"),
     ]
     for other, wrong, words in cases:
@@ -285,7 +348,9 @@ def test_the_state_of_files_is_their_folder(tmp_path: Path) -> None:
     state = table.state_dict()
     table.load_state_dict(state)
     trained(table, 1)
-    with pytest.raises(ValueError, match=r"of version 2 of the table, but .* is at version 3; use a copy"):
+    with pytest.raises(
+        ValueError, match=r"of version 2 of the table, but .* is at version 3; use a copy"
+    ):
         table.load_state_dict(state)
     with pytest.raises(TypeError, match="belongs to one process"):
         copy.deepcopy(table)
@@ -334,13 +399,25 @@ def test_gradients_that_are_not_finite_are_not_written(bad: float) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"optimizer": "rmsprop"}, ValueError, "optimizer must be 'adagrad', 'sgd' or 'adam', got 'rmsprop'"),
+        (
+            {"optimizer": "rmsprop"},
+            ValueError,
+            "optimizer must be 'adagrad', 'sgd' or 'adam', got 'rmsprop'",
+        ),
         ({"lr": -1}, ValueError, "lr must be finite and at least 0"),
         ({"betas": (0.9, 0.99)}, ValueError, "betas is for optimizer='adam', not 'adagrad'"),
-        ({"optimizer": "adam", "betas": (0.9, 1)}, ValueError, r"betas\[1\] must be at least 0 and below 1"),
+        (
+            {"optimizer": "adam", "betas": (0.9, 1)},
+            ValueError,
+            r"betas\[1\] must be at least 0 and below 1",
+        ),
         ({"optimizer": "adam", "betas": 0.9}, TypeError, "betas must be two numbers"),
         ({"optimizer": "adam", "betas": (0.9,)}, ValueError, "betas must be two numbers"),
-        ({"optimizer": "sgd", "eps": 1e-3}, ValueError, "eps is for optimizer='adam' or 'adagrad', not 'sgd'"),
+        (
+            {"optimizer": "sgd", "eps": 1e-3},
+            ValueError,
+            "eps is for optimizer='adam' or 'adagrad', not 'sgd'",
+        ),
         ({"init": "ones"}, ValueError, "init must be"),
         ({"scale": "big"}, TypeError, "scale must be a number"),
         ({"dtype": torch.int64}, ValueError, "dtype must be torch.float32"),

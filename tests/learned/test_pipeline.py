@@ -1,4 +1,6 @@
-"""Pipeline: the rows of a known step for any staleness, whole steps after any fault, and no thread left behind."""
+"""Pipeline: the rows of a known step for any staleness, whole steps after any fault, and no thread
+left behind.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,14 @@ from nodeflow._runtime.workers import Workers
 from nodeflow.learned import EmbeddingTable, Pipeline, _pipeline
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
-NODES, WIDTH = 20, 3
+NODES = 20
+WIDTH = 3
 
 
 def made(folder: Path | None = None, **options: Any) -> EmbeddingTable:
-    return EmbeddingTable(NODES, WIDTH, **{"lr": 0.1, "optimizer": "adam", **options}, folder=folder)
+    return EmbeddingTable(
+        NODES, WIDTH, **{"lr": 0.1, "optimizer": "adam", **options}, folder=folder
+    )
 
 
 def batches(count: int = 12, seed: int = 0) -> list[Tensor]:
@@ -45,7 +50,9 @@ def identity(batch: Tensor) -> Tensor:
 
 
 def by_hand(table: EmbeddingTable, given: list[Tensor], staleness: int) -> list[float]:
-    """The same in plain lines: the rows of a batch are pulled when ``staleness`` batches before it are written."""
+    """The same in plain lines: the rows of a batch are pulled when ``staleness`` batches before it
+    are written.
+    """
     pulled = [table.pull(batch) for batch in given[:staleness]]
     losses = []
     for k, batch in enumerate(given):
@@ -80,7 +87,8 @@ def test_rows_are_those_of_a_known_step(staleness: int, files: bool, tmp_path: P
 
 @given(staleness=st.integers(1, 6), count=st.integers(0, 9), left_at=st.integers(0, 9))
 def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int) -> None:
-    table, most = made(), []
+    table = made()
+    most = []
 
     def source() -> Iterator[Tensor]:
         for k, batch in enumerate(batches(count)):
@@ -103,7 +111,8 @@ def test_no_more_batches_are_under_way(staleness: int, count: int, left_at: int)
 
 def test_stages_overlap() -> None:
     """While a batch is computed, the one before it is written and the next one drawn."""
-    table, drawn = made(), [threading.Event() for _ in range(6)]
+    table = made()
+    drawn = [threading.Event() for _ in range(6)]
 
     def source() -> Iterator[int]:
         for k in range(6):
@@ -120,9 +129,14 @@ def test_stages_overlap() -> None:
 
 
 def test_several_tables_and_pulls() -> None:
-    nodes, relations = made(), EmbeddingTable(4, WIDTH, lr=0.1)
-    plain, others = made(), EmbeddingTable(4, WIDTH, lr=0.1)
-    triples = [torch.stack([a % NODES, b % 4, a.flip(0) % NODES]) for a, b in zip(batches(), batches(seed=1))]  # noqa: B905
+    nodes = made()
+    relations = EmbeddingTable(4, WIDTH, lr=0.1)
+    plain = made()
+    others = EmbeddingTable(4, WIDTH, lr=0.1)
+    triples = [
+        torch.stack([a % NODES, b % 4, a.flip(0) % NODES])
+        for a, b in zip(batches(), batches(seed=1))  # noqa: B905
+    ]
 
     def score(batch: Tensor, rows: dict[str, Tensor]) -> float:
         loss = (rows["head"] * rows["relation"] * rows["tail"]).sum().exp()
@@ -131,7 +145,11 @@ def test_several_tables_and_pulls() -> None:
 
     losses = []
     for head, relation, tail in triples:
-        rows = {"head": plain.pull(head), "relation": others.pull(relation), "tail": plain.pull(tail)}
+        rows = {
+            "head": plain.pull(head),
+            "relation": others.pull(relation),
+            "tail": plain.pull(tail),
+        }
         losses.append(score(head, rows))
         plain.step()
         others.step()
@@ -145,18 +163,24 @@ def test_several_tables_and_pulls() -> None:
 
 
 def test_with_a_loader_and_workers() -> None:
-    graph = Graph.from_edges(torch.randint(0, NODES, (80,)), torch.randint(0, NODES, (80,)), num_nodes=NODES)
+    graph = Graph.from_edges(
+        torch.randint(0, NODES, (80,)), torch.randint(0, NODES, (80,)), num_nodes=NODES
+    )
     found = []
     for workers in (0, 2):
         table = made()
-        loader = NodeFlowLoader(NeighborSampler(graph, [2]), range(NODES), 4, shuffle=True, num_workers=workers)
+        loader = NodeFlowLoader(
+            NeighborSampler(graph, [2]), range(NODES), 4, shuffle=True, num_workers=workers
+        )
 
         def train(batch: Any, rows: Tensor) -> float:
             loss = batch.flows[0].aggregate(rows, "mean").square().sum()
             loss.backward()
             return float(loss.item())
 
-        pipeline = Pipeline(loader, (table, lambda batch: batch.layers[0].parent_nid), train, staleness=2)
+        pipeline = Pipeline(
+            loader, (table, lambda batch: batch.layers[0].parent_nid), train, staleness=2
+        )
         assert len(pipeline) == 5
         found.append([list(pipeline) for _ in range(2)])
         found[-1].append(table.fetch(range(NODES)).tolist())
@@ -166,7 +190,16 @@ def test_with_a_loader_and_workers() -> None:
 def test_batches_without_gradients_change_nothing() -> None:
     table = made()
     for staleness in (1, 3):
-        assert len(list(Pipeline(batches(), (table, identity), lambda batch, rows: 1, staleness=staleness))) == 12
+        assert (
+            len(
+                list(
+                    Pipeline(
+                        batches(), (table, identity), lambda batch, rows: 1, staleness=staleness
+                    )
+                )
+            )
+            == 12
+        )
         assert (table.version, table._pulls.waiting(())) == (0, [])
 
 
@@ -219,14 +252,21 @@ def collect(pipeline: Pipeline[Any, Any], results: list[Any]) -> None:
 @pytest.mark.parametrize("staleness", [1, 2, 5])
 @pytest.mark.parametrize("stage", ["drawing", "ids", "computing", "not finite"])
 @pytest.mark.parametrize("at", [0, 4, 11])
-def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(stage: str, staleness: int, at: int) -> None:
+def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(
+    stage: str, staleness: int, at: int
+) -> None:
     table = made()
     given, ids, function = stages(at)[stage](table)
     results: list[Any] = []
     pipeline = Pipeline(given, (table, ids), function, staleness=staleness)
     with pytest.raises((Odd, ValueError), match=stage) as caught:
         collect(pipeline, results)
-    where = {"drawing": "source", "ids": "raising", "computing": "raising", "not finite": "gradients"}[stage]
+    where = {
+        "drawing": "source",
+        "ids": "raising",
+        "computing": "raising",
+        "not finite": "gradients",
+    }[stage]
     assert where in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     expected = made()
     assert by_hand(expected, batches()[:at], staleness) == results[:at]
@@ -239,7 +279,8 @@ def test_an_error_in_a_stage_stops_the_run_after_the_batches_before_it(stage: st
 
 
 def test_an_error_of_the_caller_leaves_whole_steps() -> None:
-    table, seen = made(), []
+    table = made()
+    seen = []
 
     def run() -> None:
         for loss in Pipeline(batches(), (table, identity), compute, staleness=4):
@@ -256,7 +297,9 @@ def test_an_error_of_the_caller_leaves_whole_steps() -> None:
 
 def test_readers_see_whole_steps() -> None:
     """Each step adds the same to all numbers of the table."""
-    table, stop, torn = EmbeddingTable(500, 64, optimizer="sgd", lr=1, init="zeros"), threading.Event(), []
+    table = EmbeddingTable(500, 64, optimizer="sgd", lr=1, init="zeros")
+    stop = threading.Event()
+    torn = []
 
     def read() -> None:
         while not stop.is_set():
@@ -267,7 +310,14 @@ def test_readers_see_whole_steps() -> None:
     reader = threading.Thread(target=read)
     reader.start()
     whole = [list(range(500))] * 30
-    list(Pipeline(whole, (table, lambda batch: batch), lambda batch, rows: rows.sum().backward(), staleness=3))
+    list(
+        Pipeline(
+            whole,
+            (table, lambda batch: batch),
+            lambda batch, rows: rows.sum().backward(),
+            staleness=3,
+        )
+    )
     stop.set()
     reader.join()
     assert not torn
@@ -311,11 +361,13 @@ def interrupted() -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4, 6, 8, 10])  # the others are writes, whose results nobody waits for
+# the others are writes, whose results nobody waits for
+@pytest.mark.parametrize("at", [1, 2, 3, 4, 6, 8, 10])
 def test_an_interrupted_wait_leaves_whole_steps(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_pipeline, "Workers", InterruptedWorkers)
     monkeypatch.setattr(InterruptedWorkers, "at", at)
-    table, done = made(), list[float]()
+    table = made()
+    done = list[float]()
     pipeline = Pipeline(batches(100), (table, identity), compute, staleness=4)
     with pytest.raises(KeyboardInterrupt):
         done.extend(pipeline)
@@ -344,11 +396,20 @@ def test_ctrl_c_leaves_whole_steps() -> None:
     ],
 )
 def test_wrong_arguments(change: dict[str, Any], error: type[Exception], words: str) -> None:
-    arguments: dict[str, Any] = {"batches": [], "pulls": (made(), identity), "compute": compute, **change}
+    arguments: dict[str, Any] = {
+        "batches": [],
+        "pulls": (made(), identity),
+        "compute": compute,
+        **change,
+    }
     with pytest.raises(error, match=words):
         Pipeline(**arguments)
 
 
 def test_ids_that_are_no_rows() -> None:
     with pytest.raises(IndexError, match=r"ids\[0\] is 20, but node ids go from 0 to 19"):
-        list(Pipeline([[0], [20]], (made(), lambda batch: batch), lambda batch, rows: None, staleness=2))
+        list(
+            Pipeline(
+                [[0], [20]], (made(), lambda batch: batch), lambda batch, rows: None, staleness=2
+            )
+        )

@@ -39,7 +39,8 @@ class Failing(Sampler):
 
     def __init__(self, graph: Graph, seed_node: int, error: BaseException) -> None:
         super().__init__(graph, 1)
-        self.seed_node, self.error = seed_node, error
+        self.seed_node = seed_node
+        self.error = error
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.seed_node in dst.tolist():
@@ -76,7 +77,9 @@ def test_batches_are_the_seeds_in_order(workers):
     batches = list(loader)
     assert len(loader) == len(batches) == 4
     assert [seeds_of(batch) for batch in batches] == [part.tolist() for part in seeds.split(16)]
-    assert [fingerprint(b) for b in batches] == [fingerprint(sampler(part, epoch=0)) for part in seeds.split(16)]
+    assert [fingerprint(b) for b in batches] == [
+        fingerprint(sampler(part, epoch=0)) for part in seeds.split(16)
+    ]
     for batch in batches:
         batch.validate()
 
@@ -119,7 +122,12 @@ def test_shuffle_gives_every_seed_once_in_another_order_each_epoch(workers):
 def test_the_order_and_the_draws_have_seeds_of_their_own():
     graph = random_graph()
     by_order = [
-        [seeds_of(b) for b in NodeFlowLoader(NeighborSampler(graph, [2], seed=s), range(60), 16, shuffle=True)]
+        [
+            seeds_of(b)
+            for b in NodeFlowLoader(
+                NeighborSampler(graph, [2], seed=s), range(60), 16, shuffle=True
+            )
+        ]
         for s in (0, 1)
     ]
     assert by_order[0] == by_order[1]
@@ -139,10 +147,14 @@ def test_every_epoch_draws_afresh_and_set_epoch_chooses_one():
     assert epoch(loader) == epochs[3]
     plain = make()
     list(plain)
-    assert epoch(plain) == [fingerprint(plain.sampler(part, epoch=1)) for part in torch.arange(60).split(16)]
+    assert epoch(plain) == [
+        fingerprint(plain.sampler(part, epoch=1)) for part in torch.arange(60).split(16)
+    ]
 
 
-@pytest.mark.parametrize(("number", "size"), [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (3, 100), (10, 1)])
+@pytest.mark.parametrize(
+    ("number", "size"), [(0, 4), (1, 4), (4, 4), (5, 4), (8, 4), (9, 4), (3, 100), (10, 1)]
+)
 @pytest.mark.parametrize("workers", [0, 2])
 def test_len_and_drop_last(number, size, workers):
     loader = make(range(number), size, num_workers=workers)
@@ -174,7 +186,9 @@ def test_two_iterations_at_once():
     loader = make(shuffle=True, num_workers=1)
     other = make(shuffle=True)
     expected = [epoch(other), epoch(other)]
-    both = [(fingerprint(a), fingerprint(b)) for a, b in zip(iter(loader), iter(loader), strict=True)]
+    both = [
+        (fingerprint(a), fingerprint(b)) for a, b in zip(iter(loader), iter(loader), strict=True)
+    ]
     assert [list(prints) for prints in zip(*both, strict=True)] == expected
 
 
@@ -222,24 +236,34 @@ class OwnError(Exception):
 
 
 @pytest.mark.parametrize(("workers", "prefetch"), [(0, 2), (1, 2), (3, 0), (4, 2), (4, 0)])
-@pytest.mark.parametrize("error", [OwnError(3, "no luck"), ValueError("no luck"), KeyError("no luck")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [OwnError(3, "no luck"), ValueError("no luck"), KeyError("no luck")], ids=repr
+)
 def test_an_exception_reaches_the_caller_as_it_is(workers, prefetch, error):
-    loader = NodeFlowLoader(Failing(random_graph(), 37, error), range(60), 8, num_workers=workers, prefetch=prefetch)
+    loader = NodeFlowLoader(
+        Failing(random_graph(), 37, error), range(60), 8, num_workers=workers, prefetch=prefetch
+    )
     given = []
     with pytest.raises(type(error), match="no luck") as caught:
         given.extend(seeds_of(batch) for batch in loader)
     assert caught.value is error
     assert given == [list(range(k, k + 8)) for k in (0, 8, 16, 24)]  # all batches before it
-    assert loader.state_dict()["batch_number"] == 4  # one that resumes here tries the failed batch again
-    silent = Failing(random_graph(), 37, StopIteration("oops"))  # which does not end the epoch silently
+    # one that resumes here tries the failed batch again
+    assert loader.state_dict()["batch_number"] == 4
+    # which does not end the epoch silently
+    silent = Failing(random_graph(), 37, StopIteration("oops"))
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(NodeFlowLoader(silent, range(60), 8, num_workers=workers, prefetch=prefetch))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_unknown_column_raises(workers):
-    """Said when the loader is made; a column that goes missing later reaches the caller from a worker."""
-    with pytest.raises(KeyError, match="no column 'y' in the parent graph's ndata, which has 'x', 'label'"):
+    """Said when the loader is made; a column that goes missing later reaches the caller from a
+    worker.
+    """
+    with pytest.raises(
+        KeyError, match="no column 'y' in the parent graph's ndata, which has 'x', 'label'"
+    ):
         make(num_workers=workers, ndata={0: ["y"]})
     with pytest.raises(IndexError, match="layer 7 is out of range"):
         make(num_workers=workers, ndata={7: ["x"]})
@@ -268,7 +292,8 @@ def test_no_way_out_leaves_a_thread(workers, number):
     with pytest.raises(OwnError) if number else nullcontext():
         leave(raising=True)
     assert not loader_threads()
-    for end in ("close", "__del__"):  # asked to close, or just dropped, also where no batch was asked for
+    # asked to close, or just dropped, also where no batch was asked for
+    for end in ("close", "__del__"):
         batches = iter(loader)
         for _ in range(number):
             next(batches)
@@ -299,11 +324,15 @@ def test_columns_are_copies_in_the_layers_chosen(workers, ndata, edata, by_layer
         assert [list(frame) for frame in batch.ldata] == by_layer
         assert [list(frame) for frame in batch.fdata] == by_flow
         for layer in batch.layers:
-            assert all(column.equal(before[name][layer.parent_nid]) for name, column in layer.data.items())
+            assert all(
+                column.equal(before[name][layer.parent_nid]) for name, column in layer.data.items()
+            )
             for column in layer.data.values():
                 column.zero_()
         for flow in batch.flows:
-            assert all(column.equal(graph.edata["w"][flow.parent_eid]) for column in flow.data.values())
+            assert all(
+                column.equal(graph.edata["w"][flow.parent_eid]) for column in flow.data.values()
+            )
     assert all(graph.ndata[name].equal(column) for name, column in before.items())
 
 
@@ -321,17 +350,33 @@ def test_device():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda s: NodeFlowLoader(lambda seeds: seeds, [0]), TypeError, "sampler must be a nodeflow Sampler"),
+        (
+            lambda s: NodeFlowLoader(lambda seeds: seeds, [0]),
+            TypeError,
+            "sampler must be a nodeflow Sampler",
+        ),
         (lambda s: NodeFlowLoader(s, [0], 0), ValueError, "batch_size must be at least 1"),
         (lambda s: NodeFlowLoader(s, [0], 2.0), TypeError, "batch_size must be an integer"),
         (lambda s: NodeFlowLoader(s, [0], True), TypeError, "batch_size must be an integer"),
-        (lambda s: NodeFlowLoader(s, [0], num_workers=-1), ValueError, "num_workers must be at least 0"),
+        (
+            lambda s: NodeFlowLoader(s, [0], num_workers=-1),
+            ValueError,
+            "num_workers must be at least 0",
+        ),
         (lambda s: NodeFlowLoader(s, [0], prefetch=-1), ValueError, "prefetch must be at least 0"),
         (lambda s: NodeFlowLoader(s, [0], seed="a"), TypeError, "seed must be an integer"),
         (lambda s: NodeFlowLoader(s, [0, 60]), IndexError, r"seeds\[1\] is 60"),
         (lambda s: NodeFlowLoader(s, [0]).set_epoch(-1), ValueError, "epoch must be at least 0"),
-        (lambda s: NodeFlowLoader(s, [0], device="nonsense"), ValueError, "device 'nonsense' is not there"),
-        (lambda s: NodeFlowLoader(s, [0], times=[1]), TypeError, "times must be None: NeighborSampler takes no times"),
+        (
+            lambda s: NodeFlowLoader(s, [0], device="nonsense"),
+            ValueError,
+            "device 'nonsense' is not there",
+        ),
+        (
+            lambda s: NodeFlowLoader(s, [0], times=[1]),
+            TypeError,
+            "times must be None: NeighborSampler takes no times",
+        ),
         (
             lambda s: NodeFlowLoader(TemporalNeighborSampler(s.graph, [1], time="w"), [0]),
             TypeError,
@@ -362,28 +407,52 @@ def test_all_seeds_by_default_and_by_a_mask():
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
     nodes = NeighborSampler(graph, [1])
     links = LinkSampler(nodes)
-    assert torch.cat([batch.seed_ids for batch in NodeFlowLoader(links, batch_size=3)]).tolist() == [0, 1, 2, 3]
+    assert torch.cat(
+        [batch.seed_ids for batch in NodeFlowLoader(links, batch_size=3)]
+    ).tolist() == [0, 1, 2, 3]
     assert NodeFlowLoader(nodes, "all", 2).seeds.tolist() == [0, 1, 2, 3]
     mask = torch.tensor([True, False, False, True])
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     rows = mask.tolist()
     missing = [True, None, False, True]
-    others = [rows, tuple(rows), pandas.Series(rows), pandas.Series(rows, dtype="boolean"), polars.Series(rows)]
+    others = [
+        rows,
+        tuple(rows),
+        pandas.Series(rows),
+        pandas.Series(rows, dtype="boolean"),
+        polars.Series(rows),
+    ]
     for chosen in (mask, mask.numpy(), *others, arrow.array(rows), arrow.chunked_array([rows])):
         assert nodes({"node": chosen}).seeds.tolist() == [0, 3]
-        assert NodeFlowLoader(nodes, chosen).seeds.tolist() == nodes(chosen).seeds.tolist() == [0, 3]
-        assert NodeFlowLoader(links, chosen).seeds.tolist() == links(chosen).seed_ids.tolist() == [0, 3]
-    with pytest.raises(ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(3,\)"):
+        assert (
+            NodeFlowLoader(nodes, chosen).seeds.tolist() == nodes(chosen).seeds.tolist() == [0, 3]
+        )
+        assert (
+            NodeFlowLoader(links, chosen).seeds.tolist()
+            == links(chosen).seed_ids.tolist()
+            == [0, 3]
+        )
+    with pytest.raises(
+        ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(3,\)"
+    ):
         nodes(mask[:3])
     for column in (polars.Series([0, 3]), pandas.Series([0, 3], dtype="Int64")):  # numbers are ids
-        assert NodeFlowLoader(nodes, column).seeds.tolist() == nodes(column).seeds.tolist() == [0, 3]
+        assert (
+            NodeFlowLoader(nodes, column).seeds.tolist() == nodes(column).seeds.tolist() == [0, 3]
+        )
     for column in (polars.Series(missing), pandas.Series(missing, dtype="boolean")):
-        with pytest.raises(TypeError, match="seeds must have no missing entries, but row 1 has one; fill it first"):
+        with pytest.raises(
+            TypeError, match="seeds must have no missing entries, but row 1 has one; fill it first"
+        ):
             nodes(column)
     for column in (missing, [True, 2, 0, 1]):
-        with pytest.raises(TypeError, match=r"seeds must be integers, .* numpy.flatnonzero\(mask\)"):
+        with pytest.raises(
+            TypeError, match=r"seeds must be integers, .* numpy.flatnonzero\(mask\)"
+        ):
             nodes(column)
-    with pytest.raises(ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"a mask of seeds must have one entry per node \(4\), got shape \(2,\)"
+    ):
         nodes(polars.Series([True, False]))
     with pytest.raises(TypeError, match=r'seeds must be ids, .* or "all" for all nodes, got None'):
         NodeFlowLoader(nodes)
@@ -394,10 +463,15 @@ def test_all_seeds_by_default_and_by_a_mask():
 
 
 def test_what_lightning_asks_of_a_validation_loader():
-    """Every loader with a ``sampler``: for a batch sampler, a data set, arguments that it saved, an epoch to be set."""
+    """Every loader with a ``sampler``: for a batch sampler, a data set, arguments that it saved, an
+    epoch to be set.
+    """
     loader = NodeFlowLoader(NeighborSampler(random_graph(), [2]), [0, 1], batch_size=1)
     assert loader.batch_sampler is None
     assert not isinstance(loader.sampler, torch.utils.data.RandomSampler)
-    assert not any(hasattr(loader, name) for name in ("dataset", "worker_init_fn", "__pl_saved_kwargs", "_iterator"))
+    assert not any(
+        hasattr(loader, name)
+        for name in ("dataset", "worker_init_fn", "__pl_saved_kwargs", "_iterator")
+    )
     assert not hasattr(loader.sampler, "set_epoch")
     assert len(loader) == len(list(iter(loader))) == 2

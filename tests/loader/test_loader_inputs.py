@@ -1,4 +1,6 @@
-"""NodeFlowLoader(inputs=...): when a function is called, samplers that learn from losses, seeds that end."""
+"""NodeFlowLoader(inputs=...): when a function is called, samplers that learn from losses, seeds
+that end.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def learning(
     own = LossSampler(random_graph())
     sampler = LinkSampler(own) if wrap else own
     options = {"shuffle": True, "num_workers": workers, "prefetch": prefetch}
-    return NodeFlowLoader(sampler, range(60), 10, inputs=own.losses, inputs_ahead=ahead, **options), own
+    return NodeFlowLoader(
+        sampler, range(60), 10, inputs=own.losses, inputs_ahead=ahead, **options
+    ), own
 
 
 def run(loader: NodeFlowLoader, own: LossSampler) -> Iterator[str]:
@@ -76,7 +80,9 @@ def test_a_tensor_goes_to_every_draw(workers, prefetch):
     graph = random_graph()
     sampler = LayerSampler(graph, [6], score=by_inputs)
     scores = torch.arange(1.0, 61)
-    loader = NodeFlowLoader(sampler, range(60), 20, inputs=scores, num_workers=workers, prefetch=prefetch)
+    loader = NodeFlowLoader(
+        sampler, range(60), 20, inputs=scores, num_workers=workers, prefetch=prefetch
+    )
     for number, batch in enumerate(loader):
         assert_same_node_flow(batch, sampler(range(20 * number, 20 * number + 20), inputs=scores))
 
@@ -92,7 +98,12 @@ def test_a_function_is_called_in_order_by_the_caller_a_fixed_number_ahead(worker
         return torch.ones(60)
 
     sampler = LayerSampler(random_graph(), [6], score=by_inputs)
-    options = {"inputs": inputs, "inputs_ahead": ahead, "num_workers": workers, "prefetch": prefetch}
+    options = {
+        "inputs": inputs,
+        "inputs_ahead": ahead,
+        "num_workers": workers,
+        "prefetch": prefetch,
+    }
     loader = NodeFlowLoader(sampler, range(60), 10, **options)
     assert calls == []
     seeds = []
@@ -105,7 +116,8 @@ def test_a_function_is_called_in_order_by_the_caller_a_fixed_number_ahead(worker
 @pytest.mark.parametrize("ahead", [0, 2])
 @pytest.mark.parametrize(("workers", "prefetch"), MODES[1:])
 def test_a_sampler_that_learns_from_losses_draws_the_same_for_any_workers(workers, prefetch, ahead):
-    straight, threaded = learning(ahead=ahead), learning(workers, prefetch, ahead)
+    straight = learning(ahead=ahead)
+    threaded = learning(workers, prefetch, ahead)
     for _ in range(2):
         assert list(run(*straight)) == list(run(*threaded))
     assert torch.equal(straight[1].losses(None), threaded[1].losses(None))
@@ -117,7 +129,8 @@ def test_a_sampler_that_learns_from_losses_draws_the_same_for_any_workers(worker
 @pytest.mark.parametrize(("workers", "ahead"), [(0, 0), (2, 0), (0, 2), (2, 2)])
 def test_resume_with_the_state_of_the_sampler(workers, ahead, wrap):
     whole = learning(ahead=ahead, wrap=wrap)
-    first, second = list(run(*whole)), list(run(*whole))
+    first = list(run(*whole))
+    second = list(run(*whole))
     for stop in range(7):
         loader, own = learning(workers, 2, ahead, wrap)
         batches = iter(loader)
@@ -134,7 +147,8 @@ def test_resume_with_the_state_of_the_sampler(workers, ahead, wrap):
 
 def test_states_that_do_not_fit():
     graph = random_graph()
-    plain, other = make(graph=graph, inputs=lambda seeds: None), make(graph=graph)
+    plain = make(graph=graph, inputs=lambda seeds: None)
+    other = make(graph=graph)
     with pytest.raises(ValueError, match="inputs_ahead=0, this one has None"):
         other.load_state_dict(plain.state_dict())
     loader, _ = learning()
@@ -147,23 +161,48 @@ def test_states_that_do_not_fit():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"inputs": [1.0] * 60}, TypeError, "inputs must be a tensor or an array with a row per node, or a function"),
-        ({"inputs": torch.ones(59)}, ValueError, r"inputs must have a row per node \(60\), got shape \(59,\)"),
+        (
+            {"inputs": [1.0] * 60},
+            TypeError,
+            "inputs must be a tensor or an array with a row per node, or a function",
+        ),
+        (
+            {"inputs": torch.ones(59)},
+            ValueError,
+            r"inputs must have a row per node \(60\), got shape \(59,\)",
+        ),
         ({"inputs": torch.tensor(1.0)}, ValueError, "inputs must have a row per node"),
-        ({"inputs_ahead": 1}, ValueError, "inputs_ahead=1 needs a function as inputs, got NoneType None"),
+        (
+            {"inputs_ahead": 1},
+            ValueError,
+            "inputs_ahead=1 needs a function as inputs, got NoneType None",
+        ),
         ({"inputs": len, "inputs_ahead": -1}, ValueError, "inputs_ahead must be at least 0"),
         *(
             ({"seeds": seeds}, TypeError, r"it would be read only once.*loader\.set_epoch\(epoch\)")
-            for seeds in (WeightedRandomSampler([1.0] * 60, 30), (i for i in range(60)), iter([0, 1]), map(int, "12"))
+            for seeds in (
+                WeightedRandomSampler([1.0] * 60, 30),
+                (i for i in range(60)),
+                iter([0, 1]),
+                map(int, "12"),
+            )
         ),
         (
             {"seed_data": {"y": torch.ones(59)}},
             ValueError,
             r"seed_data\['y'\] must have a row per seed \(60\), got .*column\[seeds\]",
         ),
-        ({"seed_data": {"y": 3}}, ValueError, r"seed_data\['y'\] must have a row per seed \(60\), got int 3"),
+        (
+            {"seed_data": {"y": 3}},
+            ValueError,
+            r"seed_data\['y'\] must have a row per seed \(60\), got int 3",
+        ),
         ({"seed_data": {"y": np.ones((1, 60))}}, ValueError, "must have a row per seed"),
-        ({"seed_data": torch.ones(60)}, TypeError, "seed_data must be a dict from names to columns"),
+        (
+            {"seed_data": torch.ones(60)},
+            TypeError,
+            "seed_data must be a dict from names to columns",
+        ),
     ],
 )
 def test_arguments_that_are_refused(options, error, words):
@@ -183,11 +222,17 @@ def test_a_loader_for_every_epoch_draws_afresh_with_set_epoch():
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("options", [{}, {"shuffle": True}, {"weights": torch.arange(9.0)}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"shuffle": True}, {"weights": torch.arange(9.0)}], ids=str
+)
 def test_rows_come_with_their_seeds(workers, options):
     seeds = [5, 5, 1, 2, 5, 1, 59, 5, 7]
     node = torch.tensor(seeds)
-    columns = {"node": node, "twice": torch.stack([node, 2 * node], 1).double(), "array": node.numpy()}
+    columns = {
+        "node": node,
+        "twice": torch.stack([node, 2 * node], 1).double(),
+        "array": node.numpy(),
+    }
     loader = make(seeds, 4, seed_data=columns, num_workers=workers, **options)
     assert loader.state_dict() == make(seeds, 4, **options).state_dict()
     for batch in loader:
@@ -202,9 +247,14 @@ def test_rows_come_with_their_seeds(workers, options):
 def test_targets_of_pairs_edges_and_parts():
     graph = random_graph()
     pairs = torch.arange(60).view(30, 2)
-    for batch in NodeFlowLoader(NeighborSampler(graph, [2]), pairs, 7, shuffle=True, seed_data={"y": pairs.sum(1)}):
+    for batch in NodeFlowLoader(
+        NeighborSampler(graph, [2]), pairs, 7, shuffle=True, seed_data={"y": pairs.sum(1)}
+    ):
         assert batch.seed_data["y"].equal(batch.seeds[batch.seed_index].sum(1))
-    for sampler in (LinkSampler(NeighborSampler(graph, [2])), ClusterSampler(graph, 1, torch.arange(60) % 9)):
+    for sampler in (
+        LinkSampler(NeighborSampler(graph, [2])),
+        ClusterSampler(graph, 1, torch.arange(60) % 9),
+    ):
         ids = torch.arange(sampler.num_seeds)
         for batch in NodeFlowLoader(sampler, ids, 4, shuffle=True, seed_data={"y": 3 * ids}):
             assert batch.seed_data["y"].equal(3 * batch.seed_ids)

@@ -23,7 +23,9 @@ pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
     ],
 )
 def test_resume_at_every_batch(workers, prefetch, options):
-    """The state at any point, given to a new loader with another number of workers: the rest is the same."""
+    """The state at any point, given to a new loader with another number of workers: the rest is the
+    same.
+    """
 
     def loader(w: int) -> NodeFlowLoader:
         return make(**{"batch_size": 13, **options, "num_workers": w, "prefetch": prefetch})
@@ -40,10 +42,12 @@ def test_resume_at_every_batch(workers, prefetch, options):
         states.append((running.state_dict(), e + 1, 0))
     for state, e, k in states:
         resumed = loader(2 - workers % 2 if prefetch else 2)
-        resumed.load_state_dict(json.loads(json.dumps(state)))  # plain numbers: it can be stored anywhere
+        # plain numbers: it can be stored anywhere
+        resumed.load_state_dict(json.loads(json.dumps(state)))
         assert resumed.state_dict() == state
         if k == size:
-            e, k = e + 1, 0
+            e = e + 1
+            k = 0
         assert epoch(resumed) == epochs[e][k:]
         assert epoch(resumed) == epochs[e + 1]
 
@@ -119,14 +123,21 @@ def test_broken_states_raise(change, error):
 
 
 @pytest.mark.parametrize(
-    "other", [{"seed": 1}, {"fanouts": [3]}, {"replace": True}, {"direction": "out"}, {"reuse": True}]
+    "other",
+    [{"seed": 1}, {"fanouts": [3]}, {"replace": True}, {"direction": "out"}, {"reuse": True}],
 )
 def test_state_of_a_sampler_with_other_settings_raises(other):
     graph = random_graph()
     state = NodeFlowLoader(NeighborSampler(graph, [2]), [0]).state_dict()
-    with pytest.raises(ValueError, match=r"the state is of another sampler: \w+ is .+ there, and .+ here$"):
-        NodeFlowLoader(NeighborSampler(graph, **{"fanouts": [2], **other}), [0]).load_state_dict(state)
-    with pytest.raises(ValueError, match="another sampler: class is NeighborSampler there, and FullSampler here"):
+    with pytest.raises(
+        ValueError, match=r"the state is of another sampler: \w+ is .+ there, and .+ here$"
+    ):
+        NodeFlowLoader(NeighborSampler(graph, **{"fanouts": [2], **other}), [0]).load_state_dict(
+            state
+        )
+    with pytest.raises(
+        ValueError, match="another sampler: class is NeighborSampler there, and FullSampler here"
+    ):
         NodeFlowLoader(FullSampler(graph, 1), [0]).load_state_dict(
             NodeFlowLoader(NeighborSampler(graph, [-1]), [0]).state_dict()
         )
@@ -146,7 +157,8 @@ def test_an_iteration_that_goes_on_does_not_undo_what_is_set(workers):
         if number == 1:
             loader.load_state_dict(state)
     assert loader.state_dict() == state
-    older, newer = iter(loader), iter(loader)
+    older = iter(loader)
+    newer = iter(loader)
     next(newer)
     before = loader.state_dict()
     next(older)

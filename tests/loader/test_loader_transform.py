@@ -1,4 +1,6 @@
-"""NodeFlowLoader(transform=...) and loader.timings: what happens to a batch on the caller's thread, and how long."""
+"""NodeFlowLoader(transform=...) and loader.timings: what happens to a batch on the caller's thread,
+and how long.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ import pytest
 import torch
 from _support.loader_tools import epoch, fingerprint, make, random_graph
 
-from nodeflow import ControlVariateSampler, Graph, History, NeighborSampler, NodeFlow, NodeFlowLoader, Sampler
+from nodeflow import (
+    ControlVariateSampler,
+    Graph,
+    History,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    Sampler,
+)
 from nodeflow.sampling.base import Choice
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
@@ -63,7 +73,11 @@ def nothing(batch):
 @pytest.mark.parametrize(
     ("transform", "words"),
     [
-        (nothing, "transform nothing must return a NodeFlow, got NoneType None; end it with `return batch`"),
+        (
+            nothing,
+            "transform nothing must return a NodeFlow, got NoneType None; end it with `return "
+            "batch`",
+        ),
         (lambda batch: (batch, 1), "transform .*lambda.* must return a NodeFlow, got tuple"),
         (torch.nn.Identity, "transform Identity must return a NodeFlow, got Identity"),
     ],
@@ -76,7 +90,8 @@ def test_a_transform_that_returns_no_node_flow(transform, words):
 
 
 def test_the_state_does_not_hold_the_transform():
-    plain, other = make(), make(transform=lambda batch: batch)
+    plain = make()
+    other = make(transform=lambda batch: batch)
     assert plain.state_dict() == other.state_dict()
 
 
@@ -116,7 +131,9 @@ class Slow(Sampler):
 
 @pytest.mark.parametrize(("workers", "prefetch"), MODES)
 def test_timings_by_batch(clock, workers, prefetch):
-    loader = NodeFlowLoader(Slow(random_graph(), clock), range(6), 1, num_workers=workers, prefetch=prefetch)
+    loader = NodeFlowLoader(
+        Slow(random_graph(), clock), range(6), 1, num_workers=workers, prefetch=prefetch
+    )
     assert len(loader.timings) == 0
     for number, _ in enumerate(loader, 1):
         t = loader.timings
@@ -137,7 +154,9 @@ def test_the_transform_is_waited_for_and_the_step_is_not(clock):
 
 
 def test_what_is_drawn_meanwhile_is_not_waited_for(monkeypatch):
-    """The clock counts the batches that are drawn: none is while the caller waits for one that is ready."""
+    """The clock counts the batches that are drawn: none is while the caller waits for one that is
+    ready.
+    """
     drawn = threading.Semaphore(0)
     count = []
 
@@ -173,7 +192,9 @@ def test_timings_begin_anew_with_every_iteration():
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
-def test_without_prefetching_batches_are_drawn_in_the_mode_of_the_caller(workers: int, mode: type) -> None:
+def test_without_prefetching_batches_are_drawn_in_the_mode_of_the_caller(
+    workers: int, mode: type
+) -> None:
     graph = Graph.from_edges(list(range(40)), [*range(1, 40), 0])
     graph.ndata["x"] = torch.ones(40, 2, requires_grad=True)
     loader = NodeFlowLoader(

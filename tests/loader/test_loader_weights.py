@@ -1,4 +1,6 @@
-"""NodeFlowLoader(weights=...): seeds with replacement, in proportion to weights; balanced_weights."""
+"""NodeFlowLoader(weights=...): seeds with replacement, in proportion to weights;
+balanced_weights.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 
 
 def counts(loader: NodeFlowLoader, epochs: int) -> np.ndarray:
-    """How often every position of the seeds is drawn in some epochs, from the seeds of the batches alone."""
+    """How often every position of the seeds is drawn in some epochs, from the seeds of the batches
+    alone.
+    """
     found = np.zeros(60, np.int64)
     for _ in range(epochs):
         for batch in loader:
@@ -27,7 +31,9 @@ def counts(loader: NodeFlowLoader, epochs: int) -> np.ndarray:
 
 
 def test_seeds_come_in_proportion_to_their_weights():
-    """Chi-square over 12,000 draws; the test fails with probability 1e-4 for a law that is right, at a random seed."""
+    """Chi-square over 12,000 draws; the test fails with probability 1e-4 for a law that is right,
+    at a random seed.
+    """
     weights = torch.arange(60) % 7 + 0.5
     found = counts(make(weights=weights, batch_size=60), 200)
     expected = weights.double().numpy() / float(weights.sum()) * found.sum()
@@ -44,7 +50,9 @@ def test_draws_are_independent_of_each_other():
     assert chisquare(found, np.outer(p, p).ravel() * found.sum()).pvalue > 1e-4
 
 
-@given(st.lists(st.sampled_from([0.0, 1e-300, 0.1, 1.0, 3.0, 1e300]), min_size=1), st.integers(0, 100))
+@given(
+    st.lists(st.sampled_from([0.0, 1e-300, 0.1, 1.0, 3.0, 1e300]), min_size=1), st.integers(0, 100)
+)
 def test_a_weight_of_0_is_never_drawn(weights, key):
     if not any(weights):
         weights[0] = 1.0
@@ -106,12 +114,20 @@ def test_no_seeds():
     [
         ([1.0] * 59, ValueError, r"weights must have one entry per seed \(60\), got shape \(59,\)"),
         (torch.ones(60, 1), ValueError, "one entry per seed"),
-        ([1.0] * 59 + [-1.0], ValueError, r"weights must be finite and at least 0, but weights\[59\] is -1"),
+        (
+            [1.0] * 59 + [-1.0],
+            ValueError,
+            r"weights must be finite and at least 0, but weights\[59\] is -1",
+        ),
         ([float("nan")] + [1.0] * 59, ValueError, r"weights\[0\] is nan"),
         ([0.0] * 60, ValueError, "weights must add up to a number above 0, got 0"),
         ([1e308] * 60, ValueError, "add up to a number above 0, got inf"),
         (["a"] * 60, TypeError, "weights must be numbers"),
-        (torch.ones(60, dtype=torch.bool), TypeError, "weights must be numbers, one per seed, got dtype bool"),
+        (
+            torch.ones(60, dtype=torch.bool),
+            TypeError,
+            "weights must be numbers, one per seed, got dtype bool",
+        ),
     ],
 )
 def test_weights_that_are_refused(weights, error, words):
@@ -130,13 +146,16 @@ def test_balanced_weights_by_hand():
 
 @given(st.lists(st.integers(-2, 5), min_size=1).filter(lambda labels: max(labels) >= 0))
 def test_the_weights_of_every_class_add_up_to_1(labels):
-    array, weights = np.array(labels), balanced_weights(labels).numpy()
+    array = np.array(labels)
+    weights = balanced_weights(labels).numpy()
     for label in set(labels):
         assert weights[array == label].sum() == pytest.approx(float(label >= 0))
 
 
 def test_classes_come_equally_often():
-    """Chi-square over 12,000 draws of classes of 40, 15 and 5 seeds; fails with probability 1e-4 at a random seed."""
+    """Chi-square over 12,000 draws of classes of 40, 15 and 5 seeds; fails with probability 1e-4 at
+    a random seed.
+    """
     labels = np.repeat([0, 1, 2], [40, 15, 5])
     found = counts(make(weights=balanced_weights(labels), batch_size=60), 200)
     assert chisquare(np.bincount(labels, found)).pvalue > 1e-4

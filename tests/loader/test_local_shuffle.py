@@ -20,8 +20,11 @@ ERROR_RATE = 1e-6
 def loader_of(groups: list[int], mix: int, batch_size: int = 3, **options) -> NodeFlowLoader:  # type: ignore[no-untyped-def]
     count = len(groups)
     ring = Graph.from_edges(range(count), np.roll(np.arange(count), 1))
-    sampler, options = NeighborSampler(ring, [1]), {"seeds": range(count)} | options
-    return NodeFlowLoader(sampler, batch_size=batch_size, shuffle=LocalShuffle(groups, mix), **options)
+    sampler = NeighborSampler(ring, [1])
+    options = {"seeds": range(count)} | options
+    return NodeFlowLoader(
+        sampler, batch_size=batch_size, shuffle=LocalShuffle(groups, mix), **options
+    )
 
 
 def orders(loader: NodeFlowLoader, epochs: int) -> list[tuple[int, ...]]:
@@ -38,9 +41,13 @@ def test_groups_that_are_mixed_lie_together(groups: list[int], mix: int, epoch: 
 
 
 def sizes_of_pieces(of: list[int]) -> list[int]:
-    """Cut a row of groups into the shortest pieces that share no group; the number of groups in each."""
+    """Cut a row of groups into the shortest pieces that share no group; the number of groups in
+    each.
+    """
     last = {group: place for place, group in enumerate(of)}
-    sizes, piece, end = [], set[int](), 0
+    sizes = []
+    piece = set[int]()
+    end = 0
     for place, group in enumerate(of):
         piece.add(group)
         end = max(end, last[group])
@@ -59,7 +66,8 @@ def test_a_group_alone_is_one_piece_of_the_circle() -> None:
 
 @pytest.mark.parametrize("mix", [1, 2])
 def test_every_seed_is_equally_likely_in_every_place(mix: int) -> None:
-    groups, epochs = [0, 1, 1, 2, 2, 2, 2, 2], 8000
+    groups = [0, 1, 1, 2, 2, 2, 2, 2]
+    epochs = 8000
     counts = np.zeros((8, 8))
     for order in orders(loader_of(groups, mix), epochs):
         counts[np.arange(8), order] += 1
@@ -102,13 +110,18 @@ def test_processes_share_the_steps_of_one() -> None:
 
 def test_batches_of_near_seeds_read_fewer_rows() -> None:
     """On cliques, a batch of one clique reads it alone, a random one reads most of them."""
-    size, count = 20, 30
-    src, dst = (torch.arange(count * size).repeat_interleave(size), torch.arange(count * size * size))
+    size = 20
+    count = 30
+    src = torch.arange(count * size).repeat_interleave(size)
+    dst = torch.arange(count * size * size)
     dst = src // size * size + dst % size
     sampler = NeighborSampler(Graph.from_edges(src, dst), [-1])
     groups = torch.arange(count * size) // size
     rows = {
-        mix: sum(b.layer_sizes[0] for b in NodeFlowLoader(sampler, "all", size, shuffle=LocalShuffle(groups, mix)))
+        mix: sum(
+            b.layer_sizes[0]
+            for b in NodeFlowLoader(sampler, "all", size, shuffle=LocalShuffle(groups, mix))
+        )
         for mix in (1, 5, count)
     }
     assert rows[1] <= 2 * count * size < rows[5] < rows[count]
@@ -143,7 +156,11 @@ def test_a_state_of_weighted_draws_goes_on_with_weights_only() -> None:
 
 def test_weights_draw_in_their_own_order() -> None:
     weighted = loader_of([0, 0, 1], 1, weights=[1.0, 0.0, 0.0])
-    assert [seed for batch in weighted for seed in batch.seeds[batch.seed_index].tolist()] == [0, 0, 0]
+    assert [seed for batch in weighted for seed in batch.seeds[batch.seed_index].tolist()] == [
+        0,
+        0,
+        0,
+    ]
 
 
 def test_no_seeds() -> None:

@@ -1,4 +1,6 @@
-"""SeedTable: rows of a task as seeds, against a walk through the rows; times, splits, workers, resumption, mistakes."""
+"""SeedTable: rows of a task as seeds, against a walk through the rows; times, splits, workers,
+resumption, mistakes.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ PARTS = ["train", "train", "val", "train", "test", "train"]
 
 def table(**options: Any) -> SeedTable:
     data = {"target": torch.arange(6.0) / 10, "wide": np.arange(12).reshape(6, 2)}
-    return SeedTable(GRAPH, "driver", [3, 0, 0, 2, 1, 0], **{"split": PARTS, "data": data, **options})
+    return SeedTable(
+        GRAPH, "driver", [3, 0, 0, 2, 1, 0], **{"split": PARTS, "data": data, **options}
+    )
 
 
 def rows_of(loader: NodeFlowLoader) -> list[list[float]]:
@@ -50,17 +54,26 @@ def rows_of(loader: NodeFlowLoader) -> list[list[float]]:
 
 @given(st.data())
 def test_batches_carry_the_rows_of_their_seeds(data: st.DataObject) -> None:
-    """Any types, parts and order, with repeated nodes: each batch has the columns of its own rows."""
+    """Any types, parts and order, with repeated nodes: each batch has the columns of its own
+    rows.
+    """
     sizes = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=3).filter(any))
     graph = Graph.typed({f"t{i}": size for i, size in enumerate(sizes)}, {})
     kind = data.draw(st.sampled_from([None, *(f"t{i}" for i, size in enumerate(sizes) if size)]))
-    first, count = (0, sum(sizes)) if kind is None else (graph.schema.ids(kind).start, len(graph.schema.ids(kind)))
+    first, count = (
+        (0, sum(sizes))
+        if kind is None
+        else (graph.schema.ids(kind).start, len(graph.schema.ids(kind)))
+    )
     ids = data.draw(st.lists(st.integers(0, count - 1), max_size=9))
-    parts = data.draw(st.lists(st.sampled_from(["train", "val", "test"]), min_size=len(ids), max_size=len(ids)))
+    parts = data.draw(
+        st.lists(st.sampled_from(["train", "val", "test"]), min_size=len(ids), max_size=len(ids))
+    )
     columns = {"row": torch.arange(len(ids)), "target": torch.rand(len(ids), 2)}
     whole = SeedTable(graph, kind, ids, split=parts, data=columns)
     assert whole.splits == {name: parts.count(name) for name in set(parts)}
-    shuffle, size = data.draw(st.booleans()), data.draw(st.integers(1, 4))
+    shuffle = data.draw(st.booleans())
+    size = data.draw(st.integers(1, 4))
     for name in [None, *whole.splits]:
         some = whole if name is None else whole[name]
         wanted = [i for i, part in enumerate(parts) if name in (None, part)]
@@ -77,8 +90,11 @@ def test_batches_carry_the_rows_of_their_seeds(data: st.DataObject) -> None:
 
 
 def test_a_table_of_times_is_that_of_seeds_and_times() -> None:
-    graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], edata={"time": torch.tensor([10, 20, 30, 5])})
-    ids, when = [0, 0, 1, 0], torch.tensor([15, 35, 7, 15])
+    graph = Graph.from_edges(
+        [1, 2, 3, 0], [0, 0, 0, 1], edata={"time": torch.tensor([10, 20, 30, 5])}
+    )
+    ids = [0, 0, 1, 0]
+    when = torch.tensor([15, 35, 7, 15])
     sampler = TemporalNeighborSampler(graph, [-1], time="time")
     rows = SeedTable(graph, "node", ids, time=when, data={"y": torch.arange(4)})
     for options in ({}, {"shuffle": True, "num_workers": 2}, {"weights": [1, 2, 3, 4]}):
@@ -91,18 +107,32 @@ def test_a_table_of_times_is_that_of_seeds_and_times() -> None:
             assert torch.equal(one.outputs["time"][one.seed_index], one.seed_data["time"])
     # one node at two times has two rows, and the same row twice has one
     batch = next(iter(NodeFlowLoader(sampler, rows)))
-    assert (batch.num_layers, batch.layer_sizes[-1], batch.seed_index.tolist()) == (2, 3, [0, 1, 2, 0])
+    assert (batch.num_layers, batch.layer_sizes[-1], batch.seed_index.tolist()) == (
+        2,
+        3,
+        [0, 1, 2, 0],
+    )
 
 
 def test_columns_by_name_of_a_data_frame() -> None:
     frame = pd.DataFrame(
-        {"driver": [3, 0, 2], "date": [5, 6, 7], "won": [1.0, np.nan, 0.0], "part": ["a", "b", "a"]}, index=[9, 1, 4]
+        {
+            "driver": [3, 0, 2],
+            "date": [5, 6, 7],
+            "won": [1.0, np.nan, 0.0],
+            "part": ["a", "b", "a"],
+        },
+        index=[9, 1, 4],
     )
     by_name = SeedTable(GRAPH, "driver", "driver", time="date", split="part", data=frame)
     arrays = {name: frame[name].to_numpy() for name in frame}
     by_dict = SeedTable(GRAPH, "driver", "driver", time="date", split="part", data=arrays)
     for each in (by_name, by_dict, pickle.loads(pickle.dumps(by_name)), copy.deepcopy(by_name)):
-        assert (list(each.data), each.splits, each.seeds.tolist()) == (["date", "won"], {"a": 2, "b": 1}, [9, 6, 8])
+        assert (list(each.data), each.splits, each.seeds.tolist()) == (
+            ["date", "won"],
+            {"a": 2, "b": 1},
+            [9, 6, 8],
+        )
         assert (each.time.tolist(), each["a"].time.tolist()) == ([5, 6, 7], [5, 7])
         assert each["a"].data["won"].tolist() == [1, 0]
     assert repr(by_name) == "SeedTable(3 rows: date, won; a 2, b 1)"
@@ -110,14 +140,21 @@ def test_columns_by_name_of_a_data_frame() -> None:
     assert len(by_name) == 3
     # a time of its own is a column "time"; one that data has stays
     assert SeedTable(GRAPH, None, [1], time=[4]).data["time"].tolist() == [4]
-    assert SeedTable(GRAPH, None, [1], time=[4], data={"time": torch.tensor([3])}).data["time"].tolist() == [3]
+    assert SeedTable(GRAPH, None, [1], time=[4], data={"time": torch.tensor([3])}).data[
+        "time"
+    ].tolist() == [3]
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_workers_and_resumption_give_the_same_rows(workers: int) -> None:
     def make() -> NodeFlowLoader:
         return NodeFlowLoader(
-            NeighborSampler(GRAPH, [2]), table(), 2, shuffle=True, num_workers=workers, seed_data={"i": range_of(6)}
+            NeighborSampler(GRAPH, [2]),
+            table(),
+            2,
+            shuffle=True,
+            num_workers=workers,
+            seed_data={"i": range_of(6)},
         )
 
     def range_of(size: int) -> torch.Tensor:
@@ -146,20 +183,42 @@ def test_columns_travel_with_the_batch() -> None:
 def test_mistakes() -> None:
     sampler = NeighborSampler(GRAPH, [1])
     temporal = TemporalNeighborSampler(
-        Graph.from_edges([0], [1], num_nodes=10, edata={"time": torch.tensor([1])}), [1], time="time"
+        Graph.from_edges([0], [1], num_nodes=10, edata={"time": torch.tensor([1])}),
+        [1],
+        time="time",
     )
     untimed = SeedTable(temporal.graph, None, [1])
     cases: list[tuple[Any, type[Exception], str]] = [
-        (lambda: SeedTable(GRAPH, "driver", [4]), IndexError, r"nodes\[0\] is 4, but driver node ids go from 0 to 3"),
-        (lambda: SeedTable(GRAPH, "car", [0]), KeyError, "no node type 'car'; there are 'race', 'driver'"),
-        (lambda: SeedTable(GRAPH, "race", "id", data={"x": [1]}), KeyError, "nodes: no column 'id' in data; there are"),
-        (lambda: SeedTable(GRAPH, "race", [0], time=[1, 2]), ValueError, r"time must have one entry per seed \(1\)"),
+        (
+            lambda: SeedTable(GRAPH, "driver", [4]),
+            IndexError,
+            r"nodes\[0\] is 4, but driver node ids go from 0 to 3",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "car", [0]),
+            KeyError,
+            "no node type 'car'; there are 'race', 'driver'",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "race", "id", data={"x": [1]}),
+            KeyError,
+            "nodes: no column 'id' in data; there are",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], time=[1, 2]),
+            ValueError,
+            r"time must have one entry per seed \(1\)",
+        ),
         (
             lambda: SeedTable(GRAPH, "race", [0], data={"y": torch.ones(2)}),
             ValueError,
             r"data\['y'\] must have a row per",
         ),
-        (lambda: SeedTable(GRAPH, "race", [0], data=[1]), TypeError, "data must be a dict from names to columns"),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], data=[1]),
+            TypeError,
+            "data must be a dict from names to columns",
+        ),
         (
             lambda: SeedTable(GRAPH, "race", [0], split=[]),
             ValueError,
@@ -170,21 +229,65 @@ def test_mistakes() -> None:
             TypeError,
             "or dates, got <U4; pandas",
         ),
-        (lambda: SeedTable(GRAPH, "race"), TypeError, "pass either nodes, which are keys where .*, or rows"),
-        (lambda: SeedTable(GRAPH, "race", [0], rows=[0]), TypeError, "pass either nodes, .*, or rows, their numbers"),
-        (lambda: SeedTable(GRAPH, "race", rows=[9]), IndexError, r"rows\[0\] is 9, but race node ids go from 0 to"),
-        (lambda: SeedTable(GRAPH, "race", [0.5]), TypeError, "nodes must hold integer race node ids"),
+        (
+            lambda: SeedTable(GRAPH, "race"),
+            TypeError,
+            "pass either nodes, which are keys where .*, or rows",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], rows=[0]),
+            TypeError,
+            "pass either nodes, .*, or rows, their numbers",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "race", rows=[9]),
+            IndexError,
+            r"rows\[0\] is 9, but race node ids go from 0 to",
+        ),
+        (
+            lambda: SeedTable(GRAPH, "race", [0.5]),
+            TypeError,
+            "nodes must hold integer race node ids",
+        ),
         (lambda: SeedTable(sampler, "race", [0]), TypeError, "graph must be a nodeflow.Graph"),
-        (lambda: SeedTable(GRAPH, "race", [0], split=3), ValueError, r"one name per row \(1\), got shape \(\)"),
+        (
+            lambda: SeedTable(GRAPH, "race", [0], split=3),
+            ValueError,
+            r"one name per row \(1\), got shape \(\)",
+        ),
         (lambda: table()[[0]], KeyError, r"no part \[0\] in the split"),
-        (lambda: table()["dev"], KeyError, "no part 'dev' in the split; there are 'test', 'train', 'val'"),
-        (lambda: table()["train"]["val"], KeyError, "no part 'val' in the split; there are none; pass split="),
-        (lambda: NodeFlowLoader(sampler, table(time=[1] * 6)), TypeError, "NeighborSampler takes no times, and would"),
+        (
+            lambda: table()["dev"],
+            KeyError,
+            "no part 'dev' in the split; there are 'test', 'train', 'val'",
+        ),
+        (
+            lambda: table()["train"]["val"],
+            KeyError,
+            "no part 'val' in the split; there are none; pass split=",
+        ),
+        (
+            lambda: NodeFlowLoader(sampler, table(time=[1] * 6)),
+            TypeError,
+            "NeighborSampler takes no times, and would",
+        ),
         (lambda: NodeFlowLoader(temporal, untimed), TypeError, "times is missing: .*SeedTable"),
         (lambda: NodeFlowLoader(temporal, table()), ValueError, "the SeedTable is of other nodes"),
-        (lambda: NodeFlowLoader(LinkSampler(sampler), table()), TypeError, "but a seed of LinkSampler is an edge"),
-        (lambda: NodeFlowLoader(FullSampler(GRAPH, 1), SeedTable(GRAPH, None, [0]), times=[1]), TypeError, "no times"),
-        (lambda: NodeFlowLoader(sampler, table(), seed_data=[1]), TypeError, "seed_data must be a dict"),
+        (
+            lambda: NodeFlowLoader(LinkSampler(sampler), table()),
+            TypeError,
+            "but a seed of LinkSampler is an edge",
+        ),
+        (
+            lambda: NodeFlowLoader(FullSampler(GRAPH, 1), SeedTable(GRAPH, None, [0]), times=[1]),
+            TypeError,
+            "no times",
+        ),
+        (
+            lambda: NodeFlowLoader(sampler, table(), seed_data=[1]),
+            TypeError,
+            "seed_data must be a dict",
+        ),
     ]
     for call, error, words in cases:
         with pytest.raises(error, match=words):
@@ -215,22 +318,43 @@ KEYS: dict[str, Any] = {
 def test_nodes_are_given_by_their_primary_keys(kind: str, tmp_path: Path) -> None:
     users = pd.DataFrame({"id": KEYS[kind], "age": [10.0, 20.0, 30.0]})
     buys = pd.DataFrame({"user": users["id"].iloc[[2, 0]].reset_index(drop=True), "amount": [5, 6]})
-    made, _ = from_tables({"users": users, "buys": buys}, keys={"users": "id"}, links={"buys": {"user": "users"}})
+    made, _ = from_tables(
+        {"users": users, "buys": buys}, keys={"users": "id"}, links={"buys": {"user": "users"}}
+    )
     made.save(tmp_path / "shop")
-    data = pd.DataFrame({"user": users["id"].iloc[[1, 2, 1]].reset_index(drop=True), "y": [0.0, 1.0, 2.0]})
+    data = pd.DataFrame(
+        {"user": users["id"].iloc[[1, 2, 1]].reset_index(drop=True), "y": [0.0, 1.0, 2.0]}
+    )
     for graph in (made, Graph.open(tmp_path / "shop"), pickle.loads(pickle.dumps(made))):
         table = SeedTable(graph, "users", "user", data=data)
         assert graph.nodes["users"].to_local(table.seeds).tolist() == [1, 2, 1]
         assert list(table.data) == ["y"]
         assert SeedTable(graph, "users", data["user"].tolist()).seeds.equal(table.seeds)
         assert SeedTable(graph, "users", rows=[1, 2, 1]).seeds.equal(table.seeds)
-        assert SeedTable(graph, "buys", [1]).seeds.tolist() == [4]  # without keys nodes are numbers of rows
+        # without keys nodes are numbers of rows
+        assert SeedTable(graph, "buys", [1]).seeds.tolist() == [4]
         assert SeedTable(graph, None, [2]).seeds.tolist() == [2]
         for wrong, error, words in (
-            ([0], KeyError, r"nodes: no users has the primary key 0 \(row 0\); rows= takes numbers of rows"),
-            ([KEYS[kind][0], None], ValueError, "must hold a primary key of 'users' in every row, but row 1 has none"),
-            ([[1]], TypeError, "nodes must hold keys, such as integers or strings, but row 0 has list"),
-            (3, TypeError, "nodes must be a column or a list of primary keys of 'users', got int 3"),
+            (
+                [0],
+                KeyError,
+                r"nodes: no users has the primary key 0 \(row 0\); rows= takes numbers of rows",
+            ),
+            (
+                [KEYS[kind][0], None],
+                ValueError,
+                "must hold a primary key of 'users' in every row, but row 1 has none",
+            ),
+            (
+                [[1]],
+                TypeError,
+                "nodes must hold keys, such as integers or strings, but row 0 has list",
+            ),
+            (
+                3,
+                TypeError,
+                "nodes must be a column or a list of primary keys of 'users', got int 3",
+            ),
         ):
             with pytest.raises(error, match=words):
                 SeedTable(graph, "users", wrong)
@@ -241,7 +365,8 @@ def test_numbers_of_any_type_are_keys_by_their_value() -> None:
     graph, _ = from_tables({"users": users}, keys={"users": "id"})
     for dtype in ("int8", "uint64", "float16", "float64", "Int64", "Float32", object):
         assert SeedTable(graph, "users", pd.Series([5, 1]).astype(dtype)).seeds.tolist() == [2, 0]
-    arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    polars = pytest.importorskip("polars")
     for column in (
         arrow.array([5, 1]),
         arrow.chunked_array([[5], [1]]),
@@ -252,7 +377,10 @@ def test_numbers_of_any_type_are_keys_by_their_value() -> None:
     for wrong in (["5"], [True], [b"5"]):
         with pytest.raises(KeyError, match="no users has the primary key"):
             SeedTable(graph, "users", wrong)
-    with pytest.raises(ValueError, match=r"must hold keys that are whole numbers, words or dates, but row 0 has 1\.5"):
+    with pytest.raises(
+        ValueError,
+        match=r"must hold keys that are whole numbers, words or dates, but row 0 has 1\.5",
+    ):
         SeedTable(graph, "users", [1.5])
 
 

@@ -1,4 +1,6 @@
-"""Processes that each hold the whole graph and share steps: what must be the same on all of them is compared."""
+"""Processes that each hold the whole graph and share steps: what must be the same on all of them is
+compared.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,14 @@ os.waitpid(child, 0)
 def test_iterations_begin_on_all_processes_or_on_none(tmp_path: Path) -> None:
     first, second = run_processes(SCRIPT, 2, tmp_path)
     assert (first.status, second.status) == (0, 0), first.errors + second.errors
-    lines, differ = (
-        first.output.splitlines(),
-        "ValueError iterations of NodeFlowLoader must be the same on all processes, ",
-    )
+    lines = first.output.splitlines()
+    differ = "ValueError iterations of NodeFlowLoader must be the same on all processes, "
     assert lines[1].startswith(f"{differ}but epoch is 7 on rank 0 and 8 on rank 1")
     assert lines[3].startswith(f"{differ}but seed is 0 on rank 0 and 1 on rank 1")
     assert lines[4].startswith(f"{differ}but owner is 'hash ")
     assert lines[5] == lines[3]
     assert [lines[i] for i in (0, 2, 6, 7, 8)] == ["2", "2", "4", "1", "2"]
-    assert lines[9].startswith("RuntimeError the connections to other processes were made in another process")
+    assert lines[9].startswith(
+        "RuntimeError the connections to other processes were made in another process"
+    )
     assert second.output.splitlines()[:6] == lines[:6]

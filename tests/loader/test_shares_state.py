@@ -64,7 +64,9 @@ def test_states_are_those_of_before():
     }  # fmt: skip
     assert state["batch_size"] == 16
     make(batch_size=4, shuffle=True, rank=3, world_size=4).load_state_dict(state)
-    with pytest.raises(ValueError, match="batch_size=16, this one has 12, the seeds of a batch in all processes"):
+    with pytest.raises(
+        ValueError, match="batch_size=16, this one has 12, the seeds of a batch in all processes"
+    ):
         make(batch_size=4, shuffle=True, rank=0, world_size=3).load_state_dict(state)
 
 
@@ -79,13 +81,17 @@ def test_the_kind_of_share_is_a_setting():
 
 def test_inputs_that_were_prepared_ahead_belong_to_their_process():
     def loader(rank: int) -> NodeFlowLoader:
-        return make(batch_size=8, rank=rank, world_size=2, inputs=lambda seeds: seeds.sum(), inputs_ahead=2)
+        return make(
+            batch_size=8, rank=rank, world_size=2, inputs=lambda seeds: seeds.sum(), inputs_ahead=2
+        )
 
     running = loader(1)
     next(iter(running))
     state = running.state_dict()
     loader(1).load_state_dict(state)
-    with pytest.raises(ValueError, match="process 1 of 2 has prepared for its seeds, this is process 0 of 2"):
+    with pytest.raises(
+        ValueError, match="process 1 of 2 has prepared for its seeds, this is process 0 of 2"
+    ):
         loader(0).load_state_dict(state)
     alone = make(inputs=lambda seeds: seeds.sum(), inputs_ahead=2)
     with pytest.raises(ValueError, match="this is process 0 of 1"):
@@ -111,7 +117,9 @@ def test_any_number_of_workers(workers, prefetch):
 def test_one_process_is_as_before():
     given = {"seeds": range(50), "batch_size": 16, "shuffle": True}
     loader = NodeFlowLoader(sampler(), rank=0, world_size=1, **given)
-    assert [fingerprint(b) for b in loader] == [fingerprint(b) for b in NodeFlowLoader(sampler(), **given)]
+    assert [fingerprint(b) for b in loader] == [
+        fingerprint(b) for b in NodeFlowLoader(sampler(), **given)
+    ]
     assert (loader.rank, loader.world_size, loader.seed_weight) == (0, 1, 1 / 2)
     assert "process" not in repr(loader)
     owned = NodeFlowLoader(sampler(), share="owned", **given)  # one process owns all seeds
@@ -163,12 +171,16 @@ def test_rows_of_seeds_belong_to_the_owner_of_the_first():
 
 @pytest.mark.parametrize(("kind", "wanted"), [("node", [0, 1, 0, 1]), ("edge", [0, 0, 1, 1])])
 def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
-    peers = SimpleNamespace(size=2, rank=0, owners=lambda ids, kind: ids % 2 if kind == "node" else ids // 2)
+    peers = SimpleNamespace(
+        size=2, rank=0, owners=lambda ids, kind: ids % 2 if kind == "node" else ids // 2
+    )
     of = {"graph": SimpleNamespace(peers=peers), "seed_kind": kind, "seeds_together": 1}
     arguments: Any = torch.arange(4), 2, "owned", (0, 2)
     assert np.array_equal(shares_of(SimpleNamespace(**of), *arguments).owner, wanted)
     for other in ({"graph": GRAPH}, {"seed_kind": "pair"}):
-        with pytest.raises(ValueError, match="share='owned' needs a graph that lies on several processes"):
+        with pytest.raises(
+            ValueError, match="share='owned' needs a graph that lies on several processes"
+        ):
             shares_of(SimpleNamespace(**of | other), *arguments)
 
 
@@ -180,7 +192,11 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
     [
         ({"rank": 0}, ValueError, "world_size is missing: pass rank= and world_size= together"),
         ({"world_size": 2}, ValueError, "rank is missing"),
-        ({"rank": 2, "world_size": 2}, ValueError, "rank must be from 0 to 1, since world_size is 2; got 2"),
+        (
+            {"rank": 2, "world_size": 2},
+            ValueError,
+            "rank must be from 0 to 1, since world_size is 2; got 2",
+        ),
         ({"rank": -1, "world_size": 2}, ValueError, "rank must be from 0 to 1"),
         ({"rank": 0, "world_size": 0}, ValueError, "world_size"),
         ({"rank": 0.0, "world_size": 1}, TypeError, "rank"),
@@ -215,16 +231,26 @@ def test_seed_weight_before_the_first_batch():
 def test_no_seeds_at_all():
     loader = make(seeds=[], rank=1, world_size=2, share=[0] * 60)
     assert (len(loader), list(loader)) == (0, [])
-    assert len(NodeFlowLoader(sampler_of("neighbor", GRAPH), torch.zeros(0, 2).long(), rank=0, world_size=2)) == 0
+    assert (
+        len(
+            NodeFlowLoader(
+                sampler_of("neighbor", GRAPH), torch.zeros(0, 2).long(), rank=0, world_size=2
+            )
+        )
+        == 0
+    )
 
 
 SEEDS = [*range(60), *range(5)]  # 65 on two ranks: steps of 32, 32 and 1 seeds
 
 
 def _train(model: nn.Module, batch_size: int) -> tuple[list[float], int]:
-    """Two epochs; returns this process's part of the loss of every step, and the number of steps of an epoch."""
+    """Two epochs; returns this process's part of the loss of every step, and the number of steps of
+    an epoch.
+    """
     graph = random_graph()
-    x, label = graph.ndata["x"].double() / 60, graph.ndata["label"]
+    x = graph.ndata["x"].double() / 60
+    label = graph.ndata["label"]
     loader = NodeFlowLoader(NeighborSampler(graph, [2, 3]), SEEDS, batch_size, shuffle=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
@@ -248,7 +274,11 @@ def _model() -> GraphSAGE:
 def _process(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2, timeout=timedelta(seconds=600)
+        "gloo",
+        init_method=f"file://{folder}/group",
+        rank=rank,
+        world_size=2,
+        timeout=timedelta(seconds=600),
     )
     try:
         model = _model()

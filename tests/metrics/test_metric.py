@@ -1,4 +1,6 @@
-"""Metrics of node tasks against their definitions: ties, absent classes, large offsets, nothing to evaluate."""
+"""Metrics of node tasks against their definitions: ties, absent classes, large offsets, nothing to
+evaluate.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def f1(predicted: np.ndarray, wanted: np.ndarray) -> float:
 @given(st.integers(2, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    scores = rng.integers(0, 3, (rows, classes)).astype(np.float32)  # ties, and classes that are nowhere
+    # ties, and classes that are nowhere
+    scores = rng.integers(0, 3, (rows, classes)).astype(np.float32)
     targets = rng.integers(0, classes, rows)
     first = np.array([row.tolist().index(row.max()) for row in scores])
     one_hot = np.eye(classes, dtype=bool)
@@ -40,11 +43,14 @@ def test_metrics_of_classes(classes: int, rows: int, seed: int) -> None:
 
 
 def test_the_only_class_is_always_right() -> None:
-    scores, classes = torch.tensor([[-1.0], [2.0], [0.0]]), torch.zeros(3, dtype=torch.int64)
+    scores = torch.tensor([[-1.0], [2.0], [0.0]])
+    classes = torch.zeros(3, dtype=torch.int64)
     for name in ("accuracy", "f1_micro", "f1_macro"):
         metric = metrics.named(name, task="classification")
         assert metric(scores, classes) == 1
-        with pytest.raises(ValueError, match=r"targets\[0\] is 1, but there are scores of classes 0 to 0"):
+        with pytest.raises(
+            ValueError, match=r"targets\[0\] is 1, but there are scores of classes 0 to 0"
+        ):
             metric(scores, classes + 1)
 
 
@@ -65,12 +71,17 @@ def test_metrics_of_one_label(
     outputs = torch.tensor(scores).view((rows, 1) if wide else (rows,))
     wanted = torch.tensor(targets).to(kind).view((rows, 1) if wide_targets else (rows,))
     predicted = scores > 0
-    assert metrics.named("accuracy")(outputs, wanted) == pytest.approx(np.mean(predicted == targets))
+    assert metrics.named("accuracy")(outputs, wanted) == pytest.approx(
+        np.mean(predicted == targets)
+    )
     if (predicted | targets).any():
         for name in ("f1_micro", "f1_macro"):
             assert metrics.named(name)(outputs, wanted) == pytest.approx(f1(predicted, targets))
     if 0 < targets.sum() < rows:
-        for name, value in (("average_precision", metrics.average_precision), ("auroc", metrics.auroc)):
+        for name, value in (
+            ("average_precision", metrics.average_precision),
+            ("auroc", metrics.auroc),
+        ):
             assert metrics.named(name)(outputs, wanted) == pytest.approx(value(scores, targets))
 
 
@@ -84,9 +95,12 @@ def test_metrics_of_labels(labels: int, rows: int, positive: bool, seed: int) ->
     predicted = scores > 0
     each = [f1(predicted[:, i], targets[:, i]) for i in range(labels)]
     named = {name: metrics.named(name, task="multilabel") for name in ("f1_micro", "f1_macro")}
-    outputs, wanted = torch.tensor(scores), torch.tensor(targets).float()
+    outputs = torch.tensor(scores)
+    wanted = torch.tensor(targets).float()
     if (predicted | targets).any():
-        assert named["f1_micro"](outputs, wanted) == pytest.approx(f1(predicted, targets), rel=1e-12)
+        assert named["f1_micro"](outputs, wanted) == pytest.approx(
+            f1(predicted, targets), rel=1e-12
+        )
         assert named["f1_macro"](outputs, wanted) == pytest.approx(np.nanmean(each), rel=1e-12)
     both = [i for i in range(labels) if 0 < targets[:, i].sum() < rows]
     for name, value in (("average_precision", metrics.average_precision), ("auroc", metrics.auroc)):
@@ -112,13 +126,23 @@ def test_metrics_of_numbers(columns: int | None, offset: float) -> None:
         "r2": np.mean(1 - (wrong**2).sum(0) / spread),
     }  # fmt: skip
     for name, value in wanted.items():
-        found = metrics.named(name, task="regression")(torch.tensor(outputs).reshape(50, -1), torch.tensor(targets))
+        found = metrics.named(name, task="regression")(
+            torch.tensor(outputs).reshape(50, -1), torch.tensor(targets)
+        )
         assert found == pytest.approx(value, rel=1e-9), name
 
 
 @examples(60)
-@given(st.integers(1, 6), st.integers(1, 8), st.integers(1, 7), st.booleans(), st.integers(0, 2**32 - 1))
-def test_metrics_of_candidates(rows: int, candidates: int, k: int, one_each: bool, seed: int) -> None:
+@given(
+    st.integers(1, 6),
+    st.integers(1, 8),
+    st.integers(1, 7),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_metrics_of_candidates(
+    rows: int, candidates: int, k: int, one_each: bool, seed: int
+) -> None:
     """One row and one candidate at a time."""
     rng = np.random.default_rng(seed)
     scores = rng.integers(-2, 3, (rows, candidates)) * 1000.0
@@ -127,12 +151,14 @@ def test_metrics_of_candidates(rows: int, candidates: int, k: int, one_each: boo
     if one_each:
         targets = torch.from_numpy(rng.integers(0, candidates, rows))
         right = np.eye(candidates, dtype=bool)[targets.numpy()]
-    reciprocal, precision = [], []
+    reciprocal = []
+    precision = []
     for row, which in zip(scores.tolist(), right.tolist(), strict=True):
         if not any(which):
             continue
         best = max(score for score, is_right in zip(row, which, strict=True) if is_right)
-        above, ties = sum(score > best for score in row), sum(score == best for score in row) - 1
+        above = sum(score > best for score in row)
+        ties = sum(score == best for score in row) - 1
         reciprocal.append(1 / (1 + above + ties / 2))
         order = sorted(range(candidates), key=lambda i: (-row[i], i))[:k]
         hits = [which[i] for i in order]
@@ -140,7 +166,9 @@ def test_metrics_of_candidates(rows: int, candidates: int, k: int, one_each: boo
         precision.append(total / min(k, sum(which)))
     for name, values in (("mrr", reciprocal), (f"map@{k}", precision)):
         if values:
-            assert metrics.named(name)(torch.tensor(scores), targets) == pytest.approx(np.mean(values), rel=1e-12)
+            assert metrics.named(name)(torch.tensor(scores), targets) == pytest.approx(
+                np.mean(values), rel=1e-12
+            )
         else:
             with pytest.raises(ValueError, match="no row has a right candidate"):
                 metrics.named(name)(torch.tensor(scores), targets)
@@ -148,7 +176,8 @@ def test_metrics_of_candidates(rows: int, candidates: int, k: int, one_each: boo
 
 def test_scores_far_from_0_and_1_are_ordered_exactly() -> None:
     """Also those that a sigmoid in float32 makes equal."""
-    scores, targets = torch.arange(1000.0, 1010), torch.tensor([0, 1] * 5)
+    scores = torch.arange(1000.0, 1010)
+    targets = torch.tensor([0, 1] * 5)
     assert metrics.named("auroc")(scores, targets) == 0.6
     precision = (1 + 2 / 3 + 3 / 5 + 4 / 7 + 5 / 9) / 5
     assert metrics.named("average_precision")(scores, targets) == pytest.approx(precision)
@@ -156,37 +185,64 @@ def test_scores_far_from_0_and_1_are_ordered_exactly() -> None:
 
 def test_which_values_are_better() -> None:
     names = ("accuracy", "f1_micro", "auroc", "r2", "mae", "mse", "rmse", "mrr", "map@5")
-    assert {name for name in names if not metrics.named(name).larger_is_better} == {"mae", "mse", "rmse"}
+    assert {name for name in names if not metrics.named(name).larger_is_better} == {
+        "mae",
+        "mse",
+        "rmse",
+    }
     assert metrics.named("mae").is_better(1.0, 2.0)
     assert not metrics.named("r2").is_better(0.5, 0.5)
 
 
 def test_a_metric_of_ones_own() -> None:
-    metric = metrics.Metric("largest", lambda outputs, targets: (outputs - targets).abs().max(), larger_is_better=False)
+    metric = metrics.Metric(
+        "largest", lambda outputs, targets: (outputs - targets).abs().max(), larger_is_better=False
+    )
     assert metric(torch.tensor([1.0, 4.0], requires_grad=True), torch.tensor([1.0, 1.0])) == 3.0
     assert metric.is_better(1.0, 3.0)
 
 
-ROWS, CLASSES = torch.zeros(3, 2), torch.tensor([0, 1, 1])
+ROWS = torch.zeros(3, 2)
+CLASSES = torch.tensor([0, 1, 1])
 WRONG: list[tuple[str, Any, Any, type[Exception], str]] = [
     ("accuracy", torch.zeros(0, 2), CLASSES[:0], ValueError, "accuracy of no rows at all"),
     ("accuracy", ROWS, CLASSES[:2], ValueError, "equally long, got 3 and 2"),
     ("accuracy", [[1.0]], CLASSES, TypeError, "outputs must be a tensor"),
     ("accuracy", ROWS * math.nan, CLASSES, ValueError, r"outputs\[0, 0\] is NaN"),
-    ("accuracy", ROWS, CLASSES - 1, ValueError, r"targets\[0\] is -1, but there are scores of classes 0 to 1"),
+    (
+        "accuracy",
+        ROWS,
+        CLASSES - 1,
+        ValueError,
+        r"targets\[0\] is -1, but there are scores of classes 0 to 1",
+    ),
     ("f1_macro", ROWS, CLASSES + 1, ValueError, r"targets\[1\] is 2"),
     ("accuracy", ROWS, CLASSES.float(), ValueError, "integer targets"),
     ("f1_micro", ROWS, torch.zeros(3, 3), ValueError, "labels need scores"),
-    ("f1_micro", ROWS, torch.full((3, 2), 2), ValueError, r"targets\[0, 0\] is 2, but labels are 0 or 1"),
+    (
+        "f1_micro",
+        ROWS,
+        torch.full((3, 2), 2),
+        ValueError,
+        r"targets\[0, 0\] is 2, but labels are 0 or 1",
+    ),
     ("f1_macro", ROWS, torch.zeros(3, 2), ValueError, "no label is in targets or predictions"),
     ("mae", ROWS, torch.zeros(3), ValueError, "as many numbers per node"),
-    ("mse", ROWS[:, 0], torch.tensor([0.0, math.nan, 1.0]), ValueError, r"targets\[1\] is not finite"),
+    (
+        "mse",
+        ROWS[:, 0],
+        torch.tensor([0.0, math.nan, 1.0]),
+        ValueError,
+        r"targets\[1\] is not finite",
+    ),
     ("r2", ROWS[:, 0], torch.ones(3), ValueError, "all equal, so r2 has no value"),
 ]
 
 
 @pytest.mark.parametrize(("name", "outputs", "targets", "error", "message"), WRONG)
-def test_wrong_targets_are_named(name: str, outputs: Any, targets: Any, error: type[Exception], message: str) -> None:
+def test_wrong_targets_are_named(
+    name: str, outputs: Any, targets: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         metrics.named(name)(outputs, targets)
 
@@ -194,7 +250,9 @@ def test_wrong_targets_are_named(name: str, outputs: Any, targets: Any, error: t
 def test_metrics_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="name must be"):
         metrics.named("precision")
-    with pytest.raises(ValueError, match="'mae' does not fit the task 'multilabel'; those that do are 'f1_micro'"):
+    with pytest.raises(
+        ValueError, match="'mae' does not fit the task 'multilabel'; those that do are 'f1_micro'"
+    ):
         metrics.named("mae", task="multilabel")
     with pytest.raises(ValueError, match="task must be"):
         metrics.named("mae", task="link")

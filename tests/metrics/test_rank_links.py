@@ -23,7 +23,11 @@ def rank(scores: dict[int, float], answer: int, ties: str) -> float:
     """The rank of an answer among candidates with these scores, which contain it."""
     above = sum(score > scores[answer] for score in scores.values())
     same = sum(score == scores[answer] for v, score in scores.items() if v != answer)
-    return {"optimistic": 1 + above, "pessimistic": 1 + above + same, "realistic": 1 + above + same / 2}[ties]
+    return {
+        "optimistic": 1 + above,
+        "pessimistic": 1 + above + same,
+        "realistic": 1 + above + same / 2,
+    }[ties]
 
 
 def by_definition(
@@ -35,18 +39,23 @@ def by_definition(
 ) -> np.ndarray:
     """Ranks ``[n, 2]`` for destinations and sources, one triple and one candidate at a time.
 
-    ``score`` is that of a source, a relation and a destination; known triples other than the ranked one are left out.
+    ``score`` is that of a source, a relation and a destination; known triples other than the ranked
+    one are left out.
     """
     found = []
     for u, r, v in triples:
-        dst = {w: score(u, r, w) for w in candidates["destination"] if w == v or (u, r, w) not in known}
+        dst = {
+            w: score(u, r, w) for w in candidates["destination"] if w == v or (u, r, w) not in known
+        }
         src = {w: score(w, r, v) for w in candidates["source"] if w == u or (w, r, v) not in known}
         found.append((rank(dst, v, ties), rank(src, u, ties)))
     return np.array(found, np.float64).reshape(-1, 2)
 
 
 class Product(nn.Module):
-    """score = sum over columns of source * weight of the relation * destination, as DistMult, in whole numbers."""
+    """score = sum over columns of source * weight of the relation * destination, as DistMult, in
+    whole numbers.
+    """
 
     def __init__(self, weight: Tensor) -> None:
         super().__init__()
@@ -54,7 +63,9 @@ class Product(nn.Module):
         self.modes: list[bool] = []
         self.rows: list[int] = []
 
-    def score_all(self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str) -> Tensor:
+    def score_all(
+        self, rows: Tensor, relation: Tensor | None, table: Tensor, *, side: str
+    ) -> Tensor:
         self.modes.append(self.training)
         self.rows.append(len(rows))
         if side == "destination":  # not symmetric, so that a mistaken side shows
@@ -65,18 +76,23 @@ class Product(nn.Module):
 
 
 def product(weight: Tensor, table: Tensor) -> Any:
-    numbers, kinds = table.double().numpy(), weight.double().numpy()
+    numbers = table.double().numpy()
+    kinds = weight.double().numpy()
     return lambda u, r, v: float(((numbers[u] + 1) * kinds[r] * numbers[v]).sum())
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
-    nodes, relations = draw(st.integers(1, 40)), draw(st.integers(1, 3))
-    ends, kinds = st.integers(0, nodes - 1), st.integers(0, relations - 1)
+    nodes = draw(st.integers(1, 40))
+    relations = draw(st.integers(1, 3))
+    ends = st.integers(0, nodes - 1)
+    kinds = st.integers(0, relations - 1)
     triple = st.tuples(ends, kinds, ends)
     whole = st.integers(-1, 1)  # few different scores, so many ties
     table = draw(st.lists(st.lists(whole, min_size=2, max_size=2), min_size=nodes, max_size=nodes))
-    weight = draw(st.lists(st.lists(whole, min_size=2, max_size=2), min_size=relations, max_size=relations))
+    weight = draw(
+        st.lists(st.lists(whole, min_size=2, max_size=2), min_size=relations, max_size=relations)
+    )
     return {
         "table": torch.tensor(table, dtype=draw(st.sampled_from([torch.float32, torch.float64]))),
         "weight": torch.tensor(weight),
@@ -96,8 +112,12 @@ def rows_of(triples: list[tuple[int, int, int]]) -> Tensor:
 @examples(60)
 @given(cases(), st.booleans())
 def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> None:
-    """With ties, repeated triples, self-loops, known positives that are the answer, and empty lists."""
-    table, triples, nodes = case["table"], case["triples"], len(case["table"])
+    """With ties, repeated triples, self-loops, known positives that are the answer, and empty
+    lists.
+    """
+    table = case["table"]
+    triples = case["triples"]
+    nodes = len(case["table"])
     among = None
     wanted = {side: list(range(nodes)) for side in ("destination", "source")}
     if some:
@@ -132,7 +152,9 @@ def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16])
 def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
     scores = torch.tensor([[1.0, 2.0, 2.0, 3.0]], dtype=kind)
-    found = metrics.rank_links(lambda *_, side: scores, torch.zeros(4, 1), [[0, 1]], sides="destination")
+    found = metrics.rank_links(
+        lambda *_, side: scores, torch.zeros(4, 1), [[0, 1]], sides="destination"
+    )
     assert found.ranks.tolist() == [[2.5]]
 
 
@@ -140,13 +162,17 @@ def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
 def test_constant_scores_have_the_mean_rank(width: int) -> None:
     """So a model that has learned nothing looks like one, whatever the embeddings' sizes."""
     table = torch.full((width, 3), 0.1)
-    found = metrics.rank_links(lambda rows, *_, side: rows.new_zeros(len(rows), width), table, [[0, width - 1]])
+    found = metrics.rank_links(
+        lambda rows, *_, side: rows.new_zeros(len(rows), width), table, [[0, width - 1]]
+    )
     assert found.ranks.tolist() == [[(width + 1) / 2] * 2]
 
 
 def test_infinite_scores_have_a_rank() -> None:
     scores = torch.tensor([[-math.inf, 0.0, math.inf, -math.inf]])
-    found = metrics.rank_links(lambda *_, side: scores, torch.zeros(4, 1), [[0, 0], [0, 2]], sides="destination")
+    found = metrics.rank_links(
+        lambda *_, side: scores, torch.zeros(4, 1), [[0, 0], [0, 2]], sides="destination"
+    )
     assert found.ranks.tolist() == [[3.5], [1.0]]
 
 
@@ -154,8 +180,11 @@ def test_counts_stay_exact_over_many_candidates() -> None:
     width = 2**17 + 5  # more than one block of the loop, and a rest
     scores = torch.zeros(1, width)
     scores[0, 1:] = torch.arange(width - 1) % 3 - 1.0
-    found = metrics.rank_links(lambda *_, side: scores, torch.zeros(width, 1), [[0, 0]], sides="destination")
-    above, same = int((scores > 0).sum()), int((scores == 0).sum()) - 1
+    found = metrics.rank_links(
+        lambda *_, side: scores, torch.zeros(width, 1), [[0, 0]], sides="destination"
+    )
+    above = int((scores > 0).sum())
+    same = int((scores == 0).sum()) - 1
     assert found.ranks.item() == 1 + above + same / 2
 
 
@@ -179,7 +208,9 @@ def test_modules_compute_as_for_evaluation_and_without_gradients() -> None:
 
 
 @pytest.mark.parametrize("inverse", [False, True])
-@pytest.mark.parametrize("kind", ["DotProduct", "DistMult", "ComplEx", "Bilinear", "TransE", "RotatE", "MLPDecoder"])
+@pytest.mark.parametrize(
+    "kind", ["DotProduct", "DistMult", "ComplEx", "Bilinear", "TransE", "RotatE", "MLPDecoder"]
+)
 def test_decoders_are_ranked_by_their_scores_of_triples(kind: str, inverse: bool) -> None:
     random = torch.Generator().manual_seed(0)
     options = {} if kind == "DotProduct" else {"inverse": inverse}
@@ -189,12 +220,17 @@ def test_decoders_are_ranked_by_their_scores_of_triples(kind: str, inverse: bool
     table = torch.randn(9, 4, generator=random, dtype=torch.float64)
     sizes = (9, 3, 9)
     rows = [
-        (u, r, v) for u, r, v in zip(*(torch.randint(n, (20,), generator=random).tolist() for n in sizes), strict=True)
+        (u, r, v)
+        for u, r, v in zip(
+            *(torch.randint(n, (20,), generator=random).tolist() for n in sizes), strict=True
+        )
     ]
     found = metrics.rank_links(decoder, table, rows_of(rows), known=[])
     for i, side in enumerate(found.sides):
         score = partial(score_of, decoder, table, side)
-        wanted = by_definition(score, rows, set(rows), {key: list(range(9)) for key in found.sides}, "realistic")
+        wanted = by_definition(
+            score, rows, set(rows), {key: list(range(9)) for key in found.sides}, "realistic"
+        )
         assert found.ranks[:, i].tolist() == wanted[:, i].tolist()
 
 
@@ -232,13 +268,25 @@ def test_pairs_without_relations() -> None:
 
 TABLE = torch.ones(4, 2)
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"triples": [[0, 0, 4]]}, IndexError, r"triples\[:, 2\]\[0\] is 4, but node ids go from 0 to 3"),
+    (
+        {"triples": [[0, 0, 4]]},
+        IndexError,
+        r"triples\[:, 2\]\[0\] is 4, but node ids go from 0 to 3",
+    ),
     ({"triples": [[0, -1, 1]]}, IndexError, r"triples\[:, 1\]\[0\] is -1"),
     ({"triples": [0, 1, 2]}, ValueError, "triples must have shape"),
     ({"triples": [[0.5, 0.0, 1.0]]}, TypeError, r"triples\[:, 0\] must hold integer node ids"),
-    ({"known": [torch.zeros(3, 2, dtype=torch.int64)]}, ValueError, r"known\[0\] must have shape \[n, 3\]"),
+    (
+        {"known": [torch.zeros(3, 2, dtype=torch.int64)]},
+        ValueError,
+        r"known\[0\] must have shape \[n, 3\]",
+    ),
     ({"known": [[0, 0, 7]]}, IndexError, r"known\[:, 2\]\[0\] is 7"),
-    ({"candidates": [0, 2]}, ValueError, r"triples\[0\] has the destination 1, which is not among the candidates"),
+    (
+        {"candidates": [0, 2]},
+        ValueError,
+        r"triples\[0\] has the destination 1, which is not among the candidates",
+    ),
     ({"candidates": {"dst": [0]}}, ValueError, "candidates has the key 'dst'"),
     ({"candidates": {"source": [9]}}, IndexError, r"candidates\['source'\]\[0\] is 9"),
     ({"sides": "head"}, ValueError, "sides must be"),
@@ -250,14 +298,29 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
     ({"scorer": 3}, TypeError, "scorer must have score_all"),
     ({"scorer": lambda *_, side: 3}, TypeError, "score_all must return a tensor"),
-    ({"scorer": lambda *_, side: torch.zeros(1, 4).long()}, TypeError, "score_all must return a tensor of floating"),
-    ({"scorer": lambda *_, side: torch.zeros(1, 3)}, ValueError, r"a score per query and candidate, \(1, 4\)"),
+    (
+        {"scorer": lambda *_, side: torch.zeros(1, 4).long()},
+        TypeError,
+        "score_all must return a tensor of floating",
+    ),
+    (
+        {"scorer": lambda *_, side: torch.zeros(1, 3)},
+        ValueError,
+        r"a score per query and candidate, \(1, 4\)",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("changes", "error", "message"), WRONG)
-def test_wrong_arguments_are_named(changes: dict[str, Any], error: type[Exception], message: str) -> None:
-    arguments = {"scorer": Product(torch.ones(1, 2)), "table": TABLE, "triples": [[0, 0, 1]], **changes}
+def test_wrong_arguments_are_named(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    arguments = {
+        "scorer": Product(torch.ones(1, 2)),
+        "table": TABLE,
+        "triples": [[0, 0, 1]],
+        **changes,
+    }
     scorer, table, triples = (arguments.pop(name) for name in ("scorer", "table", "triples"))
     with pytest.raises(error, match=message):
         metrics.rank_links(scorer, table, triples, **arguments)
@@ -271,7 +334,10 @@ def test_nan_has_no_rank(column: int, count: Any) -> None:
         scores[1, column] = math.nan
         return scores
 
-    with pytest.raises(ValueError, match=r"NaN among the candidates for the destination of triples\[0\], \(7, 0, 1\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"NaN among the candidates for the destination of triples\[0\], \(7, 0, 1\)",
+    ):
         metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
     triples = as_links([[7, 0, 1], [2, 0, 1]], "triples", 40)
     part = Plan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)

@@ -1,4 +1,6 @@
-"""Ranks, their means and table; positives against negatives: ranks, AUC, average precision, OGB's conventions."""
+"""Ranks, their means and table; positives against negatives: ranks, AUC, average precision, OGB's
+conventions.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ SCORES = st.integers(-3, 3).map(float) | st.sampled_from([-1e30, 25.0, 26.0, 1e3
 
 
 def rank(score: float, negatives: list[float], ties: str) -> float:
-    above, same = sum(n > score for n in negatives), sum(n == score for n in negatives)
+    above = sum(n > score for n in negatives)
+    same = sum(n == score for n in negatives)
     return 1 + above + {"realistic": same / 2, "optimistic": 0, "pessimistic": same}[ties]
 
 
@@ -31,24 +34,35 @@ def rank(score: float, negatives: list[float], ties: str) -> float:
     st.data(),
     st.sampled_from(["realistic", "optimistic", "pessimistic"]),
 )
-def test_ranks_are_those_of_the_definition(positive: list[float], k: int, data: Any, ties: str) -> None:
+def test_ranks_are_those_of_the_definition(
+    positive: list[float], k: int, data: Any, ties: str
+) -> None:
     shared = data.draw(st.lists(SCORES, min_size=k, max_size=k))
     found = metrics.rank_among(np.array(positive), np.array(shared), ties=ties)
     assert found.ranks.flatten().tolist() == [rank(score, shared, ties) for score in positive]
     own = [data.draw(st.lists(SCORES, min_size=k, max_size=k)) for _ in positive]
-    found = metrics.rank_among(np.array(positive), np.array(own).reshape(len(positive), k), ties=ties)
-    assert found.ranks.flatten().tolist() == [rank(score, row, ties) for score, row in zip(positive, own, strict=True)]
+    found = metrics.rank_among(
+        np.array(positive), np.array(own).reshape(len(positive), k), ties=ties
+    )
+    assert found.ranks.flatten().tolist() == [
+        rank(score, row, ties) for score, row in zip(positive, own, strict=True)
+    ]
 
 
 @examples(50)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, min_size=1, max_size=8))
-def test_auc_and_average_precision_are_those_of_the_definition(positive: list[float], negative: list[float]) -> None:
-    scores, labels = np.array([*positive, *negative]), np.array([1] * len(positive) + [0] * len(negative))
+def test_auc_and_average_precision_are_those_of_the_definition(
+    positive: list[float], negative: list[float]
+) -> None:
+    scores = np.array([*positive, *negative])
+    labels = np.array([1] * len(positive) + [0] * len(negative))
     pairs = [(p > n) + (p == n) / 2 for p in positive for n in negative]
     assert metrics.auroc(scores, labels) == pytest.approx(sum(pairs) / len(pairs))
-    area, recall = 0.0, 0.0
+    area = 0.0
+    recall = 0.0
     for bound in sorted({*positive, *negative}, reverse=True):
-        hits, misses = sum(p >= bound for p in positive), sum(n >= bound for n in negative)
+        hits = sum(p >= bound for p in positive)
+        misses = sum(n >= bound for n in negative)
         area += (hits / len(positive) - recall) * hits / (hits + misses)
         recall = hits / len(positive)
     assert metrics.average_precision(scores, labels) == pytest.approx(area)
@@ -56,17 +70,24 @@ def test_auc_and_average_precision_are_those_of_the_definition(positive: list[fl
 
 @examples(50)
 @given(st.lists(SCORES, min_size=1, max_size=8), st.lists(SCORES, max_size=8), st.integers(1, 6))
-def test_pessimistic_hits_among_shared_negatives_are_ogbs(positive: list[float], shared: list[float], k: int) -> None:
+def test_pessimistic_hits_among_shared_negatives_are_ogbs(
+    positive: list[float], shared: list[float], k: int
+) -> None:
     """OGB: above the k-th highest negative; all are hits where there are fewer than k."""
     kth = sorted(shared, reverse=True)[k - 1] if len(shared) >= k else -math.inf
     wanted = np.mean([score > kth for score in positive])
-    assert metrics.rank_among(np.array(positive), np.array(shared), ties="pessimistic").hits(k) == pytest.approx(wanted)
+    assert metrics.rank_among(np.array(positive), np.array(shared), ties="pessimistic").hits(
+        k
+    ) == pytest.approx(wanted)
 
 
 def test_many_negatives_are_compared_in_pieces() -> None:
     generator = torch.Generator().manual_seed(0)
-    good, bad = torch.rand(2**12, generator=generator), torch.rand(2**12, 2**11, generator=generator)
-    assert torch.equal(metrics.rank_among(good, bad).ranks[:, 0], 1 + (bad > good[:, None]).sum(1).double())
+    good = torch.rand(2**12, generator=generator)
+    bad = torch.rand(2**12, 2**11, generator=generator)
+    assert torch.equal(
+        metrics.rank_among(good, bad).ranks[:, 0], 1 + (bad > good[:, None]).sum(1).double()
+    )
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
@@ -96,16 +117,25 @@ def test_constant_scores_never_look_good() -> None:
         (torch.tensor([1j]), [0.2], TypeError, "positive must be scores"),
     ],
 )
-def test_wrong_scores_are_named(positive: Any, negative: Any, error: type[Exception], message: str) -> None:
+def test_wrong_scores_are_named(
+    positive: Any, negative: Any, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         metrics.rank_among(positive, negative)
 
 
 @pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.uint8, torch.float32])
 def test_a_metric_has_one_order_by_function_and_by_name(kind: torch.dtype) -> None:
-    """Scores first, then labels, whatever their type: 5 of 6 pairs of a positive and a negative are in order."""
-    scores, labels = torch.tensor([0.9, 0.3, 0.8, 0.1, 0.2]), torch.tensor([1, 0, 1, 0, 1]).to(kind)
-    assert metrics.auroc(scores, labels) == metrics.named("auroc")(scores, labels) == pytest.approx(5 / 6)
+    """Scores first, then labels, whatever their type: 5 of 6 pairs of a positive and a negative are
+    in order.
+    """
+    scores = torch.tensor([0.9, 0.3, 0.8, 0.1, 0.2])
+    labels = torch.tensor([1, 0, 1, 0, 1]).to(kind)
+    assert (
+        metrics.auroc(scores, labels)
+        == metrics.named("auroc")(scores, labels)
+        == pytest.approx(5 / 6)
+    )
     precision = (1 + 1 + 3 / 4) / 3
     assert metrics.average_precision(scores, labels) == pytest.approx(precision)
     assert metrics.named("average_precision")(scores, labels) == pytest.approx(precision)
@@ -115,9 +145,17 @@ def test_a_metric_has_one_order_by_function_and_by_name(kind: torch.dtype) -> No
 @pytest.mark.parametrize(
     ("scores", "labels", "message"),
     [
-        ([0.9, 0.2], [0.1, 0.2], r"labels\[0\] is 0.1, but labels are 0 or 1; the order is scores, labels"),
+        (
+            [0.9, 0.2],
+            [0.1, 0.2],
+            r"labels\[0\] is 0.1, but labels are 0 or 1; the order is scores, labels",
+        ),
         ([0, 1, 1], [0.3, 0.2, 0.9], r"labels\[0\] is 0.3, but .* the order is scores, labels"),
-        ([0.9, 0.2], [0.1], r"a row per score \(2\), got shape \(1,\); the order .* torch.cat\(\[positive"),
+        (
+            [0.9, 0.2],
+            [0.1],
+            r"a row per score \(2\), got shape \(1,\); the order .* torch.cat\(\[positive",
+        ),
         ([0.9, 0.2], [1, -1], r"labels\[1\] is -1"),
         ([0.9, 0.2], [1, math.nan], r"labels\[1\] is nan"),
         ([0.9, 0.2], [1, 1], "no label is 0"),

@@ -1,4 +1,6 @@
-"""The best answers of queries against all scores in order, one query at a time, and what ``top_links`` refuses."""
+"""The best answers of queries against all scores in order, one query at a time, and what
+``top_links`` refuses.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,20 @@ from nodeflow import metrics, nn
 
 @st.composite
 def cases(draw: st.DrawFn) -> dict[str, Any]:
-    nodes, relations = draw(st.integers(1, 30)), draw(st.integers(0, 3))
-    ends, kinds = st.integers(0, nodes - 1), st.integers(0, max(relations - 1, 0))
-    whole = st.integers(-1, 1)  # few different scores, so many ties, and sums that are exact in any order
+    nodes = draw(st.integers(1, 30))
+    relations = draw(st.integers(0, 3))
+    ends = st.integers(0, nodes - 1)
+    kinds = st.integers(0, max(relations - 1, 0))
+    # few different scores, so many ties, and sums that are exact in any order
+    whole = st.integers(-1, 1)
     rows = st.lists(whole, min_size=2, max_size=2)
     return {
-        "table": torch.tensor(draw(st.lists(rows, min_size=nodes, max_size=nodes)), dtype=torch.float32),
-        "weight": torch.tensor(draw(st.lists(rows, min_size=max(relations, 1), max_size=max(relations, 1)))).float(),
+        "table": torch.tensor(
+            draw(st.lists(rows, min_size=nodes, max_size=nodes)), dtype=torch.float32
+        ),
+        "weight": torch.tensor(
+            draw(st.lists(rows, min_size=max(relations, 1), max_size=max(relations, 1)))
+        ).float(),
         "relations": relations,
         "queries": draw(st.lists(st.tuples(ends, kinds), max_size=8)),
         "known": draw(st.lists(st.tuples(ends, kinds, ends), max_size=40)),
@@ -43,14 +52,18 @@ def decoder_of(case: dict[str, Any]) -> nn.ComplEx:
 
 def in_order(case: dict[str, Any], node: int, kind: int) -> list[tuple[float, int]]:
     """All (score, answer) of a query, best first, from a score for each pair of its own."""
-    decoder, table, side = decoder_of(case), case["table"], case["side"]
+    decoder = decoder_of(case)
+    table = case["table"]
+    side = case["side"]
     known = {(s, r if case["relations"] else kind, d) for s, r, d in case["known"]}
     found = []
     for other in range(len(table)) if case["candidates"] is None else set(case["candidates"]):
         src, dst = (node, other) if side == "destination" else (other, node)
         if (src, kind, dst) not in known:
             rel = kind if case["relations"] else None
-            found.append((float(decoder(table[src : src + 1], table[dst : dst + 1], rel).detach()), other))
+            found.append(
+                (float(decoder(table[src : src + 1], table[dst : dst + 1], rel).detach()), other)
+            )
     return sorted(found, key=lambda one: (-one[0], one[1]))
 
 
@@ -66,7 +79,9 @@ def ask(case: dict[str, Any], **options: Any) -> metrics.TopLinks:
 
 @examples(80)
 @given(cases(), st.sampled_from([None, 1, 3, 100]))
-def test_answers_are_the_highest_of_all_scores(case: dict[str, Any], chunk_size: int | None) -> None:
+def test_answers_are_the_highest_of_all_scores(
+    case: dict[str, Any], chunk_size: int | None
+) -> None:
     """With ties, repeated queries, fewer candidates than answers, and chunks of any size."""
     ids, scores = ask(case, chunk_size=chunk_size)
     assert ids.dtype == torch.int64
@@ -84,7 +99,9 @@ def test_of_equal_scores_the_lower_id_comes_first(dtype: torch.dtype, width: int
     scores = torch.randint(4, (5, width), generator=torch.Generator().manual_seed(width)).to(dtype)
     found = metrics.top_links(lambda rows, *_, side: scores[rows[:, 0].long()], torch.arange(width)[:, None].float(),
                               [0, 2, 1], k=7)  # fmt: skip
-    order = np.lexsort([np.tile(np.arange(width), (3, 1)), -scores[[0, 2, 1]].double().numpy()])[:, :7]
+    order = np.lexsort([np.tile(np.arange(width), (3, 1)), -scores[[0, 2, 1]].double().numpy()])[
+        :, :7
+    ]
     assert found.ids[:, : order.shape[1]].tolist() == order.tolist()
     assert found.scores.dtype == dtype
 
@@ -93,14 +110,17 @@ def test_an_answer_has_a_score_above_minus_infinity() -> None:
     scores = torch.tensor([[-math.inf, 1.0, -math.inf, 0.0]])
     found = metrics.top_links(lambda *_, side: scores, torch.zeros(4, 1), [2], k=3, known=[[2, 1]])
     assert found.ids.tolist() == [[3, -1, -1]]
-    assert scores.tolist() == [[-math.inf, 1.0, -math.inf, 0.0]]  # the scorer's own, which stay as they are
+    # the scorer's own, which stay as they are
+    assert scores.tolist() == [[-math.inf, 1.0, -math.inf, 0.0]]
 
 
 def test_one_relation_for_all_and_the_mode_of_a_module() -> None:
     decoder = nn.MLPDecoder(4, num_relations=3, dropout=0.9).train()
     table = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
     found = metrics.top_links(decoder, table, [1, 5], k=4, relation=2, memory="1 KB")
-    each = metrics.top_links(decoder, table, np.array([1, 5]), k=4, relation=torch.tensor([2, 2]), progress=True)
+    each = metrics.top_links(
+        decoder, table, np.array([1, 5]), k=4, relation=torch.tensor([2, 2]), progress=True
+    )
     assert torch.equal(found.ids, each.ids)
     assert decoder.training
     assert not found.scores.requires_grad
@@ -119,22 +139,32 @@ def gives_nan(rows: Tensor, relation: Tensor | None, table: Tensor, side: str) -
         ({"k": 0}, ValueError, "k must be at least 1, got 0"),
         ({"k": 2.5}, TypeError, "k must be an integer"),
         ({"side": "dst"}, ValueError, "side must be 'destination' or 'source', got 'dst'"),
-        ({"relation": [0, 1, 1]}, ValueError, r"nodes and relation must have one entry per query, got 2 and 3"),
+        ({"relation": [0, 1, 1]}, ValueError, r"nodes and relation must have one entry per query, "
+                                              r"got 2 and 3"),
         ({"relation": 1.5}, TypeError, "relation must be an integer"),
         ({"relation": -1}, IndexError, r"relation\[0\] is -1"),
-        ({"known": [[0, 1, 2]]}, ValueError, r"known must have shape \[n, 2\], .* relation is None, got"),
-        ({"known": [[0, 2]], "relation": 0}, ValueError, r"known must have shape \[n, 3\], .* since relation is given"),
+        ({"known": [[0, 1, 2]]}, ValueError, r"known must have shape \[n, 2\], .* relation is "
+                                             r"None, got"),
+        ({"known": [[0, 2]], "relation": 0}, ValueError, r"known must have shape \[n, 3\], .* "
+                                                         r"since relation is given"),
         ({"candidates": [9]}, IndexError, r"candidates\[0\] is 9"),
-        ({"candidates": [0], "nodes": [0, 2]}, ValueError, "NaN among the candidates for the destination of node 2;"),
+        ({"candidates": [0], "nodes": [0, 2]}, ValueError, "NaN among the candidates for the "
+                                                           "destination of node 2;"),
         ({"nodes": [2], "relation": 1}, ValueError, "of node 2 with relation 1; NaN has no place"),
         ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
         ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
         ({"scorer": 3}, TypeError, "scorer must have score_all"),
-        ({"scorer": lambda *_, side: torch.zeros(1, 4)}, ValueError, r"score per query and candidate, \(2, 4\)"),
+        ({"scorer": lambda *_, side: torch.zeros(1, 4)}, ValueError, r"score per query and "
+                                                                     r"candidate, \(2, 4\)"),
     ],
 )  # fmt: skip
 def test_what_is_refused(change: dict[str, Any], kind: type[Exception], message: str) -> None:
-    arguments: dict[str, Any] = {"scorer": gives_nan, "table": torch.arange(4.0)[:, None], "nodes": [0, 1], **change}
+    arguments: dict[str, Any] = {
+        "scorer": gives_nan,
+        "table": torch.arange(4.0)[:, None],
+        "nodes": [0, 1],
+        **change,
+    }
     ask_for: Callable[..., Any] = metrics.top_links
     with pytest.raises(kind, match=message):
         ask_for(**arguments)
@@ -145,4 +175,6 @@ def test_no_queries_and_no_candidates() -> None:
     none = metrics.top_links(nn.DotProduct(2), table, [], k=3)
     assert none.ids.shape == none.scores.shape == (0, 3)
     assert none.scores.dtype == torch.float64
-    assert metrics.top_links(nn.DotProduct(2), table, [1], k=2, candidates=[]).ids.tolist() == [[-1, -1]]
+    assert metrics.top_links(nn.DotProduct(2), table, [1], k=2, candidates=[]).ids.tolist() == [
+        [-1, -1]
+    ]

@@ -1,4 +1,6 @@
-"""Calls of models and convolutions: wrapped, compiled, with layers skipped or pooled, and mistakes in all of them."""
+"""Calls of models and convolutions: wrapped, compiled, with layers skipped or pooled, and mistakes
+in all of them.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +34,17 @@ from nodeflow.nn import (
 
 
 def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
-    model, x = GraphSAGE(3, 4, 2), torch.rand(graph.num_nodes, 3)
+    model = GraphSAGE(3, 4, 2)
+    x = torch.rand(graph.num_nodes, 3)
     expected = model.inference(graph, x)
     average = torch.optim.swa_utils.AveragedModel(model)
     # with a GPU it takes models that are there
     parallel = [] if torch.cuda.is_available() else [torch.nn.DataParallel(model)]
     for wrapped in (model, *parallel, average, torch.nn.Sequential(model)):
         torch.testing.assert_close(inference(wrapped, graph, x), expected)
-    torch.testing.assert_close(inference(average, graph, x, nodes=[2, 0], chunk_size=1), expected[[2, 0]])
+    torch.testing.assert_close(
+        inference(average, graph, x, nodes=[2, 0], chunk_size=1), expected[[2, 0]]
+    )
     with pytest.raises(ValueError, match="must hold one FlowModel, got 0 in Linear"):
         inference(torch.nn.Linear(2, 2), graph, x)
 
@@ -51,7 +56,8 @@ def test_flows_that_skip_layers() -> None:
     for model in (GraphSAGE(2, 4, 3), VRGraphSAGE(2, 4, 3, estimator="ns")):
         with pytest.raises(ValueError, match=r"has a flow \(0, 2\) that skips layers"):
             model(batch, torch.ones(2, 2))
-    conv, h = SAGEConv(2, 3), torch.rand(2, 2)
+    conv = SAGEConv(2, 3)
+    h = torch.rand(2, 2)
     assert torch.equal(conv(batch, (0, 2), h), conv(batch.flows[0, 2], h))
     with pytest.raises(TypeError, match=r"conv\(batch, \(i, j\), h\)"):
         conv(batch, h)
@@ -62,16 +68,22 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
     second = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     batch = create_node_flow([first, second], [[5, 6, 7], None, [5]])
     h = torch.tensor([[1.0], [2.0], [4.0]])
-    model = FlowModel([GraphConv(1, 1, norm="none", self_loops=False, bias=False) for _ in range(2)], activation=None)
+    model = FlowModel(
+        [GraphConv(1, 1, norm="none", self_loops=False, bias=False) for _ in range(2)],
+        activation=None,
+    )
     for conv in model.convs:
         torch.nn.init.ones_(conv.linear.weight)
     assert model(batch, h).tolist() == [[7.0]]
-    with pytest.raises(ValueError, match=r"flow \(0, 1\) have no rows of their own.*GraphConv\(self_loops=False\)"):
+    with pytest.raises(
+        ValueError, match=r"flow \(0, 1\) have no rows of their own.*GraphConv\(self_loops=False\)"
+    ):
         GCN(1, 2, 2)(batch, h)
 
 
 def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
-    model, x = GCN(2, 3, 2), torch.ones(6, 2)
+    model = GCN(2, 3, 2)
+    x = torch.ones(6, 2)
     batch = FullSampler(graph, 2)([0])
     for call, words in (
         (lambda: model(x, batch), r"model\(batch, h\).*the other way round"),
@@ -80,9 +92,15 @@ def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
         (lambda: model(batch.flows[0], x), r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"),
         (lambda: model.inference(x, graph), r"a Graph or a Propagation first.*the other way round"),
         (lambda: model.inference(batch, x), r"for a batch call model\(batch, h\)"),
-        (lambda: inference(lambda batch, h: h, graph, x), r"model must be a torch\.nn\.Module, got function"),
+        (
+            lambda: inference(lambda batch, h: h, graph, x),
+            r"model must be a torch\.nn\.Module, got function",
+        ),
         (lambda: model(3, x), r"with a NodeFlow first, got int 3$"),
-        (lambda: SAGEConv(2, 2)(x, None), r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)"),
+        (
+            lambda: SAGEConv(2, 2)(x, None),
+            r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)",
+        ),
     ):
         with pytest.raises(TypeError, match=words):
             call()
@@ -90,13 +108,21 @@ def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
 
 def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> None:
     batch = FullSampler(graph, 2)([0])
-    model, x = GCN(2, 3, 2), torch.ones(graph.num_nodes + 1, 2)
-    with pytest.raises(ValueError, match=r"one per node of the input layer.*take x\[batch\.layers\[0\]\.parent_nid\]"):
+    model = GCN(2, 3, 2)
+    x = torch.ones(graph.num_nodes + 1, 2)
+    with pytest.raises(
+        ValueError,
+        match=r"one per node of the input layer.*take x\[batch\.layers\[0\]\.parent_nid\]",
+    ):
         model(batch, x)
     with pytest.raises(RuntimeError) as caught:
         model(batch, x[: batch.layer_sizes[0]].double())
-    assert "float64, where weights are torch.float32: h.to(torch.float32)" in caught.value.__notes__[0]
-    with pytest.raises(TypeError, match=r"activation must be a function, such as torch\.relu.*'relu'"):
+    assert (
+        "float64, where weights are torch.float32: h.to(torch.float32)" in caught.value.__notes__[0]
+    )
+    with pytest.raises(
+        TypeError, match=r"activation must be a function, such as torch\.relu.*'relu'"
+    ):
         GCN(2, 3, 2, activation="relu")
 
 
@@ -107,7 +133,10 @@ def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) ->
     x = torch.ones(batch.layer_sizes[0], 5)
     for model in (GraphSAGE(3, 4, 2, order=order), GCN(3, 4, 2, order=order), GAT(3, 4, 2)):
         for rows in (x, x.to_sparse_csr()):
-            with pytest.raises(ValueError, match=r"Conv takes rows of width 3 \(in_features\), got shape \(\d+, 5\)"):
+            with pytest.raises(
+                ValueError,
+                match=r"Conv takes rows of width 3 \(in_features\), got shape \(\d+, 5\)",
+            ):
                 model(batch, rows)
 
 
@@ -131,8 +160,14 @@ WRONG = [
     (partial(SAGEConv, 2, 2, aggregator="lstm"), "aggregator must be 'mean', 'gcn' or 'pool'"),
     (partial(SAGEConv, 2, 2, aggregator="pool", order="transform"), "a maximum is not linear"),
     (partial(SAGEConv, 2, 2, order="first"), "order must be 'auto', 'aggregate' or 'transform'"),
-    (partial(SAGEConv, 2, 2, aggregator="pool", weighted=True), "weighted=True needs aggregator='mean', got 'pool'"),
-    (partial(GINConv, nn.Identity(), aggregator="min"), "aggregator must be 'sum', 'mean' or 'max'"),
+    (
+        partial(SAGEConv, 2, 2, aggregator="pool", weighted=True),
+        "weighted=True needs aggregator='mean', got 'pool'",
+    ),
+    (
+        partial(GINConv, nn.Identity(), aggregator="min"),
+        "aggregator must be 'sum', 'mean' or 'max'",
+    ),
     (
         partial(GINConv, nn.Identity(), aggregator="mean", weighted=True),
         "weighted=True needs aggregator='sum', got 'mean'",
@@ -141,15 +176,27 @@ WRONG = [
     (partial(GATv2Conv, 2, 0), "out_features must be at least 1, got 0"),
     (partial(RGCNConv, 2, 3, 0), "num_relations must be at least 1, got 0"),
     (partial(RGCNConv, 2, 3, 2, num_bases=0), "num_bases must be at least 1, got 0"),
-    *((partial(conv, 0, 3), "in_features must be at least 1, got 0") for conv in (SAGEConv, GATConv, PropagationConv)),
+    *(
+        (partial(conv, 0, 3), "in_features must be at least 1, got 0")
+        for conv in (SAGEConv, GATConv, PropagationConv)
+    ),
     (partial(GCN, 5, 4, 3, 0), "num_layers must be at least 1, got 0"),
     (partial(GraphSAGE, 0, 4, 3), "in_features must be at least 1, got 0"),
     (partial(GCN, 2, 3, 4, norm="group"), "norm must be 'batch', 'layer' or None, got 'group'"),
     (partial(GCN, 2, 3, 4, jumping="sum"), "jumping must be 'cat' or 'max', got 'sum'"),
     (partial(GAT, 2, 5, 4, heads=2), "hidden must be a multiple of heads, got hidden=5, heads=2"),
-    (partial(FlowModel, [SAGEConv(2, 3)], residual=True), "need widths: 2 numbers for 1 convolutions.* got None"),
-    (partial(FlowModel, [SAGEConv(2, 3)], norm="layer", widths=[2]), "need widths: 2 numbers .* got 1"),
-    (partial(FlowModel, [SAGEConv(2, 3)], jumping="cat", widths=[2, 3]), "jumping needs out_features"),
+    (
+        partial(FlowModel, [SAGEConv(2, 3)], residual=True),
+        "need widths: 2 numbers for 1 convolutions.* got None",
+    ),
+    (
+        partial(FlowModel, [SAGEConv(2, 3)], norm="layer", widths=[2]),
+        "need widths: 2 numbers .* got 1",
+    ),
+    (
+        partial(FlowModel, [SAGEConv(2, 3)], jumping="cat", widths=[2, 3]),
+        "jumping needs out_features",
+    ),
     (partial(FlowModel, []), "at least one convolution"),
 ]
 OF_TYPE = [
@@ -159,13 +206,17 @@ OF_TYPE = [
     ),
     (partial(SAGEConv, "a", 3), "in_features must be an integer, got str 'a'"),
     (partial(RGCN, 4, 8, 3), "RGCN needs num_relations=, which its convolutions take"),
-    (partial(RGCN, 4, 8, 3, num_relations=2, type="kind"), "RGCN has no argument 'type'; .*num_relations, .*edge_type"),
+    (
+        partial(RGCN, 4, 8, 3, num_relations=2, type="kind"),
+        "RGCN has no argument 'type'; .*num_relations, .*edge_type",
+    ),
 ]
 
 
 @pytest.mark.parametrize(
     ("call", "error", "words"),
-    [(call, ValueError, words) for call, words in WRONG] + [(call, TypeError, words) for call, words in OF_TYPE],
+    [(call, ValueError, words) for call, words in WRONG]
+    + [(call, TypeError, words) for call, words in OF_TYPE],
 )
 def test_arguments_are_checked_when_a_layer_or_model_is_made(
     call: Callable[[], object], error: type[Exception], words: str
@@ -189,14 +240,18 @@ def test_batches_of_all_sizes_share_what_was_compiled() -> None:
     torch.manual_seed(0)
     torch.compiler.reset()
     ends = torch.randint(0, 200, (2, 1000))
-    graph, x = Graph.from_edges(*ends, num_nodes=200), torch.randn(200, 6)
+    graph = Graph.from_edges(*ends, num_nodes=200)
+    x = torch.randn(200, 6)
     model = GraphSAGE(6, 8, 3, num_layers=2, norm="layer")
     compiled = torch.compile(model, dynamic=True, backend=backend)
-    sampler, counts = NeighborSampler(graph, [4, 3]), []
+    sampler = NeighborSampler(graph, [4, 3])
+    counts = []
     for size in (20, 33, 57, 41):
         batch = sampler(range(size))
         h = x[batch.front.parent_nid]
-        found, expected = (torch.autograd.grad(m(batch, h).sum(), model.parameters()) for m in (compiled, model))
+        found, expected = (
+            torch.autograd.grad(m(batch, h).sum(), model.parameters()) for m in (compiled, model)
+        )
         assert all(map(torch.equal, found, expected))
         counts.append(len(compiled_parts))
     assert counts == [counts[0]] * 4  # at the first batch only
@@ -210,8 +265,11 @@ def test_batches_of_all_sizes_share_what_was_compiled() -> None:
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
 def test_compiled_models_warn_of_weights_and_keep_inference() -> None:
     torch.compiler.reset()
-    graph = Graph.from_edges([1, 2, 3, 0], [0, 0, 0, 1], edata={"p": torch.tensor([0.5, 0.3, 0.2, 1.0])})
-    model, x = GraphSAGE(2, 4, 3), torch.rand(4, 2)
+    graph = Graph.from_edges(
+        [1, 2, 3, 0], [0, 0, 0, 1], edata={"p": torch.tensor([0.5, 0.3, 0.2, 1.0])}
+    )
+    model = GraphSAGE(2, 4, 3)
+    x = torch.rand(4, 2)
     compiled = torch.compile(model, dynamic=True, backend="eager")
     batch = NeighborSampler(graph, [2, 2], prob="p")([0])
     with pytest.warns(IgnoredWeightWarning, match="GraphSAGE\\(weighted=True\\)"):

@@ -1,4 +1,6 @@
-"""Every convolution against its equations, by dense matrices or edge by edge; what all share; half precision."""
+"""Every convolution against its equations, by dense matrices or edge by edge; what all share; half
+precision.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,16 @@ import pickle
 
 import pytest
 import torch
-from _support.edge_reference import CONVS, EVERY, SPARSE, hub_flow, make, reference, small_flow, with_columns
+from _support.edge_reference import (
+    CONVS,
+    EVERY,
+    SPARSE,
+    hub_flow,
+    make,
+    reference,
+    small_flow,
+    with_columns,
+)
 from _support.effort import examples
 from _support.nn_reference import (
     CONVS as DENSE,
@@ -25,8 +36,26 @@ from _support.nn_reference import (
 from hypothesis import given, strategies as st
 from torch import nn
 
-from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
-from nodeflow.nn import EdgeConv, GATConv, GATv2Conv, GINConv, GINEConv, GraphConv, PropagationConv, RGCNConv, SAGEConv
+from nodeflow import (
+    Flow,
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+)
+from nodeflow.nn import (
+    EdgeConv,
+    GATConv,
+    GATv2Conv,
+    GINConv,
+    GINEConv,
+    GraphConv,
+    PropagationConv,
+    RGCNConv,
+    SAGEConv,
+)
 from nodeflow.testing import graphs
 
 WIDTHS = [(2, 3), (3, 2), (1, 1)]
@@ -41,7 +70,8 @@ def check(name: str, flow: Flow, widths: tuple[int, int]) -> None:
     expected = dense_conv(name, conv, flow, h) if name in KINDS else reference(conv, flow, h)
     assert_near(found, expected)
     inputs = (h, *conv.parameters()) if flow.num_dst else tuple(conv.parameters())
-    # that a parameter plays no part, such as the score's of a node with one edge, only the reference knows
+    # that a parameter plays no part, such as the score's of a node with one edge, only the
+    # reference knows
     weighted = (expected * values(tuple(expected.shape), 99)).sum()
     wanted = torch.autograd.grad(weighted, inputs, allow_unused=True, materialize_grads=True)
     for one, other in zip(gradients(found, *inputs), wanted, strict=True):
@@ -51,7 +81,9 @@ def check(name: str, flow: Flow, widths: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", EVERY)
 @few
 @given(flow=flows(), widths=st.sampled_from(WIDTHS))
-def test_values_and_gradients_are_those_of_the_equations(name: str, flow: Flow, widths: tuple[int, int]) -> None:
+def test_values_and_gradients_are_those_of_the_equations(
+    name: str, flow: Flow, widths: tuple[int, int]
+) -> None:
     check(name, with_columns(flow), widths)
 
 
@@ -66,7 +98,8 @@ def test_a_hub_and_a_single_node(name: str) -> None:
 @few
 @given(flow=flows(), widths=st.sampled_from(WIDTHS))
 def test_sparse_rows_equal_dense_rows(name: str, flow: Flow, widths: tuple[int, int]) -> None:
-    conv, flow = make(name, *widths), with_columns(flow)
+    conv = make(name, *widths)
+    flow = with_columns(flow)
     h = values((flow.num_src, widths[0]), zeros=0.6)
     outs = conv(flow, as_csr(h)), conv(flow, h)
     assert_near(*outs)
@@ -77,12 +110,15 @@ def test_sparse_rows_equal_dense_rows(name: str, flow: Flow, widths: tuple[int, 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("widths", [(2, 3), (3, 2)])
 def test_gradients_are_numerical_ones(name: str, widths: tuple[int, int]) -> None:
-    conv, flow = make(name, *widths), small_flow()
+    conv = make(name, *widths)
+    flow = small_flow()
     names = [name for name, _ in conv.named_parameters()]
     h = values((4, widths[0]), 5).requires_grad_()
 
     def call(h: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(conv, dict(zip(names, parameters, strict=True)), (flow, h))
+        return torch.func.functional_call(
+            conv, dict(zip(names, parameters, strict=True)), (flow, h)
+        )
 
     parameters = [parameter.detach().clone().requires_grad_() for parameter in conv.parameters()]
     assert torch.autograd.gradcheck(call, (h, *parameters))
@@ -100,7 +136,8 @@ def test_the_order_of_the_edges_does_not_matter(name: str, flow: Flow, seed: int
     data = {name: column[order] for name, column in flow.data.items()}
     ids = [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]
     mixed = create_node_flow([flow_from_edges(src, dst, **sizes, data=data)], ids).flows[0]
-    conv, h = make(name, 2, 3), values((flow.num_src, 2))
+    conv = make(name, 2, 3)
+    h = values((flow.num_src, 2))
     assert_near(conv(mixed, h), conv(flow, h))
 
 
@@ -108,24 +145,36 @@ def test_the_order_of_the_edges_does_not_matter(name: str, flow: Flow, seed: int
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_narrow_numbers_are_summed_in_wide_ones(name: str, dtype: torch.dtype) -> None:
     flow = hub_flow(2000)
-    conv, h = make(name, 4, 4).to(dtype), (values((20, 4)) + 1).to(dtype)  # a mean that does not cancel
+    # a mean that does not cancel
+    conv = make(name, 4, 4).to(dtype)
+    h = (values((20, 4)) + 1).to(dtype)
     flow.data["feat"] = flow.data["feat"].to(dtype)
     found = conv(flow, h)
     assert found.dtype == dtype
     flow.data["feat"] = flow.data["feat"].float()
     expected = conv.float()(flow, h.float())
     size = expected.abs().amax().item()
-    torch.testing.assert_close(found.float(), expected, rtol=0, atol=size * 16 * torch.finfo(dtype).eps)
+    torch.testing.assert_close(
+        found.float(), expected, rtol=0, atol=size * 16 * torch.finfo(dtype).eps
+    )
 
 
 @pytest.mark.parametrize("name", EVERY)
 @few
 @given(graph=graphs(min_nodes=1, edge_columns={"feat": (2,)}), seed=st.integers(0, 9))
-def test_batches_with_all_neighbours_equal_the_whole_graph(name: str, graph: Graph, seed: int) -> None:
-    graph.edata["type"] = torch.randint(3, (graph.num_edges,), generator=torch.Generator().manual_seed(seed))
-    conv, h = make(name, 2, 3), values((graph.num_nodes, 2), seed)
+def test_batches_with_all_neighbours_equal_the_whole_graph(
+    name: str, graph: Graph, seed: int
+) -> None:
+    graph.edata["type"] = torch.randint(
+        3, (graph.num_edges,), generator=torch.Generator().manual_seed(seed)
+    )
+    conv = make(name, 2, 3)
+    h = values((graph.num_nodes, 2), seed)
     outs = []
-    for batch in (create_full_node_flow(graph, 1), FullSampler(graph, 1)(range(graph.num_nodes - 1, -1, -1))):
+    for batch in (
+        create_full_node_flow(graph, 1),
+        FullSampler(graph, 1)(range(graph.num_nodes - 1, -1, -1)),
+    ):
         batch.copy_from_parent(None, {0: ["feat", "type"]})
         batch.fdata[0]["feat"] = batch.fdata[0]["feat"].double()
         outs.append(conv(batch, 0, h[batch.front.parent_nid]))
@@ -134,8 +183,10 @@ def test_batches_with_all_neighbours_equal_the_whole_graph(name: str, graph: Gra
 
 @pytest.mark.parametrize("name", CONVS)
 def test_rows_of_edges_may_be_given(name: str) -> None:
-    flow, bare = small_flow(), small_flow()
-    conv, h = make(name, 2, 3), values((4, 2))
+    flow = small_flow()
+    bare = small_flow()
+    conv = make(name, 2, 3)
+    h = values((4, 2))
     if name in ("gat", "gat mean", "gat2", "gat2 mean", "edge"):  # read no rows of edges
         bare.data.clear()
         assert_near(conv(bare, h), conv(flow, h))
@@ -151,9 +202,13 @@ def test_rows_of_edges_may_be_given(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("widths", [(2, 8), (8, 1)])
-def test_batches_without_destinations_are_refused_with_what_to_do(name: str, widths: tuple[int, int]) -> None:
+def test_batches_without_destinations_are_refused_with_what_to_do(
+    name: str, widths: tuple[int, int]
+) -> None:
     batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [-1], include_dst=False)([2])
-    conv, flow, h = make(name, *widths), with_columns(batch.flows[0]), values((batch.layer_sizes[0], widths[0]))
+    conv = make(name, *widths)
+    flow = with_columns(batch.flows[0])
+    h = values((batch.layer_sizes[0], widths[0]))
     reads_own = name in OWN or (name in CONVS and not name.startswith("rgcn bare"))
     for rows in (h, as_csr(h)) if name in SPARSE else (h,):
         if not reads_own:
@@ -177,19 +232,24 @@ def test_start_values_depend_on_the_seed_only(name: str) -> None:
         conv = CONVS[name](4, 6) if name in CONVS else DENSE[name][0](4, 6, True)
         parameters.append(list(conv.parameters()))
     assert all(map(torch.equal, parameters[0], parameters[1]))
-    assert not any(torch.equal(a, b) for a, b in zip(parameters[0], parameters[2], strict=True) if a.ndim > 1)
+    assert not any(
+        torch.equal(a, b) for a, b in zip(parameters[0], parameters[2], strict=True) if a.ndim > 1
+    )
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_convolutions_are_copied_and_pickled(name: str) -> None:
-    conv, h = make(name, 3, 2), values((4, 3))
+    conv = make(name, 3, 2)
+    h = values((4, 3))
     for other in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
         assert torch.equal(other(small_flow(), h), conv(small_flow(), h))
 
 
 @pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
 def test_large_scores_do_not_overflow(kind: type) -> None:
-    conv, flow, h = kind(2, 2).double(), small_flow(), values((4, 2)) * 1e6
+    conv = kind(2, 2).double()
+    flow = small_flow()
+    h = values((4, 2)) * 1e6
     for x in (h, -h):
         assert torch.isfinite(conv(flow, x)).all()
         assert_near(conv(flow, x) / 1e6, reference(conv, flow, x) / 1e6)
@@ -199,12 +259,17 @@ def test_large_scores_do_not_overflow(kind: type) -> None:
 @pytest.mark.parametrize("self_loops", [True, False])
 def test_dropout_of_attention_keeps_its_mean(kind: type, self_loops: bool) -> None:
     torch.manual_seed(0)
-    copies, one, rows = 4000, small_flow(), values((4, 2))
+    copies = 4000
+    one = small_flow()
+    rows = values((4, 2))
     shift = torch.arange(copies)[:, None]
-    src, dst = ((end + size * shift).flatten() for end, size in zip(one.edges(), (4, 3), strict=True))
+    src, dst = (
+        (end + size * shift).flatten() for end, size in zip(one.edges(), (4, 3), strict=True)
+    )
     flow = flow_from_edges(src, dst, num_src=4 * copies, num_dst=3 * copies)
     names = [(10 * shift + layer.parent_nid).flatten() for layer in (one.src_layer, one.dst_layer)]
-    flow, h = create_node_flow([flow], names).flows[0], rows.repeat(copies, 1)
+    flow = create_node_flow([flow], names).flows[0]
+    h = rows.repeat(copies, 1)
     conv = kind(2, 2, attention_dropout=0.5, self_loops=self_loops).double()
     mean = conv(flow, h).view(copies, 3, 2).mean(0)
     assert not torch.equal(conv(flow, h), conv(flow, h))
@@ -213,12 +278,18 @@ def test_dropout_of_attention_keeps_its_mean(kind: type, self_loops: bool) -> No
 
 
 def test_types_are_checked() -> None:
-    conv, flow, h = RGCNConv(2, 3, 3), small_flow(), torch.ones(4, 2)
+    conv = RGCNConv(2, 3, 3)
+    flow = small_flow()
+    h = torch.ones(4, 2)
     for bad in (3, -1):
         flow.data["type"] = torch.tensor([0, 1, bad, 2])
         with pytest.raises(ValueError, match=f"'type' must be 0 to 2, but edge 2 has {bad}"):
             conv(flow, h)
-    for bad in (torch.ones(4), torch.ones(4, 1, dtype=torch.int64), torch.ones(4, dtype=torch.bool)):
+    for bad in (
+        torch.ones(4),
+        torch.ones(4, 1, dtype=torch.int64),
+        torch.ones(4, dtype=torch.bool),
+    ):
         with pytest.raises(TypeError, match="must hold one integer per edge"):
             conv(flow, h, bad)
     narrow = torch.tensor([0, 1, 2, 2], dtype=torch.uint8)
@@ -226,7 +297,8 @@ def test_types_are_checked() -> None:
 
 
 def test_columns_have_the_name_that_was_chosen() -> None:
-    flow, h = small_flow(), torch.ones(4, 2)
+    flow = small_flow()
+    h = torch.ones(4, 2)
     flow.data["kind"], flow.data["text"] = flow.data.pop("type"), flow.data.pop("feat").float()
     RGCNConv(2, 3, 3, edge_type="kind")(flow, h)
     GATConv(2, 3, edge_features=2, edge_column="text")(flow, h)
@@ -260,13 +332,17 @@ def test_a_node_without_neighbours_keeps_its_own_row(kind: str, name: str) -> No
 
 
 @pytest.mark.parametrize(("aggregator", "fan_in"), [("mean", 16), ("gcn", 8), ("pool", 16)])
-def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(aggregator: str, fan_in: int) -> None:
+def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(
+    aggregator: str, fan_in: int
+) -> None:
     torch.manual_seed(0)
     conv = SAGEConv(8, 500, aggregator=aggregator)
     for name, parameter in conv.named_parameters():
         bound = (8 if name.startswith("pool") else fan_in) ** -0.5
         assert 0.8 * bound < parameter.abs().max() <= bound
-    names = [name for name, _ in SAGEConv(2, 2, aggregator=aggregator, bias=False).named_parameters()]
+    names = [
+        name for name, _ in SAGEConv(2, 2, aggregator=aggregator, bias=False).named_parameters()
+    ]
     rest = {"mean": ["own.weight"], "gcn": [], "pool": ["own.weight", "pool.weight", "pool.bias"]}
     assert names == ["neigh.weight", *rest[aggregator]]
 
@@ -293,7 +369,9 @@ def test_what_is_printed() -> None:
         GraphConv(2, 3, norm="both", self_loops=False, order="transform")
     )
     assert "aggregator='gcn'" in repr(SAGEConv(2, 3, aggregator="gcn"))
-    assert "aggregator='sum', eps=0.5 (learned)" in repr(GINConv(nn.Identity(), eps=0.5, train_eps=True))
+    assert "aggregator='sum', eps=0.5 (learned)" in repr(
+        GINConv(nn.Identity(), eps=0.5, train_eps=True)
+    )
     for weighted in (False, True):
         assert ("weighted" in repr(GINConv(nn.Identity(), weighted=weighted))) == weighted
 
@@ -306,7 +384,9 @@ HALF = [torch.bfloat16, torch.float16]
 @pytest.mark.parametrize("dtype", HALF)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("widths", [(3, 8), (8, 3)])
-def test_half_precision_is_near_single(kind: str, dtype: torch.dtype, widths: tuple[int, int]) -> None:
+def test_half_precision_is_near_single(
+    kind: str, dtype: torch.dtype, widths: tuple[int, int]
+) -> None:
     narrow = make_conv(kind, *widths).to(dtype)
     h = values((4, widths[0])).to(dtype)
     results = []
@@ -342,10 +422,12 @@ def test_a_thousand_ones_add_up(dtype: torch.dtype, order: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "order"), [(kind, "aggregate") for kind in EVERY] + [(kind, "transform") for kind in LINEAR]
+    ("kind", "order"),
+    [(kind, "aggregate") for kind in EVERY] + [(kind, "transform") for kind in LINEAR],
 )
 def test_autocast(kind: str, order: str) -> None:
-    conv, flow = make(kind, 5, 3).float(), small_flow()
+    conv = make(kind, 5, 3).float()
+    flow = small_flow()
     flow.data["feat"] = flow.data["feat"].float()
     if kind in LINEAR:
         conv.order = order
@@ -359,6 +441,7 @@ def test_autocast(kind: str, order: str) -> None:
     assert not torch.equal(found.float(), expected)  # products in bfloat16
     for a, b in zip([found, *got], [expected, *wanted], strict=True):
         assert torch.isfinite(a).all()
-        if a.ndim and (a is found or kind in KINDS):  # much cancels in gradients of attention and of numbers
+        # much cancels in gradients of attention and of numbers
+        if a.ndim and (a is found or kind in KINDS):
             assert (a.float() - b).abs().max() <= 0.1 * b.abs().max()
     assert [a.dtype for a in got] == [torch.float32] * len(got)

@@ -1,4 +1,6 @@
-"""Decoders: formulas against loops over numbers in float64, shapes, gradients, and what is refused."""
+"""Decoders: formulas against loops over numbers in float64, shapes, gradients, and what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from hypothesis import given, strategies as st
 
 from nodeflow import nn
 
-WIDTH, RELATIONS = 6, 3
+WIDTH = 6
+RELATIONS = 3
 OPTIONS = {
     "transe": [{"norm": 1}, {"norm": 2}],
     "rotate": [{"norm": 1}, {"norm": 2}],
@@ -39,7 +42,9 @@ def make(kind: str, **options) -> nn.Decoder:
 
 
 def rows(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(
+        *shape, WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)
+    )
 
 
 def complex_numbers(row) -> list[complex]:
@@ -50,7 +55,8 @@ def complex_numbers(row) -> list[complex]:
 def reference(kind: str, decoder: nn.Decoder, s, r: int, d) -> float:
     """The score of one triple, by loops over Python numbers."""
     weights = {name: value.detach().numpy() for name, value in decoder.named_parameters()}
-    s, d = [float(x) for x in s], [float(x) for x in d]
+    s = [float(x) for x in s]
+    d = [float(x) for x in d]
     if kind == "dot":
         return math.fsum(a * b for a, b in zip(s, d, strict=True))
     if kind == "bilinear":
@@ -60,18 +66,26 @@ def reference(kind: str, decoder: nn.Decoder, s, r: int, d) -> float:
         hidden = [
             weights["source.bias"][k]
             + math.fsum(weights["source.weight"][k, i] * s[i] for i in range(WIDTH))
-            + math.fsum(weights["middle.weight"][k, i] * weights["relation"][r, i] for i in range(WIDTH))
+            + math.fsum(
+                weights["middle.weight"][k, i] * weights["relation"][r, i] for i in range(WIDTH)
+            )
             + math.fsum(weights["destination.weight"][k, i] * d[i] for i in range(WIDTH))
             for k in range(4)
         ]
         for layer in ("rest.2", "rest.5"):
-            w, b = weights[f"{layer}.weight"], weights[f"{layer}.bias"]
-            hidden = [b[k] + math.fsum(w[k, i] * max(x, 0) for i, x in enumerate(hidden)) for k in range(len(b))]
+            w = weights[f"{layer}.weight"]
+            b = weights[f"{layer}.bias"]
+            hidden = [
+                b[k] + math.fsum(w[k, i] * max(x, 0) for i, x in enumerate(hidden))
+                for k in range(len(b))
+            ]
         return hidden[0]
     if kind.startswith("rotate"):
         turned = zip(complex_numbers(s), weights["angle"][r], complex_numbers(d), strict=True)
         apart = [abs(a * cmath.exp(1j * angle) - b) for a, angle, b in turned]
-        return -math.fsum(apart) if kind == "rotate1" else -math.sqrt(math.fsum(x * x for x in apart))
+        return (
+            -math.fsum(apart) if kind == "rotate1" else -math.sqrt(math.fsum(x * x for x in apart))
+        )
     w = [float(x) for x in weights["relation"][r]]
     if kind == "distmult":
         return math.fsum(a * b * c for a, b, c in zip(s, w, d, strict=True))
@@ -79,14 +93,20 @@ def reference(kind: str, decoder: nn.Decoder, s, r: int, d) -> float:
         triples = zip(complex_numbers(s), complex_numbers(w), complex_numbers(d), strict=True)
         return math.fsum((a * b * c.conjugate()).real for a, b, c in triples)
     apart = [a + b - c for a, b, c in zip(s, w, d, strict=True)]
-    return -math.fsum(map(abs, apart)) if kind == "transe1" else -math.sqrt(math.fsum(x * x for x in apart))
+    return (
+        -math.fsum(map(abs, apart))
+        if kind == "transe1"
+        else -math.sqrt(math.fsum(x * x for x in apart))
+    )
 
 
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_those_of_the_formulas(kind, inverse):
     decoder = make(kind, inverse=inverse)
-    given_, table, rel = rows(5), rows(7, seed=1), torch.tensor([2, 0, 1, 2, 0])
+    given_ = rows(5)
+    table = rows(7, seed=1)
+    rel = torch.tensor([2, 0, 1, 2, 0])
     for side in ("destination", "source"):
         found = decoder.score_all(given_, rel, table, side=side).detach()
         wanted = np.empty((5, 7))
@@ -112,25 +132,33 @@ def test_shapes_broadcast(kind, data):
     decoder = make(kind)
     c, n, k = (data.draw(st.integers(0, 3)) for _ in range(3))
     side = data.draw(st.sampled_from(["destination", "source"]))
-    given_, shared = rows(c, n), data.draw(st.booleans())
+    given_ = rows(c, n)
+    shared = data.draw(st.booleans())
     table = rows(k, seed=1) if shared else rows(c, k, seed=1)
     rel = data.draw(
-        st.sampled_from([torch.randint(RELATIONS, (c, n)), torch.randint(RELATIONS, (n,)), torch.tensor(1)])
+        st.sampled_from(
+            [torch.randint(RELATIONS, (c, n)), torch.randint(RELATIONS, (n,)), torch.tensor(1)]
+        )
     )
     found = decoder.score_all(given_, rel, table, side=side)
     assert found.shape == (c, n, k)
     for i in range(c):
         for j in range(n):
-            own, r = table if shared else table[i], rel.expand(c, n)[i, j]
+            own = table if shared else table[i]
+            r = rel.expand(c, n)[i, j]
             ends = (given_[i, j], own) if side == "destination" else (own, given_[i, j])
             torch.testing.assert_close(found[i, j], decoder(*ends, r), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["dot", "bilinear", "distmult", "complex"])
 def test_own_candidates_of_a_table_that_fits_no_cache(kind, monkeypatch):
-    """The pairs are then done row by row of the table: scores and both gradients are those of copied rows."""
-    decoder, chosen = make(kind), torch.randint(40, (5, 9))
-    query, table = rows(5).requires_grad_(), rows(40, seed=1).requires_grad_()
+    """The pairs are then done row by row of the table: scores and both gradients are those of
+    copied rows.
+    """
+    decoder = make(kind)
+    chosen = torch.randint(40, (5, 9))
+    query = rows(5).requires_grad_()
+    table = rows(40, seed=1).requires_grad_()
     wanted_scores = decoder.compare(query[:, None], table[chosen])
     wanted = torch.autograd.grad(wanted_scores.pow(2).sum(), (query, table))
     for cached in (10**6, query.nbytes, 0):
@@ -152,7 +180,9 @@ class _Call(torch.nn.Module):
     def forward(self, given_, rel, rows_, every):
         if not every:
             return self.decoder(given_, rows_, rel)
-        return torch.cat([self.decoder.score_all(given_, rel, rows_, side=s) for s in ("destination", "source")])
+        return torch.cat(
+            [self.decoder.score_all(given_, rel, rows_, side=s) for s in ("destination", "source")]
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -162,21 +192,29 @@ def test_gradients(kind):
     rel = torch.tensor([[2, 0], [1, 2]])
 
     def call(every, given_, table, *weights):
-        bound, relation = dict(zip(names, weights, strict=True)), rel if every else rel.unsqueeze(-1)
+        bound = dict(zip(names, weights, strict=True))
+        relation = rel if every else rel.unsqueeze(-1)
         return torch.func.functional_call(_Call(decoder), bound, (given_, relation, table, every))
 
     inputs = [rows(2, 2), rows(2, 3, seed=1), *(p.detach().clone() for p in decoder.parameters())]
     inputs = [x.requires_grad_() for x in inputs]
-    pairs = [inputs[0].detach().unsqueeze(2).requires_grad_(), inputs[1].detach().unsqueeze(1).requires_grad_()]
+    pairs = [
+        inputs[0].detach().unsqueeze(2).requires_grad_(),
+        inputs[1].detach().unsqueeze(1).requires_grad_(),
+    ]
     assert torch.autograd.gradcheck(partial(call, False), (*pairs, *inputs[2:]))
-    assert torch.autograd.gradcheck(partial(call, True), tuple(inputs), fast_mode=kind == "bilinear")
+    assert torch.autograd.gradcheck(
+        partial(call, True), tuple(inputs), fast_mode=kind == "bilinear"
+    )
     if kind in SMOOTH:
         assert torch.autograd.gradgradcheck(partial(call, True), tuple(inputs), fast_mode=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_of_a_table_change_nothing(kind, monkeypatch):
-    decoder, given_, rel = make(kind), rows(2, 4), torch.randint(RELATIONS, (2, 4))
+    decoder = make(kind)
+    given_ = rows(2, 4)
+    rel = torch.randint(RELATIONS, (2, 4))
     table = rows(2, 9, seed=1).requires_grad_()
     whole = decoder.score_all(given_, rel, table)
     gradient = torch.autograd.grad(whole.square().sum(), table)[0]
@@ -201,8 +239,10 @@ def test_a_row_as_its_own_answer_has_finite_gradients(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_relations(kind):
-    plain, one = make(kind, num_relations=None), make(kind, num_relations=1)
-    s, d = rows(4), rows(4, seed=1)
+    plain = make(kind, num_relations=None)
+    one = make(kind, num_relations=1)
+    s = rows(4)
+    d = rows(4, seed=1)
     assert torch.equal(plain(s, d), plain(s, d, 0))
     assert torch.equal(plain(s, d), one(s, d, torch.zeros(4, dtype=torch.int32)))
     both = make(kind, num_relations=None, inverse=True)
@@ -218,7 +258,8 @@ def test_types_and_pickles(kind):
             continue  # a torch.nn.Linear takes rows of its own type
         if dtype == torch.bfloat16 and kind in ("transe1", "transe2", "rotate2"):
             continue  # torch.cdist has no bfloat16
-        s, d = rows(4).to(dtype), rows(5, seed=1).to(dtype)
+        s = rows(4).to(dtype)
+        d = rows(5, seed=1).to(dtype)
         found = decoder.score_all(s, 1, d)
         assert found.dtype == dtype
         assert torch.equal(found, again.score_all(s, 1, d))
@@ -236,8 +277,10 @@ def test_compiled_distances_are_those_of_torch(shapes, dtype):
     query, table = (rows(*shape, seed=i).to(dtype) for i, shape in enumerate(shapes))
     if table.numel():
         table[..., 0, :] = query[..., 0, :] if query.ndim == table.ndim else query[0, 0]
-    query, table = query.requires_grad_(), table.requires_grad_()
-    found, wanted = decoder.compare_all(query, table), nn.Decoder.compare_all(decoder, query, table)
+    query = query.requires_grad_()
+    table = table.requires_grad_()
+    found = decoder.compare_all(query, table)
+    wanted = nn.Decoder.compare_all(decoder, query, table)
     torch.testing.assert_close(found, wanted)
     weights = torch.linspace(-5, 5, found.numel(), dtype=dtype).reshape(found.shape)
     first = torch.autograd.grad(found, (query, table), weights)
@@ -248,24 +291,33 @@ def test_compiled_distances_are_those_of_torch(shapes, dtype):
 
 def test_compiled_distances_differentiate_twice():
     decoder = make("rotate1")
-    query, table = rows(9).requires_grad_(), rows(4, seed=1).requires_grad_()
+    query = rows(9).requires_grad_()
+    table = rows(4, seed=1).requires_grad_()
     assert torch.autograd.gradgradcheck(decoder.compare_all, (query, table), fast_mode=True)
-    assert torch.autograd.gradcheck(lambda t: decoder.compare_all(query.detach(), t), table, fast_mode=True)
+    assert torch.autograd.gradcheck(
+        lambda t: decoder.compare_all(query.detach(), t), table, fast_mode=True
+    )
 
 
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("kind", ["distmult", "complex"])
 def test_cubed_norms_are_those_of_the_formula(kind, inverse):
     decoder = make(kind, inverse=inverse)
-    src, dst, rel = rows(2, 4), rows(4, seed=1), torch.tensor([2, 0, 1, 2])
+    src = rows(2, 4)
+    dst = rows(4, seed=1)
+    rel = torch.tensor([2, 0, 1, 2])
     for side in ("destination", "source"):
         found = decoder.n3(src, rel, dst, side=side)
         assert found.shape == (2, 4)
         for i, j in np.ndindex(2, 4):
             r = int(rel[j]) + (RELATIONS if inverse and side == "source" else 0)
             read = complex_numbers if kind == "complex" else list
-            numbers = [x for row in (src[i, j], decoder.relation[r], dst[j]) for x in read(row.tolist())]
-            assert found[i, j].item() == pytest.approx(math.fsum(abs(x) ** 3 for x in numbers), rel=1e-12)
+            numbers = [
+                x for row in (src[i, j], decoder.relation[r], dst[j]) for x in read(row.tolist())
+            ]
+            assert found[i, j].item() == pytest.approx(
+                math.fsum(abs(x) ** 3 for x in numbers), rel=1e-12
+            )
     inputs = (src.requires_grad_(), dst.requires_grad_(), decoder.relation)
     assert torch.autograd.gradcheck(lambda s, d, _: decoder.n3(s, rel, d), inputs)
     zero = torch.zeros(1, WIDTH, dtype=torch.float64, requires_grad=True)
@@ -287,16 +339,26 @@ def test_initial_parameters():
     assert list(nn.DotProduct(4, 3).parameters()) == []
 
 
-DECODER, ROWS, WIDE = nn.ComplEx(4, num_relations=3), torch.ones(2, 4), torch.ones(2, 5)
+DECODER = nn.ComplEx(4, num_relations=3)
+ROWS = torch.ones(2, 4)
+WIDE = torch.ones(2, 5)
 MISTAKES = [
-    (lambda: DECODER(WIDE, ROWS, 0), ValueError, r"src must have rows of width 4, got shape \(2, 5\)"),
+    (
+        lambda: DECODER(WIDE, ROWS, 0),
+        ValueError,
+        r"src must have rows of width 4, got shape \(2, 5\)",
+    ),
     (lambda: DECODER.n3(ROWS, 0, WIDE), ValueError, "dst must have rows of width 4"),
     (
         lambda: DECODER.score_all(ROWS, 0, torch.ones(3)),
         ValueError,
         r"table must have rows of width 4, got shape \(3,\)",
     ),
-    (lambda: DECODER.score_all(torch.ones(4), 0, ROWS), ValueError, r"give one row x as x.unsqueeze\(0\)"),
+    (
+        lambda: DECODER.score_all(torch.ones(4), 0, ROWS),
+        ValueError,
+        r"give one row x as x.unsqueeze\(0\)",
+    ),
     (lambda: DECODER(ROWS, ROWS.long(), 0), TypeError, "dst must be a floating-point tensor"),
     (lambda: DECODER(ROWS, ROWS), ValueError, "relation is missing: ComplEx has 3 relations"),
     (
@@ -305,13 +367,27 @@ MISTAKES = [
         "relation holds 3, but ComplEx has relations 0 to 2",
     ),
     (lambda: nn.TransE(4, inverse=True)(ROWS, ROWS, -1), IndexError, "relation holds -1"),
-    (lambda: DECODER(ROWS, ROWS, torch.tensor([0.0, 1.0])), TypeError, "relation must hold integer ids"),
-    (lambda: DECODER.score_all(ROWS, 0, ROWS, side="head"), ValueError, "side must be 'destination' or 'source'"),
+    (
+        lambda: DECODER(ROWS, ROWS, torch.tensor([0.0, 1.0])),
+        TypeError,
+        "relation must hold integer ids",
+    ),
+    (
+        lambda: DECODER.score_all(ROWS, 0, ROWS, side="head"),
+        ValueError,
+        "side must be 'destination' or 'source'",
+    ),
     (lambda: nn.DistMult(4, 0), ValueError, "num_relations must be at least 1, got 0"),
     (lambda: nn.MLPDecoder(4, num_layers=1), ValueError, "num_layers must be at least 2"),
     *((partial(kind, 5), ValueError, "width must be even") for kind in (nn.ComplEx, nn.RotatE)),
-    *((partial(kind, 4, norm=3), ValueError, "norm must be 1 or 2, got 3") for kind in (nn.TransE, nn.RotatE)),
-    *((kind, TypeError, rf"needs the width .*, as in {kind.__name__}\(64\)") for kind in nn.DECODERS.values()),
+    *(
+        (partial(kind, 4, norm=3), ValueError, "norm must be 1 or 2, got 3")
+        for kind in (nn.TransE, nn.RotatE)
+    ),
+    *(
+        (kind, TypeError, rf"needs the width .*, as in {kind.__name__}\(64\)")
+        for kind in nn.DECODERS.values()
+    ),
 ]
 
 

@@ -1,4 +1,6 @@
-"""Graph convolutions with the degrees of the parent graph: unbiased before the nonlinearity, exact with all edges."""
+"""Graph convolutions with the degrees of the parent graph: unbiased before the nonlinearity, exact
+with all edges.
+"""
 
 from __future__ import annotations
 
@@ -37,20 +39,31 @@ def with_degrees(graph: Graph, **options) -> Graph:
     return graph
 
 
-def make_conv(norm: str, self_loops: bool, in_features: int = 3, out_features: int = 2, **options) -> GraphConv:
+def make_conv(
+    norm: str, self_loops: bool, in_features: int = 3, out_features: int = 2, **options
+) -> GraphConv:
     torch.manual_seed(0)
-    conv = GraphConv(in_features, out_features, norm=norm, self_loops=self_loops, degrees="parent", **options).double()
+    conv = GraphConv(
+        in_features, out_features, norm=norm, self_loops=self_loops, degrees="parent", **options
+    ).double()
     nn.init.normal_(conv.linear.bias)
     return conv
 
 
-def whole(graph: Graph, conv: GraphConv, h: torch.Tensor, weight: torch.Tensor | None = None) -> torch.Tensor:
+def whole(
+    graph: Graph, conv: GraphConv, h: torch.Tensor, weight: torch.Tensor | None = None
+) -> torch.Tensor:
     """The convolution of all nodes over all edges, from a dense matrix."""
     src, dst = graph.edges()
     adjacency = torch.zeros(graph.num_nodes, graph.num_nodes, dtype=torch.float64)
-    adjacency.index_put_((dst, src), torch.ones(()).double() if weight is None else weight.double(), accumulate=True)
+    adjacency.index_put_(
+        (dst, src), torch.ones(()).double() if weight is None else weight.double(), accumulate=True
+    )
     eye = torch.eye(graph.num_nodes, dtype=torch.float64)
-    return normalised(adjacency, eye, conv.norm, conv.self_loops) @ h @ conv.linear.weight.T + conv.linear.bias
+    return (
+        normalised(adjacency, eye, conv.norm, conv.self_loops) @ h @ conv.linear.weight.T
+        + conv.linear.bias
+    )
 
 
 def rows_of(batch: NodeFlow, h: torch.Tensor) -> torch.Tensor:
@@ -63,7 +76,8 @@ def rows_of(batch: NodeFlow, h: torch.Tensor) -> torch.Tensor:
 def test_all_edges_give_the_convolution_of_the_whole_graph(
     norm: str, self_loops: bool, graph: Graph, data: st.DataObject, widths: tuple[int, int]
 ) -> None:
-    conv, h = make_conv(norm, self_loops, *widths), values((graph.num_nodes, widths[0]))
+    conv = make_conv(norm, self_loops, *widths)
+    h = values((graph.num_nodes, widths[0]))
     expected = whole(with_degrees(graph), conv, h)
     seeds = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), unique=True, max_size=4))
     batch = FullSampler(graph, 1)(seeds)
@@ -76,34 +90,46 @@ def test_all_edges_give_the_convolution_of_the_whole_graph(
 
 
 @pytest.mark.parametrize(("norm", "self_loops"), FORMS)
-def test_the_mean_over_all_choices_is_the_convolution_of_the_whole_graph(norm: str, self_loops: bool) -> None:
-    """Every pair out of four edges is as probable as every other: node 0 has these edges, one of them twice."""
+def test_the_mean_over_all_choices_is_the_convolution_of_the_whole_graph(
+    norm: str, self_loops: bool
+) -> None:
+    """Every pair out of four edges is as probable as every other: node 0 has these edges, one of
+    them twice.
+    """
     graph = with_degrees(Graph.from_edges([1, 2, 2, 3, 0, 0, 1, 3], [0, 0, 0, 0, 1, 2, 3, 3]))
-    conv, h = make_conv(norm, self_loops), values((4, 3))
+    conv = make_conv(norm, self_loops)
+    h = values((4, 3))
     sampler = NeighborSampler(graph, [2])
     found: dict[tuple[int, ...], torch.Tensor] = {}
     for epoch in range(200):
         batch = sampler([0], epoch=epoch)
-        found[tuple(sorted(batch.flows[0].parent_eid.tolist()))] = conv(batch, 0, rows_of(batch, h))[0]
+        found[tuple(sorted(batch.flows[0].parent_eid.tolist()))] = conv(
+            batch, 0, rows_of(batch, h)
+        )[0]
     assert len(found) == comb(4, 2)
-    torch.testing.assert_close(torch.stack([*found.values()]).mean(0), whole(graph, conv, h)[0], rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(
+        torch.stack([*found.values()]).mean(0), whole(graph, conv, h)[0], rtol=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("kind", ["neighbor", pytest.param("labor", marks=pytest.mark.slow)])
 def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind: str) -> None:
     generator = torch.Generator().manual_seed(1)
     src, dst = torch.randint(8, (2, 40), generator=generator)
-    weight, kept = torch.rand(40, generator=generator) + 0.1, torch.rand(40, generator=generator) < 0.8
+    weight = torch.rand(40, generator=generator) + 0.1
+    kept = torch.rand(40, generator=generator) < 0.8
     graph = Graph.from_edges(src, dst, num_nodes=8, edata={"w": weight})
     with_degrees(graph, weight="w", edge_filter=kept)
-    conv, h = make_conv("both", True), values((8, 3))
+    conv = make_conv("both", True)
+    h = values((8, 3))
     make = {"neighbor": NeighborSampler, "labor": LaborSampler}[kind]
     sampler = make(graph, [2], weight="w", edge_filter=kept)
     outs = []
     for epoch in range(500):
         batch = sampler(range(8), epoch=epoch)
         outs.append(conv(batch, 0, rows_of(batch, h)).detach())
-    found, expected = torch.stack(outs), whole(graph, conv, h, weight * kept)
+    found = torch.stack(outs)
+    expected = whole(graph, conv, h, weight * kept)
     error = found.std(0) / len(outs) ** 0.5 + 1e-6
     assert ((found.mean(0) - expected).abs() / error).max() < 5
     assert found.std(0).max() > 0.1  # there is something to be unbiased about
@@ -113,18 +139,32 @@ def test_out_edges_swap_the_degrees(graph: Graph) -> None:
     with_degrees(graph, direction="out")
     src, dst = graph.edges()
     turned = with_degrees(Graph.from_edges(dst, src, num_nodes=graph.num_nodes))
-    conv, h = make_conv("both", True, 2), values((graph.num_nodes, 2))
+    conv = make_conv("both", True, 2)
+    h = values((graph.num_nodes, 2))
     batch = FullSampler(graph, 1, direction="out")(range(graph.num_nodes))
     assert_near(conv(batch, 0, rows_of(batch, h)), whole(turned, conv, h))
-    assert_near(FlowModel([conv]).inference(Propagation(graph, direction="out"), h), whole(turned, conv, h).detach())
+    assert_near(
+        FlowModel([conv]).inference(Propagation(graph, direction="out"), h),
+        whole(turned, conv, h).detach(),
+    )
 
 
 def test_degrees_by_hand() -> None:
-    graph = Graph.from_edges([0, 0, 1, 2], [1, 1, 1, 0], num_nodes=4, edata={"w": torch.tensor([1.0, 2.0, 0.5, 4.0])})
+    graph = Graph.from_edges(
+        [0, 0, 1, 2], [1, 1, 1, 0], num_nodes=4, edata={"w": torch.tensor([1.0, 2.0, 0.5, 4.0])}
+    )
     found = degrees(graph)
-    assert (found["in_degree"].tolist(), found["out_degree"].tolist()) == ([1, 3, 0, 0], [2, 1, 1, 0])
-    found = degrees(graph, weight="w", direction="out", edge_filter=torch.tensor([True, False, True, True]))
-    assert (found["out_degree"].tolist(), found["in_degree"].tolist()) == ([4, 1.5, 0, 0], [1, 0.5, 4, 0])
+    assert (found["in_degree"].tolist(), found["out_degree"].tolist()) == (
+        [1, 3, 0, 0],
+        [2, 1, 1, 0],
+    )
+    found = degrees(
+        graph, weight="w", direction="out", edge_filter=torch.tensor([True, False, True, True])
+    )
+    assert (found["out_degree"].tolist(), found["in_degree"].tolist()) == (
+        [4, 1.5, 0, 0],
+        [1, 0.5, 4, 0],
+    )
     with pytest.raises(ValueError, match="direction must be 'in' or 'out', got 'both'"):
         degrees(graph, direction="both")
     with pytest.raises(KeyError, match=r"weight: graph\.edata has no column 'p'"):
@@ -134,10 +174,13 @@ def test_degrees_by_hand() -> None:
 def test_batches_carry_them_through_loaders_pickles_and_append(graph: Graph) -> None:
     with_degrees(graph)
     conv = make_conv("both", True, 2)
-    model, h = FlowModel([conv, make_conv("both", True, 2)]), values((6, 2))
+    model = FlowModel([conv, make_conv("both", True, 2)])
+    h = values((6, 2))
     expected = model.inference(graph, h)
     for workers in (0, 1):
-        loader = NodeFlowLoader(FullSampler(graph, 2), range(6), batch_size=6, ndata=DEGREES, num_workers=workers)
+        loader = NodeFlowLoader(
+            FullSampler(graph, 2), range(6), batch_size=6, ndata=DEGREES, num_workers=workers
+        )
         (batch,) = loader
         rows = h[batch.front.parent_nid]
         assert_near(model(batch, rows).detach(), expected)
@@ -152,20 +195,29 @@ def test_batches_carry_them_through_loaders_pickles_and_append(graph: Graph) -> 
 @pytest.mark.parametrize(("norm", "missing"), [("right", "'in_degree' in the destination"),
                                                ("both", "'in_degree' in the destination"),
                                                ("out", "'out_degree' in the source")])  # fmt: skip
-def test_layers_without_degrees_are_refused_with_what_to_do(norm: str, missing: str, graph: Graph) -> None:
+def test_layers_without_degrees_are_refused_with_what_to_do(
+    norm: str, missing: str, graph: Graph
+) -> None:
     flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     batch = create_node_flow([flow], [[3, 4], [3]])
     if norm == "out":
-        norm, batch.ldata[1]["in_degree"] = "both", torch.tensor([2])
-    conv, h = make_conv(norm, True), values((2, 3))
-    with pytest.raises(ValueError, match=rf"the column {missing} layer.*transform.degrees.*copy_from_parent"):
+        norm = "both"
+        batch.ldata[1]["in_degree"] = torch.tensor([2])
+    conv = make_conv(norm, True)
+    h = values((2, 3))
+    with pytest.raises(
+        ValueError, match=rf"the column {missing} layer.*transform.degrees.*copy_from_parent"
+    ):
         conv(batch, 0, h)
     with pytest.raises(ValueError, match=r"needs the column.*transform.degrees"):
         FlowModel([make_conv(norm, True, 2)]).inference(graph, values((6, 2)))
-    batch.ldata[0]["out_degree"], batch.ldata[1]["in_degree"] = torch.tensor([1, 1]), torch.tensor([2])
+    batch.ldata[0]["out_degree"] = torch.tensor([1, 1])
+    batch.ldata[1]["in_degree"] = torch.tensor([2])
     assert conv(batch, 0, h).shape == (1, 2)  # integers that someone set by hand do as well
     batch.ldata[1]["in_degree"] = torch.tensor([[2]])
-    with pytest.raises(ValueError, match=r"'in_degree' must have one number per node, got shape \(1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"'in_degree' must have one number per node, got shape \(1, 1\)"
+    ):
         conv(batch, 0, h)
 
 
@@ -180,14 +232,19 @@ def test_sampled_degrees_leave_estimator_weights_out(graph: Graph) -> None:
         with pytest.warns(IgnoredWeightWarning):
             assert torch.equal(conv(weighted, 0, h), expected)
         parent = copy.copy(conv)
-        parent.degrees, parent.weighted, parent.weight_advice = "parent", True, None
+        parent.degrees = "parent"
+        parent.weighted = True
+        parent.weight_advice = None
         graph.ndata.update(degrees(graph))
-        assert not torch.allclose(parent(plain, 0, rows_of(plain, h)), parent(weighted, 0, rows_of(weighted, h)))
+        assert not torch.allclose(
+            parent(plain, 0, rows_of(plain, h)), parent(weighted, 0, rows_of(weighted, h))
+        )
 
 
 def test_inference_by_ranges_counts_all_edges_that_leave_a_source(graph: Graph) -> None:
     """Sampled degrees: in the flow of a range, those of a source are not all there."""
-    conv, h = GraphConv(2, 3, norm="both").double(), values((6, 2))
+    conv = GraphConv(2, 3, norm="both").double()
+    h = values((6, 2))
     expected = whole(graph, conv, h).detach()
     for rows in (None, 1, 4):
         assert_near(FlowModel([conv]).inference(graph, h, chunk_size=rows), expected)

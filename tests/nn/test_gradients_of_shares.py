@@ -1,4 +1,6 @@
-"""Gradients of the shares of a step: weighted by ``seed_weight``, their mean is the gradient of a single process."""
+"""Gradients of the shares of a step: weighted by ``seed_weight``, their mean is the gradient of a
+single process.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from _support.share_tools import loaders
 from torch import Tensor, nn
 
 from nodeflow import LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader
-from nodeflow.nn import GAT, GCN, Bilinear, DistMult, DotProduct, GraphSAGE, NodeDropout, softmax_loss
+from nodeflow.nn import (
+    GAT,
+    GCN,
+    Bilinear,
+    DistMult,
+    DotProduct,
+    GraphSAGE,
+    NodeDropout,
+    softmax_loss,
+)
 from nodeflow.random import Random
 
 GRAPH = graph_of_all()
@@ -32,7 +43,8 @@ def gradients(modules: nn.Module, loss: Step, ranks: list[NodeFlowLoader]) -> li
             modules.zero_grad()
             loss(batch, loader).backward()
             for total, parameter in zip(mean, modules.parameters(), strict=True):
-                assert parameter.grad is not None  # DistributedDataParallel waits for every parameter
+                # DistributedDataParallel waits for every parameter
+                assert parameter.grad is not None
                 assert torch.isfinite(parameter.grad).all()
                 if len(batch.seeds) == 0:
                     assert not parameter.grad.any()
@@ -63,11 +75,15 @@ class Dropped(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model, self.drop, self.step = GraphSAGE(5, 8, 3).double(), NodeDropout(0.4, seed=2), 0
+        self.model = GraphSAGE(5, 8, 3).double()
+        self.drop = NodeDropout(0.4, seed=2)
+        self.step = 0
 
     def forward(self, batch: NodeFlow, h: Tensor) -> Tensor:
         h = self.drop(h, batch.layers[0], layer=0, step=self.step)
-        h = self.drop(self.model.convs[0](batch.flows[0], h), batch.layers[1], layer=1, step=self.step)
+        h = self.drop(
+            self.model.convs[0](batch.flows[0], h), batch.layers[1], layer=1, step=self.step
+        )
         return self.model.convs[1](batch.flows[1], h)
 
 
@@ -90,13 +106,16 @@ def test_the_mean_over_ranks_is_the_gradient_of_one_process(name, share):
     wanted = gradients(model, of_nodes(model), loaders(sampler, 1, **given))
     more = {} if share == "even" else {"share": Random(1).integers(range(NODES), 2)}
     for world_size in (2, 4):  # of four, two own nothing
-        assert_equal(gradients(model, of_nodes(model), loaders(sampler, world_size, **given, **more)), wanted)
+        assert_equal(
+            gradients(model, of_nodes(model), loaders(sampler, world_size, **given, **more)), wanted
+        )
 
 
 def test_a_step_of_one_seed():
     """All shares but one are empty."""
     torch.manual_seed(0)
-    model, sampler = GraphSAGE(5, 8, 3).double(), NeighborSampler(GRAPH, [2, 3])
+    model = GraphSAGE(5, 8, 3).double()
+    sampler = NeighborSampler(GRAPH, [2, 3])
     given: dict[str, Any] = {"seeds": [*range(8), int(GRAPH.in_degrees().argmax())], "total": 4}
     wanted = gradients(model, of_nodes(model), loaders(sampler, 1, **given))
     ranks = loaders(sampler, 4, **given)
@@ -125,13 +144,20 @@ def test_links(kind, options):
 
 
 def test_batch_norm_has_rows_of_its_own():
-    """The exception: rows are normalised within a share. An empty share leaves the running statistics as they are."""
+    """The exception: rows are normalised within a share. An empty share leaves the running
+    statistics as they are.
+    """
     torch.manual_seed(0)
-    model, sampler = GraphSAGE(5, 8, 3, norm="batch").double(), NeighborSampler(GRAPH, [2, 3])
+    model = GraphSAGE(5, 8, 3, norm="batch").double()
+    sampler = NeighborSampler(GRAPH, [2, 3])
     ranks = loaders(sampler, 2, seeds=[4], total=2)
     (batch,) = ranks[1]
     assert batch.layer_sizes == (0, 0, 0)
-    before = {name: value.clone() for name, value in model.named_buffers() if name.endswith(("mean", "var"))}
+    before = {
+        name: value.clone()
+        for name, value in model.named_buffers()
+        if name.endswith(("mean", "var"))
+    }
     of_nodes(model)(batch, ranks[1]).backward()
     for name, value in model.named_buffers():
         assert name not in before or value.equal(before[name])
@@ -139,12 +165,16 @@ def test_batch_norm_has_rows_of_its_own():
 
 
 def test_masks_by_node_are_those_of_one_process():
-    sampler, drop = NeighborSampler(GRAPH, [2, 3]), NodeDropout(0.5, seed=3)
-    (single,), ranks = loaders(sampler, 1, seeds=range(24)), loaders(sampler, 3, seeds=range(24))
+    sampler = NeighborSampler(GRAPH, [2, 3])
+    drop = NodeDropout(0.5, seed=3)
+    (single,) = loaders(sampler, 1, seeds=range(24))
+    ranks = loaders(sampler, 3, seeds=range(24))
     for step, (whole, *parts) in enumerate(zip(single, *ranks, strict=True)):
         for i in range(3):
             masks = drop(torch.ones(len(whole.layers[i]), 8), whole.layers[i], layer=i, step=step)
             of_node = dict(zip(whole.layers[i].parent_nid.tolist(), masks.tolist(), strict=True))
             for batch in parts:
-                mine = drop(torch.ones(len(batch.layers[i]), 8), batch.layers[i], layer=i, step=step).tolist()
+                mine = drop(
+                    torch.ones(len(batch.layers[i]), 8), batch.layers[i], layer=i, step=step
+                ).tolist()
                 assert mine == [of_node[node] for node in batch.layers[i].parent_nid.tolist()]

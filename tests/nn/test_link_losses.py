@@ -1,4 +1,6 @@
-"""Losses of link prediction: formulas in Python floats, large scores, what is left out, weights, mistakes."""
+"""Losses of link prediction: formulas in Python floats, large scores, what is left out, weights,
+mistakes.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,12 @@ def reference(kind: str, p: float, row: list[float], **o: float) -> float:
         return -log_sigmoid(p) - math.fsum(log_sigmoid(-n) for n in row) / k
     if kind == "margin":
         return math.fsum(max(0.0, o.get("margin", 1.0) - p + n) for n in row) / k
-    margin, alpha = o.get("margin", 0.0), o.get("temperature", 1.0)
+    margin = o.get("margin", 0.0)
+    alpha = o.get("temperature", 1.0)
     powers = [math.exp(alpha * n) for n in row]
-    hard = math.fsum(x / math.fsum(powers) * log_sigmoid(-n - margin) for x, n in zip(powers, row, strict=True))
+    hard = math.fsum(
+        x / math.fsum(powers) * log_sigmoid(-n - margin) for x, n in zip(powers, row, strict=True)
+    )
     return -log_sigmoid(margin + p) - hard
 
 
@@ -78,8 +83,10 @@ def test_gradients(kind, options):
     if kind == "self-adversarial" and options.get("temperature", 1.0):
         negative = NEGATIVE.clone().requires_grad_()
         call(POSITIVE, negative).backward()
-        a, margin = options.get("temperature", 1.0), options.get("margin", 0.0)
-        wanted = (a * NEGATIVE).softmax(-1) * torch.sigmoid(NEGATIVE + margin) / 12  # the weights have no gradient
+        a = options.get("temperature", 1.0)
+        margin = options.get("margin", 0.0)
+        # the weights have no gradient
+        wanted = (a * NEGATIVE).softmax(-1) * torch.sigmoid(NEGATIVE + margin) / 12
         torch.testing.assert_close(negative.grad, wanted)
         return
     inputs = (POSITIVE.clone().requires_grad_(), NEGATIVE.clone().requires_grad_())
@@ -107,7 +114,9 @@ def test_what_has_no_score_counts_for_nothing(kind, options):
 def test_large_scores(kind, dtype):
     """Scores of thousands give finite losses and gradients, which equal those in float64."""
     positive = torch.tensor([6000.0, -6000, 0, 6000, -6000], dtype=dtype).requires_grad_()
-    negative = torch.tensor([[6000.0, 1], [6000, 6000], [-6000, -1], [-6000, -6000], [0, -6000]], dtype=dtype)
+    negative = torch.tensor(
+        [[6000.0, 1], [6000, 6000], [-6000, -1], [-6000, -6000], [0, -6000]], dtype=dtype
+    )
     negative.requires_grad_()
     loss = LOSSES[kind](positive, negative)
     loss.backward()
@@ -124,12 +133,17 @@ def test_nothing(kind):
     assert loss(torch.zeros(0), torch.zeros(0, 5), reduction="none").shape == (0,)
     assert loss(torch.zeros(3), torch.zeros(3, 2), weight=torch.zeros(3)) == 0
     no_negatives = loss(torch.zeros(3), torch.zeros(3, 0))
-    assert torch.isclose(no_negatives, torch.tensor({"softmax": 0.0, "margin": 0.0}.get(kind, math.log(2))))
+    assert torch.isclose(
+        no_negatives, torch.tensor({"softmax": 0.0, "margin": 0.0}.get(kind, math.log(2)))
+    )
 
 
 def test_log_proposal_makes_the_sum_unbiased():
-    """All draws of two negatives from three nodes, by their probabilities: the mean sum is that over the nodes."""
-    q, (*scores, p) = [0.5, 0.3, 0.2], torch.tensor([[0.4], [-1.0], [2.0], [0.7]], dtype=torch.float64)
+    """All draws of two negatives from three nodes, by their probabilities: the mean sum is that
+    over the nodes.
+    """
+    q = [0.5, 0.3, 0.2]
+    *scores, p = torch.tensor([[0.4], [-1.0], [2.0], [0.7]], dtype=torch.float64)
     scores = torch.cat(scores)
     mean = 0.0
     for drawn in itertools.product(range(3), repeat=2):
@@ -146,7 +160,9 @@ def test_log_proposal_makes_the_sum_unbiased():
 
 SCORES = torch.randn(4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
 ONE = torch.tensor([5, 0, 2, 2])
-SEVERAL = torch.tensor([[1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0]]).bool()
+SEVERAL = torch.tensor(
+    [[1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0]]
+).bool()
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.2])
@@ -154,13 +170,18 @@ SEVERAL = torch.tensor([[1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 
 @pytest.mark.parametrize("several", [False, True])
 def test_one_against_all(several, binary, epsilon):
     answers = SEVERAL if several else ONE
-    found = nn.one_vs_all_loss(SCORES, answers, binary=binary, label_smoothing=epsilon, reduction="none")
+    found = nn.one_vs_all_loss(
+        SCORES, answers, binary=binary, label_smoothing=epsilon, reduction="none"
+    )
     for i, row in enumerate(SCORES.tolist()):
         true = [float(SEVERAL[i, j]) if several else float(j == ONE[i]) for j in range(6)]
         share = 1 if binary else sum(true)
         target = [(1 - epsilon) * y / share + epsilon / 6 for y in true]
         if binary:
-            terms = [-y * log_sigmoid(s) - (1 - y) * log_sigmoid(-s) for s, y in zip(row, target, strict=True)]
+            terms = [
+                -y * log_sigmoid(s) - (1 - y) * log_sigmoid(-s)
+                for s, y in zip(row, target, strict=True)
+            ]
             wanted = math.fsum(terms) / 6
         else:
             total = math.log(math.fsum(map(math.exp, row)))
@@ -183,10 +204,14 @@ def test_one_against_all_with_large_scores_and_without_rows():
         scores = (SCORES.float() * 1e4).requires_grad_()
         nn.one_vs_all_loss(scores, ONE, binary=binary).backward()
         assert torch.isfinite(scores.grad).all()
-        assert nn.one_vs_all_loss(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64), binary=binary) == 0
+        assert (
+            nn.one_vs_all_loss(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64), binary=binary)
+            == 0
+        )
 
 
-P, N = torch.zeros(3), torch.zeros(3, 2)
+P = torch.zeros(3)
+N = torch.zeros(3, 2)
 one_vs_all = partial(nn.one_vs_all_loss, SCORES)
 MISTAKES = [
     *(
@@ -194,19 +219,37 @@ MISTAKES = [
         for loss in LOSSES.values()
     ),
     *(
-        (partial(loss, P, N, reduction="avg"), ValueError, "reduction must be 'mean', 'sum' or 'none', got 'avg'")
+        (
+            partial(loss, P, N, reduction="avg"),
+            ValueError,
+            "reduction must be 'mean', 'sum' or 'none', got 'avg'",
+        )
         for loss in LOSSES.values()
     ),
-    *((partial(loss, P, N, weight=N[0]), ValueError, r"weight must have shape \(3,\)") for loss in LOSSES.values()),
-    *((partial(loss, P.long(), N), TypeError, "positive must be a floating-point tensor") for loss in LOSSES.values()),
+    *(
+        (partial(loss, P, N, weight=N[0]), ValueError, r"weight must have shape \(3,\)")
+        for loss in LOSSES.values()
+    ),
+    *(
+        (partial(loss, P.long(), N), TypeError, "positive must be a floating-point tensor")
+        for loss in LOSSES.values()
+    ),
     (partial(nn.margin_loss, P, N, margin=-1), ValueError, "margin must be .*at least 0"),
-    (partial(nn.self_adversarial_loss, P, N, temperature=math.nan), ValueError, "temperature must be .*at least 0"),
+    (
+        partial(nn.self_adversarial_loss, P, N, temperature=math.nan),
+        ValueError,
+        "temperature must be .*at least 0",
+    ),
     (partial(one_vs_all, ONE + 1), IndexError, "answers holds 6, but candidates are 0 to 5"),
     (partial(one_vs_all, ONE[:2]), ValueError, r"answers must have shape \(4,\), one per row"),
     (partial(one_vs_all, SEVERAL[:2]), ValueError, "answers must have the shape of scores"),
     (partial(one_vs_all, SEVERAL & False), ValueError, "but one has none; use binary=True"),
     (partial(one_vs_all, SEVERAL.float()), TypeError, "answers must be integers or bool"),
-    (partial(one_vs_all, ONE, label_smoothing=1), ValueError, "label_smoothing must be .* below 1, got 1"),
+    (
+        partial(one_vs_all, ONE, label_smoothing=1),
+        ValueError,
+        "label_smoothing must be .* below 1, got 1",
+    ),
     (partial(nn.one_vs_all_loss, torch.tensor(1.0), ONE), ValueError, "got a number"),
 ]
 

@@ -1,4 +1,6 @@
-"""Normalisation, residual connections, jumping knowledge, and inference of all nodes and of some."""
+"""Normalisation, residual connections, jumping knowledge, and inference of all nodes and of
+some.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ import scipy.sparse
 import torch
 from _support.edge_reference import EDGE_WIDTH, RELATIONS, reference
 from _support.effort import examples
-from _support.nn_reference import as_csr, assert_near, dense, dense_gcn, dense_sage, gradients, values
+from _support.nn_reference import (
+    as_csr,
+    assert_near,
+    dense,
+    dense_gcn,
+    dense_sage,
+    gradients,
+    values,
+)
 from hypothesis import given, strategies as st
 from torch import Tensor
 
@@ -26,7 +36,18 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow.nn import GAT, GCN, RGCN, VRGCN, EdgeConv, FlowModel, GATv2, GraphConv, GraphSAGE, SAGEConv
+from nodeflow.nn import (
+    GAT,
+    GCN,
+    RGCN,
+    VRGCN,
+    EdgeConv,
+    FlowModel,
+    GATv2,
+    GraphConv,
+    GraphSAGE,
+    SAGEConv,
+)
 from nodeflow.propagation import Propagation
 from nodeflow.testing import graphs, seeds
 
@@ -41,12 +62,16 @@ MODELS: dict[str, Callable[..., FlowModel]] = {
 }
 OPTIONS: list[dict[str, Any]] = [
     {"norm": norm, "residual": residual, "jumping": jumping}
-    for norm, residual, jumping in itertools.product([None, "batch", "layer"], [False, True], [None, "cat", "max"])
+    for norm, residual, jumping in itertools.product(
+        [None, "batch", "layer"], [False, True], [None, "cat", "max"]
+    )
 ]
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def make(name: str, num_layers: int, options: dict[str, Any], sizes: tuple[int, int, int] = WIDTHS) -> FlowModel:
+def make(
+    name: str, num_layers: int, options: dict[str, Any], sizes: tuple[int, int, int] = WIDTHS
+) -> FlowModel:
     """A model in evaluation mode whose normalisation does something."""
     torch.manual_seed(num_layers)
     model = MODELS[name](*sizes, num_layers, dropout=0.5, **options).double().eval()
@@ -71,7 +96,8 @@ def filled(batch: NodeFlow) -> NodeFlow:
 def dense_outputs(model: FlowModel, graph: Graph, h: Tensor) -> Tensor:
     """What the options say, over the whole graph."""
     flow = filled(create_full_node_flow(graph, 1)).flows[0]
-    count, kept = len(model.convs), []
+    count = len(model.convs)
+    kept = []
 
     def enters(i: int, h: Tensor) -> Tensor:
         if model.norms is not None:
@@ -79,7 +105,9 @@ def dense_outputs(model: FlowModel, graph: Graph, h: Tensor) -> Tensor:
             if isinstance(norm, torch.nn.BatchNorm1d):
                 h = (h - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
             else:
-                h = (h - h.mean(1, keepdim=True)) / (h.var(1, unbiased=False, keepdim=True) + norm.eps).sqrt()
+                h = (h - h.mean(1, keepdim=True)) / (
+                    h.var(1, unbiased=False, keepdim=True) + norm.eps
+                ).sqrt()
             h = h * norm.weight + norm.bias
         return torch.where(h > 0, h, h.exp() - 1 if isinstance(model, GAT) else torch.zeros_like(h))
 
@@ -107,15 +135,23 @@ def dense_outputs(model: FlowModel, graph: Graph, h: Tensor) -> Tensor:
     rows=st.sampled_from([None, 1, 3]),
 )  # fmt: skip
 def test_every_way_to_compute_a_model_gives_what_its_options_say(
-    name: str, graph: Graph, data: st.DataObject, options: dict[str, Any], num_layers: int, rows: int | None
+    name: str,
+    graph: Graph,
+    data: st.DataObject,
+    options: dict[str, Any],
+    num_layers: int,
+    rows: int | None,
 ) -> None:
     graph, nodes = with_edges(graph), data.draw(seeds(graph))
-    model, h = make(name, num_layers, options), values((graph.num_nodes, WIDTHS[0]), zeros=0.3)
+    model = make(name, num_layers, options)
+    h = values((graph.num_nodes, WIDTHS[0]), zeros=0.3)
     expected = dense_outputs(model, graph, h)
     assert_near(model(filled(create_full_node_flow(graph, num_layers)), h), expected)
     for x in (h, as_csr(h)):
         assert_near(model.inference(graph, x, chunk_size=rows), expected.detach())
-        assert_near(model.inference(graph, x, nodes=nodes, chunk_size=rows), expected.detach()[nodes])
+        assert_near(
+            model.inference(graph, x, nodes=nodes, chunk_size=rows), expected.detach()[nodes]
+        )
     for reuse in (False, True):
         batch = filled(FullSampler(graph, num_layers, reuse=reuse)(nodes))
         own = h[batch.front.parent_nid]
@@ -126,11 +162,14 @@ def test_every_way_to_compute_a_model_gives_what_its_options_say(
 @pytest.mark.parametrize("name", ["sage", "gcn", "gat"])
 @pytest.mark.parametrize("options", [OPTIONS[0], OPTIONS[4], OPTIONS[17]], ids=str)
 def test_gradients_of_all_options(name: str, options: dict[str, Any], graph: Graph) -> None:
-    model, h = make(name, 3, options), values((6, 3)).requires_grad_()
+    model = make(name, 3, options)
+    h = values((6, 3)).requires_grad_()
     batch = filled(FullSampler(with_edges(graph), 3)([3, 1]))
     inputs = [h, *model.parameters()]
     found = gradients(model(batch, h[batch.front.parent_nid]), *inputs)
-    for one, other in zip(found, gradients(dense_outputs(model, graph, h)[[3, 1]], *inputs), strict=True):
+    for one, other in zip(
+        found, gradients(dense_outputs(model, graph, h)[[3, 1]], *inputs), strict=True
+    ):
         assert_near(one, other)
     out = model(batch, as_csr(h.detach()[batch.front.parent_nid]))
     for one, other in zip(found[1:], gradients(out, *inputs[1:]), strict=True):
@@ -147,14 +186,16 @@ def test_jumping_needs_the_seeds_in_every_layer(jumping: str, graph: Graph) -> N
     batch = NeighborSampler(graph, [-1, -1], include_dst=False)([3])
     with pytest.raises(ValueError, match=r"not in its source layer.*include_dst=True"):
         model(batch, graph.ndata["feat"][batch.front.parent_nid])
-    single = FlowModel([Sum()], widths=[2, 2], jumping=jumping, out_features=3)  # nothing passes a layer
+    # nothing passes a layer
+    single = FlowModel([Sum()], widths=[2, 2], jumping=jumping, out_features=3)
     batch = NeighborSampler(graph, [-1], include_dst=False)([3])
     assert single(batch, graph.ndata["feat"][batch.front.parent_nid]).shape == (1, 3)
 
 
 def test_jumping_finds_seeds_that_are_no_prefix() -> None:
     graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
-    model, h = make("sage", 2, {"jumping": "cat"}), values((4, 3))
+    model = make("sage", 2, {"jumping": "cat"})
+    h = values((4, 3))
     full = create_full_node_flow(graph, 2)
     expected = model(full, h)
     # the same flows, with destinations in another order than the sources
@@ -165,7 +206,8 @@ def test_jumping_finds_seeds_that_are_no_prefix() -> None:
 
 def test_dropout_and_batch_norm_act_in_training_only(graph: Graph) -> None:
     model = make("gcn", 2, {"norm": "batch", "jumping": "max"}).train()
-    batch, h = create_full_node_flow(graph, 2), values((6, 3))
+    batch = create_full_node_flow(graph, 2)
+    h = values((6, 3))
     before = model.norms[0].running_mean.clone()
     assert not torch.equal(model(batch, h), model(batch, h))
     assert not torch.equal(model.norms[0].running_mean, before)
@@ -187,28 +229,38 @@ def test_only_what_the_nodes_depend_on_is_computed() -> None:
 
     model = FlowModel([Noted(1, 1), Noted(1, 1)]).double()
     h = torch.rand(100, 1, dtype=torch.float64)
-    assert_near(model.inference(line, h, nodes=[50, 20, 50]), model.inference(line, h)[[50, 20, 50]])
+    assert_near(
+        model.inference(line, h, nodes=[50, 20, 50]), model.inference(line, h)[[50, 20, 50]]
+    )
     assert seen[:2] == [(6, 4), (4, 2)]
     seen.clear()
     model.inference(line, h, nodes=[20, 50, 51], chunk_size=2)
-    assert seen == [(3, 2), (3, 2), (2, 1), (4, 2), (2, 1)]  # 19 and 20, 49 and 50, 51; then the nodes themselves
+    # 19 and 20, 49 and 50, 51; then the nodes themselves
+    assert seen == [(3, 2), (3, 2), (2, 1), (4, 2), (2, 1)]
 
 
 def test_nodes_are_checked(graph: Graph) -> None:
-    model, h = make("sage", 2, {}), values((6, 3))
+    model = make("sage", 2, {})
+    h = values((6, 3))
     with pytest.raises(IndexError, match=r"nodes\[1\] is 6, but node ids go from 0 to 5"):
         model.inference(graph, h, nodes=[0, 6])
     with pytest.raises(TypeError, match="bool mask"):
         model.inference(graph, h, nodes=torch.ones(6, dtype=torch.bool))
     assert model.inference(graph, h, nodes=[]).shape == (0, 2)
-    with pytest.raises(ValueError, match="h must have 6 rows, one per node of the graph, got shape"):
+    with pytest.raises(
+        ValueError, match="h must have 6 rows, one per node of the graph, got shape"
+    ):
         model.inference(graph, h[1:])
 
 
 def test_full_flows_have_the_edge_columns_of_the_graph(graph: Graph) -> None:
     graph.edata["t"] = torch.arange(7)
     propagation = Propagation(graph, edge_filter=lambda edata: edata["t"] != 4)
-    for flow in (propagation.flow(0, 6), propagation.flow(1, 3), propagation.flow_into(torch.tensor([3, 1]).numpy())):
+    for flow in (
+        propagation.flow(0, 6),
+        propagation.flow(1, 3),
+        propagation.flow_into(torch.tensor([3, 1]).numpy()),
+    ):
         assert torch.equal(flow.data["t"], flow.parent_eid)
         assert torch.equal(flow.data["w"], flow.parent_eid.float())
         assert flow.data["w"] is flow.data["w"]
@@ -224,7 +276,8 @@ def test_full_flows_have_the_edge_columns_of_the_graph(graph: Graph) -> None:
 
 def test_flows_into_some_nodes(graph: Graph) -> None:
     graph.edata["p"] = torch.arange(7.0) + 1
-    propagation, h = Propagation(graph, weight="p"), values((6, 2)).float()
+    propagation = Propagation(graph, weight="p")
+    h = values((6, 2)).float()
     nodes = torch.tensor([5, 1, 2])
     flow = propagation.flow_into(nodes.numpy())
     assert flow.dst_layer.parent_nid.tolist() == [5, 1, 2]
@@ -237,7 +290,8 @@ def test_flows_into_some_nodes(graph: Graph) -> None:
 
 def test_errors_say_in_which_layer(graph: Graph) -> None:
     model = FlowModel([SAGEConv(3, 4), EdgeConv(torch.nn.Linear(7, 2))])
-    batch, h = create_full_node_flow(graph, 2), torch.ones(6, 3)
+    batch = create_full_node_flow(graph, 2)
+    h = torch.ones(6, 3)
     for call in (lambda: model(batch, h), lambda: model.inference(graph, h)):
         with pytest.raises(RuntimeError) as caught:
             call()
@@ -255,7 +309,9 @@ def test_names_of_parameters_are_those_of_earlier_checkpoints() -> None:
     ]
     sage = ["convs.0.neigh.weight", "convs.0.neigh.bias", "convs.0.own.weight"]
     assert list(GraphSAGE(2, 3, 4, 1).state_dict()) == sage
-    added = set(GCN(2, 3, 4, norm="layer", residual=True, jumping="cat").state_dict()) - set(GCN(2, 3, 4).state_dict())
+    added = set(GCN(2, 3, 4, norm="layer", residual=True, jumping="cat").state_dict()) - set(
+        GCN(2, 3, 4).state_dict()
+    )
     assert added == {
         *(f"norms.{i}.{part}" for i in (0, 1) for part in ("weight", "bias")),
         *("residuals.0.weight", "jumping.linear.weight", "jumping.linear.bias"),
@@ -270,10 +326,13 @@ def test_widths_of_attention() -> None:
 
 
 @pytest.mark.parametrize("precomputed", [False, True])
-def test_models_with_control_variates_compute_some_nodes_too(precomputed: bool, graph: Graph) -> None:
+def test_models_with_control_variates_compute_some_nodes_too(
+    precomputed: bool, graph: Graph
+) -> None:
     torch.manual_seed(0)
     graph.edata["p"] = torch.rand(7)
-    model, h = VRGCN(2, 4, 3, num_layers=3, precomputed=precomputed), values((6, 2)).float()
+    model = VRGCN(2, 4, 3, num_layers=3, precomputed=precomputed)
+    h = values((6, 2)).float()
     whole = model.inference(graph, h, weight="p")
     for rows in (None, 2):
         some = model.inference(graph, h, weight="p", nodes=[4, 1], chunk_size=rows)
@@ -290,7 +349,8 @@ NO_TENSORS = [
 @pytest.mark.parametrize(("h", "advice"), NO_TENSORS)
 def test_features_that_are_no_tensor_are_refused_with_what_to_do(h: object, advice: str) -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
-    model, batch = GraphSAGE(2, 2, 2, num_layers=1), FullSampler(graph, 1)(range(3))
+    model = GraphSAGE(2, 2, 2, num_layers=1)
+    batch = FullSampler(graph, 1)(range(3))
     for call in (lambda: model(batch, h), lambda: model.inference(graph, h)):
         with pytest.raises(TypeError, match=f"h must be a tensor.*{advice}"):
             call()

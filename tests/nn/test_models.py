@@ -1,4 +1,6 @@
-"""Models: directions, modes, methods that are overridden, and ReLU and dropout that convolutions apply themselves."""
+"""Models: directions, modes, methods that are overridden, and ReLU and dropout that convolutions
+apply themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from nodeflow.nn import GCN, GIN, FlowModel, GraphConv, GraphSAGE, SAGEConv
 MODELS = [GraphSAGE, GCN]
 
 
-def make_model(kind: type, widths: tuple[int, int, int], num_layers: int, dropout: float = 0.0) -> FlowModel:
+def make_model(
+    kind: type, widths: tuple[int, int, int], num_layers: int, dropout: float = 0.0
+) -> FlowModel:
     torch.manual_seed(0)
     return kind(*widths, num_layers, dropout=dropout).double()
 
@@ -53,7 +57,8 @@ def test_inference_leaves_every_module_in_its_mode(training: bool, graph: Graph)
 
 
 def test_dropout_acts_before_every_layer_but_the_first_and_in_training_only(graph: Graph) -> None:
-    batch, h = create_full_node_flow(graph, 2), values((6, 2))
+    batch = create_full_node_flow(graph, 2)
+    h = values((6, 2))
     model = make_model(GraphSAGE, (2, 64, 2), 2, dropout=0.5)
     assert not torch.equal(model(batch, h), model(batch, h))
     model.eval()
@@ -69,7 +74,8 @@ def test_dropout_acts_before_every_layer_but_the_first_and_in_training_only(grap
 
 
 def test_models_are_stacks_of_the_stated_widths() -> None:
-    sage, gcn = GraphSAGE(5, 4, 3, 3), GCN(5, 4, 3, 1)
+    sage = GraphSAGE(5, 4, 3, 3)
+    gcn = GCN(5, 4, 3, 1)
     assert [type(conv) for conv in sage.convs] == [SAGEConv] * 3
     assert [tuple(conv.own.weight.shape) for conv in sage.convs] == [(4, 5), (4, 4), (3, 4)]
     assert [type(conv) for conv in gcn.convs] == [GraphConv]
@@ -91,11 +97,19 @@ def test_inference_with_the_weights_of_the_sampler(dtype: torch.dtype, graph: Gr
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_relu_is_fused_where_the_model_is_built_without_anything_between(kind: type, graph: Graph) -> None:
-    fused, apart = kind(4, 3, 2, 3), kind(4, 3, 2, 3, activation=torch.nn.ReLU())
+def test_the_relu_is_fused_where_the_model_is_built_without_anything_between(
+    kind: type, graph: Graph
+) -> None:
+    fused = kind(4, 3, 2, 3)
+    apart = kind(4, 3, 2, 3, activation=torch.nn.ReLU())
     assert [conv.relu for conv in fused.convs] == [True, True, False]
     assert [conv.relu for conv in apart.convs] == [False] * 3
-    for option in ({"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}):
+    for option in (
+        {"norm": "layer"},
+        {"residual": True},
+        {"jumping": "cat"},
+        {"activation": torch.tanh},
+    ):
         assert not any(conv.relu for conv in kind(4, 3, 2, 3, **option).convs)
     assert not any(conv.relu for conv in FlowModel([SAGEConv(4, 3), SAGEConv(3, 2)]).convs)
     apart.load_state_dict(fused.state_dict())
@@ -134,7 +148,8 @@ def test_convolutions_with_a_forward_of_their_own_are_activated(kind: type, grap
 
     batch = NeighborSampler(graph, [-1, -1])([0, 1])
     h = values((batch.layer_sizes[0], 4))
-    model, plain = make_model(Model, (4, 3, 2), 2), make_model(kind, (4, 3, 2), 2)
+    model = make_model(Model, (4, 3, 2), 2)
+    plain = make_model(kind, (4, 3, 2), 2)
     assert not any(conv.relu for conv in model.convs)
     assert_near(model(batch, h), model.convs[1](batch, 1, model.convs[0](batch, 0, h).relu()))
     plain.convs[0] = model.convs[0]  # put in later: activated too
@@ -148,7 +163,9 @@ def test_relu_of_convolutions_given_to_a_model(graph: Graph) -> None:
     expected = model.convs[1](batch, 1, model.convs[0](batch, 0, h))
     torch.testing.assert_close(model(batch, h), expected)
     model.activation = torch.tanh  # another activation comes after the ReLU
-    torch.testing.assert_close(model(batch, h), model.convs[1](batch, 1, model.convs[0](batch, 0, h).tanh()))
+    torch.testing.assert_close(
+        model(batch, h), model.convs[1](batch, 1, model.convs[0](batch, 0, h).tanh())
+    )
 
 
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
@@ -159,18 +176,26 @@ def test_an_overridden_aggregate_is_used(weighted: bool, order: str, graph: Grap
             return flow.aggregate(h, "sum")
 
     batch = NeighborSampler(graph, [-1])([0, 1])
-    h, flow = values((batch.layer_sizes[0], 4)), batch.flows[0]
+    h = values((batch.layer_sizes[0], 4))
+    flow = batch.flows[0]
     conv = Sums(4, 3, weighted=weighted, order=order).double()
     own = flow.take_dst(h) @ conv.own.weight.T
-    assert_near(conv(flow, h), own + flow.aggregate(h, "sum") @ conv.neigh.weight.T + conv.neigh.bias)
+    assert_near(
+        conv(flow, h), own + flow.aggregate(h, "sum") @ conv.neigh.weight.T + conv.neigh.bias
+    )
 
 
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-@pytest.mark.parametrize("make", [GraphConv, SAGEConv, lambda *sizes, **o: SAGEConv(*sizes, aggregator="gcn", **o)])
-def test_convolutions_return_the_positive_part_when_asked(make: type, order: str, graph: Graph) -> None:
+@pytest.mark.parametrize(
+    "make", [GraphConv, SAGEConv, lambda *sizes, **o: SAGEConv(*sizes, aggregator="gcn", **o)]
+)
+def test_convolutions_return_the_positive_part_when_asked(
+    make: type, order: str, graph: Graph
+) -> None:
     batch = NeighborSampler(graph, [-1])([0, 1])
     torch.manual_seed(0)
-    conv, h = make(4, 3, order=order).double(), values((batch.layer_sizes[0], 4)) - 1
+    conv = make(4, 3, order=order).double()
+    h = values((batch.layer_sizes[0], 4)) - 1
     out = conv(batch, 0, h)
     assert (out < 0).any()
     fused = make(4, 3, order=order, relu=True).double()
@@ -178,7 +203,8 @@ def test_convolutions_return_the_positive_part_when_asked(make: type, order: str
     assert_near(fused(batch, 0, h), out.relu())
 
 
-# ---- dropout that convolutions apply to their own results: where, and that a model says what it said without
+# ---- dropout that convolutions apply to their own results: where, and that a model says what it
+# said without
 
 
 @pytest.fixture
@@ -208,7 +234,9 @@ def count_calls(module: nn.Module) -> list[int]:
 
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
 @pytest.mark.parametrize("kind", [GraphSAGE, GCN])
-def test_a_model_says_what_it_says_with_dropout_after(kind: type[FlowModel], order: str, batch: NodeFlow) -> None:
+def test_a_model_says_what_it_says_with_dropout_after(
+    kind: type[FlowModel], order: str, batch: NodeFlow
+) -> None:
     class After(kind):  # type: ignore[misc, valid-type]  # promises nothing
         def step(self, i: int, h: Tensor) -> Tensor:
             return super().step(i, h)  # type: ignore[no-any-return]
@@ -225,8 +253,15 @@ def test_a_model_says_what_it_says_with_dropout_after(kind: type[FlowModel], ord
         assert (found - expected).float().norm() <= 0.03 * expected.float().norm()
 
 
-def test_what_stands_between_and_convolutions_that_promise_nothing_keep_dropout_after(batch: NodeFlow) -> None:
-    between = [{"norm": "layer"}, {"residual": True}, {"jumping": "cat"}, {"activation": torch.tanh}]
+def test_what_stands_between_and_convolutions_that_promise_nothing_keep_dropout_after(
+    batch: NodeFlow,
+) -> None:
+    between = [
+        {"norm": "layer"},
+        {"residual": True},
+        {"jumping": "cat"},
+        {"activation": torch.tanh},
+    ]
     for kind, options in [(GIN, {}), *((GraphSAGE, one) for one in between)]:
         model = made(kind, dropout=0.5, **options)
         calls = count_calls(model.dropout)
@@ -249,9 +284,11 @@ def test_float32_evaluation_and_another_module_keep_their_meaning(batch: NodeFlo
 
 def test_a_layer_drops_what_it_returns() -> None:
     batch = NeighborSampler(Graph.from_edges([0, 1], [2, 2]), [2])([2])
-    conv, h = SAGEConv(2, 1000, relu=True), torch.ones(3, 2)
+    conv = SAGEConv(2, 1000, relu=True)
+    h = torch.ones(3, 2)
     torch.manual_seed(0)
     out = conv(batch, 0, h, dropout=0.5)
     whole = conv(batch, 0, h)
     assert torch.equal(out, torch.where(out > 0, 2 * whole, 0))
-    assert 0.3 < (out > 0).sum() / (whole > 0).sum() < 0.7  # of 500 fair draws, beyond 8 standard deviations
+    # of 500 fair draws, beyond 8 standard deviations
+    assert 0.3 < (out > 0).sum() / (whole > 0).sum() < 0.7

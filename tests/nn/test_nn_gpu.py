@@ -25,13 +25,17 @@ from nodeflow.nn import (
     TypedModel,
 )
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
 
 
 def example(num_seeds: int = 30):
     ends = torch.randint(60, (2, 400), generator=torch.Generator().manual_seed(0))
     graph = Graph.from_edges(*ends, num_nodes=60)
-    graph.edata["feat"], graph.edata["type"] = values((400, 2)), torch.arange(400) % 3
+    graph.edata["feat"] = values((400, 2))
+    graph.edata["type"] = torch.arange(400) % 3
     batch = NeighborSampler(graph, [4, 4])(range(num_seeds))
     batch.copy_from_parent(edata=["feat", "type"])
     return graph, batch
@@ -39,12 +43,16 @@ def example(num_seeds: int = 30):
 
 def same(conv: FlowConv) -> None:
     _, batch = example()
-    h, results = values((batch.layer_sizes[0], 3)), []
+    h = values((batch.layer_sizes[0], 3))
+    results = []
     for device in ("cpu", "cuda"):
-        here, rows = copy.deepcopy(conv).to(device), h.detach().to(device).requires_grad_()
+        here = copy.deepcopy(conv).to(device)
+        rows = h.detach().to(device).requires_grad_()
         out = here(batch.to(device), 0, rows)
         out.square().sum().backward()
-        results.append([out.detach().cpu(), rows.grad.cpu(), *(p.grad.cpu() for p in here.parameters())])
+        results.append(
+            [out.detach().cpu(), rows.grad.cpu(), *(p.grad.cpu() for p in here.parameters())]
+        )
     torch.testing.assert_close(*results, rtol=1e-8, atol=1e-8)
 
 
@@ -62,9 +70,14 @@ def test_other_convolutions(name: str) -> None:
 @pytest.mark.parametrize("kind", [GraphSAGE, GCN, GAT])
 def test_models_and_full_passes(kind: type) -> None:
     graph, batch = example()
-    model, x = kind(3, 8, 4, num_layers=2, norm="layer", residual=True, jumping="cat").double(), values((60, 3))
+    model = kind(3, 8, 4, num_layers=2, norm="layer", residual=True, jumping="cat").double()
+    x = values((60, 3))
     h = x[batch.front.parent_nid]
-    expected = model(batch, h), model.inference(graph, x, chunk_size=17), model.inference(graph, x, nodes=[5, 2, 5])
+    expected = (
+        model(batch, h),
+        model.inference(graph, x, chunk_size=17),
+        model.inference(graph, x, nodes=[5, 2, 5]),
+    )
     model.cuda()
     x = x.cuda()
     found = [model(batch.to("cuda"), h.cuda()), model.inference(graph, x, chunk_size=17)]
@@ -86,12 +99,22 @@ def test_layers_of_several_types(kind: str) -> None:
     }
     widths = {"author": torch.nn.Embedding(7, 6), "type": 9, "paper.x": 10, "empty": 11}
     model = TypedModel(TypedLinear(widths, 6), [makers[kind](), makers[kind]()], 3).double()
-    batch, results = NeighborSampler(graph, [3, 3])([12, 3, 0, 8, 9, 14]), []
+    batch = NeighborSampler(graph, [3, 3])([12, 3, 0, 8, 9, 14])
+    results = []
     batch.copy_from_parent(["x"], ["age"])
     for device in ("cpu", "cuda"):
         here = copy.deepcopy(model).to(device)
         out = here(batch.to(device))
         out.square().sum().backward()
-        rows = [here.inference(graph).cpu(), here.inference(graph, nodes=[3, 12], chunk_size=1).cpu()]
-        results.append([out.detach().cpu(), *rows, *(p.grad.cpu() for p in here.parameters() if p.grad is not None)])
+        rows = [
+            here.inference(graph).cpu(),
+            here.inference(graph, nodes=[3, 12], chunk_size=1).cpu(),
+        ]
+        results.append(
+            [
+                out.detach().cpu(),
+                *rows,
+                *(p.grad.cpu() for p in here.parameters() if p.grad is not None),
+            ]
+        )
     torch.testing.assert_close(*results, rtol=1e-8, atol=1e-8)

@@ -19,7 +19,8 @@ def mask(drop: NodeDropout, nodes, width: int = 1, layer: int = 0, step: int = 0
 
 
 def test_a_node_has_one_mask_in_all_batches_of_a_step():
-    sampler, drop = NeighborSampler(random_graph(), [4, 4]), NodeDropout(0.4, seed=3)
+    sampler = NeighborSampler(random_graph(), [4, 4])
+    drop = NodeDropout(0.4, seed=3)
     batches = [sampler(seeds) for seeds in ([1, 2, 3], [3, 9], [20, 1])]
     for i in range(3):
         found: dict[int, list[float]] = {}
@@ -46,10 +47,15 @@ def test_the_same_in_contexts():
 
 
 def test_layers_steps_and_seeds_have_masks_of_their_own():
-    """Joint tables of 2 x 2 cells, 40,000 entries: if one in 50 were a copy, n r^2 = 16 at p = 1/2, and more below."""
+    """Joint tables of 2 x 2 cells, 40,000 entries: if one in 50 were a copy, n r^2 = 16 at p = 1/2,
+    and more below.
+    """
     nodes = torch.arange(10_000)
     ways = [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0), (-1, 0, 0), (0, 1, 1)]
-    masks = [mask(NodeDropout(0.5, s), nodes, 4, layer, step).flatten().numpy() for s, layer, step in ways]
+    masks = [
+        mask(NodeDropout(0.5, s), nodes, 4, layer, step).flatten().numpy()
+        for s, layer, step in ways
+    ]
     for i, one in enumerate(masks):
         assert chi_square(np.bincount(one, minlength=2)) < 1
         for other in masks[:i]:
@@ -59,23 +65,32 @@ def test_layers_steps_and_seeds_have_masks_of_their_own():
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.9])
 def test_rates(p, whole):
-    """Dropped entries of each of 10,000 nodes over 40 draws are binomial; false alarms at a rate of 1e-6."""
+    """Dropped entries of each of 10,000 nodes over 40 draws are binomial; false alarms at a rate of
+    1e-6.
+    """
     drop = NodeDropout(p, whole=whole)
     width = 1 if whole else 8
-    kept = torch.cat([mask(drop, torch.arange(10_000), width, step=k) for k in range(40 // width)], 1)
+    kept = torch.cat(
+        [mask(drop, torch.arange(10_000), width, step=k) for k in range(40 // width)], 1
+    )
     counts = np.bincount(40 - kept.sum(1).numpy(), minlength=41)
     expected = binom.pmf(np.arange(41), 40, p) * 10_000
     rare = expected < 5
-    observed, wanted = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())
+    observed = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
     assert chi_square(observed, wanted) < 1
 
 
 def test_exact_in_expectation():
-    """The mean over 4,000 steps is within 5 standard errors of the input (a false alarm: 5e-6 over 10 entries)."""
-    h, drop = torch.randn(5, 2, dtype=torch.float64), NodeDropout(0.3)
+    """The mean over 4,000 steps is within 5 standard errors of the input (a false alarm: 5e-6 over
+    10 entries).
+    """
+    h = torch.randn(5, 2, dtype=torch.float64)
+    drop = NodeDropout(0.3)
     outputs = torch.stack([drop(h, range(5), layer=0, step=k) for k in range(4_000)])
     values = outputs[(outputs != 0).nonzero(as_tuple=True)]
-    assert values.abs().unique().allclose((h.abs() / 0.7).flatten().unique())  # all that is kept is divided by 1 - p
+    # all that is kept is divided by 1 - p
+    assert values.abs().unique().allclose((h.abs() / 0.7).flatten().unique())
     error = h.abs() * (0.3 / 0.7 / 4_000) ** 0.5
     assert ((outputs.mean(0) - h).abs() < 5 * error).all()
 
@@ -101,7 +116,8 @@ def test_gradient_type_and_shape():
 
 def test_only_in_training_and_without_state():
     state = torch.get_rng_state()
-    h, drop = torch.randn(6, 4), NodeDropout(0.5)
+    h = torch.randn(6, 4)
+    drop = NodeDropout(0.5)
     assert NodeDropout(0)(h, range(6), layer=0, step=0) is h
     assert not drop(h, range(6), layer=0, step=0).equal(h)
     assert drop.eval()(h, range(6), layer=0, step=0) is h
@@ -121,7 +137,11 @@ def test_only_in_training_and_without_state():
         (lambda: NodeDropout(-0.1), ValueError, "p must be"),
         (lambda: NodeDropout("half"), TypeError, "p must be a number"),
         (lambda: NodeDropout(0.5, 1.5), TypeError, "seed must be an integer"),
-        (lambda: mask(NodeDropout(), range(3), step=-1), ValueError, "step must be at least 0, got -1"),
+        (
+            lambda: mask(NodeDropout(), range(3), step=-1),
+            ValueError,
+            "step must be at least 0, got -1",
+        ),
         (lambda: mask(NodeDropout(), range(3), layer=0.5), TypeError, "layer must be an integer"),
         (
             lambda: NodeDropout()(torch.ones(2, 3), [1], layer=0, step=0),

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 from _support.effort import examples
-from _support.nn_reference import LINEAR, OWN, as_csr, assert_near, flows, gradients, make_conv, small_flow, values
+from _support.nn_reference import (
+    LINEAR,
+    OWN,
+    as_csr,
+    assert_near,
+    flows,
+    gradients,
+    make_conv,
+    small_flow,
+    values,
+)
 from hypothesis import given, strategies as st
 
 from nodeflow import Flow, FullSampler, Graph, flow_from_edges
@@ -17,7 +27,9 @@ ORDERS = ["aggregate", "transform"]
 @pytest.mark.parametrize("kind", LINEAR)
 @examples(30)
 @given(flow=flows(), widths=st.sampled_from([(2, 5), (5, 2), (1, 1)]), bias=st.booleans())
-def test_both_orders_give_the_same(kind: str, flow: Flow, widths: tuple[int, int], bias: bool) -> None:
+def test_both_orders_give_the_same(
+    kind: str, flow: Flow, widths: tuple[int, int], bias: bool
+) -> None:
     results = []
     h = values((flow.num_src, widths[0])).requires_grad_()
     for order in ORDERS:
@@ -34,7 +46,9 @@ def test_both_orders_give_the_same(kind: str, flow: Flow, widths: tuple[int, int
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("needed", [False, True])
 @pytest.mark.parametrize("backward", [False, True])
-def test_operations_are_those_that_are_run(kind: str, order: str, needed: bool, backward: bool) -> None:
+def test_operations_are_those_that_are_run(
+    kind: str, order: str, needed: bool, backward: bool
+) -> None:
     conv = make_conv(kind, 5, 3, order=order)
     h = values((4, 5)).requires_grad_(needed)
     flow = small_flow()
@@ -53,7 +67,8 @@ def test_operations_are_those_that_are_run(kind: str, order: str, needed: bool, 
 @pytest.mark.parametrize("backward", [False, True])
 def test_operations_on_sparse_rows(kind: str, backward: bool) -> None:
     conv = make_conv(kind, 5, 3, order="aggregate")  # not for sparse rows
-    h, flow = as_csr(values((4, 5), zeros=0.5)), small_flow()
+    h = as_csr(values((4, 5), zeros=0.5))
+    flow = small_flow()
     with flop_counter(display=False) as counter:
         out = conv(flow, h)
         if backward:
@@ -93,7 +108,8 @@ def hub(num_src: int, num_dst: int, num_edges: int) -> Flow:
 
 @pytest.mark.parametrize("kind", LINEAR)
 def test_the_cheaper_order_is_chosen(kind: str) -> None:
-    few_destinations, many_edges = hub(500, 10, 600), hub(50, 50, 4000)
+    few_destinations = hub(500, 10, 600)
+    many_edges = hub(50, 50, 4000)
     assert make_conv(kind, 64, 32).order_for(few_destinations) == "aggregate"
     assert make_conv(kind, 64, 4).order_for(many_edges) == "transform"
     assert make_conv(kind, 4, 64).order_for(many_edges) == "aggregate"
@@ -104,7 +120,8 @@ def test_the_cheaper_order_is_chosen(kind: str) -> None:
 
 def test_inputs_that_need_no_gradient_are_rather_summed_first() -> None:
     """Their sums have no backward pass, which the products behind them would have."""
-    flow, conv = hub(30, 30, 3000), make_conv("sage", 10, 8)
+    flow = hub(30, 30, 3000)
+    conv = make_conv("sage", 10, 8)
     h = values((30, 10))
     assert conv.order_for(flow, h) == "aggregate"
     assert conv.order_for(flow, h.requires_grad_()) == "transform"
@@ -123,7 +140,11 @@ def test_own_rows_are_read_only_where_the_layer_says_so(kind: str) -> None:
 
 def test_a_maximum_has_one_order() -> None:
     conv = make_conv("sage pool", 64, 4)
-    assert conv.order_for(hub(50, 50, 4000)) == conv.order_for(small_flow(), as_csr(values((4, 64)))) == "aggregate"
+    assert (
+        conv.order_for(hub(50, 50, 4000))
+        == conv.order_for(small_flow(), as_csr(values((4, 64))))
+        == "aggregate"
+    )
     with pytest.raises(ValueError, match=r"one order; count operations with nn\.flop_counter"):
         conv.flops(small_flow())
 
@@ -132,8 +153,8 @@ def test_a_maximum_has_one_order() -> None:
 def test_products_sums_and_new_matrices_decide(edges: int, order: str) -> None:
     """From 10 sources to 1 destination, 64 to 16 numbers: by hand, with the factors 10 and 60.
 
-    40 edges: 2,048 + 25,600 + 3,840 against 20,480 + 6,400 + 9,600; without the matrices the second were less.
-    60 edges: 2,048 + 38,400 + 3,840 against 20,480 + 9,600 + 9,600.
+    40 edges: 2,048 + 25,600 + 3,840 against 20,480 + 6,400 + 9,600; without the matrices the second
+    were less. 60 edges: 2,048 + 38,400 + 3,840 against 20,480 + 9,600 + 9,600.
     """
     flow = flow_from_edges([i % 10 for i in range(edges)], [0] * edges, num_src=10, num_dst=1)
     with torch.no_grad():

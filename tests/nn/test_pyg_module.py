@@ -13,7 +13,14 @@ from _support.edge_reference import EDGE_WIDTH, RELATIONS, hub_flow
 from _support.nn_reference import assert_near, gradients, make_conv, values
 from torch import Tensor
 
-from nodeflow import Flow, Graph, NeighborSampler, create_full_node_flow, create_node_flow, flow_from_edges
+from nodeflow import (
+    Flow,
+    Graph,
+    NeighborSampler,
+    create_full_node_flow,
+    create_node_flow,
+    flow_from_edges,
+)
 from nodeflow.nn import FlowModel
 
 with warnings.catch_warnings():
@@ -22,10 +29,16 @@ with warnings.catch_warnings():
 
 
 def copied(theirs: Any, **parameters: Tensor | None) -> Any:
-    """Their layer in float64 with parameters of ours, by name, where "__" stands for a dot; None: there is none."""
+    """Their layer in float64 with parameters of ours, by name, where "__" stands for a dot; None:
+    there is none.
+    """
     theirs = theirs.double()
-    ours = {name.replace("__", "."): value for name, value in parameters.items() if value is not None}
-    missing, unexpected = theirs.load_state_dict({name: value.detach() for name, value in ours.items()}, strict=False)
+    ours = {
+        name.replace("__", "."): value for name, value in parameters.items() if value is not None
+    }
+    missing, unexpected = theirs.load_state_dict(
+        {name: value.detach() for name, value in ours.items()}, strict=False
+    )
     assert not unexpected
     assert set(missing) <= {"lin_l.bias", "lin_r.bias", "lin.bias", "eps"}
     for name, parameter in theirs.named_parameters():
@@ -39,7 +52,9 @@ def _weight(linear: Any) -> Tensor | None:
 
 
 def gcn(conv: Any, **options: Any) -> Any:
-    return copied(pyg.GCNConv(5, 3, **options), lin__weight=conv.linear.weight, bias=conv.linear.bias)
+    return copied(
+        pyg.GCNConv(5, 3, **options), lin__weight=conv.linear.weight, bias=conv.linear.bias
+    )
 
 
 def sage(conv: Any, **options: Any) -> Any:
@@ -73,7 +88,9 @@ LAYERS: dict[str, Callable[[Any], Any]] = {
 
 
 def symmetric_graph() -> Graph:
-    """Without self-loops, which their GCN replaces; symmetric, since it divides by in-degrees on both sides."""
+    """Without self-loops, which their GCN replaces; symmetric, since it divides by in-degrees on
+    both sides.
+    """
     generator = torch.Generator().manual_seed(0)
     src, dst = torch.randint(30, (2, 120), generator=generator)
     src, dst = src[src != dst], dst[src != dst]
@@ -82,10 +99,13 @@ def symmetric_graph() -> Graph:
 
 @pytest.mark.parametrize("kind", LAYERS)
 def test_on_a_whole_graph(kind: str) -> None:
-    graph, conv = symmetric_graph(), make_conv(kind, 5, 3)
+    graph = symmetric_graph()
+    conv = make_conv(kind, 5, 3)
     theirs = LAYERS[kind](conv)
-    edges, h = torch.stack(graph.edges()), values((31, 5)).requires_grad_()
-    found, expected = conv(create_full_node_flow(graph, 1), 0, h), theirs(h, edges)
+    edges = torch.stack(graph.edges())
+    h = values((31, 5)).requires_grad_()
+    found = conv(create_full_node_flow(graph, 1), 0, h)
+    expected = theirs(h, edges)
     assert_near(found, expected)
     for one, other in zip(gradients(found, h), gradients(expected, h), strict=True):
         assert_near(one, other)
@@ -116,7 +136,11 @@ def attention(conv: Any, kind: Any, **parameters: Tensor | None) -> Any:
 
 
 def gat(conv: Any) -> Any:
-    parameters = {"lin__weight": conv.linear.weight, "att_src": conv.src[None], "att_dst": conv.dst[None]}
+    parameters = {
+        "lin__weight": conv.linear.weight,
+        "att_src": conv.src[None],
+        "att_dst": conv.dst[None],
+    }
     if conv.edge is not None:  # theirs is a product: one number per head in front of ours
         parameters["att_edge"] = torch.tensor([1.0, 0.0]).expand(1, conv.heads, 2)
         parameters["lin_edge__weight"] = conv.edge.weight.repeat_interleave(2, 0)
@@ -125,14 +149,24 @@ def gat(conv: Any) -> Any:
 
 def gatv2(conv: Any) -> Any:
     maps = {"lin_l__weight": conv.linear.weight, "lin_r__weight": conv.dst.weight}
-    return attention(conv, pyg.GATv2Conv, **maps, att=conv.attention[None], lin_edge__weight=_weight(conv.edge))
+    return attention(
+        conv, pyg.GATv2Conv, **maps, att=conv.attention[None], lin_edge__weight=_weight(conv.edge)
+    )
 
 
 def rgcn(conv: Any) -> Any:
     bases = None if conv.coefficients is None else len(conv.weight)
-    theirs = pyg.RGCNConv(3, 2, RELATIONS, bases, root_weight=conv.own is not None, bias=conv.bias is not None)
+    theirs = pyg.RGCNConv(
+        3, 2, RELATIONS, bases, root_weight=conv.own is not None, bias=conv.bias is not None
+    )
     root = None if conv.own is None else conv.own.weight.T
-    return copied(theirs, weight=conv.weight.transpose(1, 2), comp=conv.coefficients, root=root, bias=conv.bias)
+    return copied(
+        theirs,
+        weight=conv.weight.transpose(1, 2),
+        comp=conv.coefficients,
+        root=root,
+        bias=conv.bias,
+    )
 
 
 def gine(conv: Any) -> Any:
@@ -158,7 +192,8 @@ def flow_without_loops() -> Flow:
     flow = hub_flow(60)
     src, dst = flow.edges()
     assert (src == dst).any()
-    kept, sizes = src != dst, {"num_src": flow.num_src, "num_dst": flow.num_dst}
+    kept = src != dst
+    sizes = {"num_src": flow.num_src, "num_dst": flow.num_dst}
     data = {name: column[kept] for name, column in flow.data.items()}
     flows = [flow_from_edges(src[kept], dst[kept], **sizes, data=data)]
     return create_node_flow(flows, [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]).flows[0]
@@ -167,7 +202,10 @@ def flow_without_loops() -> Flow:
 @pytest.mark.parametrize("name", OTHERS)
 def test_with_rows_of_edges(name: str) -> None:
     make_theirs, column = OTHERS[name]
-    flow, conv = flow_without_loops(), edge_reference.make(name, 3, 2)
-    h, more = values((flow.num_src, 3)), [] if column is None else [flow.data[column]]
-    out = make_theirs(conv)(h, torch.stack(flow.edges()), *more)  # over all sources, the first are the destinations
+    flow = flow_without_loops()
+    conv = edge_reference.make(name, 3, 2)
+    h = values((flow.num_src, 3))
+    more = [] if column is None else [flow.data[column]]
+    # over all sources, the first are the destinations
+    out = make_theirs(conv)(h, torch.stack(flow.edges()), *more)
     assert_near(conv(flow, h), out[: flow.num_dst])

@@ -1,4 +1,6 @@
-"""TypedConv and RGCNConv on graphs of several node types, compared with PyTorch Geometric in float64."""
+"""TypedConv and RGCNConv on graphs of several node types, compared with PyTorch Geometric in
+float64.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,17 @@ from nodeflow import (
     create_full_node_flow,
     flow_from_edges,
 )
-from nodeflow.nn import RGCN, GATConv, GINConv, GraphConv, HGTConv, IgnoredWeightWarning, RGCNConv, SAGEConv, TypedConv
+from nodeflow.nn import (
+    RGCN,
+    GATConv,
+    GINConv,
+    GraphConv,
+    HGTConv,
+    IgnoredWeightWarning,
+    RGCNConv,
+    SAGEConv,
+    TypedConv,
+)
 from nodeflow.propagation import Propagation
 from nodeflow.testing import check_layer
 
@@ -32,7 +44,9 @@ SEEDS = [12, 3, 0, 8, 9, 14]  # of several types, in no order
 
 
 def flows(seed: int = 0) -> Iterator[Flow]:
-    """The flow of a whole graph, of a sampled batch, of a full one, of seeds without edges, and of no seeds."""
+    """The flow of a whole graph, of a sampled batch, of a full one, of seeds without edges, and of
+    no seeds.
+    """
     graph = typed_graph(seed)
     yield create_full_node_flow(graph, 1).flows[0]
     yield NeighborSampler(graph, [3], seed=seed)(SEEDS).flows[0]
@@ -81,7 +95,9 @@ def expected(module: Any, flow: Flow, h: Tensor) -> dict[str, Tensor]:
 def test_sage_is_that_of_pyg(reduce: str, together: bool) -> None:
     # with order="transform" every layer is called on its own
     options = {} if together else {"order": "transform"}
-    conv = TypedConv({relation: SAGEConv(8, 6, **options) for relation in RELATIONS}, reduce).double()
+    conv = TypedConv(
+        {relation: SAGEConv(8, 6, **options) for relation in RELATIONS}, reduce
+    ).double()
     other = hetero(conv)
     for flow in flows():
         h = rows(flow)
@@ -96,11 +112,15 @@ def test_sage_is_that_of_pyg(reduce: str, together: bool) -> None:
             continue
         scale = torch.randn_like(out)
         parts = by_type(flow.dst_layer.schema, flow.dst_layer.parent_nid, scale)
-        ours = torch.autograd.grad((out * scale).sum(), [h, *conv.parameters()], materialize_grads=True)
+        ours = torch.autograd.grad(
+            (out * scale).sum(), [h, *conv.parameters()], materialize_grads=True
+        )
         total = sum((wanted[name] * parts[name]).sum() for name in wanted)
         theirs = torch.autograd.grad(total, [h, *other.parameters()], materialize_grads=True)
         torch.testing.assert_close(ours[0], theirs[0])
-        for a, b in zip(sorted(g.abs().sum() for g in ours), sorted(g.abs().sum() for g in theirs), strict=True):
+        for a, b in zip(
+            sorted(g.abs().sum() for g in ours), sorted(g.abs().sum() for g in theirs), strict=True
+        ):
             torch.testing.assert_close(a, b)
 
 
@@ -132,7 +152,11 @@ def test_relations_that_are_left_out_pass_nothing() -> None:
 
 
 def test_a_mixture_equals_layers_on_the_flows_of_relations() -> None:
-    layers = {"writes": SAGEConv(8, 6), "cites": GATConv(8, 6), "of": GraphConv(8, 6, self_loops=False)}
+    layers = {
+        "writes": SAGEConv(8, 6),
+        "cites": GATConv(8, 6),
+        "of": GraphConv(8, 6, self_loops=False),
+    }
     for reduce in ("sum", "mean", "max"):
         conv = TypedConv(layers, reduce).double()
         for flow in flows(2):
@@ -161,7 +185,8 @@ def test_sparse_rows_and_columns_of_relations() -> None:
 
 
 def test_the_order_of_seeds_does_not_matter() -> None:
-    graph, conv = typed_graph(), TypedConv({relation: SAGEConv(8, 6) for relation in RELATIONS}, "max").double()
+    graph = typed_graph()
+    conv = TypedConv({relation: SAGEConv(8, 6) for relation in RELATIONS}, "max").double()
     x = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
     one, other = (FullSampler(graph, 1)(seeds) for seeds in (SEEDS, SEEDS[::-1]))
     outs = [conv(batch, 0, x[batch.layers[0].parent_nid]) for batch in (one, other)]
@@ -209,7 +234,12 @@ def test_edges_against_the_relations_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("options", "other"),
-    [({}, {}), ({"num_bases": 2}, {"num_bases": 2}), ({"num_blocks": 2}, {"num_blocks": 2}), ({"own": False}, {})],
+    [
+        ({}, {}),
+        ({"num_bases": 2}, {"num_bases": 2}),
+        ({"num_blocks": 2}, {"num_blocks": 2}),
+        ({"own": False}, {}),
+    ],
 )
 def test_rgcn_is_that_of_pyg(options: dict[str, Any], other: dict[str, Any]) -> None:
     schema = typed_graph().schema
@@ -225,7 +255,9 @@ def test_rgcn_is_that_of_pyg(options: dict[str, Any], other: dict[str, Any]) -> 
     for flow in flows():
         h = rows(flow)
         src, dst = flow.edges()
-        types = torch.tensor([[e in ids for ids in schema.relations.values()].index(True) for e in flow.parent_eid])
+        types = torch.tensor(
+            [[e in ids for ids in schema.relations.values()].index(True) for e in flow.parent_eid]
+        )
         wanted = theirs((h, flow.take_dst(h)), torch.stack([src, dst]), types.to(torch.int64))
         torch.testing.assert_close(conv(flow, h), wanted)
         torch.testing.assert_close(conv(flow, h, types.to(torch.int64)), wanted)
@@ -250,16 +282,44 @@ def test_wrong_arguments() -> None:
         (lambda: TypedConv([SAGEConv(2, 2)]), TypeError, "a dict from relations"),
         (lambda: TypedConv({"writes": 3}), TypeError, r"convs\['writes'\] must be a convolution"),
         (lambda: TypedConv({"writes": SAGEConv(2, 2)}, "min"), ValueError, "reduce must be"),
-        (lambda: TypedConv({"of": SAGEConv(2, 2, weighted=True)}), ValueError, "count the edges of all relations"),
-        (lambda: TypedConv({"of": GraphConv(2, 2, norm="both")}), ValueError, "count the edges of all relations"),
-        (lambda: TypedConv({"wrote": SAGEConv(8, 2)}).double()(flow, h), KeyError, "no relation 'wrote'"),
-        (lambda: sage(names=["writes", RELATIONS[0]])(flow, h), ValueError, "name every relation once"),
+        (
+            lambda: TypedConv({"of": SAGEConv(2, 2, weighted=True)}),
+            ValueError,
+            "count the edges of all relations",
+        ),
+        (
+            lambda: TypedConv({"of": GraphConv(2, 2, norm="both")}),
+            ValueError,
+            "count the edges of all relations",
+        ),
+        (
+            lambda: TypedConv({"wrote": SAGEConv(8, 2)}).double()(flow, h),
+            KeyError,
+            "no relation 'wrote'",
+        ),
+        (
+            lambda: sage(names=["writes", RELATIONS[0]])(flow, h),
+            ValueError,
+            "name every relation once",
+        ),
         (lambda: sage()(flow, h[:, :7]), ValueError, "columns"),
         (lambda: sage()(flow, h[1:]), ValueError, "h must have 19 rows"),
         (lambda: sage()(plain, h[:1]), ValueError, "belongs to no graph"),
-        (lambda: RGCNConv(8, 6, typed_graph().schema)(plain, h[:1]), ValueError, "belongs to no graph"),
-        (lambda: RGCNConv(8, 6, Graph.from_edges([0], [0]).schema)(flow, h), ValueError, "is for the relations"),
-        (lambda: RGCNConv(8, 6, 2, num_blocks=3), ValueError, "num_blocks needs widths that are multiples"),
+        (
+            lambda: RGCNConv(8, 6, typed_graph().schema)(plain, h[:1]),
+            ValueError,
+            "belongs to no graph",
+        ),
+        (
+            lambda: RGCNConv(8, 6, Graph.from_edges([0], [0]).schema)(flow, h),
+            ValueError,
+            "is for the relations",
+        ),
+        (
+            lambda: RGCNConv(8, 6, 2, num_blocks=3),
+            ValueError,
+            "num_blocks needs widths that are multiples",
+        ),
         (lambda: RGCNConv(8, 6, 2, num_blocks=2, num_bases=2), ValueError, "and no num_bases"),
     ]:
         with pytest.raises(error, match=words):
@@ -273,7 +333,8 @@ def test_other_kinds_of_batches(options: dict[str, Any]) -> None:
     conv = TypedConv(layers).double()
     batch = NeighborSampler(typed_graph(), [2, 2], **options)(SEEDS)
     for flow in (batch.flows[0], pickle.loads(pickle.dumps(batch)).flows[1]):
-        h, wanted = rows(flow), torch.zeros(flow.num_dst, 6, dtype=torch.float64)
+        h = rows(flow)
+        wanted = torch.zeros(flow.num_dst, 6, dtype=torch.float64)
         for name, end in (("writes", "paper.x"), ("rev_writes", "author")):
             at = flow.dst_layer.of(end).rows
             wanted = wanted.index_copy(0, at, layers[name](flow.of(name), h)[at])
@@ -283,7 +344,8 @@ def test_other_kinds_of_batches(options: dict[str, Any]) -> None:
 def test_flows_are_copied_and_kept_for_training() -> None:
     bare = flow_from_edges([0], [0], num_src=1, num_dst=1)
     assert pickle.loads(pickle.dumps(bare)).num_edges == copy.deepcopy(bare).num_edges == 1
-    flow, conv = next(flows()), TypedConv({"writes": GATConv(8, 6)}).double()
+    flow = next(flows())
+    conv = TypedConv({"writes": GATConv(8, 6)}).double()
     h = rows(flow)
     with torch.inference_mode():
         conv(flow, h)
@@ -301,7 +363,9 @@ def test_convolutions_see_the_rows_that_edges_read_and_no_others() -> None:
 
     flow = NeighborSampler(typed_graph(), [3], seed=1)(SEEDS).flows[0]
     TypedConv({"writes": Watched(8, 6), "rev_writes": Watched(8, 6)}).double()(flow, rows(flow))
-    for (sources, size), name, end in zip(seen, ("writes", "rev_writes"), ("paper.x", "author"), strict=True):
+    for (sources, size), name, end in zip(
+        seen, ("writes", "rev_writes"), ("paper.x", "author"), strict=True
+    ):
         own = flow.dst_layer.of(end).rows  # which are the first of the sources
         assert (sources, size) == (len({*flow.of(name).indices.tolist(), *own.tolist()}), len(own))
 
@@ -312,7 +376,8 @@ def test_any_module_of_a_flow_and_rows() -> None:
             return flow.aggregate(h, "max")
 
     flow = next(flows())
-    h, at = rows(flow), flow.dst_layer.of("paper.x").rows
+    h = rows(flow)
+    at = flow.dst_layer.of("paper.x").rows
     wanted = flow.of("writes").aggregate(h, "max")[at]
     torch.testing.assert_close(TypedConv({"writes": Plain()})(flow, h)[at], wanted)
 
@@ -330,7 +395,11 @@ def test_names_never_collide() -> None:
 def test_bfloat16_and_autocast(kind: Any) -> None:
     flow = next(flows())
     schema = flow.dst_layer.schema
-    layer = kind(8, 8, schema) if kind in (RGCNConv, HGTConv) else TypedConv({r: kind(8, 8) for r in RELATIONS})
+    layer = (
+        kind(8, 8, schema)
+        if kind in (RGCNConv, HGTConv)
+        else TypedConv({r: kind(8, 8) for r in RELATIONS})
+    )
     h = torch.randn(flow.num_src, 8, requires_grad=True)
     exact = layer(flow, h)
     with torch.autocast("cpu", torch.bfloat16):
@@ -358,7 +427,9 @@ def test_files_name_a_relation_in_one_way() -> None:
     assert list(one.state_dict()) == list(other.state_dict())
     assert list(one.convs) == ["<x%2Ey>", "<b z a>", "<a z b>"]
     other.load_state_dict(one.state_dict())
-    assert all(torch.equal(value, other.state_dict()[key]) for key, value in one.state_dict().items())
+    assert all(
+        torch.equal(value, other.state_dict()[key]) for key, value in one.state_dict().items()
+    )
 
 
 @pytest.mark.parametrize("kind", ["gin", "graph"])
@@ -370,7 +441,8 @@ def test_sums_of_relations_read_the_weights_of_draws_by_layer(kind: str) -> None
         torch.nn.init.eye_(sums_of.linear.weight)
         convs[name] = sums_of if kind == "graph" else GINConv(torch.nn.Identity(), weighted=True)
     batch = LadiesSampler(graph, [6], seed=1)(SEEDS)
-    flow, layer = batch.flows[0], batch.layers[1]
+    flow = batch.flows[0]
+    layer = batch.layers[1]
     h = torch.rand(flow.num_src, 8, dtype=torch.float64)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -380,13 +452,19 @@ def test_sums_of_relations_read_the_weights_of_draws_by_layer(kind: str) -> None
     own = torch.zeros(flow.num_dst, 1, dtype=torch.float64)
     for name in layer.schema.nodes:
         own[layer.of(name).rows] = float(len([r for r in RELATIONS if r[2] == name]))
-    sums = own * flow.take_dst(h) + torch.zeros_like(out).index_add(0, dst, h[src] * flow.weight.double()[:, None])
+    sums = own * flow.take_dst(h) + torch.zeros_like(out).index_add(
+        0, dst, h[src] * flow.weight.double()[:, None]
+    )
     torch.testing.assert_close(out, sums)
 
 
 def test_the_advice_on_weights_can_be_followed() -> None:
     batch = LadiesSampler(typed_graph(0), [4], seed=1)(SEEDS)
-    with pytest.warns(IgnoredWeightWarning, match=r"use sums in every relation, GINConv\(weighted=True\)"):
+    with pytest.warns(
+        IgnoredWeightWarning, match=r"use sums in every relation, GINConv\(weighted=True\)"
+    ):
         sage()(batch.flows[0], rows(batch.flows[0]))
-    with pytest.raises(ValueError, match=r"of all relations; for estimator weights use sums in every"):
+    with pytest.raises(
+        ValueError, match=r"of all relations; for estimator weights use sums in every"
+    ):
         TypedConv({"of": GraphConv(2, 2, degrees="parent")})

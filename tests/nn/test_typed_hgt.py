@@ -1,4 +1,6 @@
-"""HGTConv and RelativeTime: PyTorch Geometric's layer, and the equations of the paper edge by edge, in float64."""
+"""HGTConv and RelativeTime: PyTorch Geometric's layer, and the equations of the paper edge by edge,
+in float64.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,14 @@ SEEDS = [12, 3, 0, 8, 9, 14]
 def layer(out: int = 8, heads: int = 2, **options: Any) -> HGTConv:
     conv = HGTConv(8, out, typed_graph().schema, heads=heads, **options).double()
     with torch.no_grad():
-        for parameter in (conv.prior, conv.gate, conv.key_bias, conv.query_bias, conv.value_bias, conv.out_bias):
+        for parameter in (
+            conv.prior,
+            conv.gate,
+            conv.key_bias,
+            conv.query_bias,
+            conv.value_bias,
+            conv.out_bias,
+        ):
             parameter.copy_(torch.randn_like(parameter))  # no two relations and types alike
     return conv
 
@@ -36,10 +45,13 @@ SHORT_RELATIONS = [(SHORT[a], f"r{i}", SHORT[b]) for i, (a, _, b) in enumerate(R
 
 def pyg_layer(conv: HGTConv) -> torch.nn.Module:
     """PyG's layer with the same weights."""
-    other = pyg.HGTConv(8, conv.out_features, (list(SHORT.values()), SHORT_RELATIONS), conv.heads).double()
+    other = pyg.HGTConv(
+        8, conv.out_features, (list(SHORT.values()), SHORT_RELATIONS), conv.heads
+    ).double()
     with torch.no_grad():
         for i, name in enumerate(SHORT.values()):
-            kqv, out = other.kqv_lin.lins[name], other.out_lin.lins[name]
+            kqv = other.kqv_lin.lins[name]
+            out = other.out_lin.lins[name]
             kqv.weight.copy_(torch.cat([conv.key[i], conv.query[i], conv.value[i]]))
             kqv.bias.copy_(torch.cat([conv.key_bias[i], conv.query_bias[i], conv.value_bias[i]]))
             out.weight.copy_(conv.out[i])
@@ -55,24 +67,33 @@ def pyg_layer(conv: HGTConv) -> torch.nn.Module:
 
 def by_equations(conv: HGTConv, flow: Flow, h: Tensor, difference: Tensor | None = None) -> Tensor:
     """Equations 3 to 6 for one node, one edge and one head after another."""
-    schema, size = flow.dst_layer.schema, conv.out_features // conv.heads
+    schema = flow.dst_layer.schema
+    size = conv.out_features // conv.heads
     kinds = {name: i for i, name in enumerate(schema.nodes)}
 
     def kind(layer: Any, node: int) -> int:
-        return next(i for i, ids in enumerate(schema.nodes.values()) if int(layer.parent_nid[node]) in ids)
+        return next(
+            i for i, ids in enumerate(schema.nodes.values()) if int(layer.parent_nid[node]) in ids
+        )
 
-    relation_of = [next(i for i, ids in enumerate(schema.relations.values()) if e in ids) for e in flow.parent_eid]
-    own, out = flow.take_dst(h), []
+    relation_of = [
+        next(i for i, ids in enumerate(schema.relations.values()) if e in ids)
+        for e in flow.parent_eid
+    ]
+    own = flow.take_dst(h)
+    out = []
     for v in range(flow.num_dst):
         t = kind(flow.dst_layer, v)
         query = conv.query[t] @ own[v] + conv.query_bias[t]
         total = []
         for head in range(conv.heads):
             part = slice(head * size, (head + 1) * size)
-            scores, messages = [], []
+            scores = []
+            messages = []
             for e in range(int(flow.indptr[v]), int(flow.indptr[v + 1])):
                 r = relation_of[e]
-                s, x = kinds[list(schema.relations)[r][0]], h[flow.indices[e]]
+                s = kinds[list(schema.relations)[r][0]]
+                x = h[flow.indices[e]]
                 if difference is not None:
                     index = torch.arange(8, dtype=torch.float64)
                     angle = difference[e] / 10000 ** (index / 8)
@@ -80,15 +101,21 @@ def by_equations(conv: HGTConv, flow: Flow, h: Tensor, difference: Tensor | None
                 key = (conv.key[s] @ x + conv.key_bias[s])[part]
                 value = (conv.value[s] @ x + conv.value_bias[s])[part]
                 at = r * conv.heads + head
-                scores.append(key @ conv.attention[at] @ query[part] * conv.prior[r, head] / math.sqrt(size))
+                scores.append(
+                    key @ conv.attention[at] @ query[part] * conv.prior[r, head] / math.sqrt(size)
+                )
                 messages.append(value @ conv.message[at])
             if scores:
-                total.append((torch.stack(scores).softmax(0).unsqueeze(1) * torch.stack(messages)).sum(0))
+                total.append(
+                    (torch.stack(scores).softmax(0).unsqueeze(1) * torch.stack(messages)).sum(0)
+                )
             else:
                 total.append(h.new_zeros(size))
         row = conv.out[t] @ torch.nn.functional.gelu(torch.cat(total)) + conv.out_bias[t]
         gate = conv.gate[t].sigmoid()
-        out.append(gate * row + (1 - gate) * own[v] if conv.out_features == conv.in_features else row)
+        out.append(
+            gate * row + (1 - gate) * own[v] if conv.out_features == conv.in_features else row
+        )
     return torch.stack(out)
 
 
@@ -99,7 +126,10 @@ def flows() -> list[Flow]:
         NeighborSampler(graph, [3], seed=1)(SEEDS),
         FullSampler(graph, 1)(SEEDS),
     ]
-    return [*(batch.flows[0] for batch in batches), NeighborSampler(typed_graph(0, 0), [3])(SEEDS).flows[0]]
+    return [
+        *(batch.flows[0] for batch in batches),
+        NeighborSampler(typed_graph(0, 0), [3])(SEEDS).flows[0],
+    ]
 
 
 @pytest.mark.parametrize(("out", "heads"), [(8, 2), (8, 1), (6, 3)])
@@ -113,7 +143,8 @@ def test_pyg_and_the_equations(out: int, heads: int) -> None:
         if flow.num_edges == 0:
             continue
         # PyG has one row per node of the input layer; those that are no destinations are cut away
-        schema, src = flow.dst_layer.schema, flow.src_layer
+        schema = flow.dst_layer.schema
+        src = flow.src_layer
         x = {SHORT[name]: part for name, part in by_type(schema, src.parent_nid, h).items()}
         edges = dict(zip(SHORT_RELATIONS, pyg_view(flow, schema).values(), strict=True))
         rows_of_types = other(x, edges)
@@ -126,7 +157,9 @@ def test_pyg_and_the_equations(out: int, heads: int) -> None:
             torch.testing.assert_close(held[name], wanted[name])
             total = total + (wanted[name] * scale[name]).sum()
         ours = sum((held[name] * scale[name]).sum() for name in ("author", "paper.x"))
-        torch.testing.assert_close(torch.autograd.grad(ours, h, retain_graph=True), torch.autograd.grad(total, h))
+        torch.testing.assert_close(
+            torch.autograd.grad(ours, h, retain_graph=True), torch.autograd.grad(total, h)
+        )
 
 
 def test_relative_time() -> None:
@@ -149,11 +182,14 @@ def test_relative_time() -> None:
     conv(full, 0, x).sum().backward()
     assert conv.time is not None
     assert conv.time.linear.weight.grad is not None
-    assert torch.equal(RelativeTime(4).double()(torch.tensor([], dtype=torch.float64)), torch.zeros(0, 4).double())
+    assert torch.equal(
+        RelativeTime(4).double()(torch.tensor([], dtype=torch.float64)), torch.zeros(0, 4).double()
+    )
 
 
 def test_large_differences_in_bfloat16() -> None:
-    module, difference = RelativeTime(8), torch.tensor([20_000, 20_001, 3])
+    module = RelativeTime(8)
+    difference = torch.tensor([20_000, 20_001, 3])
     exact = module.double()(difference)
     low = module.to(torch.bfloat16)(difference)
     assert low.dtype == torch.bfloat16
@@ -161,7 +197,8 @@ def test_large_differences_in_bfloat16() -> None:
 
 
 def test_order_empty_types_and_gradients() -> None:
-    graph, conv = typed_graph(), layer()
+    graph = typed_graph()
+    conv = layer()
     x = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
     one, other = (FullSampler(graph, 1)(seeds) for seeds in (SEEDS, SEEDS[::-1]))
     rows = [conv(batch, 0, x[batch.layers[0].parent_nid]) for batch in (one, other)]
@@ -180,7 +217,8 @@ def test_order_empty_types_and_gradients() -> None:
 def test_gradcheck(fast_mode: bool) -> None:
     flow = NeighborSampler(typed_graph(), [2], seed=2)([8, 1]).flows[0]
     conv = layer(4, 2, edge_time="age")
-    h, age = torch.randn(flow.num_src, 8, dtype=torch.float64, requires_grad=True), torch.rand(flow.num_edges)
+    h = torch.randn(flow.num_src, 8, dtype=torch.float64, requires_grad=True)
+    age = torch.rand(flow.num_edges)
     values = list(conv.parameters())
     torch.autograd.gradcheck(lambda h, *rest: conv(flow, h, age), (h, *values), fast_mode=fast_mode)
 
@@ -190,7 +228,10 @@ def test_check_layer() -> None:
     report = check_layer(HGTConv(4, 4, schema, heads=2), 4)
     assert not report.failed
     report = check_layer(
-        HGTConv(4, 6, schema, edge_time="age"), 4, edge_columns={"age": ()}, checks=["gradients", "batch"]
+        HGTConv(4, 6, schema, edge_time="age"),
+        4,
+        edge_columns={"age": ()},
+        checks=["gradients", "batch"],
     )
     assert not report.failed
 
@@ -226,7 +267,11 @@ def test_wrong_arguments() -> None:
         (lambda: layer(edge_time="age")(batch, 0, h), KeyError, "no column 'age'"),
         (lambda: layer(edge_time="age")(batch, 0, h, torch.ones(3)), ValueError, "'age' must have"),
         (lambda: layer()(batch, 0, h, torch.ones(3)), TypeError, "edge_time"),
-        (lambda: layer()(NeighborSampler(typed_graph(), [3], direction="out")(SEEDS), 0, h), ValueError, "direction"),
+        (
+            lambda: layer()(NeighborSampler(typed_graph(), [3], direction="out")(SEEDS), 0, h),
+            ValueError,
+            "direction",
+        ),
     ]:
         with pytest.raises(error, match=words):
             call()

@@ -11,7 +11,15 @@ import torch
 from _support.typed_nn import TYPES, by_type, typed_graph
 from torch import nn as torch_nn
 
-from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader, create_full_node_flow, nn
+from nodeflow import (
+    FullSampler,
+    Graph,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    create_full_node_flow,
+    nn,
+)
 from nodeflow.learned import EmbeddingTable
 from nodeflow.nn._typed_model import EncodedRows
 from nodeflow.propagation import Propagation
@@ -34,8 +42,12 @@ def encoder(**types: Any) -> nn.TypedLinear:
 def convs(kind: str, graph: Graph) -> list[torch_nn.Module]:
     schema = graph.schema
     makers: dict[str, Callable[[], torch_nn.Module]] = {
-        "sage": lambda: nn.TypedConv({relation: nn.SAGEConv(6, 6) for relation in schema.relations}),
-        "mixed": lambda: nn.TypedConv({"cites": nn.GATConv(6, 6), "rev_writes": nn.SAGEConv(6, 6)}, "mean"),
+        "sage": lambda: nn.TypedConv(
+            {relation: nn.SAGEConv(6, 6) for relation in schema.relations}
+        ),
+        "mixed": lambda: nn.TypedConv(
+            {"cites": nn.GATConv(6, 6), "rev_writes": nn.SAGEConv(6, 6)}, "mean"
+        ),
         "rgcn": lambda: nn.RGCNConv(6, 6, schema, num_blocks=3),
         "hgt": lambda: nn.HGTConv(6, 6, schema, heads=3, edge_time="age"),
     }
@@ -43,7 +55,8 @@ def convs(kind: str, graph: Graph) -> list[torch_nn.Module]:
 
 
 def test_rows_are_those_of_a_linear_map_per_type() -> None:
-    graph, embedding = typed_graph(), torch_nn.Embedding(7, 6)
+    graph = typed_graph()
+    embedding = torch_nn.Embedding(7, 6)
     table = EmbeddingTable(3, 6, lr=0.1, dtype=torch.float64)
     module = encoder(author=embedding, type=table)
     whole = module(graph)
@@ -64,7 +77,8 @@ def test_rows_are_those_of_a_linear_map_per_type() -> None:
 
 
 def test_types_without_nodes_have_gradients_of_zero() -> None:
-    graph, module = typed_graph(edges=0), encoder(type=torch_nn.Embedding(3, 6))
+    graph = typed_graph(edges=0)
+    module = encoder(type=torch_nn.Embedding(3, 6))
     batch = batch_of(graph, [12, 10])
     module(batch).sum().backward()
     for name, parameter in module.named_parameters():
@@ -74,8 +88,10 @@ def test_types_without_nodes_have_gradients_of_zero() -> None:
 
 
 def test_rows_for_full_passes_are_a_column() -> None:
-    graph, module = typed_graph(), encoder()
-    column, ids = EncodedRows(module, graph), torch.tensor([12, 0, 12])
+    graph = typed_graph()
+    module = encoder()
+    column = EncodedRows(module, graph)
+    ids = torch.tensor([12, 0, 12])
     assert isinstance(column, Rows)
     assert (column.shape, column.dtype) == ((19, 6), torch.float64)
     out = torch.zeros(3, 6, dtype=torch.float64)
@@ -86,7 +102,9 @@ def test_rows_for_full_passes_are_a_column() -> None:
 
 def test_sparse_features_and_other_types_of_numbers() -> None:
     x = torch.eye(4)[:, :3]
-    graph = Graph.typed({"a": {"x": x.to_sparse_csr()}, "b": {"x": x.half()}}, {("a", "r", "b"): ([0, 1], [0, 0])})
+    graph = Graph.typed(
+        {"a": {"x": x.to_sparse_csr()}, "b": {"x": x.half()}}, {("a", "r", "b"): ([0, 1], [0, 0])}
+    )
     module = nn.TypedLinear({"a": 3, "b": 3}, 2)
     batch = NeighborSampler(graph, [2])([4, 6])
     batch.copy_from_parent(["x"])
@@ -95,12 +113,18 @@ def test_sparse_features_and_other_types_of_numbers() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sage", "mixed", "rgcn", "hgt"])
-@pytest.mark.parametrize("options", [{}, {"norm": "layer", "residual": True, "dropout": 0.5}, {"activation": None}])
-def test_full_passes_equal_the_forward_pass(kind: str, options: dict[str, Any], tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"norm": "layer", "residual": True, "dropout": 0.5}, {"activation": None}]
+)
+def test_full_passes_equal_the_forward_pass(
+    kind: str, options: dict[str, Any], tmp_path: Any
+) -> None:
     graph = typed_graph()
     graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
     embedding = torch_nn.Embedding(7, 6)
-    model = nn.TypedModel(encoder(author=embedding), convs(kind, graph), 3, **options).double().eval()
+    model = (
+        nn.TypedModel(encoder(author=embedding), convs(kind, graph), 3, **options).double().eval()
+    )
     whole = create_full_node_flow(graph, 2)
     whole.copy_from_parent(["x"], ["age"])
     with torch.no_grad():
@@ -125,14 +149,23 @@ def test_a_model_learns() -> None:
     papers = graph.nodes["paper.x"]
     target = graph.relations["writes"].data  # how many authors a paper has
     assert not target
-    degree = torch.bincount(papers.to_local(graph.find_edges(list(graph.relations["writes"].ids))[1]), minlength=9)
-    encode = nn.TypedLinear({"author": torch_nn.Embedding(7, 16), "type": 9, "paper.x": 10, "empty": 11}, 16)
-    layers = [nn.HGTConv(16, 16, graph.schema, heads=4), nn.TypedConv({"writes": nn.SAGEConv(16, 16)})]
+    degree = torch.bincount(
+        papers.to_local(graph.find_edges(list(graph.relations["writes"].ids))[1]), minlength=9
+    )
+    encode = nn.TypedLinear(
+        {"author": torch_nn.Embedding(7, 16), "type": 9, "paper.x": 10, "empty": 11}, 16
+    )
+    layers = [
+        nn.HGTConv(16, 16, graph.schema, heads=4),
+        nn.TypedConv({"writes": nn.SAGEConv(16, 16)}),
+    ]
     model = nn.TypedModel(encode, layers, 1, norm="batch", activation=None)
     optimizer = torch.optim.Adam(model.parameters(), 0.01)
     losses = []
     for _ in range(30):
-        for batch in NodeFlowLoader(NeighborSampler(graph, [4, 4]), papers.to_graph(range(9)), 5, ndata=["x"]):
+        for batch in NodeFlowLoader(
+            NeighborSampler(graph, [4, 4]), papers.to_graph(range(9)), 5, ndata=["x"]
+        ):
             loss = (model(batch)[:, 0] - degree[papers.to_local(batch.seeds)]).square().mean()
             optimizer.zero_grad()
             loss.backward()
@@ -147,7 +180,11 @@ def test_a_model_learns() -> None:
 def test_a_compiled_model() -> None:
     graph = typed_graph()
     graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
-    model = nn.TypedModel(encoder(author=torch_nn.Embedding(7, 6)), convs("hgt", graph), 3).double().eval()
+    model = (
+        nn.TypedModel(encoder(author=torch_nn.Embedding(7, 6)), convs("hgt", graph), 3)
+        .double()
+        .eval()
+    )
     batch = batch_of(graph)
     batch.copy_from_parent(edata=["age"])
     with warnings.catch_warnings():
@@ -166,21 +203,38 @@ def test_rows_may_be_given() -> None:
 
 def test_wrong_arguments() -> None:
     graph = typed_graph()
-    batch, bare = batch_of(graph), FullSampler(graph, 2)(SEEDS)
+    batch = batch_of(graph)
+    bare = FullSampler(graph, 2)(SEEDS)
     model = nn.TypedModel(encoder(), convs("sage", graph), 3).double()
     for call, error, words in [
         (lambda: nn.TypedLinear([3], 6), TypeError, "widths must be a dict"),
         (lambda: nn.TypedLinear({"a": 0}, 6), ValueError, r"widths\['a'\] must be at least 1"),
         (lambda: nn.TypedLinear({"a": "table"}, 6), TypeError, r"widths\['a'\]"),
         (lambda: nn.TypedLinear({"a": 3}, 6, column=3), TypeError, "column must be"),
-        (lambda: nn.TypedLinear({"author": 8}, 6)(batch), ValueError, "widths has no node type 'type'"),
+        (
+            lambda: nn.TypedLinear({"author": 8}, 6)(batch),
+            ValueError,
+            "widths has no node type 'type'",
+        ),
         (lambda: encoder(author=5)(batch), ValueError, "'author' takes rows of width 5"),
-        (lambda: encoder(author=torch_nn.Embedding(7, 5))(batch), ValueError, "rows of 'author' must be 6 wide"),
+        (
+            lambda: encoder(author=torch_nn.Embedding(7, 5))(batch),
+            ValueError,
+            "rows of 'author' must be 6 wide",
+        ),
         (lambda: encoder()(bare), KeyError, "no column 'x'"),
         (lambda: encoder()(torch.ones(2)), TypeError, "the argument of TypedLinear must be"),
-        (lambda: nn.TypedModel(convs("sage", graph), [], 3), TypeError, "encoder must be a TypedLinear"),
+        (
+            lambda: nn.TypedModel(convs("sage", graph), [], 3),
+            TypeError,
+            "encoder must be a TypedLinear",
+        ),
         (lambda: nn.TypedModel(encoder(), [], 3), ValueError, "convs must hold at least one"),
-        (lambda: nn.TypedModel(encoder(), convs("sage", graph), 0), ValueError, "out_features must be at least 1"),
+        (
+            lambda: nn.TypedModel(encoder(), convs("sage", graph), 0),
+            ValueError,
+            "out_features must be at least 1",
+        ),
         (lambda: model(graph), TypeError, "TypedModel"),
         (lambda: model.inference(batch), TypeError, "for a batch call"),
         (lambda: model(batch_of(graph, flows=1)), ValueError, "needs batches of 2 flows"),
@@ -190,14 +244,19 @@ def test_wrong_arguments() -> None:
             call()
 
 
-@pytest.mark.parametrize("options", [{}, {"norm": "layer", "residual": True}, {"activation": None}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"norm": "layer", "residual": True}, {"activation": None}], ids=str
+)
 def test_rows_before_the_head_and_by_type(options: dict[str, Any]) -> None:
-    graph = Graph.typed({"a": 5, "b": 3}, {("a", "to", "b"): ([0, 1, 2, 4], [0, 0, 1, 2])}, reverse=True)
+    graph = Graph.typed(
+        {"a": 5, "b": 3}, {("a", "to", "b"): ([0, 1, 2, 4], [0, 0, 1, 2])}, reverse=True
+    )
     convs = [nn.HGTConv(8, 8, graph.schema, heads=2) for _ in range(2)]
     model = nn.TypedModel(8, convs, 3, dropout=0.5, **options).eval()
     batch = NeighborSampler(graph, [3, 3])([6, 0, 5, 2])  # types are mixed
     h = torch.rand(batch.layer_sizes[0], 8)
-    outputs, rows = model(batch, h), model.embed(batch, h)
+    outputs = model(batch, h)
+    rows = model.embed(batch, h)
     torch.testing.assert_close(model.head(rows), outputs)
     of_types = batch.back.by_type(outputs)
     assert of_types["a"].equal(outputs[[1, 3]])
@@ -206,5 +265,7 @@ def test_rows_before_the_head_and_by_type(options: dict[str, Any]) -> None:
     assert model.head.weight.grad is None
     with pytest.raises(ValueError, match="rows must have one for each of 4 nodes"):
         batch.back.by_type(h)
-    with pytest.raises(ValueError, match=r"needs batches of 2 flows.* num_layers of a model is batch.num_flows"):
+    with pytest.raises(
+        ValueError, match=r"needs batches of 2 flows.* num_layers of a model is batch.num_flows"
+    ):
         model.embed(NeighborSampler(graph, [3])([6]), h)

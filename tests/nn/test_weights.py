@@ -1,4 +1,6 @@
-"""Estimator weights in layers: used without bias, of any type, or ignored with a warning; the model GIN."""
+"""Estimator weights in layers: used without bias, of any type, or ignored with a warning; the model
+GIN.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,17 @@ from nodeflow.sampling.base import SamplerBase
 
 
 def drawn(weighted: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the expectation over the 3 draws of one neighbour with prob 0.5, 0.3, 0.2, and the mean over all."""
+    """Return the expectation over the 3 draws of one neighbour with prob 0.5, 0.3, 0.2, and the
+    mean over all.
+    """
     graph = Graph.from_edges([1, 2, 3], [0, 0, 0], edata={"p": torch.tensor([0.5, 0.3, 0.2])})
     graph.ndata.update(transform.degrees(graph))
     x = torch.tensor([[0.0], [1.0], [10.0], [100.0]], dtype=torch.float64)
     conv = SAGEConv(1, 1, bias=False, weighted=weighted).double()
     torch.nn.init.ones_(conv.neigh.weight)
     torch.nn.init.zeros_(conv.own.weight)
-    sampler, found = NeighborSampler(graph, [1], prob="p"), {}
+    sampler = NeighborSampler(graph, [1], prob="p")
+    found = {}
     for epoch in range(200):
         batch = sampler([0], epoch=epoch)
         batch.copy_from_parent(["in_degree"], None)
@@ -58,7 +63,8 @@ def test_the_weighted_mean_is_unbiased_and_the_plain_one_is_not() -> None:
 
 def test_with_all_edges_it_is_the_mean(graph: Graph) -> None:
     graph.ndata.update(transform.degrees(graph))
-    plain, weighted = GraphSAGE(2, 4, 3), GraphSAGE(2, 4, 3, weighted=True)
+    plain = GraphSAGE(2, 4, 3)
+    weighted = GraphSAGE(2, 4, 3, weighted=True)
     weighted.load_state_dict(plain.state_dict())
     x = torch.rand(graph.num_nodes, 2)
     torch.testing.assert_close(weighted.inference(graph, x), plain.inference(graph, x))
@@ -78,7 +84,8 @@ def outputs_of(model: torch.nn.Module, batch: NodeFlow) -> torch.Tensor:
 
 def typed_graph() -> Graph:
     """Every node of 0 to 9 has 9 in-edges, of types 0 and 1, with different numbers "p"."""
-    src, dst = (torch.arange(100) // 10, torch.arange(100) % 10)
+    src = torch.arange(100) // 10
+    dst = torch.arange(100) % 10
     kept = src != dst
     count = int(kept.sum())
     edata = {"p": torch.rand(count) + 0.1, "type": torch.arange(count) % 2}
@@ -88,11 +95,17 @@ def typed_graph() -> Graph:
 
 
 IGNORING: dict[str, tuple[Callable[[], FlowModel], str]] = {
-    "sage": (lambda: nn.GraphSAGE(4, 4, 4), "SAGEConv ignores flow.weight.*GraphSAGE\\(weighted=True\\)"),
+    "sage": (
+        lambda: nn.GraphSAGE(4, 4, 4),
+        "SAGEConv ignores flow.weight.*GraphSAGE\\(weighted=True\\)",
+    ),
     "sage, gcn": (lambda: nn.GraphSAGE(4, 4, 4, aggregator="gcn"), "with aggregator='mean'"),
     "gcn": (lambda: nn.GCN(4, 4, 4), "GraphConv ignores .*GCN\\(degrees='parent'\\)"),
     "gat": (lambda: nn.GAT(4, 4, 4), "GATConv ignores .*a layer that reads flow.weight"),
-    "gin": (lambda: FlowModel([nn.GINConv(torch.nn.Identity()) for _ in range(2)]), "GINConv ignores"),
+    "gin": (
+        lambda: FlowModel([nn.GINConv(torch.nn.Identity()) for _ in range(2)]),
+        "GINConv ignores",
+    ),
     "rgcn": (lambda: nn.RGCN(4, 4, 4, num_relations=2), "RGCNConv ignores .* node and type alike"),
 }
 USING: dict[str, Callable[[], FlowModel]] = {
@@ -107,13 +120,18 @@ USING: dict[str, Callable[[], FlowModel]] = {
 def test_ignored_weights_warn_once_per_model(name: str) -> None:
     graph = typed_graph()
     make, text = IGNORING[name]
-    model, sampler = make(), NeighborSampler(graph, [3, 3], prob="p")
+    model = make()
+    sampler = NeighborSampler(graph, [3, 3], prob="p")
     with pytest.warns(nn.IgnoredWeightWarning, match=text) as caught:
         outputs_of(model, sampler([0, 1]))
     assert len(caught) == 1
     outputs_of(model, sampler([2]))  # warnings are errors in tests
     model.inference(graph, torch.rand(10, 4), weight="p")
-    for fair in (NeighborSampler(graph, [3, 3]), FullSampler(graph, 2), LaborSampler(graph, [3, 3])):
+    for fair in (
+        NeighborSampler(graph, [3, 3]),
+        FullSampler(graph, 2),
+        LaborSampler(graph, [3, 3]),
+    ):
         outputs_of(make(), fair([0, 1]))
 
 
@@ -146,9 +164,15 @@ def weighted() -> Graph:
 def test_models_of_float32_use_them(estimator: str, aggregated: str, weighted: Graph) -> None:
     torch.manual_seed(0)
     x = torch.randn(20, 4)
-    models: list[FlowModel] = [nn.GraphSAGE(4, 5, 3, 2, weighted=True), nn.GCN(4, 5, 3, 2, degrees="parent")]
+    models: list[FlowModel] = [
+        nn.GraphSAGE(4, 5, 3, 2, weighted=True),
+        nn.GCN(4, 5, 3, 2, degrees="parent"),
+    ]
     if estimator != "none":
-        models = [kind(4, 5, 3, num_layers=2, estimator=estimator).eval() for kind in (nn.VRGCN, nn.VRGraphSAGE)]
+        models = [
+            kind(4, 5, 3, num_layers=2, estimator=estimator).eval()
+            for kind in (nn.VRGCN, nn.VRGraphSAGE)
+        ]
     for model in models:
         outputs = []
         for column in ("exact", "single"):
@@ -174,9 +198,13 @@ def test_a_layer_of_ones_own_is_told_what_to_do(weighted: Graph) -> None:
         def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
             return self.linear(flow.aggregate(h, "sum", weight=flow.weight))
 
-    model, x = FlowModel([Mean()]), torch.ones(weighted.num_nodes, 2)
+    model = FlowModel([Mean()])
+    x = torch.ones(weighted.num_nodes, 2)
     batch = NeighborSampler(weighted, [2], weight="exact")([3])
-    for call in (lambda: model(batch, x[batch.front.parent_nid]), lambda: model.inference(weighted, x, weight="exact")):
+    for call in (
+        lambda: model(batch, x[batch.front.parent_nid]),
+        lambda: model.inference(weighted, x, weight="exact"),
+    ):
         with pytest.raises(RuntimeError, match="same dtype") as caught:
             call()
         assert any("takes flow.weight.to(h.dtype)" in note for note in caught.value.__notes__)
@@ -213,7 +241,8 @@ def weighted_adjacency(flow: Flow) -> Tensor:
 @pytest.mark.parametrize("name", SAMPLERS)
 @given(epoch=st.integers(0, 10**6))
 def test_edges_are_multiplied_by_their_weights(name: str, epoch: int) -> None:
-    conv, flow = make(), SAMPLERS[name]([0, 1, 5], epoch=epoch).flows[0]
+    conv = make()
+    flow = SAMPLERS[name]([0, 1, 5], epoch=epoch).flows[0]
     h = values((flow.num_src, 3)).requires_grad_()
     found = conv(flow, h)
     expected = dense_gin(weighted_adjacency(flow), dense(flow)[1], conv, h)

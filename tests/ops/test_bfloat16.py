@@ -1,4 +1,6 @@
-"""bfloat16 on a CPU: sums in float32 rounded once, linear maps under autocast, dropout by a key, alone and within."""
+"""bfloat16 on a CPU: sums in float32 rounded once, linear maps under autocast, dropout by a key,
+alone and within.
+"""
 
 import pytest
 import torch
@@ -42,9 +44,15 @@ def low(*shape, seed=1):
 
 
 def near(sums, exact, times=1, term=0.0):
-    """Whether ``sums``, bfloat16, is ``exact`` up to so many roundings, the first before a term is added."""
+    """Whether ``sums``, bfloat16, is ``exact`` up to so many roundings, the first before a term is
+    added.
+    """
     assert sums.dtype == torch.bfloat16
-    return bool(((sums.double() - exact).abs() <= 1.01 * ROUNDED * (times * exact.abs() + term) + 1e-6).all())
+    return bool(
+        (
+            (sums.double() - exact).abs() <= 1.01 * ROUNDED * (times * exact.abs() + term) + 1e-6
+        ).all()
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -52,11 +60,15 @@ def near(sums, exact, times=1, term=0.0):
 @pytest.mark.parametrize("call", [aggregate, aggregate_beside_own])
 @pytest.mark.parametrize("width", [3, 16, 47, 100])
 def test_sums_and_gradients_against_float64(width, call, reduce, weighted):
-    edges, h = structure(), low(50, width)
+    edges = structure()
+    h = low(50, width)
     leaves = [h, low(len(structure().indices), seed=2)] if weighted else [h]
     results = []
     for exact in (False, True):
-        inputs = [leaf.detach().to(torch.float64 if exact else leaf.dtype).requires_grad_() for leaf in leaves]
+        inputs = [
+            leaf.detach().to(torch.float64 if exact else leaf.dtype).requires_grad_()
+            for leaf in leaves
+        ]
         out = call(edges, inputs[0], reduce, *inputs[1:])
         out.backward(low(*out.shape, seed=3).to(out.dtype))
         results.append([out.detach(), *(leaf.grad for leaf in inputs)])
@@ -69,7 +81,8 @@ def test_sums_and_gradients_against_float64(width, call, reduce, weighted):
 
 @pytest.mark.parametrize("reduce", ["sum", "mean"])
 def test_sums_are_those_of_float32_rounded_once(reduce):
-    edges, h = structure(), low(50, 21)
+    edges = structure()
+    h = low(50, 21)
     assert torch.equal(aggregate(edges, h, reduce), aggregate(edges, h.float(), reduce).bfloat16())
 
 
@@ -77,7 +90,9 @@ def test_sums_are_those_of_float32_rounded_once(reduce):
 @pytest.mark.parametrize("reduce", ["sum", "mean"])
 def test_sums_take_no_copy_of_the_rows_in_float32(reduce, weighted, monkeypatch):
     """A loop reads the rows as they are."""
-    edges, h, types = structure(), low(50, 21), []
+    edges = structure()
+    h = low(50, 21)
+    types = []
     loop = native.weighted_sum
 
     def noted(structure, end, x, *rest, **options):
@@ -97,14 +112,17 @@ def test_ones_add_up_in_both_directions(count):
     assert out.unique().tolist() == [torch.tensor(float(count)).bfloat16()]
     out.backward(torch.ones_like(out))
     assert h.grad.unique().tolist() == out.unique().tolist()
-    fan = Structure(torch.arange(count + 1), torch.zeros(count, dtype=torch.int64), 1)  # one source, many destinations
+    # one source, many destinations
+    fan = Structure(torch.arange(count + 1), torch.zeros(count, dtype=torch.int64), 1)
     aggregate(fan, h := torch.ones(1, 3, dtype=torch.bfloat16, requires_grad=True)).sum().backward()
     assert h.grad.tolist() == [[torch.tensor(float(count)).bfloat16()] * 3]
 
 
 def test_every_rounding_to_the_nearest_number():
     """Ties, denormal numbers, overflow to infinity and NaN, as torch rounds them."""
-    bits = torch.cat([torch.arange(0, 2**32, 65_521), torch.arange(2**16) * 2**16 + 2**15]).to(torch.int64)
+    bits = torch.cat([torch.arange(0, 2**32, 65_521), torch.arange(2**16) * 2**16 + 2**15]).to(
+        torch.int64
+    )
     x = bits.where(bits < 2**31, bits - 2**32).to(torch.int32).view(torch.float32)
     each = Structure(torch.arange(len(x) + 1), torch.arange(len(x)), len(x))
     rounded = Spmm.apply(each, x.view(-1, 1), None, "v", False, torch.bfloat16)
@@ -116,7 +134,9 @@ def test_every_rounding_to_the_nearest_number():
 
 def test_threads_change_no_bit():
     make = torch.Generator().manual_seed(0)
-    edges = Structure(torch.arange(0, 60_001, 12), torch.randint(0, 5000, (60_000,), generator=make), 5000)
+    edges = Structure(
+        torch.arange(0, 60_001, 12), torch.randint(0, 5000, (60_000,), generator=make), 5000
+    )
 
     def run():
         x = low(5000, 64).requires_grad_()
@@ -133,7 +153,8 @@ def test_threads_change_no_bit():
 def test_linear_maps_under_autocast(sparse, relu, products):
     make = torch.Generator().manual_seed(5)
     x = torch.randn(2100, 12, generator=make) * (torch.rand(2100, 12, generator=make) < 0.3)
-    weight, bias = torch.randn(9, 12, generator=make), torch.randn(9, generator=make)
+    weight = torch.randn(9, 12, generator=make)
+    bias = torch.randn(9, generator=make)
     results = []
     for exact in (False, True):
         dtype = torch.float64 if exact else torch.float32
@@ -144,16 +165,25 @@ def test_linear_maps_under_autocast(sparse, relu, products):
             out = linear_sum((inputs, leaves[0]), bias=leaves[1], relu=relu)
             assert exact or out.dtype == torch.bfloat16
         out.backward(torch.ones_like(out) / 2100)
-        results.append([out.detach(), *(leaf.grad for leaf in (*leaves, *([] if sparse else [rows])))])
+        results.append(
+            [out.detach(), *(leaf.grad for leaf in (*leaves, *([] if sparse else [rows])))]
+        )
     assert all(tensor.dtype == torch.float32 for tensor in results[0][1:])
     for low_bits, expected in zip(*results, strict=True):
-        assert (low_bits.double() - expected).norm() <= 8 * ROUNDED * expected.norm()  # a ReLU may flip near 0
+        # a ReLU may flip near 0
+        assert (low_bits.double() - expected).norm() <= 8 * ROUNDED * expected.norm()
 
 
 def test_transforms_and_other_devices_have_no_maps_in_bfloat16():
-    x, seen = torch.ones(2, 3, dtype=torch.bfloat16), []
+    x = torch.ones(2, 3, dtype=torch.bfloat16)
+    seen = []
     torch.vmap(lambda row: seen.append(in_bfloat16(row)) or row)(x)
-    assert [in_bfloat16(x), *seen, *map(in_bfloat16, (x.to("meta"), x.float()))] == [True, False, False, False]
+    assert [in_bfloat16(x), *seen, *map(in_bfloat16, (x.to("meta"), x.float()))] == [
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_sparse_gradients_are_summed_in_float32():
@@ -174,7 +204,8 @@ def test_dropout_keeps_its_share_and_the_mean(rate):
     h = torch.full((n // 100, 100), 3.0, dtype=torch.bfloat16, requires_grad=True)
     out = dropout(h, rate)
     kept = out != 0
-    # the share of kept numbers is binomial: 5 standard deviations, beyond which 1 run in 1.7 million is
+    # the share of kept numbers is binomial: 5 standard deviations, beyond which 1 run in 1.7
+    # million is
     assert abs(kept.double().mean().item() - (1 - rate)) < 5 * (rate * (1 - rate) / n) ** 0.5
     assert out[kept].unique().tolist() == [torch.tensor(3 / (1 - rate)).bfloat16()]
     (gradient,) = torch.autograd.grad(out, h, torch.ones_like(out), create_graph=True)
@@ -187,7 +218,8 @@ def test_dropout_keeps_its_share_and_the_mean(rate):
 def test_dropout_is_decided_by_torchs_random_state():
     h = torch.ones(300, 7, dtype=torch.bfloat16)
     torch.manual_seed(1)
-    first, second = dropout(h, 0.5), dropout(h, 0.5)
+    first = dropout(h, 0.5)
+    second = dropout(h, 0.5)
     torch.manual_seed(1)
     assert torch.equal(first, dropout(h, 0.5))
     assert not torch.equal(first, second)
@@ -205,7 +237,9 @@ def test_dropout_of_float32_is_that_of_torch():
 
 
 def test_products_are_made_of_few_numbers_of_rows(monkeypatch):
-    """Code is compiled for every number of rows, so batches of ever new sizes must not bring new ones."""
+    """Code is compiled for every number of rows, so batches of ever new sizes must not bring new
+    ones.
+    """
     monkeypatch.setattr(_products, "product_type", lambda *_: torch.bfloat16)
     seen = set()
     for size in range(5000):
@@ -217,10 +251,16 @@ def test_products_are_made_of_few_numbers_of_rows(monkeypatch):
 
 @pytest.mark.parametrize("rows", [0, 1, 9, 2047, 4173])
 def test_products_of_any_number_of_rows_against_float64(rows, products):
-    x, w, bias, g = low(rows, 6), low(5, 6, seed=2), low(5, seed=3), low(rows, 5, seed=4)
+    x = low(rows, 6)
+    w = low(5, 6, seed=2)
+    bias = low(5, seed=3)
+    g = low(rows, 5, seed=4)
     results = []
     for exact in (False, True):
-        leaves = [part.detach().to(torch.float64 if exact else part.dtype).requires_grad_() for part in (x, w, bias)]
+        leaves = [
+            part.detach().to(torch.float64 if exact else part.dtype).requires_grad_()
+            for part in (x, w, bias)
+        ]
         with torch.autocast("cpu", torch.bfloat16, enabled=not exact):
             out = linear_sum((leaves[0], leaves[1]), bias=leaves[2])
         out.backward(g.to(out.dtype))
@@ -232,7 +272,8 @@ def test_products_of_any_number_of_rows_against_float64(rows, products):
         assert bool(((product.double() - expected).abs() <= 2 * ROUNDED * size + 1e-6).all())
 
 
-# ---- bias, ReLU and dropout of linear maps, which are one pass: against the same steps one after another
+# ---- bias, ReLU and dropout of linear maps, which are one pass: against the same steps one after
+# another
 
 
 def leaves(rows, width, dtype=torch.float32):
@@ -253,7 +294,11 @@ def test_results_and_gradients_are_those_of_the_steps(width, rows, products):
     for together in (True, False):
         torch.manual_seed(7)
         inputs = leaves(rows, width)
-        out = mapped(*inputs, relu=True, dropout=0.4) if together else dropout(mapped(*inputs, relu=True), 0.4)
+        out = (
+            mapped(*inputs, relu=True, dropout=0.4)
+            if together
+            else dropout(mapped(*inputs, relu=True), 0.4)
+        )
         out.backward(torch.linspace(-1, 1, out.numel()).view(out.shape).bfloat16())
         results.append([out.detach(), *(leaf.grad for leaf in inputs)])
     assert torch.equal(results[0][0] > 0, results[1][0] > 0)
@@ -265,7 +310,9 @@ def test_results_and_gradients_are_those_of_the_steps(width, rows, products):
 def test_a_bias_is_its_gradient_summed_in_float32(products):
     """Of 3,000 ones, of which bfloat16 could not add more than 256."""
     bias = torch.ones(5, requires_grad=True)
-    mapped(torch.zeros(3000, 4), torch.zeros(5, 4), bias, relu=True).backward(torch.ones(3000, 5).bfloat16())
+    mapped(torch.zeros(3000, 4), torch.zeros(5, 4), bias, relu=True).backward(
+        torch.ones(3000, 5).bfloat16()
+    )
     assert bias.grad.tolist() == [3000.0] * 5
 
 
@@ -292,8 +339,11 @@ def test_second_gradients_are_those_of_the_steps(products):
 def test_threads_change_nothing_of_dropped_maps(products):
     def run():
         torch.manual_seed(2)
-        # quarters, whose sums are exact: torch may add those of a product in another order for other threads
-        x, weight, bias = ((4 * leaf.detach()).round().div(4).requires_grad_() for leaf in leaves(33_000, 40))
+        # quarters, whose sums are exact: torch may add those of a product in another order for
+        # other threads
+        x, weight, bias = (
+            (4 * leaf.detach()).round().div(4).requires_grad_() for leaf in leaves(33_000, 40)
+        )
         out = mapped(x.detach(), weight, bias, relu=True, dropout=0.3)
         out.backward(torch.ones_like(out))
         return [out.detach(), bias.grad]
@@ -306,7 +356,9 @@ def test_float32_is_dropped_by_torch():
     torch.manual_seed(4)
     dropped = linear_sum((x, weight), bias=bias, relu=True, dropout=0.3)
     torch.manual_seed(4)
-    assert torch.equal(dropped, nn.functional.dropout(linear_sum((x, weight), bias=bias, relu=True), 0.3))
+    assert torch.equal(
+        dropped, nn.functional.dropout(linear_sum((x, weight), bias=bias, relu=True), 0.3)
+    )
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
@@ -320,7 +372,8 @@ def test_nothing_or_everything_is_dropped(rate):
 
 
 def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn() -> None:
-    h, state = torch.randn(50, 3).bfloat16(), torch.get_rng_state()
+    h = torch.randn(50, 3).bfloat16()
+    state = torch.get_rng_state()
     assert torch.equal(dropout(h, 0.0), h)
     assert torch.equal(torch.get_rng_state(), state)
     assert torch.equal(dropout(h, 1.0), torch.zeros_like(h))

@@ -17,7 +17,9 @@ from nodeflow.ops._products import pieces
 
 
 def values(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
+    return torch.randn(
+        shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    ).to(dtype)
 
 
 def between(src: list[int], dst: list[int], low: list[int], high: list[int]) -> Flow:
@@ -55,7 +57,9 @@ def test_values_and_gradients_are_those_of_the_plain_operations(
         patch.setattr(dense, "pieces", partial(pieces, block=block))
         found = linear_sum(*paired(flat), bias=add, relu=relu)
     torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(torch.autograd.grad(found, inputs, g), torch.autograd.grad(expected, inputs, g))
+    torch.testing.assert_close(
+        torch.autograd.grad(found, inputs, g), torch.autograd.grad(expected, inputs, g)
+    )
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -71,35 +75,49 @@ def test_gradients_of_any_order(relu: bool) -> None:
 
 
 def test_only_what_is_asked_for_gets_a_gradient() -> None:
-    x, w, y, v = values(3, 2), values(4, 2).requires_grad_(), values(3, 3).requires_grad_(), values(4, 3)
+    x = values(3, 2)
+    w = values(4, 2).requires_grad_()
+    y = values(3, 3).requires_grad_()
+    v = values(4, 3)
     out = linear_sum((x, w), (y, v), bias=values(4), relu=True)
     for tensor, found in zip((w, y), torch.autograd.grad(out.sum(), (w, y)), strict=True):
         assert found.shape == tensor.shape
     with torch.no_grad():
-        torch.testing.assert_close(linear_sum((x, w), (y, v), bias=values(4), relu=True), out.detach())
+        torch.testing.assert_close(
+            linear_sum((x, w), (y, v), bias=values(4), relu=True), out.detach()
+        )
     assert not linear_sum((x, w.detach())).requires_grad
 
 
 def test_sparse_rows_and_other_types_take_the_way_of_sparse_linear() -> None:
-    x, w, v = values(3, 2), values(4, 2, seed=1), values(4, 2, seed=2)
+    x = values(3, 2)
+    w = values(4, 2, seed=1)
+    v = values(4, 2, seed=2)
     csr = csr_tensor(torch.arange(0, 8, 2), torch.tensor([0, 1] * 3), x.flatten(), (3, 2))
     expected = x @ w.t() + x @ v.t() + 1
-    torch.testing.assert_close(linear_sum((csr, w), (x, v), bias=torch.ones(4, dtype=torch.float64)), expected)
+    torch.testing.assert_close(
+        linear_sum((csr, w), (x, v), bias=torch.ones(4, dtype=torch.float64)), expected
+    )
     torch.testing.assert_close(linear_sum((csr, w), (csr, v), relu=True), (expected - 1).relu())
     with torch.autocast("cpu", torch.bfloat16):
         low = linear_sum((x.float(), w.float()), (x.float(), v.float()))
     assert low.dtype == torch.bfloat16
     torch.testing.assert_close(low.double(), expected - 1, rtol=0.05, atol=0.05)
     jacobian = torch.func.jacrev(lambda w: linear_sum((x, w), (x, v), relu=True))(w)
-    torch.testing.assert_close(jacobian, torch.func.jacrev(lambda w: (x @ w.t() + x @ v.t()).relu())(w))
+    torch.testing.assert_close(
+        jacobian, torch.func.jacrev(lambda w: (x @ w.t() + x @ v.t()).relu())(w)
+    )
 
 
 @pytest.mark.parametrize("autocast", [False, True])
-def test_one_function_takes_matrices_of_one_type_and_those_that_autocast_takes(autocast: bool) -> None:
+def test_one_function_takes_matrices_of_one_type_and_those_that_autocast_takes(
+    autocast: bool,
+) -> None:
     types = (torch.float32, torch.bfloat16, torch.float64)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         for dtype in types:
-            x, w = torch.randn(5, 3, dtype=dtype), torch.randn(4, 3, dtype=dtype, requires_grad=True)
+            x = torch.randn(5, 3, dtype=dtype)
+            w = torch.randn(4, 3, dtype=dtype, requires_grad=True)
             out = linear_sum((x, w))
             takes = not autocast or dtype != torch.float64
             assert (type(out.grad_fn).__name__ == "_LinearSumBackward") == takes
@@ -107,7 +125,13 @@ def test_one_function_takes_matrices_of_one_type_and_those_that_autocast_takes(a
         if autocast:
             mixed = linear_sum((torch.ones(5, 3), torch.ones(4, 3).bfloat16().requires_grad_()))
             assert type(mixed.grad_fn).__name__ == "_LinearSumBackward"
-            assert torch.func.vmap(lambda row: linear_sum((row, torch.ones(4, 3))))(torch.ones(2, 5, 3)).eq(3).all()
+            assert (
+                torch.func.vmap(lambda row: linear_sum((row, torch.ones(4, 3))))(
+                    torch.ones(2, 5, 3)
+                )
+                .eq(3)
+                .all()
+            )
 
 
 def test_mistakes() -> None:
@@ -125,7 +149,9 @@ def test_mistakes() -> None:
 
 @pytest.mark.parametrize("rows", [1000, 1024, 1031])
 def test_gradients_of_many_rows(rows: int) -> None:
-    x, w, g = values(rows, 3), values(4, 3).requires_grad_(), values(rows, 4)
+    x = values(rows, 3)
+    w = values(4, 3).requires_grad_()
+    g = values(rows, 4)
     (found,) = torch.autograd.grad(linear_sum((x, w)), w, g)
     torch.testing.assert_close(found, g.t() @ x)
     assert found.is_contiguous()
@@ -133,7 +159,9 @@ def test_gradients_of_many_rows(rows: int) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch, on its first dual number
 def test_derivatives_forwards() -> None:
-    x, w, t = values(3, 2), values(4, 2), values(3, 2, seed=5)
+    x = values(3, 2)
+    w = values(4, 2)
+    t = values(3, 2, seed=5)
     with torch.autograd.forward_ad.dual_level():
         out = linear_sum((torch.autograd.forward_ad.make_dual(x, t), w), (x, w), relu=True)
         tangent = torch.autograd.forward_ad.unpack_dual(out).tangent
@@ -172,19 +200,27 @@ def test_own_rows_beside_sums(reduce: str, order: list[int]) -> None:
 @pytest.mark.parametrize("order", [[7, 8, 9], [8, 7, 9]])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("width", [1, 5, 16, 41])
-def test_own_rows_and_sums_in_one_matrix(reduce: str, order: list[int], weighted: bool, width: int) -> None:
+def test_own_rows_and_sums_in_one_matrix(
+    reduce: str, order: list[int], weighted: bool, width: int
+) -> None:
     flow = between([1, 2, 3, 0, 2], [0, 0, 0, 1, 1], [7, 8, 9, 10], order)  # the last has no edges
     weight = values(5, seed=3).requires_grad_() if weighted else None
-    h, g = values(4, width).requires_grad_(), values(3, 2 * width, seed=4)
+    h = values(4, width).requires_grad_()
+    g = values(3, 2 * width, seed=4)
     inputs = [h] if weight is None else [h, weight]
     expected = torch.cat([flow.take_dst(h), flow.aggregate(h, reduce, weight=weight)], 1)
     found = flow.aggregate_beside_own(h, reduce, weight=weight)
     assert torch.equal(found, expected)
     assert found.is_contiguous()
     for options in ({"retain_graph": True}, {"create_graph": True}):
-        torch.testing.assert_close(*(torch.autograd.grad(out, inputs, g, **options) for out in (found, expected)))
+        torch.testing.assert_close(
+            *(torch.autograd.grad(out, inputs, g, **options) for out in (found, expected))
+        )
     if width == 1:
-        call = (lambda h, *w: flow.aggregate_beside_own(h, reduce, weight=w[0] if w else None), inputs)
+        call = (
+            lambda h, *w: flow.aggregate_beside_own(h, reduce, weight=w[0] if w else None),
+            inputs,
+        )
         assert torch.autograd.gradcheck(*call)
         assert torch.autograd.gradgradcheck(*call)
 
@@ -200,11 +236,16 @@ def test_gradients_that_others_hold_stay_as_they_are(beside: bool) -> None:
     assert all(map(torch.equal, grads, before))
     if not beside:
         own, rows = outs
-        total = (3 * own).sum() + ((rows + skip) * factors.detach()).sum()  # one gradient for rows and skip
+        # one gradient for rows and skip
+        total = (3 * own).sum() + ((rows + skip) * factors.detach()).sum()
         found = torch.autograd.grad(total, (h, skip), retain_graph=True)
         assert found[1].equal(factors.detach())
         torch.testing.assert_close(found[0], factors.detach() + torch.tensor([[3.0], [3.0], [0.0]]))
-        assert torch.autograd.grad(own.sum() + rows.sum(), h)[0].tolist() == [[2, 2], [2, 2], [1, 1]]
+        assert torch.autograd.grad(own.sum() + rows.sum(), h)[0].tolist() == [
+            [2, 2],
+            [2, 2],
+            [1, 1],
+        ]
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR")
@@ -221,7 +262,8 @@ def test_own_rows_beside_no_sums_and_in_other_types() -> None:
 
 
 def test_biases_of_any_layout() -> None:
-    x, w = torch.eye(3), torch.zeros(3, 3)
+    x = torch.eye(3)
+    w = torch.zeros(3, 3)
     for bias in (torch.arange(6.0)[::2], torch.ones(1).expand(3)):
         assert linear_sum((x, w), bias=bias).tolist() == [bias.tolist()] * 3
 

@@ -13,7 +13,11 @@ SHAPES = [((2,), (2,)), ((2,), ()), ((1,), (2,))]
 
 def inputs(op, left, right, shapes):
     lhs = values(EDGES.rows(left), shapes[0], 11).requires_grad_()
-    return (lhs,) if right is None else (lhs, values(EDGES.rows(right), shapes[1], 12).requires_grad_())
+    return (
+        (lhs,)
+        if right is None
+        else (lhs, values(EDGES.rows(right), shapes[1], 12).requires_grad_())
+    )
 
 
 @pytest.mark.parametrize("reduce", REDUCTIONS)
@@ -22,12 +26,19 @@ def test_gradient_of_every_pair(op, left, right, reduce):
     def run(lhs, rhs=None):
         return ops.message_reduce(EDGES.structure, op, left, lhs, right, rhs, reduce)
 
-    # shapes and reductions are independent of each other: one reduction sees all shapes, the others one
+    # shapes and reductions are independent of each other: one reduction sees all shapes, the others
+    # one
     some = SHAPES if reduce == "sum" else SHAPES[1:2]
     for shapes in SHAPES[:1] if right is None else some:
         with pieces_of(2**20 if shapes is SHAPES[0] else 3):
-            first = shapes is SHAPES[0]  # where every entry of the Jacobian is looked at, elsewhere random sums of them
-            assert gradcheck(run, inputs(op, left, right, shapes), check_undefined_grad=first, fast_mode=not first)
+            # where every entry of the Jacobian is looked at, elsewhere random sums of them
+            first = shapes is SHAPES[0]
+            assert gradcheck(
+                run,
+                inputs(op, left, right, shapes),
+                check_undefined_grad=first,
+                fast_mode=not first,
+            )
 
 
 @pytest.mark.parametrize(("op", "left", "right"), MESSAGES)
@@ -86,9 +97,20 @@ def test_gathers_softmax_and_dots_twice(shape):
         (lambda x: ops.gather_dst(structure, x), (h,)),
         (lambda x: ops.segment_softmax(structure, x), (scores,)),
         (lambda x: ops.segment_reduce(structure, x, "sum"), (scores,)),
-        (lambda a, b: ops.message(structure, "dot", "u", a, "v", b), (h, values(3, shape, 15).requires_grad_())),
-        (lambda x: ops.join_rows(structure, [2 * part for part in ops.split_rows(structure, x)]), (h,)),
-        (lambda x: ops.join_rows(structure, [part.sum(1) for part in ops.split_messages(structure, x)]), (scores,)),
+        (
+            lambda a, b: ops.message(structure, "dot", "u", a, "v", b),
+            (h, values(3, shape, 15).requires_grad_()),
+        ),
+        (
+            lambda x: ops.join_rows(structure, [2 * part for part in ops.split_rows(structure, x)]),
+            (h,),
+        ),
+        (
+            lambda x: ops.join_rows(
+                structure, [part.sum(1) for part in ops.split_messages(structure, x)]
+            ),
+            (scores,),
+        ),
     ]
     for function, arguments in functions:
         assert gradcheck(function, arguments)
@@ -122,7 +144,8 @@ def test_product_with_zeros(numbers, expected):
 
 @pytest.mark.parametrize("width", [1, 7, 64, 1000])
 def test_extremes_of_dots_keep_their_gradient(width):
-    # a dot product recomputed among another number of rows must give the same bits, or the maximum is not found again
+    # a dot product recomputed among another number of rows must give the same bits, or the maximum
+    # is not found again
     generator = torch.Generator().manual_seed(width)
     sources = torch.randint(50, (300,), generator=generator).tolist()
     structure = Edges(50, 20, [(s, s * 7 % 20) for s in sources]).structure
@@ -134,14 +157,17 @@ def test_extremes_of_dots_keep_their_gradient(width):
         dots = (u[structure.indices] * v[structure.dst]).sum(1)
         expected = torch.zeros(20, width)
         for row in structure.dst.unique().tolist():
-            best = max((structure.dst == row).nonzero().squeeze(1).tolist(), key=lambda e: dots[e].item())
+            best = max(
+                (structure.dst == row).nonzero().squeeze(1).tolist(), key=lambda e: dots[e].item()
+            )
             expected[row] = u[structure.indices[best]]
         torch.testing.assert_close(v.grad, expected)
         v.grad = None
 
 
 def test_operands_that_need_no_gradient_get_none():
-    h, w = values(3, (2,), 1), values(7, (2,), 2).requires_grad_()
+    h = values(3, (2,), 1)
+    w = values(7, (2,), 2).requires_grad_()
     for reduce in REDUCTIONS:
         ops.aggregate(EDGES.structure, h, reduce, w).sum().backward()
     assert h.grad is None
@@ -151,15 +177,20 @@ def test_operands_that_need_no_gradient_get_none():
 def test_one_operand_alone_may_need_a_gradient(needs):
     u, v, w = (values(n, shape, n).requires_grad_() for n, shape in ((3, (4,)), (3, (4,)), (7, ())))
     src, dst = (torch.tensor(end) for end in zip(*EDGES.edges, strict=True))
-    alone = {name: x if name == needs else x.detach() for name, x in {"u": u, "v": v, "w": w}.items()}
+    alone = {
+        name: x if name == needs else x.detach() for name, x in {"u": u, "v": v, "w": w}.items()
+    }
     if needs == "w":
         found = ops.aggregate_beside_own(EDGES.structure, alone["u"], "sum", alone["w"])[:, 4:]
         wanted = torch.zeros(3, 4, dtype=u.dtype).index_add(0, dst, u[src] * w[:, None])
     else:
         found = ops.message(EDGES.structure, "dot", "u", alone["u"], "v", alone["v"])[:, 0]
         wanted = (u[src] * v[dst]).sum(1)
-    cotangent, of = values(len(found), tuple(found.shape[1:]), 5), {"u": u, "v": v, "w": w}[needs]
-    torch.testing.assert_close(*(torch.autograd.grad(out, of, cotangent)[0] for out in (found, wanted)))
+    cotangent = values(len(found), tuple(found.shape[1:]), 5)
+    of = {"u": u, "v": v, "w": w}[needs]
+    torch.testing.assert_close(
+        *(torch.autograd.grad(out, of, cotangent)[0] for out in (found, wanted))
+    )
 
 
 @pytest.mark.parametrize("name", list(SAMPLES))

@@ -1,4 +1,6 @@
-"""Values of every message with every reduction, against loops; and that messages are never all there at once."""
+"""Values of every message with every reduction, against loops; and that messages are never all
+there at once.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,16 @@ import scipy.sparse
 import torch
 from _support.effort import examples
 from _support.graphs import sparse_column
-from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, message_rows, pieces_of, reduced, some_edges, values
+from _support.ops_reference import (
+    MESSAGES,
+    REDUCTIONS,
+    SAMPLES,
+    message_rows,
+    pieces_of,
+    reduced,
+    some_edges,
+    values,
+)
 from hypothesis import given, strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -41,7 +52,9 @@ def test_every_pair_against_a_loop(op, left, right, reduce):
             with pieces_of(size):
                 got = ops.message_reduce(edges.structure, op, left, lhs, right, rhs, reduce)
             assert got.dtype == torch.float64
-            np.testing.assert_allclose(got.numpy(), expected, rtol=1e-12, atol=1e-12, err_msg=repr(edges))
+            np.testing.assert_allclose(
+                got.numpy(), expected, rtol=1e-12, atol=1e-12, err_msg=repr(edges)
+            )
 
 
 @examples(100)
@@ -71,7 +84,8 @@ def test_order_of_edges_changes_nothing_but_rounding(edges, reduce, random):
     moved = list(range(len(edges.edges)))
     random.shuffle(moved)
     other = type(edges)(edges.num_src, edges.num_dst, [edges.edges[e] for e in moved])
-    moved.sort(key=lambda e: edges.edges[e][1])  # stable: where each edge of the other structure came from
+    # stable: where each edge of the other structure came from
+    moved.sort(key=lambda e: edges.edges[e][1])
     h = values(edges.num_src, (2,), 3).round().requires_grad_()  # rounded: messages tie often
     w = torch.ones(len(moved), dtype=torch.float64)
     results = []
@@ -98,8 +112,11 @@ def test_no_edges_give_zero_with_a_positive_sign(reduce, dtype):
 def test_a_hub_is_cut_and_its_parts_reduced_again():
     generator = torch.Generator().manual_seed(0)
     count = 100_000
-    structure = Structure(torch.tensor([0, count]), torch.randint(9, (count,), generator=generator), 9)
-    h, w = torch.rand(9, 3, generator=generator).double() + 0.5, torch.rand(count, 3, generator=generator).double()
+    structure = Structure(
+        torch.tensor([0, count]), torch.randint(9, (count,), generator=generator), 9
+    )
+    h = torch.rand(9, 3, generator=generator).double() + 0.5
+    w = torch.rand(count, 3, generator=generator).double()
     messages = h[structure.indices] * w
     with pieces_of(1000):
         for reduce in REDUCTIONS:
@@ -125,7 +142,9 @@ def test_sums_of_short_floats_add_in_float32(dtype, weighted):
     h.requires_grad_()
     ops.aggregate(structure, h, "sum").sum().backward()
     assert h.grad.tolist() == [[1000, 1000]]
-    dots = ops.message_reduce(structure, "dot", "u", torch.ones(1, 1000, dtype=dtype), "u", h[:, :1], "max")
+    dots = ops.message_reduce(
+        structure, "dot", "u", torch.ones(1, 1000, dtype=dtype), "u", h[:, :1], "max"
+    )
     assert dots.item() == 1000
     assert dots.dtype == dtype
 
@@ -148,7 +167,10 @@ def test_integers_are_not_averaged_and_divide_to_floats():
         ops.aggregate(edges.structure, h, "mean")
     ratio = ops.message_reduce(edges.structure, "div", "u", h, "u", h + 1, "sum")
     assert ratio.dtype == torch.float32
-    assert ops.message_reduce(edges.structure, "add", "u", h, "v", values(5, (2,)), "sum").dtype == torch.float64
+    assert (
+        ops.message_reduce(edges.structure, "add", "u", h, "v", values(5, (2,)), "sum").dtype
+        == torch.float64
+    )
 
 
 def test_bools_count():
@@ -167,9 +189,21 @@ def test_large_weighted_integers_stay_exact():
 @pytest.mark.parametrize(
     ("lhs", "rhs", "names"),
     [
-        (torch.ones(3, 2), torch.ones(9), r"h must have 4 rows, one per source, got shape \(3, 2\)"),
-        (torch.ones(4, 2), torch.ones(8), r"weight must have 9 rows, one per edge, got shape \(8,\)"),
-        (torch.ones(4, 2), torch.ones(9, 3), r"feature shapes of h, \(2,\), and of weight, \(3,\), do not broadcast"),
+        (
+            torch.ones(3, 2),
+            torch.ones(9),
+            r"h must have 4 rows, one per source, got shape \(3, 2\)",
+        ),
+        (
+            torch.ones(4, 2),
+            torch.ones(8),
+            r"weight must have 9 rows, one per edge, got shape \(8,\)",
+        ),
+        (
+            torch.ones(4, 2),
+            torch.ones(9, 3),
+            r"feature shapes of h, \(2,\), and of weight, \(3,\), do not broadcast",
+        ),
         (torch.tensor(1.0), None, r"h must have 4 rows, one per source, got shape \(\)"),
     ],
 )
@@ -187,7 +221,9 @@ def test_wrong_words_and_types_are_named():
         ops.message(structure, "pow", "u", h, "u", h)
     with pytest.raises(ValueError, match="kind must be 'u', 'v' or 'e', got 'src'"):
         ops.message(structure, "copy", "src", h)
-    with pytest.raises(TypeError, match=r"h is a sparse matrix.*multiply it by a weight matrix first"):
+    with pytest.raises(
+        TypeError, match=r"h is a sparse matrix.*multiply it by a weight matrix first"
+    ):
         ops.aggregate(structure, sparse_column(scipy.sparse.eye(4, format="csr")))
     with pytest.raises(TypeError, match="h must be a tensor with one row per source, got list"):
         ops.aggregate(structure, [[1.0]] * 4)
@@ -202,16 +238,21 @@ def test_views_and_expanded_operands_give_the_same():
     wide = values(4, (6,), 5)
     weight = values(9, (2,), 6)[:, 1]
     got = ops.aggregate(edges.structure, wide[:, ::2], "sum", weight)
-    torch.testing.assert_close(got, ops.aggregate(edges.structure, wide[:, ::2].clone(), "sum", weight.clone()))
+    torch.testing.assert_close(
+        got, ops.aggregate(edges.structure, wide[:, ::2].clone(), "sum", weight.clone())
+    )
     same = values(1, (3,), 7).expand(4, 3)
-    torch.testing.assert_close(ops.aggregate(edges.structure, same), ops.aggregate(edges.structure, same.clone()))
+    torch.testing.assert_close(
+        ops.aggregate(edges.structure, same), ops.aggregate(edges.structure, same.clone())
+    )
 
 
 def test_sums_may_be_changed_in_place():
     edges = SAMPLES["mixed"]
     for shape in ((), (2,), (2, 3)):
         h = values(4, shape, 8).requires_grad_()
-        for reduce in ("sum", "mean", "prod"):  # maxima are needed again in backward, as with torch.amax
+        # maxima are needed again in backward, as with torch.amax
+        for reduce in ("sum", "mean", "prod"):
             ops.aggregate(edges.structure, h, reduce).mul_(2).sum().backward()
         gathered = ops.gather_src(edges.structure, h).mul_(2)
         gathered.sum().backward()
@@ -219,8 +260,13 @@ def test_sums_may_be_changed_in_place():
 
 # ---- messages are never all there at once: the largest tensor made stays near one piece
 
-ROWS, EDGES, WIDTH, PIECE = 125, 5_000, 64, 8_192
-"""All messages are 640,000 numbers; features, results and gradients 16,000; one number per edge 10,000."""
+ROWS = 125
+EDGES = 5_000
+WIDTH = 64
+PIECE = 8_192
+"""All messages are 640,000 numbers; features, results and gradients 16,000; one number per edge
+10,000.
+"""
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -228,7 +274,9 @@ ROWS, EDGES, WIDTH, PIECE = 125, 5_000, 64, 8_192
 @pytest.mark.parametrize("op", ["mul", "add", "sub"])
 @pytest.mark.parametrize("end", ["v", "e"])
 def test_messages_beyond_a_narrow_type_add_up(op, reduce, end, dtype):
-    """They are made in float32: in float16 they would be infinite, in bfloat16 rounded one by one."""
+    """They are made in float32: in float16 they would be infinite, in bfloat16 rounded one by
+    one.
+    """
     flow = Structure(torch.tensor([0, 3]), torch.arange(3), 3)
     x = torch.tensor([[60_000.0], [-60_000.0], [1.0]], dtype=dtype)
     y = torch.tensor([[60_000.0]] if end == "v" else [[60_000.0], [-60_000.0], [1.0]], dtype=dtype)
@@ -242,7 +290,8 @@ def test_messages_beyond_a_narrow_type_add_up(op, reduce, end, dtype):
 @pytest.mark.parametrize("reduce", ["sum", "mean"])
 def test_weights_of_heads_of_any_size(reduce, row):
     flow = Structure(torch.tensor([0, 2, 2, 3]), torch.tensor([1, 0, 1]), 2)
-    h, weight = torch.rand(2, *row, dtype=torch.float64), torch.rand(3, row[0], 1, dtype=torch.float64)
+    h = torch.rand(2, *row, dtype=torch.float64)
+    weight = torch.rand(3, row[0], 1, dtype=torch.float64)
     messages = h[flow.indices] * weight
     total = torch.stack([messages[:2].sum(0), messages[:0].sum(0), messages[2]])
     if reduce == "mean":
@@ -251,7 +300,9 @@ def test_weights_of_heads_of_any_size(reduce, row):
 
 
 class Largest(TorchDispatchMode):
-    """Notes the number of elements of the largest tensor that an operation makes (views do not count)."""
+    """Notes the number of elements of the largest tensor that an operation makes (views do not
+    count).
+    """
 
     def __init__(self):
         super().__init__()
@@ -259,10 +310,16 @@ class Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         out = function(*args, **(kwargs or {}))
-        taken = {leaf.untyped_storage().data_ptr() for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf)}
+        taken = {
+            leaf.untyped_storage().data_ptr()
+            for leaf in tree_leaves((args, kwargs))
+            if torch.is_tensor(leaf)
+        }
         for leaf in tree_leaves(out):
             if torch.is_tensor(leaf) and leaf.untyped_storage().data_ptr() not in taken:
-                self.elements = max(self.elements, leaf.untyped_storage().nbytes() // leaf.element_size())
+                self.elements = max(
+                    self.elements, leaf.untyped_storage().nbytes() // leaf.element_size()
+                )
         return out
 
 
@@ -277,14 +334,25 @@ def structure():
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 @pytest.mark.parametrize(
     ("op", "left", "right"),
-    [("copy", "u", None), ("add", "u", "v"), ("mul", "u", "e"), ("mul", "u", "wide e"), ("dot", "u", "v")],
+    [
+        ("copy", "u", None),
+        ("add", "u", "v"),
+        ("mul", "u", "e"),
+        ("mul", "u", "wide e"),
+        ("dot", "u", "v"),
+    ],
 )
 def test_working_memory_does_not_grow_with_the_messages(op, left, right, reduce):
     flow = structure()
     if right == "wide e":  # its gradient is as wide as all messages, so it gets none here
-        right, rhs = "e", torch.rand(EDGES, WIDTH)
+        right = "e"
+        rhs = torch.rand(EDGES, WIDTH)
     else:
-        rhs = None if right is None else torch.rand((ROWS, WIDTH) if right == "v" else (EDGES,)).requires_grad_()
+        rhs = (
+            None
+            if right is None
+            else torch.rand((ROWS, WIDTH) if right == "v" else (EDGES,)).requires_grad_()
+        )
     lhs = torch.rand(ROWS, WIDTH, requires_grad=True)
     flow.buckets(), flow.transposed()
     with pieces_of(PIECE), Largest() as largest:

@@ -1,4 +1,6 @@
-"""Sums of the moduli of differences of complex rows: values and gradients of any order against torch's own."""
+"""Sums of the moduli of differences of complex rows: values and gradients of any order against
+torch's own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from nodeflow.ops import sum_moduli
 
 
 def plain(x: Tensor, y: Tensor) -> Tensor:
-    (a, b), (c, d) = x.unsqueeze(1).chunk(2, 2), y.chunk(2, 1)
+    a, b = x.unsqueeze(1).chunk(2, 2)
+    c, d = y.chunk(2, 1)
     return ((a - c).square() + (b - d).square()).sqrt().sum(2)
 
 

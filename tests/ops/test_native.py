@@ -1,4 +1,6 @@
-"""The compiled loops against loops in Python and torch's own way, bit by bit between threads, and where they end."""
+"""The compiled loops against loops in Python and torch's own way, bit by bit between threads, and
+where they end.
+"""
 
 import math
 
@@ -20,7 +22,9 @@ TYPES = st.sampled_from([torch.float32, torch.float64])
 
 
 def near(dtype):
-    return {"rtol": 1e-12, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 2e-5, "atol": 2e-5}
+    return (
+        {"rtol": 1e-12, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 2e-5, "atol": 2e-5}
+    )
 
 
 def numbers(rows, shape, seed, dtype):
@@ -31,9 +35,12 @@ def numbers(rows, shape, seed, dtype):
 def random_structure(num_src=300, num_dst=200, num_edges=4000, seed=0):
     generator = torch.Generator().manual_seed(seed)
     src = torch.randint(num_src, (num_edges,), generator=generator)
-    dst = torch.randint(num_dst - 10, (num_edges,), generator=generator).sort().values  # the last ten have no edges
+    # the last ten have no edges
+    dst = torch.randint(num_dst - 10, (num_edges,), generator=generator).sort().values
     dst[: num_edges // 2] = 7
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(dst, minlength=num_dst).cumsum(0)])
+    indptr = torch.cat(
+        [torch.zeros(1, dtype=torch.int64), torch.bincount(dst, minlength=num_dst).cumsum(0)]
+    )
     return Structure(indptr, src, num_src)
 
 
@@ -44,9 +51,17 @@ def torch_only(monkeypatch):
 
 
 @examples(80)
-@given(some_edges(), WIDTHS, st.sampled_from([None, 1, 2, 3]), st.sampled_from(["u", "v"]), st.booleans(), TYPES)
+@given(
+    some_edges(),
+    WIDTHS,
+    st.sampled_from([None, 1, 2, 3]),
+    st.sampled_from(["u", "v"]),
+    st.booleans(),
+    TYPES,
+)
 def test_weighted_sums_and_dots_against_matrices(edges, width, groups, end, sorted_before, dtype):
-    structure, count = Structure(*_parts(edges)), len(edges.edges)
+    structure = Structure(*_parts(edges))
+    count = len(edges.edges)
     size = width * (groups or 1)
     if sorted_before:
         structure.transposed()
@@ -59,7 +74,8 @@ def test_weighted_sums_and_dots_against_matrices(edges, width, groups, end, sort
         expected[row] += wide[e] * x[other].numpy()
     got = spmm.Spmm.apply(structure, x.to(dtype), w.to(dtype), end, False)
     np.testing.assert_allclose(got.numpy(), expected, **near(dtype))
-    a, b = values(edges.num_dst, (size,), 3), values(edges.num_src, (size,), 4)
+    a = values(edges.num_dst, (size,), 3)
+    b = values(edges.num_src, (size,), 4)
     dots = spmm.EdgeDot.apply(structure, a.to(dtype), b.to(dtype), groups).view(count, groups or 1)
     for e, (src, dst) in enumerate(edges.edges):
         products = (a[dst] * b[src]).view(groups or 1, width).sum(1)
@@ -73,7 +89,8 @@ def _parts(edges):
 @examples(80)
 @given(some_edges(), WIDTHS, st.sampled_from(["u", "e"]), st.sampled_from(["max", "min"]), TYPES)
 def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, dtype):
-    rows, results = edges.rows(kind), []
+    rows = edges.rows(kind)
+    results = []
     g = values(edges.num_dst, (width,), 5, dtype)
     for compiled in (True, False):
         with pytest.MonkeyPatch.context() as patch:
@@ -88,7 +105,12 @@ def test_extremes_and_ties_against_the_generic_way(edges, width, kind, reduce, d
 
 
 @examples(60)
-@given(some_edges(), st.sampled_from([(), (1,), (7,), (16,), (4, 5)]), st.sampled_from([0.0, 50.0, -1e4]), TYPES)
+@given(
+    some_edges(),
+    st.sampled_from([(), (1,), (7,), (16,), (4, 5)]),
+    st.sampled_from([0.0, 50.0, -1e4]),
+    TYPES,
+)
 def test_softmax_and_its_gradient_against_torch(edges, shape, shift, dtype):
     count = len(edges.edges)
     scores = (5 * values(count, shape, 1, dtype) + shift).requires_grad_()
@@ -97,15 +119,21 @@ def test_softmax_and_its_gradient_against_torch(edges, shape, shift, dtype):
     out = ops.segment_softmax(edges.structure, scores)
     parts = [torch.softmax(same[edges.into(v)], 0) for v in range(edges.num_dst)]
     expected = torch.cat([*parts, same[:0]])
-    torch.testing.assert_close(out, expected, rtol=4e-6 if dtype == torch.float32 else 1e-13, atol=1e-30)
+    torch.testing.assert_close(
+        out, expected, rtol=4e-6 if dtype == torch.float32 else 1e-13, atol=1e-30
+    )
     out.backward(g)
     (expected * g).sum().backward()
-    torch.testing.assert_close(scores.grad, same.grad, rtol=1e-4, atol=1e-6 if dtype == torch.float32 else 1e-12)
+    torch.testing.assert_close(
+        scores.grad, same.grad, rtol=1e-4, atol=1e-6 if dtype == torch.float32 else 1e-12
+    )
 
 
 def test_nan_and_infinity_go_where_they_belong():
     structure = Edges(4, 2, [(0, 0), (1, 0), (2, 1), (3, 1)]).structure
-    h = torch.tensor([[1.0, math.nan], [math.nan, -math.inf], [-math.inf, 2.0], [-math.inf, math.inf]])
+    h = torch.tensor(
+        [[1.0, math.nan], [math.nan, -math.inf], [-math.inf, 2.0], [-math.inf, math.inf]]
+    )
     largest = ops.aggregate(structure, h, "max")
     assert largest[0].isnan().all()
     assert largest[1].tolist() == [-math.inf, math.inf]
@@ -113,7 +141,9 @@ def test_nan_and_infinity_go_where_they_belong():
     out = ops.segment_softmax(structure, scores)
     assert out[:2].isnan().all()
     assert out[2:].tolist() == [1, 0]
-    assert ops.segment_softmax(structure, torch.tensor([0.0, math.inf, 0.0, 0.0])).isnan().tolist()[:2] == [True, True]
+    assert ops.segment_softmax(structure, torch.tensor([0.0, math.inf, 0.0, 0.0])).isnan().tolist()[
+        :2
+    ] == [True, True]
 
 
 def passes(structure, dtype=torch.float32):
@@ -121,7 +151,10 @@ def passes(structure, dtype=torch.float32):
     h = values(structure.num_src, (4, 33), 1, dtype).requires_grad_()
     scores = values(structure.num_edges, (4, 1), 2, dtype).requires_grad_()
     alpha = ops.segment_softmax(structure, scores)
-    outs = [ops.aggregate(structure, h, "sum", alpha), ops.aggregate(structure, h[:, 0, :9], "mean")]
+    outs = [
+        ops.aggregate(structure, h, "sum", alpha),
+        ops.aggregate(structure, h[:, 0, :9], "mean"),
+    ]
     outs += [ops.aggregate(structure, h, reduce) for reduce in ("sum", "mean", "max", "min")]
     outs += ops.aggregate(structure, h, ["mean", "max", "std"])
     outs.append(ops.segment_reduce(structure, alpha))
@@ -131,8 +164,11 @@ def passes(structure, dtype=torch.float32):
 
 def test_threads_change_no_bit(monkeypatch):
     monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
-    counts, run_all = [], native.run_all
-    monkeypatch.setattr(native, "run_all", lambda run, count: counts.append(count) or run_all(run, count))
+    counts = []
+    run_all = native.run_all
+    monkeypatch.setattr(
+        native, "run_all", lambda run, count: counts.append(count) or run_all(run, count)
+    )
     alone = for_threads([1], lambda: passes(random_structure()))
     assert not counts
     assert same_bits(alone + for_threads((2, 3, 7), lambda: passes(random_structure())))
@@ -146,14 +182,22 @@ def test_results_written_past_the_caches_have_the_same_bits(width, dtype, monkey
     monkeypatch.setattr(native, "THREAD_ELEMENTS", 100)
     monkeypatch.setattr(native, "LARGE", 1)  # buffers of ours begin with a line of the caches
     structure = random_structure()
-    h, edges = values(structure.num_src, (width,), 1, dtype), values(structure.num_edges, (width,), 2, dtype)
-    g, weight = values(structure.num_dst, (width,), 3, dtype), values(structure.num_edges, (), 4, dtype)
-    choices, results, streams = [], [], native._is_streamed
-    monkeypatch.setattr(native, "_is_streamed", lambda out: choices.append(streams(out)) or choices[-1])
+    h = values(structure.num_src, (width,), 1, dtype)
+    edges = values(structure.num_edges, (width,), 2, dtype)
+    g = values(structure.num_dst, (width,), 3, dtype)
+    weight = values(structure.num_edges, (), 4, dtype)
+    choices = []
+    results = []
+    streams = native._is_streamed
+    monkeypatch.setattr(
+        native, "_is_streamed", lambda out: choices.append(streams(out)) or choices[-1]
+    )
     structure.transposed()
 
     def run():
-        sums = [native.weighted_sum(structure, end, x, weight, False) for end, x in (("v", h), ("u", g))]
+        sums = [
+            native.weighted_sum(structure, end, x, weight, False) for end, x in (("v", h), ("u", g))
+        ]
         sums += [native.weighted_sum(structure, "v", h, None, True)]
         return [*sums, *(native.edge_sum(structure, end, edges) for end in ("v", "u"))]
 
@@ -176,10 +220,14 @@ def test_rows_added_and_rows_sorted_first_give_the_same_bits(monkeypatch):
 
 @pytest.mark.parametrize("cached", [0, 20 * 40 * 8, 10**6])
 def test_sources_that_stay_in_the_cache_are_added_to_with_the_same_bits(cached, monkeypatch):
-    """20 sources of 320 bytes and 200 destinations: added to only where the former fit and the latter do not."""
+    """20 sources of 320 bytes and 200 destinations: added to only where the former fit and the
+    latter do not.
+    """
     monkeypatch.setattr(native, "CACHED", cached)
-    g, w = values(200, (40,), 1), values(4000, (), 2)
-    first, again = random_structure(num_src=20), random_structure(num_src=20)
+    g = values(200, (40,), 1)
+    w = values(4000, (), 2)
+    first = random_structure(num_src=20)
+    again = random_structure(num_src=20)
     again.transposed()
     sums = native.weighted_sum(first, "u", g, w, False)
     assert first.is_transposed == (cached != 20 * 40 * 8)
@@ -196,10 +244,14 @@ def test_torch_and_compiled_loops_agree(torch_only):
 def test_first_and_second_gradients(torch_only):
     structure = Edges(3, 3, [(0, 0), (1, 0), (1, 0), (2, 2), (0, 2), (1, 2), (2, 2)]).structure
     h = values(3, (2, 5), 1).requires_grad_()
-    alpha, w = values(7, (2, 1), 2).requires_grad_(), values(7, (), 3).requires_grad_()
+    alpha = values(7, (2, 1), 2).requires_grad_()
+    w = values(7, (), 3).requires_grad_()
     functions = [
         (lambda h, w: ops.aggregate(structure, h, "mean", w), (h, w)),
-        (lambda h, a: ops.aggregate(structure, h, "sum", ops.segment_softmax(structure, a)), (h, alpha)),
+        (
+            lambda h, a: ops.aggregate(structure, h, "sum", ops.segment_softmax(structure, a)),
+            (h, alpha),
+        ),
         (lambda h, a: ops.aggregate(structure, h, "mean", a), (h, alpha)),
         (lambda h: ops.aggregate(structure, h, "max"), (h,)),
         (lambda a: ops.segment_reduce(structure, a, "min"), (alpha,)),
@@ -214,7 +266,9 @@ def test_first_and_second_gradients(torch_only):
 def test_a_hub_of_many_edges():
     count = 100_000
     generator = torch.Generator().manual_seed(0)
-    structure = Structure(torch.tensor([0, 0, count]), torch.randint(50, (count,), generator=generator), 50)
+    structure = Structure(
+        torch.tensor([0, 0, count]), torch.randint(50, (count,), generator=generator), 50
+    )
     h = torch.randn(50, 20, generator=generator, dtype=torch.float64).requires_grad_()
     scores = torch.randn(count, 2, 1, generator=generator, dtype=torch.float64)
     alpha = ops.segment_softmax(structure, scores)
@@ -225,13 +279,15 @@ def test_a_hub_of_many_edges():
     best = ops.aggregate(structure, h, "max")
     (grad,) = torch.autograd.grad(best.sum(), h)
     assert torch.equal(best[1], h.max(0).values)
-    torch.testing.assert_close(grad, (h == h.max(0).values).double())  # equal shares of all its edges add up to one
+    # equal shares of all its edges add up to one
+    torch.testing.assert_close(grad, (h == h.max(0).values).double())
 
 
 @pytest.mark.slow
 def test_places_beyond_32_bits():
     last = 2**27 + 3
-    x = torch.from_numpy(np.zeros((last + 1, 16), np.float32))  # pages that nobody touches take no memory
+    # pages that nobody touches take no memory
+    x = torch.from_numpy(np.zeros((last + 1, 16), np.float32))
     assert x.numel() > 2**31
     x[last] = torch.arange(16.0)
     x.requires_grad_()
@@ -251,7 +307,9 @@ def test_views_broadcasts_and_empty_rows_of_features():
     wide = values(4, (2, 12), 5, torch.float32)
     alpha = values(9, (4,), 6, torch.float32)[:, ::2].unsqueeze(2)
     got = ops.aggregate(edges.structure, wide[:, :, ::2], "sum", alpha)
-    assert torch.equal(got, ops.aggregate(edges.structure, wide[:, :, ::2].clone(), "sum", alpha.clone()))
+    assert torch.equal(
+        got, ops.aggregate(edges.structure, wide[:, :, ::2].clone(), "sum", alpha.clone())
+    )
     out = ops.aggregate(edges.structure, wide.requires_grad_(), "max")
     out.sum().backward()  # the gradient is one number, expanded
     assert wide.grad.sum() == 4 * 24
@@ -263,8 +321,10 @@ def test_views_broadcasts_and_empty_rows_of_features():
 
 @pytest.mark.parametrize("name", list(SAMPLES))
 def test_sums_that_are_counted_are_torchs_own(name):
-    structure, edges = SAMPLES[name].structure, SAMPLES[name].edges
-    h, w = values(SAMPLES[name].num_src, (2, 4), 1), values(len(edges), (2,), 2)
+    structure = SAMPLES[name].structure
+    edges = SAMPLES[name].edges
+    h = values(SAMPLES[name].num_src, (2, 4), 1)
+    w = values(len(edges), (2,), 2)
     for weight in (None, w[:, 0], w):
         expected = spmm.Spmm.apply(structure, h, weight)
         with FlopCounterMode(display=False):
@@ -275,28 +335,41 @@ def test_sums_that_are_counted_are_torchs_own(name):
 def test_other_tensors_go_the_way_of_torch():
     plain = torch.ones(2, 3)
     assert native.is_native(plain, None, torch.nn.Parameter(plain))
-    for other in (plain.half(), plain.long(), plain.to("meta"), torch.nn.Buffer(plain).to(torch.bfloat16)):
+    for other in (
+        plain.half(),
+        plain.long(),
+        plain.to("meta"),
+        torch.nn.Buffer(plain).to(torch.bfloat16),
+    ):
         assert not native.is_native(plain, other)
     seen = []
     torch.vmap(lambda row: seen.append(native.is_native(row)) or row)(plain)
     assert seen == [False]
-    structure, scores = SAMPLES["mixed"].structure, torch.zeros(9)
+    structure = SAMPLES["mixed"].structure
+    scores = torch.zeros(9)
     with torch.inference_mode():
         assert ops.aggregate(structure, torch.ones(4, 2)).sum() == 18
         assert ops.segment_softmax(structure, scores).sum() == 4
     with torch.no_grad():
-        assert not ops.aggregate(structure, torch.ones(4, 2, requires_grad=True), "max").requires_grad
+        assert not ops.aggregate(
+            structure, torch.ones(4, 2, requires_grad=True), "max"
+        ).requires_grad
 
 
 def test_a_compiled_model_calls_operations_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the first time on that it is compiled, also where the compiler has given up on the caller."""
+    """From the first time on that it is compiled, also where the compiler has given up on the
+    caller.
+    """
     disabled = []
 
     def double(x: int) -> int:
         return 2 * x
 
-    call, other = opaque(double), opaque(double)
-    monkeypatch.setattr(torch.compiler, "disable", lambda function: disabled.append(function) or function)
+    call = opaque(double)
+    other = opaque(double)
+    monkeypatch.setattr(
+        torch.compiler, "disable", lambda function: disabled.append(function) or function
+    )
     assert (call(1), disabled) == (2, [])
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
     assert (call(2), call(3), disabled) == (4, 6, [double])

@@ -6,7 +6,10 @@ from _support.ops_reference import MESSAGES, REDUCTIONS, SAMPLES, pieces_of, val
 
 from nodeflow import ops
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
 
 
 def on(device, edges, op, left, right, reduce):
@@ -34,7 +37,10 @@ def test_weighted_sums_softmax_and_dots(dtype):
     results = []
     for device in ("cpu", "cuda"):
         structure = edges.structure.to(device)
-        h, w = (values(n, shape, n).to(device, dtype).requires_grad_() for n, shape in ((3, (8,)), (23, (1,))))
+        h, w = (
+            values(n, shape, n).to(device, dtype).requires_grad_()
+            for n, shape in ((3, (8,)), (23, (1,)))
+        )
         weight = ops.segment_softmax(structure, w)
         out = ops.aggregate(structure, h, "mean", weight)
         dots = ops.message(structure, "dot", "v", out, "u", h)
@@ -45,13 +51,17 @@ def test_weighted_sums_softmax_and_dots(dtype):
 
 def test_dots_as_extremes_and_sums_of_ones():
     generator = torch.Generator().manual_seed(0)
-    src, dst = torch.randint(50, (3000,), generator=generator), torch.randint(40, (3000,), generator=generator)
+    src = torch.randint(50, (3000,), generator=generator)
+    dst = torch.randint(40, (3000,), generator=generator)
     edges = type(SAMPLES["hub"])(50, 40, list(zip(src.tolist(), dst.tolist(), strict=True)))
-    u, v = torch.randn(50, 100, generator=generator), torch.randn(40, 100, generator=generator)
+    u = torch.randn(50, 100, generator=generator)
+    v = torch.randn(40, 100, generator=generator)
     results = []
     for device in ("cpu", "cuda"):
         a, b = (x.clone().to(device).requires_grad_() for x in (u, v))
-        ops.message_reduce(edges.structure.to(device), "dot", "u", a, "v", b, "max").sum().backward()
+        ops.message_reduce(
+            edges.structure.to(device), "dot", "u", a, "v", b, "max"
+        ).sum().backward()
         results.append([a.grad.cpu(), b.grad.cpu()])
     torch.testing.assert_close(*results)
     ones = torch.ones(50, 2, dtype=torch.bfloat16, device="cuda")

@@ -21,7 +21,11 @@ from nodeflow.ops._products import product_type
         ("tiles", {"DNNL_MAX_CPU_ISA": "AVX512_CORE"}, torch.float32),
         ("tiles", {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_AMX"}, torch.bfloat16),
         ("tiles", {"ONEDNN_MAX_CPU_ISA": "default"}, torch.bfloat16),
-        ("tiles", {"ONEDNN_MAX_CPU_ISA": "AVX10_1_512_AMX", "DNNL_MAX_CPU_ISA": "AVX2"}, torch.bfloat16),
+        (
+            "tiles",
+            {"ONEDNN_MAX_CPU_ISA": "AVX10_1_512_AMX", "DNNL_MAX_CPU_ISA": "AVX2"},
+            torch.bfloat16,
+        ),
         ("pairs", {"ONEDNN_MAX_CPU_ISA": "AVX2"}, torch.float32),
         ("pairs", {"DNNL_MAX_CPU_ISA": "AVX512_CORE_VNNI"}, torch.float32),
         ("pairs", {"ONEDNN_MAX_CPU_ISA": "avx512_core_bf16"}, torch.bfloat16),
@@ -31,7 +35,10 @@ from nodeflow.ops._products import product_type
     ],
 )
 def test_instructions_that_multiply_bfloat16_fast(
-    instructions: str, variables: dict[str, str], expected: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    instructions: str,
+    variables: dict[str, str],
+    expected: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         monkeypatch.delenv(name, raising=False)
@@ -68,17 +75,23 @@ def test_products_in_float32_round_the_result_alone(monkeypatch: pytest.MonkeyPa
     """Rows and weights of float32 are not rounded; the plain product is the reference."""
     monkeypatch.setattr(_products, "product_type", lambda *_: torch.float32)
     make = torch.Generator().manual_seed(0)
-    x, weight, bias = (torch.randn(shape, generator=make) for shape in ((3000, 40), (24, 40), (24,)))
+    x, weight, bias = (
+        torch.randn(shape, generator=make) for shape in ((3000, 40), (24, 40), (24,))
+    )
     with torch.autocast("cpu", torch.bfloat16):
-        product, dense = linear_sum((x, weight)), sparse_linear(x, weight, bias)
+        product = linear_sum((x, weight))
+        dense = sparse_linear(x, weight, bias)
     assert torch.equal(product, linear(x, weight).bfloat16())
     exact = linear(x, weight, bias)
     assert (dense.float() - exact).abs().max() <= 2.0**-7 * exact.abs().max()
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
-def test_dense_maps_and_sums_of_one_map_are_the_same(kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dense_maps_and_sums_of_one_map_are_the_same(
+    kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_products, "product_type", lambda *_: kind)
-    x, weight = torch.randn(70, 5).bfloat16(), torch.randn(3, 5).bfloat16()
+    x = torch.randn(70, 5).bfloat16()
+    weight = torch.randn(3, 5).bfloat16()
     assert torch.equal(sparse_linear(x, weight), linear_sum((x, weight)))
     assert sparse_linear(x.view(7, 10, 5), weight).shape == (7, 10, 3)  # by torch

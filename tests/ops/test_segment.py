@@ -19,13 +19,17 @@ SHAPES = st.sampled_from([(), (2,), (2, 3)])
 @examples(50)
 @given(some_edges(), SHAPES, st.sampled_from(REDUCTIONS))
 def test_gathers_and_reductions_against_loops(edges, shape, reduce):
-    h, g = values(edges.num_src, shape, 1), values(edges.num_dst, shape, 2)
+    h = values(edges.num_src, shape, 1)
+    g = values(edges.num_dst, shape, 2)
     x = values(len(edges.edges), shape, 3)
-    src, dst = [s for s, _ in edges.edges], [d for _, d in edges.edges]
+    src = [s for s, _ in edges.edges]
+    dst = [d for _, d in edges.edges]
     assert torch.equal(ops.gather_src(edges.structure, h), h[src])
     assert torch.equal(ops.gather_dst(edges.structure, g), g[dst])
     got = ops.segment_reduce(edges.structure, x, reduce)
-    np.testing.assert_allclose(got.numpy(), reduced(edges, x.numpy(), reduce), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        got.numpy(), reduced(edges, x.numpy(), reduce), rtol=1e-12, atol=1e-12
+    )
 
 
 @examples(80)
@@ -62,7 +66,9 @@ def test_softmax_of_short_floats_and_wrong_inputs():
     assert torch.equal(out, torch.full((3000, 1), 1 / 3000).half())
     with pytest.raises(TypeError, match="scores must be floating numbers"):
         ops.segment_softmax(structure, torch.zeros(3000, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"scores must have 3000 rows, one per edge, got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"scores must have 3000 rows, one per edge, got shape \(2,\)"
+    ):
         ops.segment_softmax(structure, torch.zeros(2))
     with pytest.raises(ValueError, match="h must have 1 rows, one per source"):
         ops.gather_src(structure, torch.zeros(2))
@@ -82,9 +88,13 @@ def test_gathers_take_integers():
 @given(some_edges(), SHAPES)
 def test_mailboxes_hold_each_destination_its_messages(edges, shape):
     structure = edges.structure
-    x, h = values(len(edges.edges), shape, 1), values(edges.num_dst, shape, 2)
-    boxes, rows = ops.split_messages(structure, x), ops.split_rows(structure, h)
-    assert [box.shape[1] for box in boxes] == sorted({len(edges.into(v)) for v in range(edges.num_dst)} - {0})
+    x = values(len(edges.edges), shape, 1)
+    h = values(edges.num_dst, shape, 2)
+    boxes = ops.split_messages(structure, x)
+    rows = ops.split_rows(structure, h)
+    assert [box.shape[1] for box in boxes] == sorted(
+        {len(edges.into(v)) for v in range(edges.num_dst)} - {0}
+    )
     for bucket, box, row in zip(structure.buckets(), boxes, rows, strict=True):
         assert torch.equal(row, h[bucket.rows])
         for v, mail in zip(bucket.rows.tolist(), box, strict=True):
@@ -113,7 +123,8 @@ def csr(n=40, k=13):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_sparse_linear_is_the_dense_one(bias, dtype):
     matrix = csr()
-    x, dense = sparse_column(matrix), torch.tensor(matrix.toarray(), dtype=dtype)
+    x = sparse_column(matrix)
+    dense = torch.tensor(matrix.toarray(), dtype=dtype)
     results = []
     for rows in (x, dense):
         layer = torch.nn.Linear(13, 5, bias=bias, dtype=dtype)
@@ -134,10 +145,13 @@ def test_sparse_linear_of_nothing():
 
 
 def test_sparse_linear_names_what_is_wrong():
-    x, weight = sparse_column(csr()), torch.ones(5, 13)
+    x = sparse_column(csr())
+    weight = torch.ones(5, 13)
     with pytest.raises(ValueError, match=r"x has 13 columns .* takes 40"):
         ops.sparse_linear(x, torch.ones(13, 40))
-    with pytest.raises(TypeError, match=r"x must be a dense or a sparse CSR tensor, got layout torch\.sparse_coo"):
+    with pytest.raises(
+        TypeError, match=r"x must be a dense or a sparse CSR tensor, got layout torch\.sparse_coo"
+    ):
         ops.sparse_linear(torch.eye(13).to_sparse_coo(), weight)
     with pytest.raises(TypeError, match="requires a gradient"):
         ops.sparse_linear(sparse_column(csr()).requires_grad_(), weight)

@@ -10,7 +10,8 @@ from nodeflow import flow_from_edges, ops
 from nodeflow.ops import _compiled as native
 
 NAMES = ["sum", "mean", "max", "min", "var", "std", "prod"]
-EDGES = Edges(5, 4, [(0, 0), (1, 0), (1, 0), (2, 0), (3, 1), (4, 3), (4, 3), (0, 3)])  # 2 has no edges, 1 has one
+# 2 has no edges, 1 has one
+EDGES = Edges(5, 4, [(0, 0), (1, 0), (1, 0), (2, 0), (3, 1), (4, 3), (4, 3), (0, 3)])
 
 
 @pytest.fixture
@@ -35,13 +36,17 @@ def test_against_numpy(flow, monkeypatch, compiled, shape, dtype):
     close = {torch.float32: 1e-5, torch.float64: 1e-12, torch.bfloat16: 1e-2}[dtype]
     for name, out in zip(NAMES, results, strict=True):
         assert out.dtype == dtype
-        np.testing.assert_allclose(out.double(), dense(h.double().numpy(), name), rtol=close, atol=close)
+        np.testing.assert_allclose(
+            out.double(), dense(h.double().numpy(), name), rtol=close, atol=close
+        )
         torch.testing.assert_close(out, flow.aggregate(h, name))
         assert not torch.signbit(out[2]).any()
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("names", [["mean", "max", "std"], ["var", "min"], ["sum", "std", "max", "min"], ["std"]])
+@pytest.mark.parametrize(
+    "names", [["mean", "max", "std"], ["var", "min"], ["sum", "std", "max", "min"], ["std"]]
+)
 def test_gradients_once_and_twice(flow, names):
     h = values(5, (2,)).requires_grad_()
 
@@ -62,7 +67,9 @@ def test_gradients_are_those_of_separate_calls(flow):
 @pytest.mark.parametrize("name", ["std", "var"])
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e4])
 def test_equal_rows_have_finite_gradients(flow, name, value):
-    """0.1 + 0.1 + 0.1 is not 3 times 0.1: the variance is not exactly 0 there, and its root's gradient is bounded."""
+    """0.1 + 0.1 + 0.1 is not 3 times 0.1: the variance is not exactly 0 there, and its root's
+    gradient is bounded.
+    """
     h = torch.full((5, 3), value).requires_grad_()
     out = flow.aggregate(h, name)
     assert out.abs().max() < 1e-2
@@ -75,7 +82,9 @@ def test_equal_rows_have_finite_gradients(flow, name, value):
 
 def test_no_cancellation_far_from_zero(flow):
     h = values(5, (3,)) + 1e3
-    np.testing.assert_allclose(flow.aggregate(h.float(), "var"), dense(h.float().double().numpy(), "var"), rtol=1e-3)
+    np.testing.assert_allclose(
+        flow.aggregate(h.float(), "var"), dense(h.float().double().numpy(), "var"), rtol=1e-3
+    )
 
 
 def test_narrow_numbers_are_added_in_float32():
@@ -88,11 +97,14 @@ def test_narrow_numbers_are_added_in_float32():
 def test_nan_stays_nan(flow):
     h = torch.ones(5, 1)
     h[1] = float("nan")
-    assert all(out[0].isnan().all() for out in flow.aggregate(h, ["mean", "max", "min", "var", "std"]))
+    assert all(
+        out[0].isnan().all() for out in flow.aggregate(h, ["mean", "max", "min", "var", "std"])
+    )
 
 
 def test_rows_are_read_by_one_loop(flow, monkeypatch):
-    calls, reductions = [], native.reductions
+    calls = []
+    reductions = native.reductions
     monkeypatch.setattr(native, "reductions", lambda *args: calls.append(1) or reductions(*args))
     for name in ("weighted_sum", "edge_sum"):
         monkeypatch.setattr(native, name, None)
@@ -114,5 +126,7 @@ def test_errors_name_the_argument(flow):
     with pytest.raises(TypeError, match="name of one reduction"):
         ops.aggregate_beside_own(flow.structure, h, ["mean"])
     weight = values(8, ())
-    for name, out in zip(["sum", "max"], flow.aggregate(h, ["sum", "max"], weight=weight), strict=True):
+    for name, out in zip(
+        ["sum", "max"], flow.aggregate(h, ["sum", "max"], weight=weight), strict=True
+    ):
         assert torch.equal(out, flow.aggregate(h, name, weight=weight))

@@ -11,4 +11,6 @@ import pytest
 @pytest.fixture(autouse=True)
 def no_thread_of_a_buffer_is_left_behind() -> Iterator[None]:
     yield
-    assert [thread for thread in threading.enumerate() if thread.name == "nodeflow-partitions"] == []
+    assert [
+        thread for thread in threading.enumerate() if thread.name == "nodeflow-partitions"
+    ] == []

@@ -1,4 +1,6 @@
-"""The partition buffer: states against brute force, every seed once, learned rows, counters, epochs, mistakes."""
+"""The partition buffer: states against brute force, every seed once, learned rows, counters,
+epochs, mistakes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from _support.partition_tools import edges_of_state, members_of, random_graph, w
 from hypothesis import given, strategies as st
 
 from nodeflow import NeighborSampler, NodeFlowLoader
-from nodeflow.partitions import BufferState, Order, PartitionBuffer, Partitions, beta_order, comet_order
+from nodeflow.partitions import (
+    BufferState,
+    Order,
+    PartitionBuffer,
+    Partitions,
+    beta_order,
+    comet_order,
+)
 from nodeflow.partitions._orders import comet_slots
 
 
@@ -23,13 +32,18 @@ def cases(draw: st.DrawFn) -> tuple[int, int, str, int, int]:
     count = draw(st.integers(1, 9))
     order = draw(st.sampled_from(["comet", "beta", "dispersed"]))
     least = min(2, count) if order == "beta" else 1
-    slots = draw(st.sampled_from(comet_slots(count) if order == "comet" else list(range(least, count + 1))))
+    slots = draw(
+        st.sampled_from(comet_slots(count) if order == "comet" else list(range(least, count + 1)))
+    )
     return draw(st.integers(count, 40)), count, order, slots, draw(st.integers(0, 9))
 
 
 @given(cases(), st.booleans(), st.booleans())
 def test_states_hold_the_induced_subgraph_and_every_seed_comes_once(
-    tmp_path_factory: pytest.TempPathFactory, case: tuple[int, int, str, int, int], prefetch: bool, page_cache: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    case: tuple[int, int, str, int, int],
+    prefetch: bool,
+    page_cache: bool,
 ) -> None:
     num_nodes, count, order, slots, seed = case
     graph = random_graph(num_nodes, 70, seed)
@@ -60,9 +74,13 @@ def test_states_hold_the_induced_subgraph_and_every_seed_comes_once(
 
 
 def check_state(graph: Any, parts: Partitions, state: Any) -> None:
-    """The graph of a state is the induced subgraph of the resident nodes, with their rows and those of its edges."""
-    nodes, own = state.nodes, state.graph
-    real, members = nodes >= 0, members_of(graph, parts, state)
+    """The graph of a state is the induced subgraph of the resident nodes, with their rows and those
+    of its edges.
+    """
+    nodes = state.nodes
+    own = state.graph
+    real = nodes >= 0
+    members = members_of(graph, parts, state)
     for name, column in graph.ndata.items():
         assert own.ndata[name][real].equal(column[nodes[real]])
         assert not own.ndata[name][~real].any()
@@ -94,7 +112,9 @@ def test_samplers_and_loaders_take_a_state(tmp_path: Path) -> None:
     for state in PartitionBuffer(parts.folder, 2, order="beta", seed=4):
         numbers.add(state.seed)
         sampler = NeighborSampler(state.graph, [3, 3], seed=state.seed)
-        for batch in NodeFlowLoader(sampler, state.seeds, 4, shuffle=True, ndata={0: ["x"], -1: ["label"]}):
+        for batch in NodeFlowLoader(
+            sampler, state.seeds, 4, shuffle=True, ndata={0: ["x"], -1: ["label"]}
+        ):
             parents = state.nodes[batch.layers[0].parent_nid]
             assert batch.layers[0].data["x"].equal(graph.ndata["x"][parents])
             assert batch.layers[-1].data["label"].equal(state.nodes[batch.seeds])
@@ -107,10 +127,14 @@ def test_an_epoch_depends_on_seed_and_number_only(tmp_path: Path) -> None:
     parts = written(random_graph(40, 90), tmp_path / "a", 8, train=range(40))
 
     def epoch_of(buffer: PartitionBuffer) -> list[Any]:
-        return [(state.partitions, state.seeds.tolist(), state.edges.tolist(), state.seed) for state in buffer]
+        return [
+            (state.partitions, state.seeds.tolist(), state.edges.tolist(), state.seed)
+            for state in buffer
+        ]
 
     buffer = PartitionBuffer(parts.folder, 4, seed=3)
-    first, second = epoch_of(buffer), epoch_of(buffer)
+    first = epoch_of(buffer)
+    second = epoch_of(buffer)
     assert first != second
     assert epoch_of(PartitionBuffer(parts.folder, 4, seed=3, epoch=1, prefetch=False)) == second
     assert epoch_of(PartitionBuffer(parts.folder, 4, seed=5)) != first
@@ -127,7 +151,9 @@ def test_other_orders(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"no state holds \d+ of the 64 pairs of parts"):
             state.edges  # noqa: B018
     assert buffer.counters.swaps == 0
-    with pytest.raises(ValueError, match="slots must be at least the number of parts with training nodes, 8"):
+    with pytest.raises(
+        ValueError, match="slots must be at least the number of parts with training nodes, 8"
+    ):
         PartitionBuffer(parts.folder, 3, order="sequential", train=range(40))
     own = PartitionBuffer(parts.folder, order=[[0, 1], [1, 5]], train=[])
     assert [state.partitions for state in own] == [(0, 1), (5, 1)]
@@ -144,15 +170,20 @@ def test_other_orders(tmp_path: Path) -> None:
     assert sorted(last) == sorted(comet_order(8, 4).states[0])
     assert calls == [0, 0]
     buffer = PartitionBuffer(parts.folder, 4, order=reverse)
-    assert buffer.held_bytes >= PartitionBuffer(parts.folder, 4, order="comet").held_bytes  # whatever it returns
+    # whatever it returns
+    assert buffer.held_bytes >= PartitionBuffer(parts.folder, 4, order="comet").held_bytes
 
 
-# -------------------------------------------------------------------------------------------------------- learned rows
+# --------------------------------------------------------------------------------------------------------
+# learned rows
 
 
 @given(cases(), st.booleans(), st.integers(1, 3))
 def test_learned_rows_are_those_of_the_same_steps_in_memory(
-    tmp_path_factory: pytest.TempPathFactory, case: tuple[int, int, str, int, int], prefetch: bool, epochs: int
+    tmp_path_factory: pytest.TempPathFactory,
+    case: tuple[int, int, str, int, int],
+    prefetch: bool,
+    epochs: int,
 ) -> None:
     """Every state changes all of its rows, by what they hold and by the sums over its edges."""
     num_nodes, count, order, slots, seed = case
@@ -164,12 +195,14 @@ def test_learned_rows_are_those_of_the_same_steps_in_memory(
     ) as buffer:
         for _ in range(epochs):
             for state in buffer:
-                x, half = state.graph.ndata["x"], state.graph.ndata["half"]
+                x = state.graph.ndata["x"]
+                half = state.graph.ndata["half"]
                 src, dst = state.graph.edges()
                 x.index_add_(0, dst, x[src] * 0.25)
                 x += 1
                 half *= 0.5
-                real, nodes = state.nodes >= 0, state.nodes
+                real = state.nodes >= 0
+                nodes = state.nodes
                 among = torch.isin(torch.stack(graph.edges()), nodes[real]).all(0)
                 u, v = (end[among] for end in graph.edges())
                 reference["x"].index_add_(0, v, reference["x"][u] * 0.25)
@@ -181,7 +214,11 @@ def test_learned_rows_are_those_of_the_same_steps_in_memory(
         assert committed.column(name).fetch(torch.arange(num_nodes)).allclose(table)
     assert committed.column("label").fetch(torch.arange(num_nodes)).equal(graph.ndata["label"])
     assert committed.epoch == epochs == buffer.epoch
-    files = {array.file for array in committed.manifest.arrays.values() if array.file.startswith("nodes/")}
+    files = {
+        array.file
+        for array in committed.manifest.arrays.values()
+        if array.file.startswith("nodes/")
+    }
     assert {f"nodes/{path.name}" for path in (parts.folder / "nodes").iterdir()} == files
 
 
@@ -220,7 +257,9 @@ def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
             assert PartitionBuffer(parts.folder, memory=needed - 1).slots < slots
     assert held == sorted(held)
     assert PartitionBuffer(parts.folder, memory="1 GB", order="dispersed").slots == 8
-    with pytest.raises(ValueError, match=r"memory must be at least [\d,]+ bytes for 2 slots, got 1,000; a part"):
+    with pytest.raises(
+        ValueError, match=r"memory must be at least [\d,]+ bytes for 2 slots, got 1,000; a part"
+    ):
         PartitionBuffer(parts.folder, memory="1 KB")
     with pytest.raises(ValueError, match=r"memory must be at least [\d,]+ bytes for 2 slots"):
         PartitionBuffer(parts.folder, memory="1 KB", order=[[0, 1]])
@@ -231,19 +270,33 @@ def test_a_budget_decides_the_slots(tmp_path: Path) -> None:
     [
         ({}, ValueError, "give either slots or memory"),
         ({"slots": 3}, ValueError, "slots must be one of 2, 4 for 4 parts, got 3"),
-        ({"order": "best"}, ValueError, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'best'"),
+        (
+            {"order": "best"},
+            ValueError,
+            "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'best'",
+        ),
         ({"order": "sequential"}, ValueError, "order='sequential' needs training nodes"),
         ({"order": beta_order(5, 2)}, ValueError, "order must be of 4 parts"),
         ({"order": [[0, 1]], "slots": 3}, ValueError, "slots must be those of the order, 2, got 3"),
-        ({"order": lambda _: beta_order(4, 3)}, ValueError, "order must return an Order of 4 parts and 2 slots"),
+        (
+            {"order": lambda _: beta_order(4, 3)},
+            ValueError,
+            "order must return an Order of 4 parts and 2 slots",
+        ),
         ({"order": lambda _: [[0, 1]]}, TypeError, "order must return an Order"),
-        ({"writable": ["h"]}, KeyError, "writable: the buffer has no column 'h'; it has x, half, label"),
+        (
+            {"writable": ["h"]},
+            KeyError,
+            "writable: the buffer has no column 'h'; it has x, half, label",
+        ),
         ({"ndata": "x"}, TypeError, "ndata must be a list of names"),
         ({"train": [20]}, IndexError, "train\\[0\\] is 20"),
     ],
     ids=lambda value: "".join(value) if isinstance(value, dict) else "",
 )
-def test_mistakes(tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_mistakes(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
     folder = written(random_graph(20, 50), tmp_path / "a", 4).folder
     with pytest.raises(error, match=words):
         PartitionBuffer(folder, **({"slots": 2} if options else {}) | options)
@@ -269,7 +322,17 @@ def seen(state: BufferState) -> Any:
     rows = [state.graph.ndata[name].tolist() for name in ("x", "label")]
     indptr, indices, edge_ids = (np.asarray(array).tolist() for array in state.graph.csc())
     ends = edges_of_state(state)
-    return state.number, state.seed, state.nodes.tolist(), state.seeds.tolist(), rows, indptr, indices, edge_ids, ends
+    return (
+        state.number,
+        state.seed,
+        state.nodes.tolist(),
+        state.seeds.tolist(),
+        rows,
+        indptr,
+        indices,
+        edge_ids,
+        ends,
+    )
 
 
 @pytest.mark.parametrize("prefetch", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -296,13 +359,17 @@ def test_an_epoch_that_was_left_goes_on(parts: Partitions) -> None:
         states = iter(buffer)
         found = [seen(next(states)) for _ in range(3)]
         buffer.set_epoch(0, 3)
-        with pytest.raises(RuntimeError, match=r"this epoch was ended by .* by set_epoch\(\) or by close\(\)"):
+        with pytest.raises(
+            RuntimeError, match=r"this epoch was ended by .* by set_epoch\(\) or by close\(\)"
+        ):
             next(states)
         assert found + [seen(state) for state in buffer] == whole
 
 
 @pytest.mark.parametrize("order", ["comet", "beta", "dispersed"])
-def test_training_nodes_of_states_are_counted_without_reading(parts: Partitions, order: str) -> None:
+def test_training_nodes_of_states_are_counted_without_reading(
+    parts: Partitions, order: str
+) -> None:
     buffer = PartitionBuffer(parts.folder, 4, order=order)
     counts = [buffer.seeds_per_state(), buffer.seeds_per_state(1)]
     assert buffer.counters.bytes_read == buffer.counters.edge_bytes_read == 0
@@ -312,7 +379,9 @@ def test_training_nodes_of_states_are_counted_without_reading(parts: Partitions,
 
 def test_mistakes_of_epochs(parts: Partitions, tmp_path: Path) -> None:
     buffer = PartitionBuffer(parts.folder, 4, order="beta")
-    with pytest.raises(ValueError, match="state must be below 10, the number of states of epoch 5, got 10"):
+    with pytest.raises(
+        ValueError, match="state must be below 10, the number of states of epoch 5, got 10"
+    ):
         buffer.set_epoch(5, 10)
     with pytest.raises(ValueError, match="epoch must be at least 0, got -1"):
         buffer.set_epoch(-1)
@@ -321,7 +390,10 @@ def test_mistakes_of_epochs(parts: Partitions, tmp_path: Path) -> None:
         PartitionBuffer(unknown.folder, 2).seeds_per_state()
     with (
         PartitionBuffer(unknown.folder, 2, writable=["x"]) as writing,
-        pytest.raises(ValueError, match="set_epoch is for buffers that write nothing back, and this one writes x: it"),
+        pytest.raises(
+            ValueError,
+            match="set_epoch is for buffers that write nothing back, and this one writes x: it",
+        ),
     ):
         writing.set_epoch(1)
     with PartitionBuffer(unknown.folder, 2, writable=["x"], epoch=7) as writing:

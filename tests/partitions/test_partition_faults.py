@@ -1,4 +1,6 @@
-"""Faults of the partition buffer: a folder is as after the last epoch that ended, and another run goes on."""
+"""Faults of the partition buffer: a folder is as after the last epoch that ended, and another run
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def parts(tmp_path: Path) -> Partitions:
 
 
 def epoch_that(folder: Path, stop: Any, **options: Any) -> None:
-    """An epoch in which all rows are set to -1, and ``stop`` is called in every state with its number."""
+    """An epoch in which all rows are set to -1, and ``stop`` is called in every state with its
+    number.
+    """
     with PartitionBuffer(folder, 2, order="beta", writable=["x"], **options) as buffer:
         for state in buffer:
             state.graph.ndata["x"][:] = -1
@@ -56,7 +60,9 @@ def test_an_epoch_that_is_left_early_changes_nothing(parts: Partitions, number: 
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
-def test_an_exception_in_the_loop_changes_nothing(parts: Partitions, error: type[BaseException]) -> None:
+def test_an_exception_in_the_loop_changes_nothing(
+    parts: Partitions, error: type[BaseException]
+) -> None:
 
     def fail(number: int) -> bool:
         if number == 3:
@@ -88,7 +94,9 @@ def test_a_full_disk_ends_the_epoch_with_its_error(
     real = ArrayWriter.finish
     with monkeypatch.context() as patch:
         patch.setattr(ArrayWriter, "finish", finish)
-        with pytest.raises(OSError, match=r"part \d of column 'x'; the epoch is not committed.*after epoch 0"):
+        with pytest.raises(
+            OSError, match=r"part \d of column 'x'; the epoch is not committed.*after epoch 0"
+        ):
             epoch_that(parts.folder, lambda number: False, prefetch=prefetch)
     check_as_committed(parts.folder, GRAPH.ndata["x"])
 
@@ -106,15 +114,26 @@ def test_a_file_that_is_damaged_between_states_is_named(
     with pytest.raises(ValueError, match=rf"{re.escape(str(file))} is damaged or was cut off"):
         list(buffer)
     np.save(file, np.zeros(4))
-    with pytest.raises(ValueError, match=rf"{re.escape(str(file))} holds float64 \[4\], but 4 rows of float32 \[3\]"):
+    with pytest.raises(
+        ValueError,
+        match=rf"{re.escape(str(file))} holds float64 \[4\], but 4 rows of float32 \[3\]",
+    ):
         list(buffer)
     file.unlink()
-    with pytest.raises(FileNotFoundError, match=rf"{re.escape(str(file))} is missing: the folder is not whole"):
+    with pytest.raises(
+        FileNotFoundError, match=rf"{re.escape(str(file))} is missing: the folder is not whole"
+    ):
         list(buffer)
     file.write_bytes(whole)
     with monkeypatch.context() as patch:
-        patch.setattr(_slots, "read_header", lambda path: (header(path), path == file and os.truncate(path, 130))[0])
-        with pytest.raises(ValueError, match=rf"{re.escape(str(file))} was cut off while it was read"):
+        patch.setattr(
+            _slots,
+            "read_header",
+            lambda path: (header(path), path == file and os.truncate(path, 130))[0],
+        )
+        with pytest.raises(
+            ValueError, match=rf"{re.escape(str(file))} was cut off while it was read"
+        ):
             list(buffer)
     file.write_bytes(whole)
     edges = np.load(parts.folder / "src.npy", mmap_mode="r+")
@@ -122,7 +141,9 @@ def test_a_file_that_is_damaged_between_states_is_named(
     edges.flush()
     with pytest.raises(ValueError, match=r"src.npy is damaged: its contents have another checksum"):
         PartitionBuffer(parts.folder, 2, ndata=[])
-    with pytest.raises(ValueError, match=r"src.npy is damaged: edge \d+ ends at row -3 of a part that has 4"):
+    with pytest.raises(
+        ValueError, match=r"src.npy is damaged: edge \d+ ends at row -3 of a part that has 4"
+    ):
         list(PartitionBuffer(parts.folder, 2, ndata=[], verify=False))
 
 
@@ -179,7 +200,8 @@ def test_a_killed_run_leaves_a_committed_epoch_and_goes_on(
     found = Partitions.open(parts.folder, verify=True)
     assert found.epoch == epochs
     assert found.column("x").fetch(torch.arange(20)).equal(GRAPH.ndata["x"] + states[:, None])
-    with PartitionBuffer(parts.folder, 2, order="beta", writable=["x"]) as buffer:  # its lock is free
+    # its lock is free
+    with PartitionBuffer(parts.folder, 2, order="beta", writable=["x"]) as buffer:
         assert buffer.epoch == epochs
         assert sum(path.name.startswith("0.") for path in (parts.folder / "nodes").iterdir()) == 5
         list(buffer)

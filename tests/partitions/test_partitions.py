@@ -1,4 +1,6 @@
-"""Folders of parts: cuts, buckets and columns against slow references, and what becomes of faults."""
+"""Folders of parts: cuts, buckets and columns against slow references, and what becomes of
+faults.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,10 @@ from nodeflow.partitions import PartitionBuffer, Partitions, _split, write_parti
 
 def check_folder(graph: Graph, parts: Partitions) -> None:
     """Numbering, buckets and columns of a folder against the graph, edge by edge."""
-    p, size = parts.num_parts, parts.size
-    rows, parents = parts.rows.astype(int), parts.parents
+    p = parts.num_parts
+    size = parts.size
+    rows = parts.rows.astype(int)
+    parents = parts.parents
     assert sorted(parents[parents >= 0].tolist()) == list(range(graph.num_nodes))
     assert parents[rows].tolist() == list(range(graph.num_nodes))
     held = [(parents[k * size : (k + 1) * size] >= 0).sum() for k in range(p)]
@@ -52,7 +56,10 @@ def check_folder(graph: Graph, parts: Partitions) -> None:
     for name in parts.ndata:
         column = parts.column(name)
         assert column.fetch(torch.arange(graph.num_nodes)).equal(graph.ndata[name])
-        assert (column.shape, column.dtype) == (tuple(graph.ndata[name].shape), graph.ndata[name].dtype)
+        assert (column.shape, column.dtype) == (
+            tuple(graph.ndata[name].shape),
+            graph.ndata[name].dtype,
+        )
     for name in parts.edata:
         column_of_edges = map_tensor(parts.folder, parts.edge_array(name))
         assert column_of_edges.equal(graph.edata[name][maps["edge_ids"]])
@@ -63,10 +70,16 @@ def check_folder(graph: Graph, parts: Partitions) -> None:
     st.sampled_from(["random", "train-first", "given"]), st.integers(0, 5),
 )  # fmt: skip
 def test_a_folder_holds_the_graph(
-    tmp_path_factory: pytest.TempPathFactory, sizes: tuple[int, int], num_edges: int, method: str, seed: int
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: tuple[int, int],
+    num_edges: int,
+    method: str,
+    seed: int,
 ) -> None:
     graph = random_graph(sizes[0], num_edges, seed)
-    how: Any = np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
+    how: Any = (
+        np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_split, "_EDGES", 7)  # many pieces
         patch.setattr(_split, "_BYTES", 50)
@@ -97,7 +110,9 @@ def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
 
 def test_the_cut_depends_on_its_seed_only(tmp_path: Path) -> None:
     graph = random_graph(30, 60)
-    first, again, other = (written(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2)))
+    first, again, other = (
+        written(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2))
+    )
     assert np.array_equal(first.rows, again.rows)
     assert not np.array_equal(first.rows, other.rows)
     for name in ("src.npy", "dst.npy", "edge_ids.npy", "manifest.json"):
@@ -127,10 +142,18 @@ def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
         ({"ndata": ["feat"]}, KeyError, "ndata: the graph has no column 'feat'"),
         ({"edata": ["x"]}, KeyError, "edata: the graph has no column 'x'"),
         ({"ndata": "x"}, TypeError, "ndata must be a list of names"),
-        ({"method": "best"}, ValueError, "method must be 'random', 'train-first', .* or 'hash', got 'best'"),
+        (
+            {"method": "best"},
+            ValueError,
+            "method must be 'random', 'train-first', .* or 'hash', got 'best'",
+        ),
         ({"method": [0, 1, 0]}, ValueError, r"method must have one entry per node \(20\), got 3"),
         ({"method": [0, 2] * 10}, IndexError, r"method\[1\] is 2, but part ids go from 0 to 1"),
-        ({"columns": {"h": torch.zeros(19)}}, ValueError, r"columns.'h'. must have 20 rows, .*, got shape \(19,\)"),
+        (
+            {"columns": {"h": torch.zeros(19)}},
+            ValueError,
+            r"columns.'h'. must have 20 rows, .*, got shape \(19,\)",
+        ),
         ({"columns": {"h": 3}}, TypeError, "columns.'h'. must be a tensor, Rows or a function"),
         ({"ndata": [], "columns": {"h": lambda ids: ids / (1 // 0)}}, ZeroDivisionError, "by zero"),
     ]
@@ -147,7 +170,10 @@ def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     graph = random_graph(20, 30)
-    for cut, count, words in ((graph, 21, "number of nodes 20, got 21"), (Graph.from_edges([], []), 1, "0, got 1")):
+    for cut, count, words in (
+        (graph, 21, "number of nodes 20, got 21"),
+        (Graph.from_edges([], []), 1, "0, got 1"),
+    ):
         with pytest.raises(ValueError, match=f"num_parts must be at most .*{words}"):
             written(cut, tmp_path / "a", count)
     graph.edata["sparse"] = scipy.sparse.eye(graph.num_edges, format="csr")
@@ -161,7 +187,9 @@ def test_mistakes(tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_split, "_BYTES", 50)
-        with pytest.raises(ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"):
+        with pytest.raises(
+            ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"
+        ):
             written(graph, tmp_path / "a", 2, columns={"h": changes})
     parts = written(graph, tmp_path / "a", 2)
     with pytest.raises(KeyError, match="there is no node column 'z'"):
@@ -170,7 +198,8 @@ def test_mistakes(tmp_path: Path) -> None:
         parts.column("x").fetch(torch.tensor([0, 20]))
 
 
-# -------------------------------------------------------------------------------------------------------------- faults
+# --------------------------------------------------------------------------------------------------------------
+# faults
 
 
 def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
@@ -236,20 +265,27 @@ def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
     ids = np.load(parts.folder / parts.node_array("sparse", 0).plain[1].file, mmap_mode="r+")
     ids[0] = 9
     ids.flush()
-    with pytest.raises(ValueError, match=r"3\.0\.0\.indices.*: damaged sparse rows: indices\[0\] is 9"):
+    with pytest.raises(
+        ValueError, match=r"3\.0\.0\.indices.*: damaged sparse rows: indices\[0\] is 9"
+    ):
         list(buffer)
 
 
 @pytest.mark.parametrize("after", [0, 3, 8])
-def test_a_full_disk_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+def test_a_full_disk_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
     """The disk is full at a write of a column."""
-    calls, real = 0, ArrayWriter.append
+    calls = 0
+    real = ArrayWriter.append
 
     def full(writer: ArrayWriter, rows: Any) -> None:
         nonlocal calls
         calls += 1
         if calls > after:
-            raise OSError(errno.ENOSPC, "No space left on device, writing 8 bytes", str(writer.file))
+            raise OSError(
+                errno.ENOSPC, "No space left on device, writing 8 bytes", str(writer.file)
+            )
         real(writer, rows)
 
     monkeypatch.setattr(ArrayWriter, "append", full)
@@ -277,7 +313,9 @@ written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
 
 @pytest.mark.slow
 def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "a")], env=environment(), check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "a")], env=environment(), check=False
+    )
     assert done.returncode == -signal.SIGKILL
     assert not (tmp_path / "a").exists()
     check_folder(random_graph(20, 30), written(random_graph(20, 30), tmp_path / "a", 3))
@@ -319,10 +357,13 @@ print(most - before)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc"
+)
 def test_mapped_graphs_are_written_in_bounded_memory(tmp_path: Path) -> None:
     """150 MB of edges and rows: about 40 bytes a node and 64 MB are in memory."""
-    n, m = 100_000, 4_000_000
+    n = 100_000
+    m = 4_000_000
     random = np.random.default_rng(0)
     np.save(tmp_path / "indptr.npy", np.linspace(0, m, n + 1).astype(np.int64))
     np.save(tmp_path / "indices.npy", np.tile(random.integers(0, n, m // 20), 20))

@@ -1,4 +1,6 @@
-"""Partition buffers of graphs of several types: states against brute force, samplers, learned rows, golden files."""
+"""Partition buffers of graphs of several types: states against brute force, samplers, learned rows,
+golden files.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ TYPES = ("author", "paper", "venue")
 
 
 def typed_graph(sizes: list[int], ends: list[tuple[int, int]], num_edges: int, seed: int) -> Graph:
-    """A graph with columns of all nodes and edges, and of single types and relations, of several widths."""
-    random, nodes, edges = np.random.default_rng(seed), {}, {}
+    """A graph with columns of all nodes and edges, and of single types and relations, of several
+    widths.
+    """
+    random = np.random.default_rng(seed)
+    nodes = {}
+    edges = {}
     for i, size in enumerate(sizes):
         x = torch.arange(size * (i + 1.0)).view(size, i + 1) + 100 * i
         nodes[TYPES[i]] = {"x": x} | ({"half": torch.arange(size).bfloat16()} if i else {})
@@ -59,22 +65,35 @@ def test_states_hold_the_induced_subgraph_with_types_and_columns(
     count = data.draw(st.integers(1, min(graph.num_nodes, 6)))
     order = data.draw(st.sampled_from(["comet", "beta", "dispersed"]))
     least = min(2, count) if order == "beta" else 1
-    slots = data.draw(st.sampled_from(comet_slots(count) if order == "comet" else list(range(least, count + 1))))
-    method, seed = data.draw(st.sampled_from(METHODS)), data.draw(st.integers(0, 9))
+    slots = data.draw(
+        st.sampled_from(comet_slots(count) if order == "comet" else list(range(least, count + 1)))
+    )
+    method = data.draw(st.sampled_from(METHODS))
+    seed = data.draw(st.integers(0, 9))
     train = np.random.default_rng(seed).permutation(graph.num_nodes)[: graph.num_nodes // 2 + 1]
-    how: Any = np.random.default_rng(seed).integers(0, count, graph.num_nodes) if method == "given" else method
+    how: Any = (
+        np.random.default_rng(seed).integers(0, count, graph.num_nodes)
+        if method == "given"
+        else method
+    )
     folder = tmp_path_factory.mktemp("parts") / "a"
-    parts = Partitions.open(written(graph, folder, count, train=train, seed=seed, method=how).folder, verify=True)
+    parts = Partitions.open(
+        written(graph, folder, count, train=train, seed=seed, method=how).folder, verify=True
+    )
     assert parts.schema == graph.schema
     for name, part in graph.nodes.items():  # the parts have as many nodes of each type, but for one
         sizes = np.bincount(parts.owner[part.ids.start : part.ids.stop], minlength=count)
         assert sizes.max() - sizes.min() <= 1
-        assert parts.part.ids(name) == range(parts.part.ids(name).start, parts.part.ids(name).start + sizes.max())
+        assert parts.part.ids(name) == range(
+            parts.part.ids(name).start, parts.part.ids(name).start + sizes.max()
+        )
         for column in part.data:
             whole = parts.column(column, name).fetch(torch.arange(len(part)))
             assert dense(whole).equal(dense(part.data[column]))
     assert parts.column("label").fetch(torch.arange(graph.num_nodes)).equal(graph.ndata["label"])
-    with PartitionBuffer(folder, slots, order=order, seed=seed, prefetch=data.draw(st.booleans())) as buffer:
+    with PartitionBuffer(
+        folder, slots, order=order, seed=seed, prefetch=data.draw(st.booleans())
+    ) as buffer:
         for epoch in range(2):
             seeds: Counter[int] = Counter()
             edges: Counter[int] = Counter()
@@ -88,7 +107,10 @@ def test_states_hold_the_induced_subgraph_with_types_and_columns(
             assert edges == Counter(range(graph.num_edges) if order != "dispersed" else [])
         run = [buffer.order_of(epoch) for epoch in range(2)]
         if not any(column.layout == torch.sparse_csr for column in graph.ndata.values()):
-            assert buffer.counters.bytes_read == sum(o.slots + o.swaps for o in run) * buffer.partition_bytes
+            assert (
+                buffer.counters.bytes_read
+                == sum(o.slots + o.swaps for o in run) * buffer.partition_bytes
+            )
 
 
 def dense(column: torch.Tensor) -> torch.Tensor:
@@ -96,8 +118,11 @@ def dense(column: torch.Tensor) -> torch.Tensor:
 
 
 def check_state(graph: Graph, parts: Partitions, state: BufferState) -> None:
-    """The graph of a state is the induced subgraph of the resident nodes, with types, relations and all columns."""
-    nodes, own = state.nodes, state.graph
+    """The graph of a state is the induced subgraph of the resident nodes, with types, relations and
+    all columns.
+    """
+    nodes = state.nodes
+    own = state.graph
     members_of(graph, parts, state)
     parents = state.parent_edges(torch.arange(own.num_edges))
     assert list(own.schema.nodes) == list(graph.schema.nodes)
@@ -106,11 +131,13 @@ def check_state(graph: Graph, parts: Partitions, state: BufferState) -> None:
     check_columns(own.ndata, graph.ndata, nodes, 0)
     check_columns(own.edata, graph.edata, parents, 0)
     for name, part in own.nodes.items():
-        parent_ids, ids = nodes[part.ids.start : part.ids.stop], graph.nodes[name].ids
+        parent_ids = nodes[part.ids.start : part.ids.stop]
+        ids = graph.nodes[name].ids
         assert all(v in ids for v in parent_ids[parent_ids >= 0].tolist())
         check_columns(part.data, graph.nodes[name].data, parent_ids, ids.start)
     for relation, part in own.relations.items():
-        parent_ids, ids = parents[part.ids.start : part.ids.stop], graph.relations[relation].ids
+        parent_ids = parents[part.ids.start : part.ids.stop]
+        ids = graph.relations[relation].ids
         assert all(e in ids for e in parent_ids.tolist())
         check_columns(part.data, graph.relations[relation].data, parent_ids, ids.start)
         for end, of in zip(ends[:, part.ids.start : part.ids.stop], relation[::2], strict=True):
@@ -122,7 +149,9 @@ def check_state(graph: Graph, parts: Partitions, state: BufferState) -> None:
 
 
 def check_columns(frame: Any, whole: Any, parents: torch.Tensor, first: int) -> None:
-    """The rows of a frame are those of the parents, whose ids begin with ``first``; zeros where there is none."""
+    """The rows of a frame are those of the parents, whose ids begin with ``first``; zeros where
+    there is none.
+    """
     assert sorted(frame) == sorted(whole)
     real = parents >= 0
     for name, column in whole.items():
@@ -141,21 +170,29 @@ def test_batches_of_samplers_have_the_rows_of_their_parents(tmp_path: Path) -> N
     papers = graph.nodes["paper"]
     parts = written(graph, tmp_path / "a", 6, train=papers.ids)
     assert (
-        repr(parts) == "Partitions(6 parts of 17 nodes (author 9, paper 6, venue 2), " + repr(parts).split("), ", 1)[1]
+        repr(parts)
+        == "Partitions(6 parts of 17 nodes (author 9, paper 6, venue 2), "
+        + repr(parts).split("), ", 1)[1]
     )
     seen: list[int] = []
     relations = set()
     for state in PartitionBuffer(parts.folder, 2, order="beta", ndata=["x"], edata=["w"]):
         sampler = NeighborSampler(state.graph, [2, {"r0": 3, "r4": 2, "r2": 1}], seed=state.seed)
-        for batch in NodeFlowLoader(sampler, state.seeds, 4, shuffle=True, ndata=["x"], edata=["w"]):
+        for batch in NodeFlowLoader(
+            sampler, state.seeds, 4, shuffle=True, ndata=["x"], edata=["w"]
+        ):
             for name in TYPES:
                 part = batch.layers[0].of(name)
-                local = state.nodes[batch.layers[0].parent_nid[part.rows]] - graph.nodes[name].ids.start
+                local = (
+                    state.nodes[batch.layers[0].parent_nid[part.rows]] - graph.nodes[name].ids.start
+                )
                 assert part.data["x"].equal(graph.nodes[name].data["x"][local])
             for relation, own in graph.relations.items():
                 flow = batch.flows[-1].of(relation)
                 relations |= {relation} if len(flow.parent_eid) else set()
-                assert flow.data["w"].equal(own.data["w"][own.to_local(state.parent_edges(flow.parent_eid))])
+                assert flow.data["w"].equal(
+                    own.data["w"][own.to_local(state.parent_edges(flow.parent_eid))]
+                )
             seen += state.nodes[batch.seeds].tolist()
     assert sorted(seen) == list(papers.ids)
     assert {name for _, name, _ in relations} == {"r0", "r2", "r4"}
@@ -169,7 +206,9 @@ def test_learned_rows_of_types_are_those_of_the_same_steps_in_memory(
     own = {name: part.data["x"].clone() for name, part in graph.nodes.items()}
     h = graph.ndata["h"].clone()
     folder = written(graph, tmp_path_factory.mktemp("parts") / "a", 3, seed=seed).folder
-    with PartitionBuffer(folder, 2, order="beta", seed=seed, writable=["x", "h"], prefetch=prefetch) as buffer:
+    with PartitionBuffer(
+        folder, 2, order="beta", seed=seed, writable=["x", "h"], prefetch=prefetch
+    ) as buffer:
         for _ in range(2):
             for state in buffer:
                 real = state.nodes >= 0
@@ -192,12 +231,15 @@ def test_a_damaged_end_is_refused(tmp_path: Path) -> None:
     ends = np.load(parts.folder / "src.npy", mmap_mode="r+")
     ends[4] = parts.part.ids("paper").start
     ends.flush()
-    with pytest.raises(ValueError, match=r"src.npy is damaged: edge 4 ends at row 10 of a part that has 10"):
+    with pytest.raises(
+        ValueError, match=r"src.npy is damaged: edge 4 ends at row 10 of a part that has 10"
+    ):
         list(PartitionBuffer(parts.folder, 2, verify=False))
 
 
 @pytest.mark.parametrize(
-    "nodes", [[["author", 20], ["paper", 19]], [["author", 19], ["paper", 21]], [["author", 40]], "x"]
+    "nodes",
+    [[["author", 20], ["paper", 19]], [["author", 19], ["paper", 21]], [["author", 40]], "x"],
 )
 def test_a_damaged_schema_is_refused(tmp_path: Path, nodes: Any) -> None:
     folder = written(typed_graph([20, 20], [(0, 1)], 200, 1), tmp_path / "a", 2).folder
@@ -226,8 +268,10 @@ def test_files_of_one_type_are_those_of_before(tmp_path: Path, method: str) -> N
     if method == "given":
         options["method"] = [i % 3 for i in range(41)]
     if method == "sparse":
-        graph.ndata["s"], options = torch.eye(41, dtype=torch.float64)[:, :5].to_sparse_csr(), {}
-    folder, digest = written(graph, tmp_path / "a", 4, **options).folder, blake2b(digest_size=8)
+        graph.ndata["s"] = torch.eye(41, dtype=torch.float64)[:, :5].to_sparse_csr()
+        options = {}
+    folder = written(graph, tmp_path / "a", 4, **options).folder
+    digest = blake2b(digest_size=8)
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != ".checked" and not path.name.startswith(".lock"):
             digest.update(path.relative_to(folder).as_posix().encode() + path.read_bytes())

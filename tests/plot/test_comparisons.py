@@ -57,8 +57,14 @@ def test_samplers_are_compared_by_mean_and_deviation() -> None:
     whiskers = bars[0].errorbar.lines[2][0].get_segments()
     assert [top[1] - low[1] for low, top in whiskers] == pytest.approx(2 * sizes.std(0))
     assert [bar.get_height() for bar in bars[1]] == list(samplers["one"]([5, 11]).layer_sizes)
-    assert all(abs(bar.get_x() + bar.get_width() / 2 - at) < 0.4 for bar, at in zip(bars[1], (1, 2), strict=True))
-    assert ticks(plot_samplers(samplers, [5], count="edges", draws=2, ax=axes())) == ["flow -2", "flow -1"]
+    assert all(
+        abs(bar.get_x() + bar.get_width() / 2 - at) < 0.4
+        for bar, at in zip(bars[1], (1, 2), strict=True)
+    )
+    assert ticks(plot_samplers(samplers, [5], count="edges", draws=2, ax=axes())) == [
+        "flow -2",
+        "flow -1",
+    ]
     assert plot_samplers({}, [5], ax=axes()).get_ylabel() == "nodes per batch"
     timed = {"timed": TemporalNeighborSampler(graph, [2])}
     assert legend(plot_samplers(timed, [5], draws=2, times=[10], ax=axes())) == ["timed"]
@@ -72,29 +78,39 @@ def test_growth_is_that_of_estimates() -> None:
     graph.ndata["big"] = torch.zeros(60, 1000)
     found = {}
     for count in ("nodes", "edges", "bytes"):
-        axis = plot_layer_growth(graph, [5], [2, -1], num_flows=2, count=count, ndata={0: ["big"]}, ax=axes())
+        axis = plot_layer_growth(
+            graph, [5], [2, -1], num_flows=2, count=count, ndata={0: ["big"]}, ax=axes()
+        )
         assert legend(axis) == ["2", "all"]
         found[count] = [line.get_xydata().tolist() for line in axis.lines]
     for i, fanout in enumerate((2, -1)):
         estimate = NeighborSampler(graph, [fanout] * 2).estimate([5], ndata={0: ["big"]})
         assert found["nodes"][i] == [[hop, size] for hop, size in enumerate(estimate.nodes[::-1])]
-        assert found["edges"][i] == [[1 + hop, size] for hop, size in enumerate(estimate.edges[::-1])]
+        assert found["edges"][i] == [
+            [1 + hop, size] for hop, size in enumerate(estimate.edges[::-1])
+        ]
         assert found["bytes"][i][-1][1] == pytest.approx(estimate.total_bytes / 1e6)
         assert found["bytes"][i][0][1] == pytest.approx(8 / 1e6)
 
 
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"prob": "p"}], ids=str)
 def test_shares_of_draws_lie_at_the_stated_probabilities(options: dict[str, Any]) -> None:
-    """At most 1 edge in 1,000 is beyond 4.5 standard errors where all is right; here every edge must be within."""
+    """At most 1 edge in 1,000 is beyond 4.5 standard errors where all is right; here every edge
+    must be within.
+    """
     graph = graph_of_all()
     axis = plot_inclusion(NeighborSampler(graph, [3], **options), range(30), draws=400, ax=axes())
     stated, share = axis.collections[-1].get_offsets().T
     assert len(stated) > 100
-    several = "replace" in options  # then an edge may be drawn repeatedly, and its number is no probability
+    # then an edge may be drawn repeatedly, and its number is no probability
+    several = "replace" in options
     words = "stated mean number of times" if several else "stated probability"
     assert axis.get_xlabel() == words
     assert axis.get_ylabel().startswith("mean number of times" if several else "share")
-    assert (np.abs(share - stated) < 4.5 * np.sqrt(stated * np.maximum(1 - stated, 0) / 400) + 0.06 * stated).all()
+    assert (
+        np.abs(share - stated)
+        < 4.5 * np.sqrt(stated * np.maximum(1 - stated, 0) / 400) + 0.06 * stated
+    ).all()
 
 
 class Biased(Sampler):
@@ -115,18 +131,30 @@ def test_a_sampler_that_states_a_wrong_probability_is_off_the_diagonal() -> None
 def test_inclusion_of_layers_and_of_no_edge() -> None:
     graph = graph_of_all()
     stated, share = (
-        plot_inclusion(LadiesSampler(graph, [6]), [5, 9], draws=300, ax=axes()).collections[-1].get_offsets().T
+        plot_inclusion(LadiesSampler(graph, [6]), [5, 9], draws=300, ax=axes())
+        .collections[-1]
+        .get_offsets()
+        .T
     )
-    assert (share <= stated * 1.2 + 0.02).all()  # the mean over the draws that have the edge is larger
+    # the mean over the draws that have the edge is larger
+    assert (share <= stated * 1.2 + 0.02).all()
     alone = Graph.from_edges([], [], num_nodes=3)
-    assert legend(plot_inclusion(NeighborSampler(alone, [2]), [0], draws=2, ax=axes())) == ["95 % band", "0 edges"]
+    assert legend(plot_inclusion(NeighborSampler(alone, [2]), [0], draws=2, ax=axes())) == [
+        "95 % band",
+        "0 edges",
+    ]
 
 
 def test_degrees_of_several_graphs(graph: Graph) -> None:
     axis = plot_degrees({"a": graph, "b": Graph.from_edges([0], [1])}, direction="out", ax=axes())
     assert legend(axis) == ["a (33.3% have degree 0)", "b (50.0% have degree 0)"]
-    assert axis.lines[0].get_xydata().tolist() == [[1, pytest.approx(4 / 6)], [2, pytest.approx(3 / 6)]]
-    assert plot_degrees(Graph.from_edges([], [], num_nodes=0), ax=axes()).get_xlabel() == "in-degree"
+    assert axis.lines[0].get_xydata().tolist() == [
+        [1, pytest.approx(4 / 6)],
+        [2, pytest.approx(3 / 6)],
+    ]
+    assert (
+        plot_degrees(Graph.from_edges([], [], num_nodes=0), ax=axes()).get_xlabel() == "in-degree"
+    )
     axis.figure.canvas.draw()
 
 

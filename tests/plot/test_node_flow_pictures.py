@@ -1,4 +1,6 @@
-"""Pictures: they are made, they show what they should, and without matplotlib the error says how to install it."""
+"""Pictures: they are made, they show what they should, and without matplotlib the error says how to
+install it.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,12 @@ def test_curves_show_loss_and_score(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     kept = []
     save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: kept.append(self) or save(self, *a, **k))
-    plot_curves({"": records(0.1, 0.5)}, tmp_path / "curves.svg", metric="f1_macro", title="a title")
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: kept.append(self) or save(self, *a, **k)
+    )
+    plot_curves(
+        {"": records(0.1, 0.5)}, tmp_path / "curves.svg", metric="f1_macro", title="a title"
+    )
     left, right = kept[0].axes
     assert left.lines[0].get_xydata().tolist() == [[1, 1], [2, 0.5]]
     assert right.lines[0].get_xydata().tolist() == [[1, 0.1], [2, 0.5]]
@@ -56,14 +62,22 @@ def texts(figure: Any) -> list[str]:
 
 
 def arrows(figure: Any) -> list[tuple[tuple[float, float], tuple[float, float]]]:
-    return [(note.xyann, note.xy) for note in figure.axes[0].texts if getattr(note, "arrow_patch", None) is not None]
+    return [
+        (note.xyann, note.xy)
+        for note in figure.axes[0].texts
+        if getattr(note, "arrow_patch", None) is not None
+    ]
 
 
 def test_a_node_flow_has_a_dot_per_node_and_an_arrow_per_edge(graph: Graph, tmp_path: Path) -> None:
     batch = FullSampler(graph, 2)([3, 2])
     figure = plot_node_flow(batch)
-    assert texts(figure) == [str(node) for layer in batch.layers for node in layer.parent_nid.tolist()]
-    assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == list(batch.layer_sizes)
+    assert texts(figure) == [
+        str(node) for layer in batch.layers for node in layer.parent_nid.tolist()
+    ]
+    assert [len(dots.get_offsets()) for dots in figure.axes[0].collections] == list(
+        batch.layer_sizes
+    )
     assert len(arrows(figure)) == sum(batch.flow_sizes)
     assert all(end[0] - start[0] == 1 for start, end in arrows(figure))
     figure.savefig(tmp_path / "batch.png")
@@ -87,7 +101,12 @@ def test_a_node_is_joined_to_its_own_row_in_the_next_layer(graph: Graph) -> None
             {int(v): tuple(at) for v, at in zip(layer.parent_nid, dots.get_offsets(), strict=True)}
             for layer, dots in zip(batch.layers, figure.axes[0].collections, strict=True)
         ]
-        own = [(list(place[i][v]), list(place[i + 1][v])) for i in (0, 1) for v in place[i + 1] if v in place[i]]
+        own = [
+            (list(place[i][v]), list(place[i + 1][v]))
+            for i in (0, 1)
+            for v in place[i + 1]
+            if v in place[i]
+        ]
         assert dotted(figure) == own
         assert ("the same node" in legend(figure)) == bool(own)
         assert "seeds" in legend(figure)
@@ -104,23 +123,35 @@ def test_the_picture_is_written_to_a_path(graph: Graph, tmp_path: Path) -> None:
 
 def test_ids_fit_into_their_dots(tmp_path: Path) -> None:
     src = [7, 88, 999, 1000, 54321]
-    figure = plot_node_flow(FullSampler(Graph.from_edges(src, [0] * 5), 1)([0]), tmp_path / "batch.png")
-    dot = 2 * (330 / 3.141592653589793) ** 0.5 * figure.dpi / 72  # a marker's size is its area in square points
-    assert max(text.get_window_extent().width for text in figure.axes[0].texts if text.get_text()) < 1.15 * dot
+    figure = plot_node_flow(
+        FullSampler(Graph.from_edges(src, [0] * 5), 1)([0]), tmp_path / "batch.png"
+    )
+    # a marker's size is its area in square points
+    dot = 2 * (330 / 3.141592653589793) ** 0.5 * figure.dpi / 72
+    assert (
+        max(text.get_window_extent().width for text in figure.axes[0].texts if text.get_text())
+        < 1.15 * dot
+    )
 
 
 def test_pooled_nodes_have_local_ids_and_flows_may_skip_layers() -> None:
     low = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     high = flow_from_edges([0], [0], num_src=1, num_dst=1)
     skip = flow_from_edges([1], [0], num_src=2, num_dst=1)
-    figure = plot_node_flow(create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], None, [5]]))
+    figure = plot_node_flow(
+        create_node_flow({(0, 1): low, (1, 2): high, (0, 2): skip}, [[5, 6], None, [5]])
+    )
     assert texts(figure) == ["5", "6", "#0", "5"]
     assert legend(figure) == ["skips layers", "without parent ids", "seeds"]
     assert not dotted(figure)  # layer 1 has no parent ids, and layer 2 does not follow layer 0
     faces = [tuple(dots.get_facecolor()[0][:3]) for dots in figure.axes[0].collections]
     assert faces[1] == (1, 1, 1)  # hollow
     assert len(set(faces)) == 3
-    patches = [note.arrow_patch for note in figure.axes[0].texts if getattr(note, "arrow_patch", None) is not None]
+    patches = [
+        note.arrow_patch
+        for note in figure.axes[0].texts
+        if getattr(note, "arrow_patch", None) is not None
+    ]
     bent = [patch.get_connectionstyle().rad != 0 for patch in patches]
     assert bent == [False, False, False, True]
     assert patches[3].get_edgecolor() != patches[0].get_edgecolor()
@@ -135,7 +166,9 @@ def test_a_node_flow_with_little_in_it(seeds: list[int], graph: Graph, tmp_path:
 
 
 def test_a_large_node_flow_is_summarised() -> None:
-    """By a bar per layer, split by what the next layer holds too, and edges and degrees between the bars."""
+    """By a bar per layer, split by what the next layer holds too, and edges and degrees between the
+    bars.
+    """
     graph = Graph.from_edges([0, 0, 0, 4], [1, 2, 3, 3])
     batch: NodeFlow = FullSampler(graph, 1)([1, 2, 3])
     assert sum(batch.layer_sizes) == 8
@@ -151,7 +184,9 @@ def test_a_large_node_flow_is_summarised() -> None:
 
 @pytest.mark.parametrize(("edges", "drawn"), [(20, True), (21, False)])
 def test_up_to_ten_edges_for_each_node_are_drawn(edges: int, drawn: bool) -> None:
-    batch = create_node_flow([flow_from_edges([0] * edges, [0] * edges, num_src=1, num_dst=1)], [[0], [0]])
+    batch = create_node_flow(
+        [flow_from_edges([0] * edges, [0] * edges, num_src=1, num_dst=1)], [[0], [0]]
+    )
     axis = plot_node_flow(batch, max_nodes=2).axes[0]
     assert (len(axis.containers) == 0) == drawn  # bars of a summary
 
@@ -171,7 +206,9 @@ def test_without_matplotlib_the_error_says_how_to_install_it(
 
 
 def test_a_graph_instead_of_a_node_flow_is_refused(graph: Graph) -> None:
-    with pytest.raises(TypeError, match=r"batch must be a NodeFlow, got Graph.*create_full_node_flow"):
+    with pytest.raises(
+        TypeError, match=r"batch must be a NodeFlow, got Graph.*create_full_node_flow"
+    ):
         plot_node_flow(graph)
 
 
@@ -182,12 +219,16 @@ def test_parts_are_bars(tmp_path: Path) -> None:
     assert bars == [[6, 4], [1, 3], [12, 8]]
     assert [bar.get_y() for bar in left.containers[1]] == [6, 4]  # type: ignore[attr-defined]
     assert size_of_png(tmp_path / "parts.png") == (960, 408)
-    with pytest.raises(TypeError, match=r"report must be a PartsReport, as parts\.report\(\) gives it"):
+    with pytest.raises(
+        TypeError, match=r"report must be a PartsReport, as parts\.report\(\) gives it"
+    ):
         plot_parts([1, 2])  # type: ignore[arg-type]
 
 
 def test_a_tall_layer_has_several_columns() -> None:
-    """So that a picture fits on a screen; no node hides another, and the layers stay apart, each below its title."""
+    """So that a picture fits on a screen; no node hides another, and the layers stay apart, each
+    below its title.
+    """
     batch = FullSampler(Graph.from_edges(range(1, 61), [0] * 60), 1)([0])
     figure = plot_node_flow(batch)
     axis = figure.axes[0]
@@ -196,7 +237,9 @@ def test_a_tall_layer_has_several_columns() -> None:
     assert height < 2.5 * width
     inputs, seeds = (dots.get_offsets() for dots in axis.collections)
     gaps = np.abs(inputs[:, None] - inputs[None]) + 9 * np.eye(len(inputs))[..., None]
-    assert (np.maximum(gaps[..., 0] * 1.5, gaps[..., 1] * 0.36) > 0.3).all(), "inches between the middles of two dots"
+    assert (np.maximum(gaps[..., 0] * 1.5, gaps[..., 1] * 0.36) > 0.3).all(), (
+        "inches between the middles of two dots"
+    )
     assert inputs[:, 0].max() + 1 == seeds[0, 0]
     titles = [float(tick) for tick in axis.get_xticks()]
     assert titles == pytest.approx([inputs[:, 0].min() / 2 + inputs[:, 0].max() / 2, seeds[0, 0]])

@@ -1,4 +1,6 @@
-"""``batch.plot`` and ``graph.plot``: labels, colours, widths, marks, and what large ones show instead."""
+"""``batch.plot`` and ``graph.plot``: labels, colours, widths, marks, and what large ones show
+instead.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,11 @@ def names(axis: Any) -> list[str]:
 
 
 def arrow_widths(axis: Any) -> list[float]:
-    return [note.arrow_patch.get_linewidth() for note in axis.texts if getattr(note, "arrow_patch", None) is not None]
+    return [
+        note.arrow_patch.get_linewidth()
+        for note in axis.texts
+        if getattr(note, "arrow_patch", None) is not None
+    ]
 
 
 def legend(axis: Any) -> list[str]:
@@ -45,7 +51,8 @@ def pyplot() -> Iterator[Any]:
 
 
 def test_axes_go_in_and_out(graph: Graph, pyplot: Any) -> None:
-    batch, axis = NeighborSampler(graph, [2, 2])([3, 2]), axes()
+    batch = NeighborSampler(graph, [2, 2])([3, 2])
+    axis = axes()
     assert batch.plot(axis) is axis
     assert graph.plot(axis) is axis
     before = pyplot.get_fignums()
@@ -53,7 +60,9 @@ def test_axes_go_in_and_out(graph: Graph, pyplot: Any) -> None:
     assert len(pyplot.get_fignums()) == len(before) + 1  # a notebook shows it
     assert new.figure is pyplot.gcf()
     new.figure.canvas.draw()
-    with pytest.raises(TypeError, match="ax must be axes or a figure of matplotlib, or None for new ones, got"):
+    with pytest.raises(
+        TypeError, match="ax must be axes or a figure of matplotlib, or None for new ones, got"
+    ):
         batch.plot(pyplot)
 
 
@@ -66,30 +75,52 @@ def test_labels_colours_and_widths_are_columns_or_functions(graph: Graph) -> Non
     assert names(axis)[-len(kinds) :] == [str(kind) for kind in kinds]
     weights = np.concatenate([frame["w"].numpy() for frame in batch.fdata])
     scale = [f"w {weights.min():.3g}", f"w {weights.max():.3g}"]
-    assert legend(axis) == ["the same node", *scale, *(f"kind {kind}" for kind in sorted(set(kinds))), "seeds"]
-    lines = {line.get_label(): line.get_linewidth() for line in axis.lines if line.get_label() in scale}
+    assert legend(axis) == [
+        "the same node",
+        *scale,
+        *(f"kind {kind}" for kind in sorted(set(kinds))),
+        "seeds",
+    ]
+    lines = {
+        line.get_label(): line.get_linewidth() for line in axis.lines if line.get_label() in scale
+    }
     assert lines == pytest.approx({scale[0]: arrow_widths(axis)[weights.argmin()], scale[1]: 4.0})
     assert arrow_widths(axis) == pytest.approx(0.4 + 3.6 * weights / weights.max())
     same = batch.plot(axes(), width=lambda flow: flow.data["w"])
     assert arrow_widths(same) == arrow_widths(axis)
-    assert [word for word in legend(same) if word.startswith("width")] == [s.replace("w", "width") for s in scale]
-    faces = np.concatenate([dots.get_facecolor() for dots in axis.collections if len(dots.get_offsets())])
+    assert [word for word in legend(same) if word.startswith("width")] == [
+        s.replace("w", "width") for s in scale
+    ]
+    faces = np.concatenate(
+        [dots.get_facecolor() for dots in axis.collections if len(dots.get_offsets())]
+    )
     assert len(faces) == len(kinds)
     assert len({tuple(face) for face in faces}) == len(set(kinds))
     assert all(tuple(faces[i]) == tuple(faces[kinds.index(kind)]) for i, kind in enumerate(kinds))
 
 
 def test_types_have_colours_and_a_schema_is_drawn() -> None:
-    edges = {("a", "r", "b"): ([0, 1], [0, 1]), ("b", "s", "b"): ([0, 1], [1, 1]), ("b", "back", "a"): ([0], [2])}
+    edges = {
+        ("a", "r", "b"): ([0, 1], [0, 1]),
+        ("b", "s", "b"): ([0, 1], [1, 1]),
+        ("b", "back", "a"): ([0], [2]),
+    }
     graph = Graph.typed({"a": 3, "none": 0, "b": 2}, edges)
     batch = NeighborSampler(graph, [-1])(graph.nodes["b"].to_graph([1, 0]))
     assert legend(batch.plot(axes())) == ["the same node", "a", "b", "seeds"]
     assert legend(graph.plot(axes(), seeds=[4])) == ["a", "b", "seeds", "self-loop"]
-    pooled = create_node_flow([flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[4, 3], None], parent=graph)
+    pooled = create_node_flow(
+        [flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)], [[4, 3], None], parent=graph
+    )
     assert legend(pooled.plot(axes())) == ["b", "seeds"]
     axis = graph.schema.plot(axes())
     axis.figure.canvas.draw()
-    assert {text.get_text() for text in axis.texts if text.get_text()} == {"a 3", "none 0", "b 2\ns 2", "r 2\nback 1"}
+    assert {text.get_text() for text in axis.texts if text.get_text()} == {
+        "a 3",
+        "none 0",
+        "b 2\ns 2",
+        "r 2\nback 1",
+    }
     assert len(arrow_widths(axis)) == 2
     Graph.from_edges([], []).schema.plot(axes()).figure.canvas.draw()
     many = Graph.typed({f"t{i}": 1 for i in range(12)}, {}).plot(axes())
@@ -102,7 +133,9 @@ def test_numbers_on_a_scale_have_a_colour_bar_and_unknown_ones_are_grey(graph: G
     batch.ldata[0]["x"] = torch.tensor([torch.nan, *torch.rand(size - 1).tolist()])
     axis = batch.plot(axes(), color="x")
     assert [a.get_ylabel() for a in axis.figure.axes[1:]] == ["x"]
-    faces = np.concatenate([dots.get_facecolor() for dots in axis.collections if len(dots.get_offsets())])
+    faces = np.concatenate(
+        [dots.get_facecolor() for dots in axis.collections if len(dots.get_offsets())]
+    )
     grey = [tuple(face) == (0.6, 0.6, 0.6, 1) for face in faces]
     assert grey == [True] + [False] * (size - 1) + [True] * 2  # the seeds have no such column
     axis.figure.canvas.draw()
@@ -114,7 +147,8 @@ def test_the_legend_of_widths_says_sizes_and_leaves_out_what_has_none(graph: Gra
     batch.fdata[1]["s"] = torch.tensor(sizes)
     axis = batch.plot(axes(), width="s")
     assert [word for word in legend(axis) if "s|" in word] == ["|s| 1", "|s| 3"]
-    assert sorted(set(arrow_widths(axis))) == pytest.approx([0.4, 0.4 + 3.6 / 3, 4.0])  # flow 0 has no such column
+    # flow 0 has no such column
+    assert sorted(set(arrow_widths(axis))) == pytest.approx([0.4, 0.4 + 3.6 / 3, 4.0])
     assert arrow_widths(axis).count(0.4) == batch.flow_sizes[0]
     one = batch.plot(axes(), width=lambda flow: torch.full((flow.num_edges,), 2))
     assert [word for word in legend(one) if word.startswith("width")] == ["width 2"]
@@ -146,7 +180,9 @@ def test_mistakes_are_named(graph: Graph) -> None:
         graph.plot(axes(), label="feat")
     with pytest.raises(ValueError, match="color must have 6 rows, one per node or edge"):
         graph.plot(axes(), color=lambda nodes: [1, 2])
-    with pytest.raises(TypeError, match="width must be the name of a column or a function, got int 3"):
+    with pytest.raises(
+        TypeError, match="width must be the name of a column or a function, got int 3"
+    ):
         batch.plot(axes(), width=3)
     with pytest.raises(IndexError, match=r"seeds\[0\] is 6"):
         graph.plot(axes(), seeds=[6])
@@ -159,7 +195,8 @@ def test_a_graph_has_a_dot_per_node_and_an_arrow_or_loop_per_edge(graph: Graph) 
     assert names(axis) == [str(v) for v in range(6)]
     assert len(arrow_widths(axis)) == 6  # and the self-loop of node 2, a ring
     assert legend(axis) == ["w 0", "w 6", "seeds", "self-loop"]
-    assert arrow_widths(axis)[-1] == pytest.approx(0.4 + 3.6 * 5 / 6)  # 1 -> 3, in the order of the destinations
+    # 1 -> 3, in the order of the destinations
+    assert arrow_widths(axis)[-1] == pytest.approx(0.4 + 3.6 * 5 / 6)
     axis.figure.canvas.draw()
 
 
@@ -173,7 +210,8 @@ def test_columns_that_are_fetched_are_fetched_for_what_is_drawn() -> None:
     asked = []
 
     class Far:
-        shape, dtype = (60,), torch.float32
+        shape = (60,)
+        dtype = torch.float32
 
         def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
             asked.append(ids.tolist())
@@ -188,7 +226,11 @@ def test_columns_that_are_fetched_are_fetched_for_what_is_drawn() -> None:
 def test_a_large_graph_shows_its_degrees(graph: Graph) -> None:
     axis = graph.plot(axes(), max_nodes=5)
     inside, outside = (line.get_xydata().tolist() for line in axis.lines)
-    assert inside == [[1, pytest.approx(4 / 6)], [2, pytest.approx(2 / 6)], [3, pytest.approx(1 / 6)]]
+    assert inside == [
+        [1, pytest.approx(4 / 6)],
+        [2, pytest.approx(2 / 6)],
+        [3, pytest.approx(1 / 6)],
+    ]
     assert outside == [[1, pytest.approx(4 / 6)], [2, pytest.approx(3 / 6)]]
     assert legend(axis) == ["in-degrees (33.3% have degree 0)", "out-degrees (33.3% have degree 0)"]
     assert axis.get_title() == "6 nodes, 7 edges"

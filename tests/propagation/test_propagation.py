@@ -1,4 +1,6 @@
-"""Full propagation against dense float64 matrices: every type and layout of rows, filters, both directions."""
+"""Full propagation against dense float64 matrices: every type and layout of rows, filters, both
+directions.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,24 @@ from nodeflow.propagation import Propagation, _edge_sums as propagation
 from nodeflow.testing import graphs
 
 NARROW = [torch.bfloat16, torch.float16]
-NODES, EDGES = 60, 700
+NODES = 60
+EDGES = 700
 
 
-def example(kind: torch.dtype | None = torch.float32, wide: bool = False, **options: Any) -> Propagation:
+def example(
+    kind: torch.dtype | None = torch.float32, wide: bool = False, **options: Any
+) -> Propagation:
     """A hub of 400 edges, others with few or none, repeated edges, and weights of type ``kind``."""
     random = np.random.default_rng(3)
     src = random.integers(0, NODES, EDGES)
     dst = np.concatenate([np.full(400, 7), random.integers(0, NODES // 2, EDGES - 400)])
     if wide:
         order = np.argsort(dst, kind="stable")
-        graph = Graph(np.searchsorted(dst[order], np.arange(NODES + 1)), src[order].astype(np.int64), copy=False)
+        graph = Graph(
+            np.searchsorted(dst[order], np.arange(NODES + 1)),
+            src[order].astype(np.int64),
+            copy=False,
+        )
     else:
         graph = Graph.from_edges(src, dst, num_nodes=NODES)
     if kind is not None:
@@ -60,7 +69,13 @@ def check(of: Propagation, h: torch.Tensor, rows: Any = None) -> None:
     torch.testing.assert_close(got.double(), exact, rtol=close, atol=close)
 
 
-@given(graphs(), st.data(), st.sampled_from(["in", "out"]), st.booleans(), st.sampled_from([1, 3, 2**20]))
+@given(
+    graphs(),
+    st.data(),
+    st.sampled_from(["in", "out"]),
+    st.booleans(),
+    st.sampled_from([1, 3, 2**20]),
+)
 def test_sums_are_those_of_the_matrix(
     graph: Graph, data: st.DataObject, direction: str, filtered: bool, at_once: int
 ) -> None:
@@ -79,13 +94,17 @@ def test_sums_are_those_of_the_matrix(
         torch.testing.assert_close(of(h[:, 0], rows), (expected @ h)[rows][:, 0])
         torch.testing.assert_close(of(h.float()), (expected @ h).float(), rtol=1e-4, atol=1e-4)
         narrow = h.to(torch.bfloat16)
-        torch.testing.assert_close(of(narrow, rows), (expected @ narrow.double()).float()[rows], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            of(narrow, rows), (expected @ narrow.double()).float()[rows], rtol=1e-4, atol=1e-4
+        )
     if size:
         import scipy.sparse
 
         sparse = sparse_column(scipy.sparse.csr_array(np.where(h.numpy() > 0, h.numpy(), 0)))
         torch.testing.assert_close(of(sparse).to_dense(), expected @ sparse.to_dense())
-        torch.testing.assert_close(of(sparse, rows).to_dense(), (expected @ sparse.to_dense())[rows])
+        torch.testing.assert_close(
+            of(sparse, rows).to_dense(), (expected @ sparse.to_dense())[rows]
+        )
     assert torch.equal(
         of.degrees_of(torch.arange(graph.num_nodes)),
         matrix(Propagation(graph, direction=direction, edge_filter=mask)).sum(1).long(),
@@ -97,7 +116,8 @@ def test_flows_of_ranges_hold_all_edges_once(graph: Graph, direction: str, rows:
     graph.edata["w"] = torch.linspace(-2, 3, graph.num_edges)
     of = Propagation(graph, weight="w", direction=direction)
     h = torch.arange(graph.num_nodes).double().unsqueeze(1)
-    found, edges = [], []
+    found = []
+    edges = []
     for start, stop in of.ranges(rows):
         flow = of.flow(start, stop)
         assert flow.dst_layer.parent_nid.tolist() == list(range(start, stop))
@@ -121,7 +141,11 @@ def test_hubs_and_gradients() -> None:
     ("make", "error", "words"),
     [
         (lambda g, h: Propagation(g, weight="no"), KeyError, "no"),
-        (lambda g, h: Propagation(g, direction="up"), ValueError, "direction must be 'in' or 'out'"),
+        (
+            lambda g, h: Propagation(g, direction="up"),
+            ValueError,
+            "direction must be 'in' or 'out'",
+        ),
         (lambda g, h: Propagation(g)(h[:2]), ValueError, "rows, one per node of the graph"),
         (lambda g, h: Propagation(g)(h, [9]), IndexError, r"nodes\[0\] is 9"),
         (lambda g, h: Propagation(g).ranges(0), ValueError, "chunk_size must be at least 1"),
@@ -134,8 +158,11 @@ def test_mistakes(make: Any, error: Any, words: str, graph: Graph) -> None:
 
 
 def test_flows_of_a_float64_column_are_exact() -> None:
-    graph = Graph.from_edges([0, 1, 2], [2, 2, 2], edata={"p": torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)})
-    propagation, h = Propagation(graph, weight="p"), torch.tensor([[1.0], [2.0], [5.0]], dtype=torch.float64)
+    graph = Graph.from_edges(
+        [0, 1, 2], [2, 2, 2], edata={"p": torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)}
+    )
+    propagation = Propagation(graph, weight="p")
+    h = torch.tensor([[1.0], [2.0], [5.0]], dtype=torch.float64)
     for flow in (propagation.flow(0, 3), propagation.flow_into(np.array([2]))):
         assert torch.equal(flow.weight, graph.edata["p"][flow.parent_eid])
         rows = h[flow.src_layer.parent_nid]
@@ -153,7 +180,8 @@ def test_integers_and_rows_of_ones_own_are_added_too() -> None:
 def test_inference_through_a_filter_of_edges() -> None:
     graph = Graph.from_edges([0, 1, 2, 0], [2, 2, 0, 1])
     keep = torch.tensor([True, False, True, True])
-    model, h = nn.GraphSAGE(2, 3, 2, num_layers=2), torch.tensor([[1.0, 0], [3, 4], [5, 6]])
+    model = nn.GraphSAGE(2, 3, 2, num_layers=2)
+    h = torch.tensor([[1.0, 0], [3, 4], [5, 6]])
     kept = Graph.from_edges([0, 2, 0], [2, 0, 1])
     assert torch.equal(model.inference(graph, h, edge_filter=keep), model.inference(kept, h))
     with pytest.raises(ValueError, match="leave out weight and edge_filter"):
@@ -175,7 +203,8 @@ def test_types_and_widths(kind: torch.dtype, width: int) -> None:
 
 
 @pytest.mark.parametrize("weight", [None, torch.float32, torch.float64, torch.float16, torch.int64])
-@pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.slow)])  # the loop compiles again
+# the loop compiles again
+@pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> None:
     of = example(weight, wide=wide)
     assert of._sums.edges.indices.dtype == (np.int64 if wide else np.int32)
@@ -187,7 +216,11 @@ def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> Non
 @pytest.mark.parametrize("filtered", [False, True])
 def test_directions_and_filters(direction: str, filtered: bool) -> None:
     mask = torch.arange(EDGES) % 4 != 0 if filtered else None
-    check(example(direction=direction, edge_filter=mask), rows_of(6, torch.float16), range(0, NODES, 3))
+    check(
+        example(direction=direction, edge_filter=mask),
+        rows_of(6, torch.float16),
+        range(0, NODES, 3),
+    )
 
 
 @pytest.mark.parametrize("kind", NARROW)
@@ -229,19 +262,29 @@ def test_mapped_files(tmp_path: Path, kind: torch.dtype, start: int) -> None:
     mapped = np.memmap(file, np.uint8, "r+")
     found = torch.frombuffer(mapped, dtype=kind, offset=start).view(h.shape)
     assert found.data_ptr() % 64 == start
-    assert torch.equal(example()(found, [7, 2]), example()(h.clone(), [7, 2])) or start % kind.itemsize
+    assert (
+        torch.equal(example()(found, [7, 2]), example()(h.clone(), [7, 2])) or start % kind.itemsize
+    )
     check(example(), found, [7, 2, 40])
     check(example(), found)
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
-def test_sums_do_not_depend_on_threads_and_pieces(monkeypatch: pytest.MonkeyPatch, all_rows: bool) -> None:
-    of, h = example(), rows_of(40, torch.float32)
+def test_sums_do_not_depend_on_threads_and_pieces(
+    monkeypatch: pytest.MonkeyPatch, all_rows: bool
+) -> None:
+    of = example()
+    h = rows_of(40, torch.float32)
     rows = None if all_rows else list(range(NODES)) * 2
     before = torch.get_num_threads()
     found = []
     try:
-        for threads, edges, rows_at_once in ((1, 2**20, 2**14), (1, 100, 1), (3, 2**20, 1), (3, 50, 1)):
+        for threads, edges, rows_at_once in (
+            (1, 2**20, 2**14),
+            (1, 100, 1),
+            (3, 2**20, 1),
+            (3, 50, 1),
+        ):
             torch.set_num_threads(threads)
             monkeypatch.setattr(propagation, "_EDGES", edges)
             monkeypatch.setattr(propagation, "_AT_ONCE", rows_at_once)
@@ -254,6 +297,7 @@ def test_sums_do_not_depend_on_threads_and_pieces(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_row_alone_has_the_sum_that_it_has_among_others() -> None:
-    of, h = example(), rows_of(17, torch.bfloat16)
+    of = example()
+    h = rows_of(17, torch.bfloat16)
     together = of(h)
     assert all(torch.equal(of(h, [v])[0], together[v]) for v in range(NODES))

@@ -1,4 +1,6 @@
-"""What a column may hold, of tensors, arrays and tables: converted exactly, or refused by name, never changed."""
+"""What a column may hold, of tensors, arrays and tables: converted exactly, or refused by name,
+never changed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ import pytest
 import scipy.sparse
 import torch
 
-from nodeflow import Frame, FullSampler, Graph, LinkSampler, NodeFlowLoader, SeedTable, storage, transform
+from nodeflow import (
+    Frame,
+    FullSampler,
+    Graph,
+    LinkSampler,
+    NodeFlowLoader,
+    SeedTable,
+    storage,
+    transform,
+)
 from nodeflow._base.dtypes import COLUMN_TYPES, WIDER
 from nodeflow._rows.csr import csr_tensor, from_scipy
 from nodeflow.convert import from_edge_table, from_networkx, from_tables
@@ -37,15 +48,35 @@ def in_table(column: Any) -> torch.Tensor:
 
 EXACT: dict[str, tuple[Callable[[], Any], list[Any], torch.dtype]] = {
     "numpy uint16": (lambda: np.array([0, 1, 65535], np.uint16)[::-1], [65535, 1, 0], torch.int32),
-    "numpy big-endian": (lambda: np.array([1, 2, 2**32 - 1], ">u4"), [1, 2, 2**32 - 1], torch.int64),
-    "numpy uint64": (lambda: np.array([1, 2, 2**63 - 1], np.uint64), [1, 2, 2**63 - 1], torch.int64),
+    "numpy big-endian": (
+        lambda: np.array([1, 2, 2**32 - 1], ">u4"),
+        [1, 2, 2**32 - 1],
+        torch.int64,
+    ),
+    "numpy uint64": (
+        lambda: np.array([1, 2, 2**63 - 1], np.uint64),
+        [1, 2, 2**63 - 1],
+        torch.int64,
+    ),
     "numpy longlong": (lambda: np.array([1, 2, BIG], np.longlong), [1, 2, BIG], torch.int64),
     "numpy ulonglong": (lambda: np.array([1, 2, BIG], np.ulonglong), [1, 2, BIG], torch.int64),
-    "torch uint32": (lambda: torch.tensor([1, 2, 2**32 - 1]).to(torch.uint32), [1, 2, 2**32 - 1], torch.int64),
+    "torch uint32": (
+        lambda: torch.tensor([1, 2, 2**32 - 1]).to(torch.uint32),
+        [1, 2, 2**32 - 1],
+        torch.int64,
+    ),
     "pandas Int64": (lambda: pd.array([BIG, 2, 3], "Int64"), [BIG, 2, 3], torch.int64),
     "pandas UInt16": (lambda: pd.Series([1, 2, 3], dtype="UInt16"), [1, 2, 3], torch.int32),
-    "pandas boolean": (lambda: pd.Series([True, False, True], dtype="boolean"), [True, False, True], torch.bool),
-    "pandas Arrow": (lambda: pd.Series([BIG, 2, 3], dtype="int64[pyarrow]"), [BIG, 2, 3], torch.int64),
+    "pandas boolean": (
+        lambda: pd.Series([True, False, True], dtype="boolean"),
+        [True, False, True],
+        torch.bool,
+    ),
+    "pandas Arrow": (
+        lambda: pd.Series([BIG, 2, 3], dtype="int64[pyarrow]"),
+        [BIG, 2, 3],
+        torch.int64,
+    ),
     "pandas Arrow lists": (
         lambda: pd.Series(LISTS, dtype=pd.ArrowDtype(arrow.list_(arrow.int64()))),
         LISTS,
@@ -58,11 +89,23 @@ EXACT: dict[str, tuple[Callable[[], Any], list[Any], torch.dtype]] = {
         [[1, 1], [2, 0], [3, 1]],
         torch.int64,
     ),
-    "polars uint32": (lambda: polars.Series([1, 2, 3], dtype=polars.UInt32), [1, 2, 3], torch.int64),
+    "polars uint32": (
+        lambda: polars.Series([1, 2, 3], dtype=polars.UInt32),
+        [1, 2, 3],
+        torch.int64,
+    ),
     "polars boolean": (lambda: polars.Series([True, False, True]), [True, False, True], torch.bool),
     "polars lists": (lambda: polars.Series(LISTS), LISTS, torch.int64),
-    "polars empty lists": (lambda: polars.Series([[]] * 3, dtype=polars.List(polars.Int64)), [[]] * 3, torch.int64),
-    "polars arrays": (lambda: polars.Series(LISTS, dtype=polars.Array(polars.Int64, 2)), LISTS, torch.int64),
+    "polars empty lists": (
+        lambda: polars.Series([[]] * 3, dtype=polars.List(polars.Int64)),
+        [[]] * 3,
+        torch.int64,
+    ),
+    "polars arrays": (
+        lambda: polars.Series(LISTS, dtype=polars.Array(polars.Int64, 2)),
+        LISTS,
+        torch.int64,
+    ),
     "polars frame": (
         lambda: polars.DataFrame({"a": [1, 2, 3], "b": [BIG, 5, 6]}),
         [[1, BIG], [2, 5], [3, 6]],
@@ -72,9 +115,21 @@ EXACT: dict[str, tuple[Callable[[], Any], list[Any], torch.dtype]] = {
     "Arrow bool": (lambda: arrow.array([True, False, True]), [True, False, True], torch.bool),
     "Arrow chunks": (lambda: arrow.chunked_array([[1, 2], [BIG]]), [1, 2, BIG], torch.int64),
     "Arrow lists": (lambda: arrow.array([[0, 0], *LISTS])[1:], LISTS, torch.int64),
-    "Arrow fixed lists": (lambda: arrow.array(LISTS, arrow.list_(arrow.uint64(), 2)), LISTS, torch.int64),
-    "Arrow dictionary": (lambda: arrow.array([5, BIG, 5]).dictionary_encode(), [5, BIG, 5], torch.int64),
-    "NaN is a number": (lambda: polars.Series([1.0, float("inf"), 2.0]), [1.0, float("inf"), 2.0], torch.float64),
+    "Arrow fixed lists": (
+        lambda: arrow.array(LISTS, arrow.list_(arrow.uint64(), 2)),
+        LISTS,
+        torch.int64,
+    ),
+    "Arrow dictionary": (
+        lambda: arrow.array([5, BIG, 5]).dictionary_encode(),
+        [5, BIG, 5],
+        torch.int64,
+    ),
+    "NaN is a number": (
+        lambda: polars.Series([1.0, float("inf"), 2.0]),
+        [1.0, float("inf"), 2.0],
+        torch.float64,
+    ),
 }
 
 
@@ -98,14 +153,19 @@ MISSING: dict[str, tuple[Callable[[], Any], int]] = {
     "polars floats": (lambda: polars.Series([1.0, None, 3.0]), 1),
     "polars lists": (lambda: polars.Series(HOLED), 1),
     "polars arrays": (
-        lambda: polars.Series([[[1, 2]], [[3, 4]], [[5, None]]], dtype=polars.Array(polars.Int64, (1, 2))),
+        lambda: polars.Series(
+            [[[1, 2]], [[3, 4]], [[5, None]]], dtype=polars.Array(polars.Int64, (1, 2))
+        ),
         2,
     ),
     "Arrow": (lambda: arrow.array([1, None, 3]), 1),
     "Arrow chunks": (lambda: arrow.chunked_array([[1, 2], [None]]), 2),
     "Arrow lists": (lambda: arrow.array(HOLED), 1),
     "Arrow no list": (lambda: arrow.array([[1, 2], None, [5, 6]], arrow.list_(arrow.int8(), 2)), 1),
-    "Arrow dictionary": (lambda: arrow.DictionaryArray.from_arrays(arrow.array([0, 1, 0]), arrow.array([5, None])), 1),
+    "Arrow dictionary": (
+        lambda: arrow.DictionaryArray.from_arrays(arrow.array([0, 1, 0]), arrow.array([5, None])),
+        1,
+    ),
 }
 
 
@@ -149,34 +209,78 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         for kind in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu)
     },
     "complex halves": (halves, r"numbers of type torch\.complex32"),
-    "bits": (lambda: torch.zeros(3, dtype=torch.uint8).view(torch.bits8), r"torch\.bits8.*\.view\(torch\.uint8\)"),
-    "four bits": (lambda: torch.zeros(3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2), "float4_e2m1fn_x2"),
+    "bits": (
+        lambda: torch.zeros(3, dtype=torch.uint8).view(torch.bits8),
+        r"torch\.bits8.*\.view\(torch\.uint8\)",
+    ),
+    "four bits": (
+        lambda: torch.zeros(3, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+        "float4_e2m1fn_x2",
+    ),
     "nested": (nested, "nested tensor"),
     "masked": (masked, "masked tensor"),
     "sparse CSC": (lambda: torch.eye(3).to_sparse_csc(), "layout torch.sparse_csc"),
-    "uint64": (lambda: np.array([1, 2**63, 0], np.uint64), r"holds 9223372036854775808.* as entry \[1\]"),
-    "pandas UInt64": (lambda: pd.Series([1, 2, 2**64 - 1], dtype="UInt64"), "holds 18446744073709551615"),
-    "long floats": (lambda: np.ones(3, np.longdouble), "must hold numbers, got float128|got longdouble"),
+    "uint64": (
+        lambda: np.array([1, 2**63, 0], np.uint64),
+        r"holds 9223372036854775808.* as entry \[1\]",
+    ),
+    "pandas UInt64": (
+        lambda: pd.Series([1, 2, 2**64 - 1], dtype="UInt64"),
+        "holds 18446744073709551615",
+    ),
+    "long floats": (
+        lambda: np.ones(3, np.longdouble),
+        "must hold numbers, got float128|got longdouble",
+    ),
     "structure": (lambda: np.zeros(3, [("a", "i4")]), "must hold numbers"),
-    "objects": (lambda: np.array([1, None, 2], object), r"got object such as NoneType None as entry \[1\]"),
+    "objects": (
+        lambda: np.array([1, None, 2], object),
+        r"got object such as NoneType None as entry \[1\]",
+    ),
     "decimals": (lambda: arrow.array([Decimal(1)] * 3), r"got object such as Decimal\('1'\)"),
     "words": (lambda: pd.Series(["a", "b", "c"], dtype="string"), "got object such as str 'a'"),
-    "128 bits": (lambda: polars.Series([1, 2, 3], dtype=polars.Int128), "cannot become an array of numbers"),
-    "fields": (lambda: polars.Series([{"a": 1, "b": None}] * 3), "cannot become an array of numbers"),
-    "column of words": (lambda: pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]}), "whose column 'b' has dtype"),
-    "mixed frame": (lambda: pd.DataFrame({"a": [BIG, 2, 3], "b": [0.5, 1, 2]}), f"would round {BIG}"),
+    "128 bits": (
+        lambda: polars.Series([1, 2, 3], dtype=polars.Int128),
+        "cannot become an array of numbers",
+    ),
+    "fields": (
+        lambda: polars.Series([{"a": 1, "b": None}] * 3),
+        "cannot become an array of numbers",
+    ),
+    "column of words": (
+        lambda: pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]}),
+        "whose column 'b' has dtype",
+    ),
+    "mixed frame": (
+        lambda: pd.DataFrame({"a": [BIG, 2, 3], "b": [0.5, 1, 2]}),
+        f"would round {BIG}",
+    ),
     "mixed lists": (lambda: pd.Series([[BIG, 0.5], [1, 2], [3, 4]]), f"would round {BIG}"),
-    "rows of two types": (lambda: pd.Series([np.array([BIG]), np.array([0.5]), np.array([1])]), f"would round {BIG}"),
-    "two lengths": (lambda: polars.Series([[1, 2], [3], [4, 5]]), r"lists of one length, got \[1, 2\]"),
-    "masked rows": (lambda: pd.Series([np.ma.array([1, 2], mask=[0, 1])] * 3), "row 0 is a masked array"),
-    "scipy integers": (lambda: scipy.sparse.csr_array(np.eye(3, dtype=np.int64) * BIG), f"would round {BIG}"),
+    "rows of two types": (
+        lambda: pd.Series([np.array([BIG]), np.array([0.5]), np.array([1])]),
+        f"would round {BIG}",
+    ),
+    "two lengths": (
+        lambda: polars.Series([[1, 2], [3], [4, 5]]),
+        r"lists of one length, got \[1, 2\]",
+    ),
+    "masked rows": (
+        lambda: pd.Series([np.ma.array([1, 2], mask=[0, 1])] * 3),
+        "row 0 is a masked array",
+    ),
+    "scipy integers": (
+        lambda: scipy.sparse.csr_array(np.eye(3, dtype=np.int64) * BIG),
+        f"would round {BIG}",
+    ),
     "scipy complex": (lambda: scipy.sparse.csr_array(1j * np.eye(3)), "must hold real numbers"),
 }
 
 
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("enter", [in_frame, in_table])
-def test_what_cannot_be_a_column_is_refused_by_name(kind: str, enter: Callable[[Any], torch.Tensor]) -> None:
+def test_what_cannot_be_a_column_is_refused_by_name(
+    kind: str, enter: Callable[[Any], torch.Tensor]
+) -> None:
     make, words = REFUSED[kind]
     with pytest.raises((TypeError, ValueError), match=rf"column 'x'.*({words})"):
         enter(make())
@@ -195,7 +299,12 @@ def test_the_same_check_is_at_every_entrance() -> None:
     with pytest.raises(TypeError, match=r"column 'x' has numbers of type torch\.qint8"):
         Graph.typed(typed, {("a", "r", "a"): ([0], [1])})
     with pytest.raises(TypeError, match=r"column 'y' must have no missing entries, but row 1"):
-        SeedTable(graph, None, "row", data=pd.DataFrame({"row": [0, 1], "y": pd.array([1, None], "Int64")}))
+        SeedTable(
+            graph,
+            None,
+            "row",
+            data=pd.DataFrame({"row": [0, 1], "y": pd.array([1, None], "Int64")}),
+        )
     with pytest.raises(TypeError, match=r"time must have no missing entries, but row 1"):
         SeedTable(graph, None, [0, 1], time=polars.Series([BIG, None]))
     with pytest.raises(TypeError, match=r"column 'f' has numbers of type torch\.uint32"):
@@ -205,14 +314,17 @@ def test_the_same_check_is_at_every_entrance() -> None:
 class Wide:
     """Rows of numbers that torch computes little with."""
 
-    shape, dtype = (3,), torch.uint32
+    shape = (3,)
+    dtype = torch.uint32
 
     def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         raise AssertionError("nobody reads them")
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.uint64])
-def test_unsigned_columns_go_through_batches_links_and_transforms(dtype: Any, tmp_path: Any) -> None:
+def test_unsigned_columns_go_through_batches_links_and_transforms(
+    dtype: Any, tmp_path: Any
+) -> None:
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], ndata={"x": np.arange(3, dtype=dtype)})
     graph.edata["kind"] = np.array([0, 1, 0], dtype)
     (batch,) = NodeFlowLoader(FullSampler(graph, 1), [1], ndata={0: ["x"]})
@@ -231,7 +343,10 @@ def test_torch_computes_with_every_type_of_columns() -> None:
         assert Frame(3, {"x": column})["x"] is column
         ids = torch.tensor([2, 0])
         column[ids] = torch.cat([column, column]).index_select(0, ids)
-        assert column.new_zeros(2).masked_scatter(torch.tensor([True, False]), column).tolist() == [1, 0]
+        assert column.new_zeros(2).masked_scatter(torch.tensor([True, False]), column).tolist() == [
+            1,
+            0,
+        ]
     assert not COLUMN_TYPES & WIDER.keys()
     assert set(WIDER.values()) <= COLUMN_TYPES
 
@@ -271,8 +386,13 @@ def test_seed_times_of_any_unsigned_type_and_keys_of_float16() -> None:
     assert table.time is not None
     assert table.time.tolist() == [5, 2**40]
     assert table.time.dtype == table.data["time"].dtype == torch.int64
-    half = pd.DataFrame({"id": np.array([1, 2, 3], np.float16)}), pd.DataFrame({"a": np.array([3, 1], np.float16)})
-    typed, _ = from_tables(dict(zip("ab", half, strict=True)), keys={"a": "id"}, links={"b": {"a": "a"}})
+    half = (
+        pd.DataFrame({"id": np.array([1, 2, 3], np.float16)}),
+        pd.DataFrame({"a": np.array([3, 1], np.float16)}),
+    )
+    typed, _ = from_tables(
+        dict(zip("ab", half, strict=True)), keys={"a": "id"}, links={"b": {"a": "a"}}
+    )
     assert [end.tolist() for end in typed.edges()] == [[3, 4, 2, 0], [2, 0, 3, 4]]
 
 
@@ -294,7 +414,11 @@ def test_long_names_are_cut_in_messages_and_reprs() -> None:
     for shown in (graph, graph.ndata, batch.layers[0], names):
         assert "of 1,000,002 characters" in repr(shown)
         assert len(repr(shown)) < 300
-    for wrong in (lambda: graph.edata[name], lambda: graph.ndata["y"], lambda: NodeNames(["a"]).index(name)):
+    for wrong in (
+        lambda: graph.edata[name],
+        lambda: graph.ndata["y"],
+        lambda: NodeNames(["a"]).index(name),
+    ):
         with pytest.raises(KeyError, match="of 1,000,002 characters") as error:
             wrong()
         assert len(str(error.value)) < 400

@@ -16,7 +16,8 @@ from nodeflow._rows.rows import fetch_rows, from_numpy, is_read_only, put_rows, 
 
 @st.composite
 def matrices(draw: st.DrawFn) -> np.ndarray:
-    rows, columns = draw(st.integers(1, 6)), draw(st.integers(1, 5))
+    rows = draw(st.integers(1, 6))
+    columns = draw(st.integers(1, 5))
     cells = st.lists(st.integers(-2, 2), min_size=rows * columns, max_size=rows * columns)
     return np.array(draw(cells), np.float32).reshape(rows, columns)
 
@@ -34,7 +35,13 @@ def test_rows_of_sparse_and_dense_columns(dense: np.ndarray, data: st.DataObject
 
 
 @pytest.mark.parametrize(
-    "kind", [scipy.sparse.csr_array, scipy.sparse.coo_matrix, scipy.sparse.csc_matrix, scipy.sparse.lil_matrix]
+    "kind",
+    [
+        scipy.sparse.csr_array,
+        scipy.sparse.coo_matrix,
+        scipy.sparse.csc_matrix,
+        scipy.sparse.lil_matrix,
+    ],
 )
 def test_all_scipy_formats_come_over(kind: type) -> None:
     dense = np.array([[0, 1, 0], [2, 0, 3]])
@@ -60,7 +67,8 @@ def test_only_sparse_matrices_come_over() -> None:
 @given(st.data())
 def test_rows_are_put_at_their_places(data: st.DataObject) -> None:
     count = data.draw(st.integers(0, 9))
-    part_of = np.array([data.draw(st.integers(-1, 2)) for _ in range(count)], np.int64)  # -1: at no place
+    # -1: at no place
+    part_of = np.array([data.draw(st.integers(-1, 2)) for _ in range(count)], np.int64)
     whole = (torch.arange(4.0 * count).view(count, 4) % 3) * torch.from_numpy(part_of >= 0)[:, None]
     order = np.random.default_rng(count).permutation(count)
     places = [order[part_of[order] == part] for part in range(3)]
@@ -95,7 +103,15 @@ def test_rows_of_columns_on_a_gpu() -> None:
         assert np.array_equal(taken.to_dense().cpu().numpy(), dense[[2, 1, 1]])
 
 
-KINDS = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int8, torch.bool, torch.complex64]
+KINDS = [
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int8,
+    torch.bool,
+    torch.complex64,
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -140,10 +156,17 @@ def test_gradients_flow_to_a_column_that_wants_them() -> None:
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_rows_are_differentiated_through_in_every_mode() -> None:
-    column, ids = torch.ones(50, 4), torch.zeros(70_000, dtype=torch.int64)
+    column = torch.ones(50, 4)
+    ids = torch.zeros(70_000, dtype=torch.int64)
     _, tangent = torch.func.jvp(lambda x: take_rows(x, ids).sum(), (column,), (column,))
     assert tangent == 280_000
-    assert torch.vmap(lambda x: take_rows(x, ids).sum())(column.repeat(2, 1, 1)).tolist() == [280_000] * 2
+    assert (
+        torch.vmap(lambda x: take_rows(x, ids).sum())(column.repeat(2, 1, 1)).tolist()
+        == [280_000] * 2
+    )
     with torch.autograd.forward_ad.dual_level():
         both = torch.autograd.forward_ad.make_dual(column, column)
-        assert torch.autograd.forward_ad.unpack_dual(take_rows(both, ids)).tangent.shape == (70_000, 4)
+        assert torch.autograd.forward_ad.unpack_dual(take_rows(both, ids)).tangent.shape == (
+            70_000,
+            4,
+        )

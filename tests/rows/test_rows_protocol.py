@@ -1,4 +1,6 @@
-"""Columns that are no tensor: fetched by id, where tensors are gathered, with the same batches and results."""
+"""Columns that are no tensor: fetched by id, where tensors are gathered, with the same batches and
+results.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ import torch
 from _support.graphs import random_graph
 from _support.own_rows import OwnRows
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, create_full_node_flow, create_node_flow, nn, transform
+from nodeflow import (
+    Graph,
+    NeighborSampler,
+    NodeFlowLoader,
+    create_full_node_flow,
+    create_node_flow,
+    nn,
+    transform,
+)
 from nodeflow._rows.rows import fetch_rows, take_rows
 from nodeflow._store.files import FileStore
 from nodeflow.control_variates import ControlVariateSampler, History, Updater
@@ -33,13 +43,16 @@ def graph() -> Graph:
 def stored(graph: Graph) -> Graph:
     """The same graph, its columns fetched by id."""
     indptr, indices, edge_ids = graph.csc()
-    ndata, edata = ({name: OwnRows(x) for name, x in frame.items()} for frame in (graph.ndata, graph.edata))
+    ndata, edata = (
+        {name: OwnRows(x) for name, x in frame.items()} for frame in (graph.ndata, graph.edata)
+    )
     return Graph(indptr, indices, edge_ids=edge_ids, ndata=ndata, edata=edata)
 
 
 def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> None:
     torch.manual_seed(0)
-    x, rows = graph.ndata["x"], stored.ndata["x"]
+    x = graph.ndata["x"]
+    rows = stored.ndata["x"]
     assert isinstance(rows, Rows)
     assert not isinstance(x, Rows)
     ids = torch.tensor([5, 0, 5])
@@ -52,7 +65,8 @@ def test_rows_are_fetched_and_enter_full_passes(graph: Graph, stored: Graph) -> 
 
 def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on() -> None:
     x = torch.randn(6, 3)
-    rows, graph = OwnRows(x), Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
+    rows = OwnRows(x)
+    graph = Graph.from_edges([0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
     model = nn.GraphSAGE(3, 4, 2, num_layers=2)
     assert model.inference(graph, rows, nodes=[2]).equal(model.inference(graph, x, nodes=[2]))
     assert rows.fetched == 3  # nodes 0, 1 and 2
@@ -61,7 +75,9 @@ def test_a_full_pass_for_some_nodes_fetches_no_more_than_they_depend_on() -> Non
 def test_batches_have_the_same_rows(graph: Graph, stored: Graph) -> None:
     for workers in (0, 1):
         loaders = [
-            NodeFlowLoader(NeighborSampler(g, [2, 2], weight="p"), range(40), 16, num_workers=workers)
+            NodeFlowLoader(
+                NeighborSampler(g, [2, 2], weight="p"), range(40), 16, num_workers=workers
+            )
             for g in (graph, stored)
         ]
         for batch, other in zip(*loaders, strict=True):
@@ -87,8 +103,10 @@ def test_edges_without_parent_get_zeros(graph: Graph, stored: Graph) -> None:
 
 
 def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
-    x, rows = graph.ndata["x"], stored.ndata["x"]
-    sums, others = Propagation(graph, weight="p"), Propagation(stored, weight="p")
+    x = graph.ndata["x"]
+    rows = stored.ndata["x"]
+    sums = Propagation(graph, weight="p")
+    others = Propagation(stored, weight="p")
     torch.testing.assert_close(others(rows), sums(x))
     torch.testing.assert_close(others(rows, [3, 3, 1]), sums(x, [3, 3, 1]))
     model = nn.VRGCN(3, 4, 2, num_layers=2)
@@ -97,7 +115,8 @@ def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
         Updater(model, history, g.ndata["x"]).step()
     torch.testing.assert_close(histories[0].rows(1, range(40)), histories[1].rows(1, range(40)))
     batches = [
-        ControlVariateSampler(g, [0, 2], history)([1, 2]) for g, history in zip((graph, stored), histories, strict=True)
+        ControlVariateSampler(g, [0, 2], history)([1, 2])
+        for g, history in zip((graph, stored), histories, strict=True)
     ]
     torch.testing.assert_close(model(batches[0]), model(batches[1]))
     with pytest.raises(ValueError, match="inputs must have a row per node"):
@@ -105,8 +124,13 @@ def test_propagation_history_and_updater(graph: Graph, stored: Graph) -> None:
 
 
 def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph) -> None:
-    for change in (lambda g: transform.subgraph(g, range(20)), transform.add_reverse_edges, transform.add_self_loops):
-        ours, theirs = change(graph), change(stored)
+    for change in (
+        lambda g: transform.subgraph(g, range(20)),
+        transform.add_reverse_edges,
+        transform.add_self_loops,
+    ):
+        ours = change(graph)
+        theirs = change(stored)
         for frame, other in ((ours.ndata, theirs.ndata), (ours.edata, theirs.edata)):
             for name in frame:
                 assert take_rows(frame[name], torch.arange(frame.num_rows)).equal(
@@ -119,7 +143,9 @@ def test_graphs_made_of_graphs_with_such_columns(graph: Graph, stored: Graph) ->
 
 
 def test_mistakes_with_such_columns(graph: Graph, stored: Graph) -> None:
-    with pytest.raises(ValueError, match=r"column 'y' must have 40 rows, one per node or edge, got shape \(3, 2\)"):
+    with pytest.raises(
+        ValueError, match=r"column 'y' must have 40 rows, one per node or edge, got shape \(3, 2\)"
+    ):
         graph.ndata["y"] = OwnRows(torch.ones(3, 2))
     with pytest.raises(TypeError, match="a column name must be a str"):
         graph.ndata[3] = stored.ndata["x"]
@@ -127,13 +153,17 @@ def test_mistakes_with_such_columns(graph: Graph, stored: Graph) -> None:
     with pytest.raises(TypeError, match="must be a tensor, an array or a sparse matrix"):
         batch.ldata[0]["x"] = OwnRows(torch.ones(batch.layer_sizes[0], 3))
     batch.copy_from_parent(["x"], None)
-    with pytest.raises(TypeError, match="'x' of the parent is fetched from OwnRows: it cannot be written"):
+    with pytest.raises(
+        TypeError, match="'x' of the parent is fetched from OwnRows: it cannot be written"
+    ):
         batch.copy_to_parent(["x"], None)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
 @pytest.mark.parametrize("file", [False, True])
-def test_rows_in_a_file_are_those_of_their_tensor(dtype: torch.dtype, file: bool, tmp_path: Path) -> None:
+def test_rows_in_a_file_are_those_of_their_tensor(
+    dtype: torch.dtype, file: bool, tmp_path: Path
+) -> None:
     values = torch.arange(20).view(10, 2).to(dtype)
     rows = values.clone()
     if file:

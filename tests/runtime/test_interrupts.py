@@ -1,4 +1,6 @@
-"""Ctrl-C at random moments of sampling, sums, loading and backward passes: KeyboardInterrupt, then all works again."""
+"""Ctrl-C at random moments of sampling, sums, loading and backward passes: KeyboardInterrupt, then
+all works again.
+"""
 
 from __future__ import annotations
 
@@ -75,24 +77,34 @@ for name, work in works.items():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="this system has no timers that send signals")
-@pytest.mark.parametrize("counts", [(200, 10, 10, 10), pytest.param((3000, 300, 300, 300), marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "counts", [(200, 10, 10, 10), pytest.param((3000, 300, 300, 300), marks=pytest.mark.slow)]
+)
 def test_every_interrupt_ends_in_keyboard_interrupt(counts: tuple[int, ...]) -> None:
-    """Without the mend, one interrupt of sampling in 25 was a SystemError: 200 miss it once in 3,500 runs."""
+    """Without the mend, one interrupt of sampling in 25 was a SystemError: 200 miss it once in
+    3,500 runs.
+    """
     command = [sys.executable, "-c", INTERRUPTED, *map(str, counts)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3000)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_main_thread_uses_no_condition_of_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are Python code: an interrupt within them leaves a lock taken, and a thread waits for ever."""
-    entered, main = threading.Condition.__enter__, threading.get_ident()
+def test_the_main_thread_uses_no_condition_of_the_standard_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are Python code: an interrupt within them leaves a lock taken, and a thread waits for
+    ever.
+    """
+    entered = threading.Condition.__enter__
+    main = threading.get_ident()
 
     def enter(condition: threading.Condition) -> bool:
         assert threading.get_ident() != main
         return entered(condition)
 
     sampler = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])
-    list(NodeFlowLoader(sampler, range(3), 1))  # compiles its loops, which the tests do under a file's lock
+    # compiles its loops, which the tests do under a file's lock
+    list(NodeFlowLoader(sampler, range(3), 1))
     monkeypatch.setattr(threading.Condition, "__enter__", enter)
     monkeypatch.setattr(threads, "_openmp", lambda: None)
     assert len(list(NodeFlowLoader(sampler, range(3), 1, num_workers=2, prefetch=2))) == 3
@@ -136,6 +148,7 @@ def test_every_loop_is_interruptible() -> None:
     names = [path.stem for path in folder.rglob("*.py") if path.stem != "__init__"]
     assert "csr" in names
     for name in names:
-        module = kernels.__getattr__(name)  # as the package does; a test may have imported the file itself
+        # as the package does; a test may have imported the file itself
+        module = kernels.__getattr__(name)
         loops = [value for value in vars(module).values() if isinstance(value, CPUDispatcher)]
         assert all(type(loop) is Loop for loop in loops), name

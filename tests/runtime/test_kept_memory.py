@@ -71,7 +71,8 @@ def test_buffers_can_be_switched_off(monkeypatch):
 
 
 def test_a_saved_tensor_of_autograd_is_not_overwritten():
-    x, w = tensor(1000, 1), torch.ones(1, requires_grad=True)
+    x = tensor(1000, 1)
+    w = torch.ones(1, requires_grad=True)
     out = (x * w).sum()
     del x
     tensor(1000, 5)
@@ -87,7 +88,8 @@ def test_other_sizes_get_other_memory_and_little_is_kept():
     assert tensor(1200, 1).data_ptr() != at
     memory._free.clear()
     size = len(memory.reused((4000,), np.uint8).base)
-    assert memory.reused((size + 32,), np.uint8).nbytes == size + 32  # more than the free buffer has
+    # more than the free buffer has
+    assert memory.reused((size + 32,), np.uint8).nbytes == size + 32
     many = [tensor(1000 * (i + 1), i) for i in range(20)]
     del many
     gc.collect()
@@ -100,7 +102,8 @@ def test_few_bytes_are_kept(monkeypatch):
     many = [tensor(1000 * (i + 1), i) for i in range(4)]
     at = [one.data_ptr() for one in many]
     while many:
-        many.pop(0)  # of 4,500, 9,000, 13,500 and 18,000 bytes: the newest that fit together are kept
+        # of 4,500, 9,000, 13,500 and 18,000 bytes: the newest that fit together are kept
+        many.pop(0)
     assert [buffer.ctypes.data for buffer in memory._free.values()] == at[3:]
     tensor(10_000, 1)
     assert not memory._free
@@ -132,11 +135,13 @@ def test_threads_never_share_memory():
 
 
 def test_the_next_numbering_takes_the_memory():
-    first, second = np.empty(10, np.int64), np.empty(20, np.int64)
+    first = np.empty(10, np.int64)
+    second = np.empty(20, np.int64)
     memory.leave_scratch(first, second, most=20)
     for taken, left in zip(memory.take_scratch(), (first, second), strict=True):
         assert taken is left
-    assert [len(array) for array in memory.take_scratch()] == [0, 0]  # nobody else has it at the same time
+    # nobody else has it at the same time
+    assert [len(array) for array in memory.take_scratch()] == [0, 0]
     memory.leave_scratch(np.empty(10, np.int64), np.empty(21, np.int64), most=20)
     assert [len(array) for array in memory.take_scratch()] == [10, 0]
 

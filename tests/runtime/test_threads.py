@@ -1,4 +1,6 @@
-"""Work shared between threads: all of it is done, once, on torch's threads or on others, and errors arrive."""
+"""Work shared between threads: all of it is done, once, on torch's threads or on others, and errors
+arrive.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from nodeflow._base import waiting
 from nodeflow._runtime import process, threads
 from nodeflow._runtime.threads import run_all
 
-needs_openmp = pytest.mark.skipif(threads._openmp() is None, reason="torch has no OpenMP library of GNU's kind here")
+needs_openmp = pytest.mark.skipif(
+    threads._openmp() is None, reason="torch has no OpenMP library of GNU's kind here"
+)
 
 
 @pytest.fixture(params=[pytest.param("torch's", marks=needs_openmp), "others"])
@@ -48,10 +52,16 @@ def test_everything_is_done_once(kind, size, count):
 def test_so_many_run_at_a_time(kind):
     for torchs, asked, expected in ((3, None, 3), (3, 2, 2), (1, None, 1), (1, 4, 4), (2, 4, 4)):
         torch.set_num_threads(torchs)
-        lock, running, most, seen = threading.Lock(), [0], [0], set()
-        all_at_once = threading.Barrier(expected, timeout=600)  # which as many must reach, each in a thread of its own
+        lock = threading.Lock()
+        running = [0]
+        most = [0]
+        seen = set()
+        # which as many must reach, each in a thread of its own
+        all_at_once = threading.Barrier(expected, timeout=600)
 
-        def run(number: int, lock=lock, running=running, most=most, seen=seen, barrier=all_at_once) -> None:
+        def run(
+            number: int, lock=lock, running=running, most=most, seen=seen, barrier=all_at_once
+        ) -> None:
             with lock:
                 running[0] += 1
                 most[0] = max(most[0], running[0])
@@ -121,8 +131,12 @@ def test_an_error_is_raised_and_ends_the_work(kind):
 def test_other_builds_of_torch_have_no_library_of_threads(monkeypatch):
     monkeypatch.setattr(threads.ctypes, "CDLL", lambda _: object())
     assert threads._openmp.__wrapped__() is None
-    monkeypatch.setattr(torch.__config__, "parallel_info", lambda: "ATen parallel backend: native thread pool")
-    monkeypatch.setattr(threads.ctypes, "CDLL", lambda _: pytest.fail("another library was asked for"))
+    monkeypatch.setattr(
+        torch.__config__, "parallel_info", lambda: "ATen parallel backend: native thread pool"
+    )
+    monkeypatch.setattr(
+        threads.ctypes, "CDLL", lambda _: pytest.fail("another library was asked for")
+    )
     assert threads._openmp.__wrapped__() is None
 
 
@@ -187,7 +201,9 @@ assert len(list(opened)) == 2
 )
 def test_a_child_made_by_fork_goes_on_without_the_threads_of_its_parent(workers, words):
     code = f"workers = {workers}\n{IN_A_CHILD}"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(words, done.stdout)
 
@@ -221,7 +237,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
 def test_sums_and_a_backward_pass_in_a_child_made_by_fork_after_both_ran():
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", AFTER_A_FORK], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AFTER_A_FORK], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -239,7 +257,9 @@ def test_torchs_threads_can_be_switched_off(monkeypatch):
 
 @pytest.fixture
 def crowded(monkeypatch):
-    """An epoch of 100 seconds, in some of which its thread has no core, with two threads that spin."""
+    """An epoch of 100 seconds, in some of which its thread has no core, with two threads that
+    spin.
+    """
     clock = {"now": 0.0, "missed": 0.0}
     monkeypatch.setattr(threads, "perf_counter", lambda: clock["now"])
     monkeypatch.setattr(threads, "without_core", lambda: clock["missed"])

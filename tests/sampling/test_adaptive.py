@@ -1,4 +1,6 @@
-"""Scores by the user: what they see, log-probabilities and gradients, and batches that grow layer by layer."""
+"""Scores by the user: what they see, log-probabilities and gradients, and batches that grow layer
+by layer.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from nodeflow.sampling import LayerSampler
 from nodeflow.testing import assert_same_node_flow
 
 # destinations 4 and 5 and their edges; 1 -> 4 twice
-SRC, DST, A = [0, 1, 2, 0, 3, 1], [4, 4, 4, 5, 5, 4], [1.0, 2.0, -1.0, 3.0, 1.0, 0.5]
+SRC = [0, 1, 2, 0, 3, 1]
+DST = [4, 4, 4, 5, 5, 4]
+A = [1.0, 2.0, -1.0, 3.0, 1.0, 0.5]
 GRAPH = Graph.from_edges(
     SRC, DST, num_nodes=6, edata={"w": torch.tensor(A)}, ndata={"x": torch.arange(12.0).view(6, 2)}
 )
@@ -68,15 +72,20 @@ def test_columns_of_the_source_layer(dtype):
     sampler = LayerSampler(GRAPH, [3], score=lambda c, step: values[c.nid], weight="w")
     for epoch in range(30):
         batch = sampler([4, 5], epoch=epoch)
-        flow, layer = batch.flows[0], batch.layers[0]
+        flow = batch.flows[0]
+        layer = batch.layers[0]
         assert layer.data["draws"].dtype == torch.float32
         assert layer.data["log_prob"].dtype == (torch.float32 if dtype == torch.int64 else dtype)
         draws = dict(zip(layer.parent_nid.tolist(), layer.data["draws"].tolist(), strict=True))
         assert sum(draws.values()) == 3
-        for u, log_prob in zip(layer.parent_nid.tolist(), layer.data["log_prob"].tolist(), strict=True):
+        for u, log_prob in zip(
+            layer.parent_nid.tolist(), layer.data["log_prob"].tolist(), strict=True
+        ):
             wanted = math.log(int(values[u]) / 10) if draws[u] else 0
             assert log_prob == pytest.approx(wanted, rel=1e-6)
-        for e, row, w in zip(flow.parent_eid.tolist(), flow.indices.tolist(), flow.weight.tolist(), strict=True):
+        for e, row, w in zip(
+            flow.parent_eid.tolist(), flow.indices.tolist(), flow.weight.tolist(), strict=True
+        ):
             u = int(layer.parent_nid[row])
             assert w == pytest.approx(A[e] * draws[u] / (3 * int(values[u]) / 10), rel=1e-6)
         assert not flow.weight.requires_grad
@@ -90,32 +99,46 @@ def test_log_inclusion_probabilities_and_their_gradient(draw):
     seen = set()
     for epoch in range(40):
         batch = LayerSampler(GRAPH, [2], score=score, draw=draw)([4, 5], epoch=epoch)
-        data, nid = batch.layers[0].data, batch.layers[0].parent_nid.tolist()
+        data = batch.layers[0].data
+        nid = batch.layers[0].parent_nid.tolist()
         for u in set(nid) - {4, 5}:
             found = data["log_prob"][nid.index(u)]
             assert data["draws"][nid.index(u)] == 1
-            assert found.item() == pytest.approx(0 if u == 0 else math.log([10, 1, 2, 1][u] / 4), abs=1e-12)
+            assert found.item() == pytest.approx(
+                0 if u == 0 else math.log([10, 1, 2, 1][u] / 4), abs=1e-12
+            )
             score.zero_grad()
             found.backward(retain_graph=True)
             wanted = torch.full((4,), -1 / 4)
             wanted[u] += 1 / float(score.raw[u].detach())
             wanted[0] = 0
-            torch.testing.assert_close(score.raw.grad, torch.zeros(4) + wanted * (u != 0), check_dtype=False)
+            torch.testing.assert_close(
+                score.raw.grad, torch.zeros(4) + wanted * (u != 0), check_dtype=False
+            )
             seen.add(u)
     assert seen == {0, 1, 2, 3}
-    everything = LayerSampler(GRAPH, [4], score=ByNode([1.0, 2.0, 3.0, 0.0]), draw=draw)([4, 5]).layers[0]
+    everything = LayerSampler(GRAPH, [4], score=ByNode([1.0, 2.0, 3.0, 0.0]), draw=draw)(
+        [4, 5]
+    ).layers[0]
     assert everything.data["log_prob"].tolist() == [0] * 5  # node 3 has no chance
     everything.data["log_prob"].sum().backward()
 
 
 def test_the_gradient_of_the_variance_by_enumeration():
-    """The mean over all multisets of the gradients that the documentation gives is that of the variance's formula."""
-    values, size = [3, 1, 4, 2], 2
+    """The mean over all multisets of the gradients that the documentation gives is that of the
+    variance's formula.
+    """
+    values = [3, 1, 4, 2]
+    size = 2
     score = ByNode([float(v) for v in values])
     h = torch.tensor([1.0, -2.0, 0.5, 3.0, 0.0, 0.0], dtype=torch.float64)
-    src, dst, a = torch.tensor(SRC), torch.tensor(DST), torch.tensor(A, dtype=torch.float64)
+    src = torch.tensor(SRC)
+    dst = torch.tensor(DST)
+    a = torch.tensor(A, dtype=torch.float64)
     q = score.raw / score.raw.sum()
-    given = torch.zeros(6, 4, dtype=torch.float64).index_put_((dst, src), a * h[src], accumulate=True)
+    given = torch.zeros(6, 4, dtype=torch.float64).index_put_(
+        (dst, src), a * h[src], accumulate=True
+    )
     variance = ((given**2 / q).sum() - given.sum(1).square().sum()) / size
     (exact,) = torch.autograd.grad(variance, score.raw)
 
@@ -124,19 +147,28 @@ def test_the_gradient_of_the_variance_by_enumeration():
     gradients = {}
     for epoch in itertools.count():
         batch = sampler([4, 5], epoch=epoch)
-        layer, flow = batch.layers[0], batch.flows[0]
-        nid, draws = layer.parent_nid, layer.data["draws"]
-        outcome = tuple(sorted((u, int(n)) for u, n in zip(nid.tolist(), draws.tolist(), strict=True) if n))
+        layer = batch.layers[0]
+        flow = batch.flows[0]
+        nid = layer.parent_nid
+        draws = layer.data["draws"]
+        outcome = tuple(
+            sorted((u, int(n)) for u, n in zip(nid.tolist(), draws.tolist(), strict=True) if n)
+        )
         if outcome not in gradients:
             ends, u = (ids for ids in reversed(flow.edges()))
             times = draws.double()[u]
-            # what a destination got from a node, in one draw: edges of a pair are added up before they are squared
+            # what a destination got from a node, in one draw: edges of a pair are added up before
+            # they are squared
             pair = torch.zeros(flow.num_dst, flow.num_src, dtype=torch.float64)
-            pair = pair.index_put_((ends, u), flow.weight.double() * h[nid[u]] / times, accumulate=True)
+            pair = pair.index_put_(
+                (ends, u), flow.weight.double() * h[nid[u]] / times, accumulate=True
+            )
             loss = -(pair.square().sum(0) * draws * layer.data["log_prob"]).sum()
             # and the general way: weights that have a gradient, beside the score function
             kind = a[flow.parent_eid] * times / (size * layer.data["log_prob"].exp()[u])
-            received = torch.zeros(flow.num_dst, dtype=torch.float64).index_add(0, ends, kind * h[nid[u]])
+            received = torch.zeros(flow.num_dst, dtype=torch.float64).index_add(
+                0, ends, kind * h[nid[u]]
+            )
             error = (received - given.detach().sum(1)[[4, 5]]).square().sum()
             general = error + error.detach() * (layer.data["log_prob"] * draws).sum()
             gradients[outcome] = torch.stack(
@@ -152,7 +184,9 @@ def test_the_gradient_of_the_variance_by_enumeration():
 
 
 class ByActivation(nn.Module):
-    """Scores from the newest activations: what flows back along the edges, and the candidate's features."""
+    """Scores from the newest activations: what flows back along the edges, and the candidate's
+    features.
+    """
 
     def __init__(self, x: Tensor, width: int) -> None:
         super().__init__()
@@ -167,11 +201,15 @@ class ByActivation(nn.Module):
         rows = torch.repeat_interleave(torch.arange(len(candidates)), backwards.in_degrees)
         received = received.index_add(0, rows, step.inputs[dst])
         self.sizes.append((len(candidates), len(step.inputs)))
-        return nn.functional.softplus(self.lin(torch.cat([received, self.x[candidates.nid]], 1)).squeeze(1))
+        return nn.functional.softplus(
+            self.lin(torch.cat([received, self.x[candidates.nid]], 1)).squeeze(1)
+        )
 
 
 def test_a_batch_grows_from_the_newest_activations():
-    """Every step looks at activations of the layer that is the front now; all of it is one NodeFlow in the end."""
+    """Every step looks at activations of the layer that is the front now; all of it is one NodeFlow
+    in the end.
+    """
     torch.manual_seed(0)
     rng = np.random.default_rng(0)
     x = torch.from_numpy(rng.normal(size=(60, 4))).float()
@@ -199,7 +237,11 @@ def test_a_batch_grows_from_the_newest_activations():
         assert torch.equal(batch.flows[i].parent_eid, lower.flows[0].parent_eid)
         assert torch.equal(batch.ldata[i]["log_prob"], lower.ldata[0]["log_prob"])
         assert float(batch.ldata[i]["draws"].sum()) == 8
-        assert batch.layers[i].parent_nid[: batch.layer_sizes[i + 1]].equal(batch.layers[i + 1].parent_nid)
+        assert (
+            batch.layers[i]
+            .parent_nid[: batch.layer_sizes[i + 1]]
+            .equal(batch.layers[i + 1].parent_nid)
+        )
     assert [size for _, size in score.sizes] == [3, batch.layer_sizes[2], batch.layer_sizes[1]]
     log_likelihood = sum((layer["log_prob"] * layer["draws"]).sum() for layer in batch.ldata[:3])
     log_likelihood.backward()
@@ -212,7 +254,9 @@ def test_a_score_is_shown_by_its_name():
     score = ByNode([1.0, 2.0, 3.0, 0.5, 1.0, 1.0])
     sampler = LayerSampler(GRAPH, [2, 2], score=score, seed=4)
     assert "score='ByNode'" in repr(sampler)
-    assert NodeFlowLoader(sampler, range(6), 2).state_dict()["sampler"]["score"] == repr(sampler.settings["score"])
+    assert NodeFlowLoader(sampler, range(6), 2).state_dict()["sampler"]["score"] == repr(
+        sampler.settings["score"]
+    )
     assert "score" not in repr(LayerSampler(GRAPH, [2]))
 
 
@@ -230,16 +274,40 @@ def test_where_there_are_no_candidates():
 @pytest.mark.parametrize(
     ("found", "error", "words"),
     [
-        (lambda n: torch.ones(n + 1), ValueError, r"one number per candidate, shape \(4,\), got shape \(5,\)"),
+        (
+            lambda n: torch.ones(n + 1),
+            ValueError,
+            r"one number per candidate, shape \(4,\), got shape \(5,\)",
+        ),
         (lambda n: torch.ones(n, 1), ValueError, r"shape \(4,\), got shape \(4, 1\)"),
         (lambda n: torch.tensor(1.0), ValueError, r"got shape \(\)"),
-        (lambda n: torch.tensor([1, 2, -0.5, 1]), ValueError, r"candidate 2 \(node 2\) of flow 0 has -0.5.*softplus"),
-        (lambda n: torch.tensor([1, torch.nan, 0, 1]), ValueError, r"candidate 1 \(node 1\) of flow 0 has nan"),
-        (lambda n: torch.tensor([1, 2, 1, torch.inf]), ValueError, r"candidate 3 \(node 3\) of flow 0 has inf"),
+        (
+            lambda n: torch.tensor([1, 2, -0.5, 1]),
+            ValueError,
+            r"candidate 2 \(node 2\) of flow 0 has -0.5.*softplus",
+        ),
+        (
+            lambda n: torch.tensor([1, torch.nan, 0, 1]),
+            ValueError,
+            r"candidate 1 \(node 1\) of flow 0 has nan",
+        ),
+        (
+            lambda n: torch.tensor([1, 2, 1, torch.inf]),
+            ValueError,
+            r"candidate 3 \(node 3\) of flow 0 has inf",
+        ),
         (lambda n: torch.zeros(n), ValueError, "score gives 0 to all 4 candidates of flow 0"),
-        (lambda n: torch.ones(n, dtype=torch.bool), TypeError, "tensor of numbers, one per candidate, got Tensor"),
+        (
+            lambda n: torch.ones(n, dtype=torch.bool),
+            TypeError,
+            "tensor of numbers, one per candidate, got Tensor",
+        ),
         (lambda n: torch.ones(n, dtype=torch.complex64), TypeError, "dense tensor of numbers"),
-        (lambda n: None, TypeError, "dense tensor of numbers, one per candidate, got NoneType None"),
+        (
+            lambda n: None,
+            TypeError,
+            "dense tensor of numbers, one per candidate, got NoneType None",
+        ),
         (lambda n: [1.0] * n, TypeError, "dense tensor of numbers"),
         (lambda n: torch.ones(n).to_sparse(), TypeError, "dense tensor"),
     ],
@@ -257,7 +325,9 @@ def test_arrays_are_scores_too():
 
 
 def test_a_score_must_be_a_function():
-    with pytest.raises(TypeError, match=r"score must be a function of \(candidates, step\) or a module, got Tensor"):
+    with pytest.raises(
+        TypeError, match=r"score must be a function of \(candidates, step\) or a module, got Tensor"
+    ):
         LayerSampler(GRAPH, [2], score=torch.ones(6))
     with pytest.raises(AttributeError, match="score of a sampler is fixed"):
         LayerSampler(GRAPH, [2]).score = len

@@ -1,4 +1,6 @@
-"""BernoulliSampler: every edge on its own, with the promised probability; against plain Python and by enumeration."""
+"""BernoulliSampler: every edge on its own, with the promised probability; against plain Python and
+by enumeration.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,16 @@ def jump(word: int, rejection: float) -> int:
     return math.floor(math.log(((word >> 11) + 1) * 2.0**-53) / rejection)
 
 
-def kept(graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **call: int) -> list[list[int]]:
+def kept(
+    graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **call: int
+) -> list[list[int]]:
     """The edges that distinct seeds keep in the only flow, by jumps from one to the next."""
 
     def draw_row(rows: list[int], key: int, v: int) -> list[int]:
-        rejection, rng, at, found = log_rejection(len(rows) or 1, fanout, rate), Stream(key, v), 0, []
+        rejection = log_rejection(len(rows) or 1, fanout, rate)
+        rng = Stream(key, v)
+        at = 0
+        found = []
         if rejection == -math.inf:
             return rows
         while (at := at + jump(rng.word(), rejection)) < len(rows):
@@ -58,7 +65,17 @@ def kept(graph: Graph, ids: list[int], fanout: int = 0, rate: float = 0.0, **cal
     return rows_drawn(graph, ids, draw_row, "bernoulli", **call)
 
 
-RATES = [(0, 0.5), (0, 0.03), (0, 1.0), (1, 0.0), (2, 0.0), (7, 0.0), (50, 0.0), (-1, 0.0), (0, 1e-12)]
+RATES = [
+    (0, 0.5),
+    (0, 0.03),
+    (0, 1.0),
+    (1, 0.0),
+    (2, 0.0),
+    (7, 0.0),
+    (50, 0.0),
+    (-1, 0.0),
+    (0, 1e-12),
+]
 
 
 def make(graph: Graph, fanout: int, rate: float, flows: int = 1, **options) -> BernoulliSampler:
@@ -75,8 +92,12 @@ def test_equals_pure_python(fanout, rate):
             ids = rng.permutation(graph.num_nodes)[:12].tolist()
             batch = make(graph, fanout, rate, seed=number)(ids, epoch=epoch)
             batch.validate()
-            assert picked_positions(batch) == kept(graph, ids, fanout, rate, seed=number, epoch=epoch)
-            for v, own in zip(ids, batch.flows[0].weight.split(batch.flows[0].in_degrees.tolist()), strict=True):
+            assert picked_positions(batch) == kept(
+                graph, ids, fanout, rate, seed=number, epoch=epoch
+            )
+            for v, own in zip(
+                ids, batch.flows[0].weight.split(batch.flows[0].in_degrees.tolist()), strict=True
+            ):
                 p = chance(int(graph.in_degrees([v])), fanout, rate) if len(own) else Fraction(1)
                 assert own.tolist() == pytest.approx([float(1 / p)] * len(own), rel=1e-7)
 
@@ -84,10 +105,13 @@ def test_equals_pure_python(fanout, rate):
 # ---- the law
 
 
-@pytest.mark.parametrize(("degree", "fanout", "rate"), [(4, 2, 0), (5, 1, 0), (3, 6, 0), (5, 0, 0.3), (4, 0, 0.9)])
+@pytest.mark.parametrize(
+    ("degree", "fanout", "rate"), [(4, 2, 0), (5, 1, 0), (3, 6, 0), (5, 0, 0.3), (4, 0, 0.9)]
+)
 def test_every_subset_is_as_likely_as_the_product(degree, fanout, rate):
     """40,000 draws over at most 32 subsets: a deviation of 5 % in all of them is found."""
-    hubs, p = 40_000, float(chance(degree, fanout, rate))
+    hubs = 40_000
+    p = float(chance(degree, fanout, rate))
     table = subset_table(make(crowd([1] * degree, hubs), fanout, rate)(range(hubs)), degree)
     subsets = [s for n in range(degree + 1) for s in itertools.combinations(range(degree), n)]
     expected = np.array([p ** len(s) * (1 - p) ** (degree - len(s)) for s in subsets]) * hubs
@@ -95,12 +119,16 @@ def test_every_subset_is_as_likely_as_the_product(degree, fanout, rate):
 
 
 def test_jumps_are_geometric_to_the_last_bits():
-    """The jump is at least m just where U <= (1 - p)^m, which is checked in exact arithmetic near these borders."""
+    """The jump is at least m just where U <= (1 - p)^m, which is checked in exact arithmetic near
+    these borders.
+    """
     for rate in (0.5, 0.3, 0.01, 1e-6, 1e-12, 0.999):
         rejection = math.log1p(-rate)
         for m in (1, 2, 3, 10, 1000, 10**6):
             border = (
-                math.floor((1 - Fraction(rate)) ** m * 2**53) if m < 5000 else round(2**53 * math.exp(m * rejection))
+                math.floor((1 - Fraction(rate)) ** m * 2**53)
+                if m < 5000
+                else round(2**53 * math.exp(m * rejection))
             )
             if border < 2**30:
                 continue
@@ -111,9 +139,12 @@ def test_jumps_are_geometric_to_the_last_bits():
 
 
 def test_unbiased_exactly_and_its_variance():
-    """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson 1952)."""
+    """Enumeration of all subsets; the variance is the sum of (1 - p) / p x^2 (Horvitz and Thompson
+    1952).
+    """
     x = [Fraction(v) for v in (3, -1, 4, 1, -5)]
-    graph = crowd([1] * 5, 8000)  # so that every subset is drawn: the rarest is expected eight times
+    # so that every subset is drawn: the rarest is expected eight times
+    graph = crowd([1] * 5, 8000)
     for fanout, rate in ((2, 0), (0, 0.25)):
         p = chance(5, fanout, rate)
         total = mean = square = Fraction(0)
@@ -121,7 +152,8 @@ def test_unbiased_exactly_and_its_variance():
             for subset in itertools.combinations(range(5), n):
                 probability = p**n * (1 - p) ** (5 - n)
                 estimate = sum((x[i] / p for i in subset), Fraction(0))
-                total, mean = total + probability, mean + probability * estimate
+                total = total + probability
+                mean = mean + probability * estimate
                 square += probability * estimate**2
         assert (total, mean) == (1, sum(x))
         assert square - mean**2 == sum((1 - p) / p * v**2 for v in x)
@@ -135,7 +167,9 @@ def test_unbiased_exactly_and_its_variance():
 
 def test_numbers_are_in_flow_order():
     src = torch.arange(3, 2003)
-    graph = Graph.from_edges(torch.cat([src, src]), torch.cat([torch.zeros(2000), torch.full((2000,), 3.0)]).long())
+    graph = Graph.from_edges(
+        torch.cat([src, src]), torch.cat([torch.zeros(2000), torch.full((2000,), 3.0)]).long()
+    )
     degrees = [flow.in_degrees for flow in BernoulliSampler(graph, rates=[1.0, 0.01])([0, 3]).flows]
     assert degrees[0][:2].tolist() == [2000, 2000]
     assert degrees[1].max() < 60  # 20 in the mean, 9 standard errors below 60
@@ -160,7 +194,9 @@ def test_all_and_nothing():
 
 
 def test_more_edges_than_expected_find_room():
-    """The kernel has room for six standard deviations more than the mean, and moves to a larger array beyond."""
+    """The kernel has room for six standard deviations more than the mean, and moves to a larger
+    array beyond.
+    """
     full = np.array([7, 8, 9])
     larger = reserve(full, 3, 2)
     assert len(larger) >= 5
@@ -171,21 +207,34 @@ def test_more_edges_than_expected_find_room():
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        ({}, ValueError, r"takes either fanouts, as in \[10, 25\], or rates, as in \[0.1, 0.5\]; got neither"),
+        (
+            {},
+            ValueError,
+            r"takes either fanouts, as in \[10, 25\], or rates, as in \[0.1, 0.5\]; got neither",
+        ),
         ({"fanouts": [1], "rates": [0.5]}, ValueError, "got both"),
-        ({"fanouts": [0]}, ValueError, r"fanouts\[0\] must be -1 \(all neighbours\) or at least 1, got 0"),
+        (
+            {"fanouts": [0]},
+            ValueError,
+            r"fanouts\[0\] must be -1 \(all neighbours\) or at least 1, got 0",
+        ),
         ({"fanouts": 5}, TypeError, "fanouts must be a list with one number per flow"),
         (
             {"rates": 0.5},
             TypeError,
-            r"rates must be a list with one number per flow, as in \[0.1, 0.5\], or a dict of them by relation, got",
+            r"rates must be a list with one number per flow, as in \[0.1, 0.5\], or a dict of them "
+            r"by relation, got",
         ),
         ({"rates": "0.5"}, TypeError, "rates must be a list"),
         ({"rates": {0: 0.5}}, TypeError, "rates must be a list"),
         ({"rates": []}, ValueError, "rates must have one number per flow, got none"),
         ({"rates": [0.5, 0.0]}, ValueError, r"rates\[1\] must be above 0 and at most 1, got 0.0"),
         ({"rates": [1.5]}, ValueError, r"rates\[0\] must be above 0 and at most 1, got 1.5"),
-        ({"rates": torch.tensor([-0.5])}, ValueError, r"rates\[0\] must be above 0 and at most 1, got -0.5"),
+        (
+            {"rates": torch.tensor([-0.5])},
+            ValueError,
+            r"rates\[0\] must be above 0 and at most 1, got -0.5",
+        ),
         ({"rates": [math.nan]}, ValueError, r"rates\[0\] must be above 0 and at most 1, got nan"),
         ({"rates": [True]}, TypeError, r"rates\[0\] must be a number, got bool True"),
         ({"rates": ["a"]}, TypeError, r"rates\[0\] must be a number, got str 'a'"),

@@ -1,4 +1,6 @@
-"""``direction="both"`` draws as from the graph to which the reverse of every edge was added, from every family."""
+"""``direction="both"`` draws as from the graph to which the reverse of every edge was added, from
+every family.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,22 @@ from nodeflow.sampling import induced
 from nodeflow.testing import assert_unbiased
 from nodeflow.transform import add_reverse_edges
 
-MAKE = FAMILIES | {"temporal, prob": lambda g, **o: TemporalNeighborSampler(g, [2, 3], prob="p", since=8, **o)}
+MAKE = FAMILIES | {
+    "temporal, prob": lambda g, **o: TemporalNeighborSampler(g, [2, 3], prob="p", since=8, **o)
+}
 
 
 def both_ways() -> tuple[Graph, Graph, torch.Tensor]:
-    """A graph, the one with reverses, and the edge of the first one that each edge of the second one is."""
+    """A graph, the one with reverses, and the edge of the first one that each edge of the second
+    one is.
+    """
     graph = graph_of_all()
     src, dst = graph.edges()
-    return graph, add_reverse_edges(graph), torch.cat([torch.arange(len(src)), (src != dst).nonzero().squeeze(1)])
+    return (
+        graph,
+        add_reverse_edges(graph),
+        torch.cat([torch.arange(len(src)), (src != dst).nonzero().squeeze(1)]),
+    )
 
 
 def assert_same(batch: NodeFlow, other: NodeFlow, edge: torch.Tensor) -> None:
@@ -44,17 +54,25 @@ def assert_same(batch: NodeFlow, other: NodeFlow, edge: torch.Tensor) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MAKE if name not in ("link", "saint, edge")])
 def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
-    """An edge left out is left out both ways, and edges among the nodes of a batch are found both ways."""
+    """An edge left out is left out both ways, and edges among the nodes of a batch are found both
+    ways.
+    """
     graph, doubled, edge = both_ways()
-    options = {} if name in ("random walk", "neighbor, filter") else {"weight": "w", "edge_filter": "old"}
-    sampler, reference = MAKE[name](graph, direction="both", **options), MAKE[name](doubled, **options)
+    options = (
+        {} if name in ("random walk", "neighbor, filter") else {"weight": "w", "edge_filter": "old"}
+    )
+    sampler = MAKE[name](graph, direction="both", **options)
+    reference = MAKE[name](doubled, **options)
     for epoch in range(3):
-        assert_same(sampled(name, sampler, epoch=epoch), sampled(name, reference, epoch=epoch), edge)
+        assert_same(
+            sampled(name, sampler, epoch=epoch), sampled(name, reference, epoch=epoch), edge
+        )
     if name in LAYERED:
         left_out = torch.arange(0, graph.num_edges, 3)
         sampler = sampler.without_edges(left_out)
         reference = reference.without_edges(torch.isin(edge, left_out).nonzero().squeeze(1))
-        batch, wanted = sampled(name, sampler), sampled(name, reference)
+        batch = sampled(name, sampler)
+        wanted = sampled(name, reference)
         assert_same(batch, wanted, edge)
         assert_same(induced(batch, sampler), induced(wanted, reference), edge)
 
@@ -66,14 +84,18 @@ def test_probabilities_of_subgraphs(kind: str) -> None:
     sampler = SaintSampler(graph, 1, kind=kind, budget=9, direction="both")
     reference = SaintSampler(doubled, 1, kind=kind, budget=9)
     torch.testing.assert_close(sampler.node_probability(), reference.node_probability())
-    torch.testing.assert_close(sampler.edge_probability(), reference.edge_probability()[: graph.num_edges])
+    torch.testing.assert_close(
+        sampler.edge_probability(), reference.edge_probability()[: graph.num_edges]
+    )
     assert_unbiased(sampler, range(200), nodes=[1, 2, 3], batch_size=1)
 
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["neighbor, prob", "labor, 1", "ladies"])
 def test_sums_are_unbiased_for_those_over_edges_both_ways(name: str) -> None:
-    assert_unbiased(LAYERED[name](graph_of_all(), direction="both", weight="w"), [5, 11], draws=1500)
+    assert_unbiased(
+        LAYERED[name](graph_of_all(), direction="both", weight="w"), [5, 11], draws=1500
+    )
 
 
 def test_link_batches_leave_seeds_out() -> None:

@@ -1,4 +1,6 @@
-"""Candidates and Choice: what a sampler chooses from, edges that are no edges of the parent graph, bad choices."""
+"""Candidates and Choice: what a sampler chooses from, edges that are no edges of the parent graph,
+bad choices.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,33 @@ def test_candidates():
 
     def look(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
         edges = sampler.candidates(dst)
-        found.append((edges.src, edges.dst, edges.eid, edges.indptr, edges.degrees, edges.dst_nid, len(edges)))
+        found.append(
+            (
+                edges.src,
+                edges.dst,
+                edges.eid,
+                edges.indptr,
+                edges.degrees,
+                edges.dst_nid,
+                len(edges),
+            )
+        )
         return edges.select([0])
 
     With(FIVE, look)([2, 3, 1])
     src, dst, eid, indptr, degrees, dst_nid, size = found.pop()
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([0, 1, 0, 2], [2, 2, 1, 1], [2, 3, 0, 1])
-    assert (indptr.tolist(), degrees.tolist(), dst_nid.tolist(), size) == ([0, 2, 2, 4], [2, 0, 2], [2, 3, 1], 4)
+    assert (indptr.tolist(), degrees.tolist(), dst_nid.tolist(), size) == (
+        [0, 2, 2, 4],
+        [2, 0, 2],
+        [2, 3, 1],
+        4,
+    )
     assert {t.dtype for t in (src, dst, eid, indptr, degrees, dst_nid)} == {torch.int64}
     With(FIVE, look, direction="out")([0])
     src, dst, eid, *_ = found.pop()
-    assert (src.tolist(), dst.tolist(), eid.tolist()) == ([1, 2], [0, 0], [0, 2])  # src is the neighbour
+    # src is the neighbour
+    assert (src.tolist(), dst.tolist(), eid.tolist()) == ([1, 2], [0, 0], [0, 2])
 
 
 @pytest.mark.parametrize("dst", [torch.tensor([9]), torch.tensor([-1]), torch.tensor([0, 2**40])])
@@ -60,15 +78,17 @@ def test_candidates_of_other_nodes():
     ],
 )
 def test_select(keep):
-    batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select(keep, weight=torch.tensor([1.0, 2.0, 3.0])))(
-        [2, 3, 1]
-    )
+    batch = With(
+        FIVE, lambda s, dst, _: s.candidates(dst).select(keep, weight=torch.tensor([1.0, 2.0, 3.0]))
+    )([2, 3, 1])
     assert picked_positions(batch) == [[2], [], [0, 1]]
     assert batch.flows[0].weight.tolist() == [1, 2, 3]
 
 
 def test_select_repeated_rows():
-    batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1, 1, 2], weight=0.5))([2, 3, 1])
+    batch = With(FIVE, lambda s, dst, _: s.candidates(dst).select([1, 1, 1, 2], weight=0.5))(
+        [2, 3, 1]
+    )
     assert picked_positions(batch) == [[3, 3, 3], [], [0]]
     assert batch.flows[0].weight.tolist() == [0.5] * 4
     batch.validate()
@@ -88,10 +108,30 @@ def test_select_repeated_rows():
         (np.array([[True] * 4]), {}, ValueError, "one entry per candidate"),
         ([0, 1], {"weight": torch.ones(3)}, ValueError, "weight must have shape"),
         ([0, 1], {"weight": torch.ones(2, 1)}, ValueError, "weight must have shape"),
-        (torch.ones(4), {"prob": 1.0}, TypeError, "keep must hold integer candidate ids, got dtype float32"),
-        (torch.ones(4, dtype=torch.bool), {"prob": 2.0}, ValueError, "prob must be at most 1 with a mask"),
-        ([0, 3], {"prob": torch.ones(4)}, ValueError, r"per chosen edge \(2\), got .*pass those that were chosen"),
-        ([0, 3], {"prob": torch.ones(1)}, ValueError, r"one number per chosen edge \(2\), got shape \(1,\)"),
+        (
+            torch.ones(4),
+            {"prob": 1.0},
+            TypeError,
+            "keep must hold integer candidate ids, got dtype float32",
+        ),
+        (
+            torch.ones(4, dtype=torch.bool),
+            {"prob": 2.0},
+            ValueError,
+            "prob must be at most 1 with a mask",
+        ),
+        (
+            [0, 3],
+            {"prob": torch.ones(4)},
+            ValueError,
+            r"per chosen edge \(2\), got .*pass those that were chosen",
+        ),
+        (
+            [0, 3],
+            {"prob": torch.ones(1)},
+            ValueError,
+            r"one number per chosen edge \(2\), got shape \(1,\)",
+        ),
     ],
 )
 def test_bad_select(keep, options, error, words):
@@ -101,7 +141,9 @@ def test_bad_select(keep, options, error, words):
 
 def test_rows_of_candidates():
     found = []
-    With(FIVE, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))([2, 3, 1])
+    With(FIVE, lambda s, dst, _: found.append(s.candidates(dst)) or s.candidates(dst).select([]))(
+        [2, 3, 1]
+    )
     assert found[0].rows.tolist() == [0, 0, 2, 2]
     assert torch.equal(found[0].dst_nid[found[0].rows], found[0].dst)
 
@@ -129,7 +171,8 @@ def test_choice_by_sources(options):
 def test_choice_by_sources_with_edge_ids():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=6)
     graph.edata["w"] = torch.tensor([10.0, 20.0, 30.0])
-    choice = Choice([0, 2], src=[1, 5], eid=[1, -1], weight=[0.5, 4.0])  # an edge and an added self-loop of node 2
+    # an edge and an added self-loop of node 2
+    choice = Choice([0, 2], src=[1, 5], eid=[1, -1], weight=[0.5, 4.0])
     batch = With(graph, lambda *_: choice)([2])
     assert batch.flows[0].parent_eid.tolist() == [1, -1]
     assert batch.flows[0].weight.tolist() == [0.5, 4.0]
@@ -157,7 +200,8 @@ def test_parent_and_other_edges_in_one_reused_structure():
 # ---- bad choices
 
 
-GRAPH = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], num_nodes=5)  # in-edges of 2: positions 3 and 4, ids 2 and 3
+# in-edges of 2: positions 3 and 4, ids 2 and 3
+GRAPH = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], num_nodes=5)
 
 
 @pytest.mark.parametrize("options", [{}, {"include_dst": False}, {"reuse": True}], ids=str)
@@ -187,10 +231,14 @@ def test_bad_choices(choice, error, words, options):
     assert FullSampler(GRAPH, 1)([2]).flows[0].parent_eid.tolist() == [2, 3]
 
 
-@pytest.mark.parametrize("columns", [{"edata": {"x": torch.ones(1)}}, {"nodes": [0], "ndata": {"x": torch.ones(1)}}])
+@pytest.mark.parametrize(
+    "columns", [{"edata": {"x": torch.ones(1)}}, {"nodes": [0], "ndata": {"x": torch.ones(1)}}]
+)
 def test_one_structure_for_all_flows_has_no_columns_of_each(columns) -> None:
     assert With(GRAPH, lambda *_: Choice([0, 1], [3], **columns))([2]).flow_sizes == (1,)
-    with pytest.raises(ValueError, match="flows are prefixes of one structure: no columns of a Choice"):
+    with pytest.raises(
+        ValueError, match="flows are prefixes of one structure: no columns of a Choice"
+    ):
         With(GRAPH, lambda *_: Choice([0, 1], [3], **columns), reuse=True)([2])
 
 
@@ -229,7 +277,10 @@ def test_choice_takes_lists_tensors_and_read_only_arrays():
     ]
     expected = fingerprint(FullSampler(graph, 1)([0, 1]))
     for indptr, positions in kinds:
-        assert fingerprint(With(graph, lambda *_, c=(indptr, positions): Choice(*c))([0, 1])) == expected
+        assert (
+            fingerprint(With(graph, lambda *_, c=(indptr, positions): Choice(*c))([0, 1]))
+            == expected
+        )
 
 
 def test_a_choice_is_safe_from_later_writes():
@@ -278,10 +329,16 @@ class Listed(Sampler):
 
 @pytest.mark.parametrize(
     ("base", "arguments", "options"),
-    [(Listed, (2,), {}), (NeighborSampler, ([2, 3],), {}), (NeighborSampler, ([2, 3],), {"reuse": True})],
+    [
+        (Listed, (2,), {}),
+        (NeighborSampler, ([2, 3],), {}),
+        (NeighborSampler, ([2, 3],), {"reuse": True}),
+    ],
 )
 def test_a_choice_may_be_given_again(base, arguments, options):
-    """Local ids are written over the ids of a kernel's choice; the choice of somebody else must stay as it is."""
+    """Local ids are written over the ids of a kernel's choice; the choice of somebody else must
+    stay as it is.
+    """
     kept: dict[tuple, Choice] = {}
 
     class Again(base):

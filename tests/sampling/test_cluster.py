@@ -22,11 +22,15 @@ from nodeflow.testing import assert_same_node_flow, graphs
 @given(graphs(), st.data())
 def test_the_union_of_parts(graph, data):
     """Nodes part by part, all edges among them; parts may be empty, or named twice."""
-    parts = data.draw(st.lists(st.integers(0, 4), min_size=graph.num_nodes, max_size=graph.num_nodes))
+    parts = data.draw(
+        st.lists(st.integers(0, 4), min_size=graph.num_nodes, max_size=graph.num_nodes)
+    )
     count = max(parts, default=-1) + 1
     mask = data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
     direction = data.draw(st.sampled_from(["in", "out"]))
-    sampler = ClusterSampler(graph, 2, parts, direction=direction, edge_filter=np.array(mask, np.bool_))
+    sampler = ClusterSampler(
+        graph, 2, parts, direction=direction, edge_filter=np.array(mask, np.bool_)
+    )
     assert sampler.num_seeds == count
     seeds = data.draw(st.lists(st.integers(0, count - 1), max_size=6)) if count else []
     nodes = [v for part in dict.fromkeys(seeds) for v in range(graph.num_nodes) if parts[v] == part]
@@ -36,11 +40,13 @@ def test_the_union_of_parts(graph, data):
 @pytest.mark.parametrize("joined", [2, 3, 4, 5])
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_weights_are_unbiased(joined, direction):
-    """Over all sets of parts that hold v's own, equally likely: in fractions, with the weights of these very sets.
+    """Over all sets of parts that hold v's own, equally likely: in fractions, with the weights of
+    these very sets.
 
     Part 3 has no nodes, and counts all the same.
     """
-    src, dst = [0, 1, 2, 3, 4, 5, 0, 2, 1, 1], [1, 2, 3, 4, 5, 0, 3, 1, 1, 2]
+    src = [0, 1, 2, 3, 4, 5, 0, 2, 1, 1]
+    dst = [1, 2, 3, 4, 5, 0, 3, 1, 1, 2]
     amount = [1, 2, -3, 4, 5, 6, 7, 8, 9, 10]
     graph = Graph.from_edges(src, dst, edata={"w": torch.tensor(amount)})
     parts = [0, 0, 1, 1, 2, 4]
@@ -52,8 +58,11 @@ def test_weights_are_unbiased(joined, direction):
         total = Fraction(0)
         for chosen in sets:
             batch = sampler(chosen)
-            flow, row = batch.flows[0], batch.front.rows_of([v]).item()
-            for e, weight, u in zip(flow.parent_eid.tolist(), flow.weight.tolist(), flow.indices.tolist(), strict=True):
+            flow = batch.flows[0]
+            row = batch.front.rows_of([v]).item()
+            for e, weight, u in zip(
+                flow.parent_eid.tolist(), flow.weight.tolist(), flow.indices.tolist(), strict=True
+            ):
                 if pairs[e][1] == v:
                     # float32 holds these weights to seven digits: the fraction that is meant
                     exact = Fraction(weight).limit_denominator(100)
@@ -69,7 +78,8 @@ def test_the_same_part_twice_is_one_part():
     sampler = ClusterSampler(random_graph(0), 2, np.arange(40) % 4)
     assert sampler([1]).flows[0].weight.unique().tolist() == [1]
     for once, again in (([1], [1, 1]), ([1, 3], [1, 3, 1, 3, 3])):
-        one, two = sampler(once), sampler(again)
+        one = sampler(once)
+        two = sampler(again)
         assert two.seed_ids.tolist() == again
         assert torch.equal(one.seeds, two.seeds)
         assert torch.equal(one.flows[0].parent_eid, two.flows[0].parent_eid)
@@ -77,20 +87,25 @@ def test_the_same_part_twice_is_one_part():
 
 
 def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
-    """6 parts, 3 batches of 2 in 3000 epochs: 15 pairs. A deviation of 20 % of all of them is surely found.
+    """6 parts, 3 batches of 2 in 3000 epochs: 15 pairs. A deviation of 20 % of all of them is
+    surely found.
 
-    So the mean of weighted sums over epochs comes near the sum over all edges: within 5 standard errors.
+    So the mean of weighted sums over epochs comes near the sum over all edges: within 5 standard
+    errors.
     """
     graph = random_graph(2, nodes=12, edges=60)
     sampler = ClusterSampler(graph, 1, np.arange(12) % 6)
     x = torch.arange(12, dtype=torch.float64) - 3
     loader = NodeFlowLoader(sampler, range(6), batch_size=2, shuffle=True)
     pairs = list(itertools.combinations(range(6), 2))
-    counts, sums = dict.fromkeys(pairs, 0), []
+    counts = dict.fromkeys(pairs, 0)
+    sums = []
     made = {pair: sampler(pair) for pair in pairs}
     value = {pair: torch.zeros(12, dtype=torch.float64) for pair in pairs}
     for pair, batch in made.items():
-        value[pair][batch.seeds] = batch.flows[0].aggregate(x[batch.seeds], weight=batch.flows[0].weight.double())
+        value[pair][batch.seeds] = batch.flows[0].aggregate(
+            x[batch.seeds], weight=batch.flows[0].weight.double()
+        )
     for _ in range(3000):
         order = loader._order.positions(loader.seed, len(sums)).tolist()
         chosen = [tuple(sorted(order[i : i + 2])) for i in (0, 2, 4)]
@@ -98,7 +113,8 @@ def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
             counts[pair] += 1
         sums.append(sum(value[pair] for pair in chosen))
     assert [batch.seeds.tolist() for batch in loader] == [
-        sampler(loader.seeds[loader._order.positions(loader.seed, 0)[i : i + 2]]).seeds.tolist() for i in (0, 2, 4)
+        sampler(loader.seeds[loader._order.positions(loader.seed, 0)[i : i + 2]]).seeds.tolist()
+        for i in (0, 2, 4)
     ]
     assert chi_square(np.array(list(counts.values()))) < 1
     found = torch.stack(sums)
@@ -108,7 +124,8 @@ def test_a_shuffled_loader_joins_every_pair_of_parts_equally_often():
 
 
 def test_the_parts_given_are_copied():
-    graph, parts = random_graph(4), np.arange(40) % 2
+    graph = random_graph(4)
+    parts = np.arange(40) % 2
     sampler = ClusterSampler(graph, 1, parts)
     before = sampler([1]), repr(sampler)
     parts[:] = 0
@@ -128,13 +145,19 @@ def test_partition_of_a_graph_with_two_halves():
     assert parts[0] != parts[6]
     # 256 repeats would be none in a count of 8 bits
     rng = np.random.default_rng(0)
-    again = [pair[::-1] if rng.random() < 0.5 else pair for pair in pairs] + [(3, 3)] * 5 + [(0, 6)] * 255
+    again = (
+        [pair[::-1] if rng.random() < 0.5 else pair for pair in pairs]
+        + [(3, 3)] * 5
+        + [(0, 6)] * 255
+    )
     assert torch.equal(partition(Graph.from_edges(*zip(*again, strict=True)), 2, seed=3), parts)
 
 
 @given(graphs(min_nodes=2))
 def test_what_metis_is_given(graph):
-    """Every pair of joined nodes once in each direction, no self-loops: METIS asks for that, and does not check it."""
+    """Every pair of joined nodes once in each direction, no self-loops: METIS asks for that, and
+    does not check it.
+    """
     pymetis = pytest.importorskip("pymetis")
     seen = []
 
@@ -154,12 +177,15 @@ def test_what_metis_is_given(graph):
             near[u].add(v)
             near[v].add(u)
     ends = adjacency.adj_starts.tolist()
-    assert [sorted(adjacency.adjacent[a:b].tolist()) for a, b in itertools.pairwise(ends)] == [sorted(n) for n in near]
+    assert [sorted(adjacency.adjacent[a:b].tolist()) for a, b in itertools.pairwise(ends)] == [
+        sorted(n) for n in near
+    ]
 
 
 def test_partition_is_fixed_by_its_seed():
     pytest.importorskip("pymetis")
-    graph = random_graph(6, nodes=2000, edges=8000)  # METIS asks for random numbers where a graph is not small
+    # METIS asks for random numbers where a graph is not small
+    graph = random_graph(6, nodes=2000, edges=8000)
     first = partition(graph, 12, seed=-5)
     assert torch.equal(first, partition(graph, 12, seed=-5))
     assert any(not torch.equal(first, partition(graph, 12, seed=seed)) for seed in range(3))

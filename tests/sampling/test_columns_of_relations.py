@@ -1,4 +1,6 @@
-"""Columns that belong to single relations, as weights, probabilities, filters and types of edges."""
+"""Columns that belong to single relations, as weights, probabilities, filters and types of
+edges.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from nodeflow import FullSampler, Graph, LadiesSampler, NeighborSampler, TemporalNeighborSampler, transform
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LadiesSampler,
+    NeighborSampler,
+    TemporalNeighborSampler,
+    transform,
+)
 from nodeflow.flow import create_full_node_flow
 from nodeflow.propagation import Propagation
 from nodeflow.testing import assert_unbiased
@@ -18,9 +27,12 @@ RELATIONS = {("a", "x", "b"): 40, ("b", "y", "b"): 50, ("b", "z", "a"): 0, ("a",
 
 
 def graphs(dtype: torch.dtype = torch.float32) -> tuple[Graph, Graph]:
-    """A graph with columns of relations, and the same graph with the columns that these stand for, of all edges."""
+    """A graph with columns of relations, and the same graph with the columns that these stand for,
+    of all edges.
+    """
     rng = np.random.default_rng(0)
-    edges, whole = {}, {"w": torch.ones(120, dtype=dtype), "keep": torch.ones(120, dtype=torch.bool)}
+    edges = {}
+    whole = {"w": torch.ones(120, dtype=dtype), "keep": torch.ones(120, dtype=torch.bool)}
     start = 0
     for relation, count in RELATIONS.items():
         columns = {}
@@ -53,7 +65,8 @@ def graphs(dtype: torch.dtype = torch.float32) -> tuple[Graph, Graph]:
 def test_equals_a_column_of_all_edges(make: Callable[[Graph], Any], dtype: torch.dtype) -> None:
     one, other = map(make, graphs(dtype))
     call = {"times": [60] * 10} if one.takes_times else {}
-    batch, same = one(range(10), **call), other(range(10), **call)
+    batch = one(range(10), **call)
+    same = other(range(10), **call)
     for flow, expected in zip(batch.flows, same.flows, strict=True):
         assert flow.parent_eid.tolist() == expected.parent_eid.tolist()
         assert flow.weight.dtype == expected.weight.dtype
@@ -92,7 +105,9 @@ def test_everything_that_reads_edge_columns_reads_them() -> None:
 def test_types_of_edges_must_be_there_for_all_relations() -> None:
     graph, _ = graphs()
     graph.relations["y"].data["kind"] = torch.arange(50) % 2
-    with pytest.raises(KeyError, match=r"every relation must have the column 'kind'; without it are .*'x'.*'z'"):
+    with pytest.raises(
+        KeyError, match=r"every relation must have the column 'kind'; without it are .*'x'.*'z'"
+    ):
         NeighborSampler(graph, [2], edge_type="kind")
     for relation, part in graph.relations.items():
         part.data["kind"] = torch.full((len(part),), len(relation[1])) + torch.arange(len(part)) % 2
@@ -108,11 +123,17 @@ def test_types_of_edges_must_be_there_for_all_relations() -> None:
             "prob: graph.edata has no column 'v'; it has time; relations have keep of y, w",
         ),
         ({"edge_filter": "w"}, TypeError, "edge_filter must give a bool for every edge"),
-        ({"weight": "nan"}, ValueError, "the edge column 'nan' must be finite, but edge 41 has nan"),
+        (
+            {"weight": "nan"},
+            ValueError,
+            "the edge column 'nan' must be finite, but edge 41 has nan",
+        ),
         ({"weight": "wide"}, ValueError, "the edge column 'wide' must have one number per edge"),
     ],
 )
-def test_errors_name_the_column(options: dict[str, str], error: type[Exception], words: str) -> None:
+def test_errors_name_the_column(
+    options: dict[str, str], error: type[Exception], words: str
+) -> None:
     graph, _ = graphs()
     if "nan" in options.values():
         graph.relations["y"].data["nan"] = torch.tensor([1.0, torch.nan]).repeat(25)

@@ -1,6 +1,7 @@
 """Contexts: a parent node that is seen in several ways at once is several nodes of a NodeFlow.
 
-Sampling in contexts must be what sampling each context by itself and putting the results side by side would be.
+Sampling in contexts must be what sampling each context by itself and putting the results side by
+side would be.
 """
 
 from __future__ import annotations
@@ -41,9 +42,12 @@ def pairs(layer: Layer) -> list[tuple[int, int]]:
 def edges(flow: Flow) -> list[tuple[Any, ...]]:
     """Every edge as (parent id, source, destination), nodes as pairs."""
     src, dst = flow.edges()
-    below, above = pairs(flow.src_layer), pairs(flow.dst_layer)
+    below = pairs(flow.src_layer)
+    above = pairs(flow.dst_layer)
     eid = flow.parent_eid.tolist()
-    return [(e, below[u], above[v]) for e, u, v in zip(eid, src.tolist(), dst.tolist(), strict=True)]
+    return [
+        (e, below[u], above[v]) for e, u, v in zip(eid, src.tolist(), dst.tolist(), strict=True)
+    ]
 
 
 # ---- what is sampled
@@ -71,22 +75,25 @@ def test_contexts_are_side_by_side(case):
             assert layer.parent_nid[layer.context == c].tolist() == own.parent_nid.tolist()
         for flow, own in zip(batch.flows, alone.flows, strict=True):
             held = [edge for edge in edges(flow) if edge[2][0] == c]
-            src, dst = own.src_layer.parent_nid[own.indices].tolist(), own.dst_layer.parent_nid[own.edges()[1]].tolist()
+            src = own.src_layer.parent_nid[own.indices].tolist()
+            dst = own.dst_layer.parent_nid[own.edges()[1]].tolist()
             wanted = zip(own.parent_eid.tolist(), src, dst, strict=True)
             assert held == [(e, (c, u), (c, v)) for e, u, v in wanted]
     if options.get("include_dst") is False:
         assert all(pairs(layer) == sorted(pairs(layer)) for layer in batch.layers[:-1])
     else:
-        assert all(flow.take_dst(flow.src_layer.context).equal(flow.dst_layer.context) for flow in batch.flows)
+        assert all(
+            flow.take_dst(flow.src_layer.context).equal(flow.dst_layer.context)
+            for flow in batch.flows
+        )
 
 
 @pytest.mark.parametrize("options", MODES, ids=str)
 def test_context_0_draws_as_without_contexts(options):
-    graph, ids = random_graph(4), [3, 9, 3, 20]
-    plain, told = (
-        NeighborSampler(graph, [2, 3], **options)(ids),
-        InContexts(graph, [2, 3], **options)(ids, inputs=[0] * 4),
-    )
+    graph = random_graph(4)
+    ids = [3, 9, 3, 20]
+    plain = NeighborSampler(graph, [2, 3], **options)(ids)
+    told = InContexts(graph, [2, 3], **options)(ids, inputs=[0] * 4)
     assert fingerprint(plain) == fingerprint(told)
     assert plain.front.context is None
     assert told.front.context.eq(0).all()
@@ -97,13 +104,18 @@ def test_context_0_draws_as_without_contexts(options):
 
 
 def test_ids_beyond_31_bits():
-    """Node times context is the key by which rows are numbered: here it does not fit the packed table."""
-    graph, far = random_graph(0), 2**40
+    """Node times context is the key by which rows are numbered: here it does not fit the packed
+    table.
+    """
+    graph = random_graph(0)
+    far = 2**40
     near, wide = (full(graph)([1, 2, 1], inputs=[0, 1, c]) for c in (2, far))
     assert wide.back.context.tolist() == [0, 1, far]
     for layer, other in zip(near.layers, wide.layers, strict=True):
         assert layer.parent_nid.equal(other.parent_nid)
-    assert [flow.indices.tolist() for flow in near.flows] == [flow.indices.tolist() for flow in wide.flows]
+    assert [flow.indices.tolist() for flow in near.flows] == [
+        flow.indices.tolist() for flow in wide.flows
+    ]
 
 
 # ---- what a NodeFlow with contexts can do
@@ -124,7 +136,9 @@ def test_the_graph_of_the_fixture(batch):
 
 def test_validate_knows_contexts(graph):
     def with_context(context: torch.Tensor) -> NodeFlow:
-        return NodeFlow._trusted([Layer._trusted(3, torch.tensor([4, 4, 1]), context=context)], [], parent=graph)
+        return NodeFlow._trusted(
+            [Layer._trusted(3, torch.tensor([4, 4, 1]), context=context)], [], parent=graph
+        )
 
     with_context(torch.tensor([0, 1, 0])).validate()
     with pytest.raises(ValueError, match="layer 0 holds parent node 4 twice in one context"):
@@ -134,7 +148,10 @@ def test_validate_knows_contexts(graph):
 
 
 def test_a_parent_id_does_not_tell_a_row(batch):
-    with pytest.raises(ValueError, match=r"in several contexts .* compare layer.parent_nid and layer.context instead"):
+    with pytest.raises(
+        ValueError,
+        match=r"in several contexts .* compare layer.parent_nid and layer.context instead",
+    ):
         batch.front.rows_of([1])
     with pytest.raises(ValueError, match="in several contexts"):
         batch.map_from_parent_nid(0, [1])
@@ -144,7 +161,8 @@ def test_a_parent_id_does_not_tell_a_row(batch):
 def test_own_rows_are_those_of_the_same_context(graph, batch):
     for flow in batch.flows:
         assert flow.dst_in_src.tolist() == list(range(flow.num_dst))
-    # 0 and 2 are sources of 1 in both contexts; a self-loop makes 2 its own source, there is none for 1
+    # 0 and 2 are sources of 1 in both contexts; a self-loop makes 2 its own source, there is none
+    # for 1
     sorted_ = full(graph, 1, include_dst=False)([2, 2, 1], inputs=[1, 0, 0])
     flow = sorted_.flows[0]
     assert pairs(flow.src_layer) == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2)]
@@ -181,16 +199,25 @@ def test_pickles_slices_and_moves_keep_contexts(options):
     batch = InContexts(graph, [2, 2, 3], **options)([1, 2, 1, 1], inputs=[0, 0, 1, 0])
     for layer in batch.layers:
         layer.data["c"] = layer.context.clone()
-    for copied in (pickle.loads(pickle.dumps(batch)), batch.to("cpu"), batch[:], batch.with_parent(graph)):
+    for copied in (
+        pickle.loads(pickle.dumps(batch)),
+        batch.to("cpu"),
+        batch[:],
+        batch.with_parent(graph),
+    ):
         copied.validate()
         assert_same_node_flow(copied, batch)
     upper = batch[1:]
     upper.validate()
     assert [pairs(layer) for layer in upper.layers] == [pairs(layer) for layer in batch.layers[1:]]
     assert upper.seed_index.tolist() == [0, 1, 2, 0]
-    assert [flow.dst_in_src.tolist() for flow in upper.flows] == [flow.dst_in_src.tolist() for flow in batch.flows[1:]]
+    assert [flow.dst_in_src.tolist() for flow in upper.flows] == [
+        flow.dst_in_src.tolist() for flow in batch.flows[1:]
+    ]
     loaded = pickle.loads(pickle.dumps(batch))
-    assert [flow.dst_in_src.tolist() for flow in loaded.flows] == [flow.dst_in_src.tolist() for flow in batch.flows]
+    assert [flow.dst_in_src.tolist() for flow in loaded.flows] == [
+        flow.dst_in_src.tolist() for flow in batch.flows
+    ]
 
 
 # ---- append
@@ -202,16 +229,21 @@ def test_append_puts_a_cut_batch_together(batch):
 
 def test_append_matches_rows_by_node_and_context(graph, batch):
     """The lower part made afresh, its seeds in another order."""
-    upper, joint = batch[1:], batch.layers[1]
+    upper = batch[1:]
+    joint = batch.layers[1]
     order = torch.randperm(joint.num_nodes, generator=torch.Generator().manual_seed(1))
     lower = full(graph, 1)(joint.parent_nid[order], inputs=joint.context[order])
-    lower.back.data["own"], upper.front.data["theirs"] = (x.context.clone() for x in (lower.back, upper.front))
+    lower.back.data["own"], upper.front.data["theirs"] = (
+        x.context.clone() for x in (lower.back, upper.front)
+    )
     grown = lower.append(upper)
     grown.validate()
     assert pairs(grown.layers[1]) == [pairs(joint)[row] for row in order.tolist()]
     for frame in ("own", "theirs"):
         assert grown.layers[1].data[frame].equal(grown.layers[1].context)
-    assert [sorted(edges(flow)) for flow in grown.flows] == [sorted(edges(flow)) for flow in batch.flows]
+    assert [sorted(edges(flow)) for flow in grown.flows] == [
+        sorted(edges(flow)) for flow in batch.flows
+    ]
     assert grown.flows[1].dst_in_src.tolist() == [order.tolist().index(row) for row in range(3)]
 
 
@@ -240,23 +272,37 @@ def test_which_samplers_hold_a_node_twice(name: str) -> None:
     in_contexts = name.startswith(("temporal", "shadow")) or "disjoint" in name
     for layer in batch.layers:
         assert (layer.context is not None) == in_contexts
-        keys = layer.parent_nid if layer.context is None else torch.stack([layer.context, layer.parent_nid], 1)
+        keys = (
+            layer.parent_nid
+            if layer.context is None
+            else torch.stack([layer.context, layer.parent_nid], 1)
+        )
         assert len(torch.unique(keys, dim=0)) == layer.num_nodes
     twice = [len(torch.unique(layer.parent_nid)) < layer.num_nodes for layer in batch.layers]
     assert any(twice) == in_contexts
 
 
 def of_one_seed(batch: NodeFlow, number: int) -> tuple[Any, ...]:
-    """The rows and edges of one context: parent ids by layer, and (edge, source, destination, weight) by flow."""
-    layers, flows = [], []
+    """The rows and edges of one context: parent ids by layer, and (edge, source, destination,
+    weight) by flow.
+    """
+    layers = []
+    flows = []
     for layer in batch.layers:
         layers.append(layer.parent_nid[layer.context == number].tolist())
     for flow in batch.flows:
         src, dst = flow.edges()
         assert flow.src_layer.context[src].equal(flow.dst_layer.context[dst])
         held = flow.dst_layer.context[dst] == number
-        ends = flow.src_layer.parent_nid[src[held]].tolist(), flow.dst_layer.parent_nid[dst[held]].tolist()
-        flows.append(list(zip(flow.parent_eid[held].tolist(), *ends, flow.weight[held].tolist(), strict=True)))
+        ends = (
+            flow.src_layer.parent_nid[src[held]].tolist(),
+            flow.dst_layer.parent_nid[dst[held]].tolist(),
+        )
+        flows.append(
+            list(
+                zip(flow.parent_eid[held].tolist(), *ends, flow.weight[held].tolist(), strict=True)
+            )
+        )
     return layers, flows
 
 
@@ -266,7 +312,9 @@ def disjoint_cases(draw: st.DrawFn):
     graph.edata["p"] = torch.arange(graph.num_edges) % 3 + 0.5
     graph.edata["type"] = torch.arange(graph.num_edges) % 2
     seeds = draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=6))
-    options = dict(draw(st.sampled_from([*MODES, {"replace": True}, {"prob": "p"}, {"edge_type": "type"}])))
+    options = dict(
+        draw(st.sampled_from([*MODES, {"replace": True}, {"prob": "p"}, {"edge_type": "type"}]))
+    )
     options["weight"] = draw(st.sampled_from([None, "p"]))
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
     which = {"epoch": draw(st.integers(0, 9)), "batch_number": draw(st.none() | st.integers(0, 9))}
@@ -288,7 +336,8 @@ def test_a_batch_is_the_batches_of_its_seeds(case):
 
 def test_outputs_are_those_of_joint_neighbourhoods_where_all_is_drawn():
     graph = random_graph(3)
-    x, model = torch.randn(graph.num_nodes, 4), GraphSAGE(4, 8, 2)
+    x = torch.randn(graph.num_nodes, 4)
+    model = GraphSAGE(4, 8, 2)
     model.eval()
     joint, apart = (NeighborSampler(graph, [-1, -1], disjoint=d)([4, 9, 17]) for d in (False, True))
     outputs = [model(batch, x[batch.front.parent_nid]) for batch in (joint, apart)]
@@ -296,7 +345,9 @@ def test_outputs_are_those_of_joint_neighbourhoods_where_all_is_drawn():
 
 
 def hubs() -> Graph:
-    """20,000 seeds with an in-edge from each of the nodes 0 and 1, which have the same 5 sources."""
+    """20,000 seeds with an in-edge from each of the nodes 0 and 1, which have the same 5
+    sources.
+    """
     src = np.concatenate([np.tile([0, 1], 20_000), np.arange(2, 7), np.arange(2, 7)])
     dst = np.concatenate([np.repeat(np.arange(7, 20_007), 2), np.repeat([0, 1], 5)])
     return Graph.from_edges(src, dst, num_nodes=20_007)
@@ -311,8 +362,11 @@ def drawn_by_node_0(**which: int) -> np.ndarray:
 
 
 def test_a_node_draws_independently_in_the_neighbourhoods_of_different_seeds():
-    """Tables of 5 and 5 x 5 cells, 20,000 draws: if one in 20 copied the other, n r^2 = 50, and it is found."""
-    drawn, later = drawn_by_node_0(), drawn_by_node_0(epoch=1)
+    """Tables of 5 and 5 x 5 cells, 20,000 draws: if one in 20 copied the other, n r^2 = 50, and it
+    is found.
+    """
+    drawn = drawn_by_node_0()
+    later = drawn_by_node_0(epoch=1)
     assert chi_square(np.bincount(drawn, minlength=5)) < 1
     assert chi_square(np.bincount(5 * drawn[1:] + drawn[:-1], minlength=25)) < 1
     assert chi_square(np.bincount(5 * drawn + later, minlength=25)) < 1
@@ -321,9 +375,13 @@ def test_a_node_draws_independently_in_the_neighbourhoods_of_different_seeds():
 
 def test_the_same_seed_draws_the_same_in_two_batches_of_an_epoch_unless_they_are_numbered():
     sampler = NeighborSampler(random_graph(2, 40, 2000), [2, 2], disjoint=True)
-    small, large = NodeFlowLoader(sampler, range(40), 8), NodeFlowLoader(sampler, range(40), 20)
+    small = NodeFlowLoader(sampler, range(40), 8)
+    large = NodeFlowLoader(sampler, range(40), 20)
     for _ in range(2):
-        found = [[of_one_seed(b, k) for b in loader for k in range(len(b.seeds))] for loader in (small, large)]
+        found = [
+            [of_one_seed(b, k) for b in loader for k in range(len(b.seeds))]
+            for loader in (small, large)
+        ]
         assert found[0] == found[1]
     twice = list(NodeFlowLoader(sampler, [3, 3], 1))
     assert of_one_seed(twice[0], 0) != of_one_seed(twice[1], 0)
@@ -340,7 +398,9 @@ def test_links_and_edges_left_out():
 
 
 def test_it_is_a_setting_and_joint_samplers_are_what_they_were():
-    joint, apart = (NeighborSampler(random_graph(2), [2], disjoint=disjoint) for disjoint in (False, True))
+    joint, apart = (
+        NeighborSampler(random_graph(2), [2], disjoint=disjoint) for disjoint in (False, True)
+    )
     assert "disjoint" not in repr(joint)
     assert "disjoint=True" in repr(apart)
     with pytest.raises(ValueError, match="the state is of another sampler: disjoint"):

@@ -1,4 +1,6 @@
-"""Graphs whose arrays lie elsewhere: a sampler in torch runs on a device, and stored arrays are read as they are."""
+"""Graphs whose arrays lie elsewhere: a sampler in torch runs on a device, and stored arrays are
+read as they are.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class TorchFull(SamplerBase):
         super().__init__(graph, 1)
         self.device = device
         arrays = (graph.csc()[0], graph.csc()[1])
-        self._indptr, self._indices = (torch.tensor(array, device=device, dtype=torch.int64) for array in arrays)
+        self._indptr, self._indices = (
+            torch.tensor(array, device=device, dtype=torch.int64) for array in arrays
+        )
 
     def _sample(self, seeds, draw, inputs):
         asked = torch.from_numpy(seeds).to(self.device)
@@ -42,7 +46,9 @@ class TorchFull(SamplerBase):
         degrees = self._indptr[nodes + 1] - self._indptr[nodes]
         indptr = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
         row = torch.repeat_interleave(degrees)
-        positions = torch.arange(len(row), device=self.device) - indptr[row] + self._indptr[nodes[row]]
+        positions = (
+            torch.arange(len(row), device=self.device) - indptr[row] + self._indptr[nodes[row]]
+        )
         src = self._indices[positions]
         new = src[~torch.isin(src, nodes)].unique()
         lookup = torch.empty(self.graph.num_nodes, dtype=torch.int64, device=self.device)
@@ -59,18 +65,27 @@ def test_a_sampler_on_a_device(device):
         pytest.skip("needs a GPU that torch can use")
     graph = random_graph(3, 40, 200)
     graph.ndata["x"] = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
-    ours, wanted = TorchFull(graph, device), FullSampler(graph, 1)
-    for batch, whole in zip(*(NodeFlowLoader(s, [7, 3, 7, 9, 1], batch_size=3) for s in (ours, wanted)), strict=True):
+    ours = TorchFull(graph, device)
+    wanted = FullSampler(graph, 1)
+    for batch, whole in zip(
+        *(NodeFlowLoader(s, [7, 3, 7, 9, 1], batch_size=3) for s in (ours, wanted)), strict=True
+    ):
         assert batch.back.parent_nid.device.type == batch.flows[0].indices.device.type == device
         assert batch.seeds[batch.seed_index].tolist() == whole.seeds[whole.seed_index].tolist()
-        x, own = (graph.ndata["x"][b.front.parent_nid.cpu()].to(d) for b, d in ((batch, device), (whole, "cpu")))
-        found, mean = batch.flows[0].aggregate(x, "mean"), whole.flows[0].aggregate(own, "mean")
+        x, own = (
+            graph.ndata["x"][b.front.parent_nid.cpu()].to(d)
+            for b, d in ((batch, device), (whole, "cpu"))
+        )
+        found = batch.flows[0].aggregate(x, "mean")
+        mean = whole.flows[0].aggregate(own, "mean")
         assert found.device.type == device
         torch.testing.assert_close(found[batch.seed_index].cpu(), mean[whole.seed_index])
 
 
 def test_too_little_memory() -> None:
-    """The message has the bytes that were asked for, and nothing half-made stays: a smaller batch is drawn as ever."""
+    """The message has the bytes that were asked for, and nothing half-made stays: a smaller batch
+    is drawn as ever.
+    """
     if not Path("/proc/self/status").exists():
         pytest.skip("the size of a process is read from /proc")
     program = """
@@ -87,7 +102,9 @@ except RuntimeError as error:
     print(str(error).splitlines()[0])
 assert sampler([3]).flows[0].parent_eid.sum() == before
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert re.search(r"allocate.* [0-9]+ bytes", done.stdout)
 
@@ -123,7 +140,8 @@ def test_arrays_are_stored_as_given(graphs):
     assert all(file_of(array) is not None for array in graphs["mapped"].csc())
 
 
-SLOW = pytest.mark.slow  # every loop compiles once more for 64-bit ids; other tests have the most common loops
+# every loop compiles once more for 64-bit ids; other tests have the most common loops
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize("storage", [pytest.param("64-bit", marks=SLOW), "mapped"])

@@ -31,9 +31,16 @@ def typed_graph(seed: int, types: list[int], nodes: int = 30, edges: int = 500) 
 
 
 def typed_draw(
-    graph: Graph, fanouts: dict[int, int] | int, ids: list[int], replace: bool, prob: str | None, **call: Any
+    graph: Graph,
+    fanouts: dict[int, int] | int,
+    ids: list[int],
+    replace: bool,
+    prob: str | None,
+    **call: Any,
 ) -> list[list[int]]:
-    """The edges that distinct seeds draw through the only flow: type by type, each from a stream of its own."""
+    """The edges that distinct seeds draw through the only flow: type by type, each from a stream of
+    its own.
+    """
     column = graph.edata["t"].tolist()
     types = sorted(set(column))
 
@@ -41,9 +48,15 @@ def typed_draw(
         found = []
         for place, kind in enumerate(types):
             count = fanouts if isinstance(fanouts, int) else fanouts.get(kind, 0)
-            own, ident = [e for e in rows if column[e] == kind], v * len(types) + place
+            own = [e for e in rows if column[e] == kind]
+            ident = v * len(types) + place
             if own and count and prob is not None:
-                own = [own[p] for p in draw_weighted(graph.edata[prob][own].tolist(), count, replace, key, ident)]
+                own = [
+                    own[p]
+                    for p in draw_weighted(
+                        graph.edata[prob][own].tolist(), count, replace, key, ident
+                    )
+                ]
             elif own and count:
                 own = draw(own, count, replace, key, ident)
             found += own if count else []
@@ -55,7 +68,9 @@ def typed_draw(
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("direction", ["in", "out"])
 @pytest.mark.parametrize("prob", [None, "w"])
-@pytest.mark.parametrize("fanouts", [2, -1, {0: 1, 7: 3}, {-4: -1, 0: 2}, {7: 0, 0: 1, -4: 40}, {7: 0}, {}], ids=str)
+@pytest.mark.parametrize(
+    "fanouts", [2, -1, {0: 1, 7: 3}, {-4: -1, 0: 2}, {7: 0, 0: 1, -4: 40}, {7: 0}, {}], ids=str
+)
 def test_equals_pure_python(fanouts, prob, direction, replace):
     for number, ids in enumerate([[5], [7, 1, 29, 0], list(range(30))]):
         graph = typed_graph(number, [0, 7, -4])
@@ -84,9 +99,17 @@ def test_fanouts_are_in_flow_order():
 def test_one_type_is_no_type():
     """With a single type, rows and random numbers are those of the sampler without types."""
     graph = typed_graph(3, [5])
-    for options in ({}, {"replace": True}, {"direction": "out"}, {"reuse": True}, {"include_dst": False}):
+    for options in (
+        {},
+        {"replace": True},
+        {"direction": "out"},
+        {"reuse": True},
+        {"include_dst": False},
+    ):
         plain = NeighborSampler(graph, [2, 3], **options)(range(9))
-        assert fingerprint(NeighborSampler(graph, [2, 3], edge_type="t", **options)(range(9))) == fingerprint(plain)
+        assert fingerprint(
+            NeighborSampler(graph, [2, 3], edge_type="t", **options)(range(9))
+        ) == fingerprint(plain)
         typed = NeighborSampler(graph, [{5: 2}, {5: 3}], edge_type="t", **options)(range(9))
         assert fingerprint(typed) == fingerprint(plain)
 
@@ -95,15 +118,19 @@ def test_one_type_is_no_type():
 def test_types_are_uniform_and_independent(replace):
     """Joint table of one draw of three edges and two of four, for 60,000 nodes.
 
-    If one node in 25 drew the same place for both types, n r^2 would be about 290, and it would be found.
+    If one node in 25 drew the same place for both types, n r^2 would be about 290, and it would be
+    found.
     """
-    hubs, d = 60_000, 7
+    hubs = 60_000
+    d = 7
     graph = star(d, hubs)
     graph.edata["t"] = torch.tensor([0, 1, 0, 1, 1, 0, 1]).repeat(hubs)
     batch = NeighborSampler(graph, [{0: 1, 1: 2}], edge_type="t", replace=replace)(range(hubs))
     rows = batch.flows[0].parent_eid.numpy().reshape(hubs, 3) % d
-    zeros, ones = np.array([0, 2, 5]), np.array([1, 3, 4, 6])
-    first, pairs = np.searchsorted(zeros, rows[:, 0]), np.searchsorted(ones, rows[:, 1:])
+    zeros = np.array([0, 2, 5])
+    ones = np.array([1, 3, 4, 6])
+    first = np.searchsorted(zeros, rows[:, 0])
+    pairs = np.searchsorted(ones, rows[:, 1:])
     assert (zeros[first] == rows[:, 0]).all()
     assert (ones[pairs] == rows[:, 1:]).all()
     codes = pairs[:, 0] * 4 + pairs[:, 1] if replace else (1 << pairs).sum(1)
@@ -121,7 +148,9 @@ def test_weights_are_degree_of_the_type_over_number_drawn():
         for e, own in zip(flow.parent_eid.tolist(), flow.weight.tolist(), strict=True):
             kind = int(graph.edata["t"][e])
             degree = int(((dst == dst[e]) & (graph.edata["t"] == kind)).sum())
-            drawn = degree if kind == 1 else fanouts[kind] if replace else min(degree, fanouts[kind])
+            drawn = (
+                degree if kind == 1 else fanouts[kind] if replace else min(degree, fanouts[kind])
+            )
             assert own == np.float32(degree / drawn)
 
 
@@ -144,31 +173,56 @@ def test_unbiased():
 def test_estimand_is_0_for_types_that_no_flow_draws():
     graph = typed_graph(5, [0, 1, 2])
     kinds = graph.edata["t"]
-    sampler = NeighborSampler(graph, [{0: 2, 2: 0}, {1: 1}], edge_type="t", edge_filter=torch.arange(500) < 400)
+    sampler = NeighborSampler(
+        graph, [{0: 2, 2: 0}, {1: 1}], edge_type="t", edge_filter=torch.arange(500) < 400
+    )
     assert sampler.estimand().equal(((kinds < 2) & (torch.arange(500) < 400)).double())
-    assert NeighborSampler(graph, [2, {1: 1}], edge_type="t").estimand().equal(torch.ones(500).double())
+    assert (
+        NeighborSampler(graph, [2, {1: 1}], edge_type="t")
+        .estimand()
+        .equal(torch.ones(500).double())
+    )
 
 
 def test_graph_without_edges():
     graph = Graph([0, 0, 0], [], edata={"t": torch.zeros(0, dtype=torch.int64)})
     for prob in (None, "w"):
         graph.edata["w"] = torch.zeros(0)
-        assert NeighborSampler(graph, [2, -1], edge_type="t", prob=prob)([1, 0]).flow_sizes == (0, 0)
+        assert NeighborSampler(graph, [2, -1], edge_type="t", prob=prob)([1, 0]).flow_sizes == (
+            0,
+            0,
+        )
         assert NeighborSampler(graph, [{}, 2], edge_type="t", prob=prob).estimand().shape == (0,)
 
 
 @pytest.mark.parametrize(
     ("fanouts", "error", "words"),
     [
-        ([{0: 1, 5: 2}], ValueError, r"fanouts name the edge type 5, but the types there are: \[0, 1\]"),
-        ([{0: -2}], ValueError, r"fanouts\[0\].* must be -1 \(all neighbours\) or at least 1, got -2"),
+        (
+            [{0: 1, 5: 2}],
+            ValueError,
+            r"fanouts name the edge type 5, but the types there are: \[0, 1\]",
+        ),
+        (
+            [{0: -2}],
+            ValueError,
+            r"fanouts\[0\].* must be -1 \(all neighbours\) or at least 1, got -2",
+        ),
         ([2, 0], ValueError, r"fanouts\[1\].* at least 1, got 0"),
         ([{0: 0.0}], TypeError, r"fanouts\[0\]\[0\] must be an integer, got float 0.0"),
         ([{0: 1.5}], TypeError, r"fanouts\[0\].* must be an integer, got float 1.5"),
         ([{"a": 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got str 'a'"),
         ([{True: 1}], TypeError, r"an edge type in fanouts\[0\] must be an integer, got bool True"),
-        ({0: 1}, TypeError, r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict"),
-        (3, TypeError, "fanouts must be a list with one number per flow, .* or a dict of them by edge type"),
+        (
+            {0: 1},
+            TypeError,
+            r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict",
+        ),
+        (
+            3,
+            TypeError,
+            "fanouts must be a list with one number per flow, .* or a dict of them by edge type",
+        ),
         ([], ValueError, "fanouts must have one number per flow, got none"),
         ([[1]], TypeError, "must be an integer"),
     ],
@@ -180,10 +234,16 @@ def test_bad_fanouts(fanouts, error, words):
 
 
 def test_bad_columns():
-    graph = Graph.from_edges([0, 1], [1, 0], edata={"t": torch.tensor([0.0, 1.0]), "x": torch.ones(2, 2).long()})
-    with pytest.raises(TypeError, match=r"edge_type: the edge column 't' must hold integers, got dtype float32"):
+    graph = Graph.from_edges(
+        [0, 1], [1, 0], edata={"t": torch.tensor([0.0, 1.0]), "x": torch.ones(2, 2).long()}
+    )
+    with pytest.raises(
+        TypeError, match=r"edge_type: the edge column 't' must hold integers, got dtype float32"
+    ):
         NeighborSampler(graph, [1], edge_type="t")
-    with pytest.raises(ValueError, match="edge_type: the edge column 'x' must have one number per edge"):
+    with pytest.raises(
+        ValueError, match="edge_type: the edge column 'x' must have one number per edge"
+    ):
         NeighborSampler(graph, [1], edge_type="x")
     with pytest.raises(KeyError, match=r"edge_type: graph.edata has no column 'k'; it has t, x"):
         NeighborSampler(graph, [1], edge_type="k")
@@ -198,12 +258,18 @@ def test_bad_columns():
 def test_what_no_flow_draws_counts_nothing(types: list[int]) -> None:
     graph = typed_graph(0, types)
     assert NeighborSampler(graph, [{}, {}], edge_type="t").estimand().sum() == 0
-    assert NeighborSampler(graph, [{}, {0: 1}], edge_type="t").estimand().sum() == (graph.edata["t"] == 0).sum()
+    assert (
+        NeighborSampler(graph, [{}, {0: 1}], edge_type="t").estimand().sum()
+        == (graph.edata["t"] == 0).sum()
+    )
 
 
 def test_every_type_takes_a_row_of_every_node_so_there_are_not_many() -> None:
     graph = Graph.from_edges(range(64), range(64), edata={"t": torch.arange(64) % 32})
     assert NeighborSampler(graph, [1], edge_type="t")([40]).flows[0].parent_eid.tolist() == [40]
     graph.edata["t"] = torch.arange(64) % 33  # 64 * 33 rows are more than 16 for each node and edge
-    with pytest.raises(ValueError, match="edge_type: the column 't' has 33 types, and every node gets a row for each"):
+    with pytest.raises(
+        ValueError,
+        match="edge_type: the column 't' has 33 types, and every node gets a row for each",
+    ):
         NeighborSampler(graph, [1], edge_type="t")

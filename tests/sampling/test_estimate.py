@@ -1,4 +1,6 @@
-"""Estimates of the size of a batch: means of draws, exact sizes of full neighbourhoods, bytes, and mistakes."""
+"""Estimates of the size of a batch: means of draws, exact sizes of full neighbourhoods, bytes, and
+mistakes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def plain_graph(num_nodes: int = 400, num_edges: int = 2500) -> Graph:
     rng = np.random.default_rng(1)
     ends = (num_nodes * rng.random((num_edges, 2)) ** (2.5, 1.5)).astype(int)
     src, dst = np.unique(ends, axis=0).T
-    edata = {"type": torch.from_numpy((src + dst) % 3), "p": torch.from_numpy((src * 7 + dst) % 5 * (1.0 + src))}
+    edata = {
+        "type": torch.from_numpy((src + dst) % 3),
+        "p": torch.from_numpy((src * 7 + dst) % 5 * (1.0 + src)),
+    }
     return Graph.from_edges(src, dst, num_nodes=num_nodes, edata=edata)
 
 
@@ -30,9 +35,13 @@ def test_a_pilot_is_the_mean_of_draws_that_training_does_not_make() -> None:
 
 
 def test_twenty_draws_are_close_to_many() -> None:
-    """Sizes of 30 seeds vary by some per cent from draw to draw, their means of 20 by a quarter of that."""
-    sampler, seeds = NeighborSampler(plain_graph(), [4, 3, 2]), np.arange(5, 400, 13)
-    few, many = sampler.estimate(seeds), sampler.estimate(seeds, pilot=400)
+    """Sizes of 30 seeds vary by some per cent from draw to draw, their means of 20 by a quarter of
+    that.
+    """
+    sampler = NeighborSampler(plain_graph(), [4, 3, 2])
+    seeds = np.arange(5, 400, 13)
+    few = sampler.estimate(seeds)
+    many = sampler.estimate(seeds, pilot=400)
     assert few.nodes == pytest.approx(many.nodes, rel=0.02)
     assert few.edges == pytest.approx(many.edges, rel=0.02)
 
@@ -44,7 +53,8 @@ def test_full_neighbourhoods_are_exact(data: st.DataObject, graph: Graph) -> Non
         FullSampler(graph, 3), FullSampler(graph, 3, direction="out"), FullSampler(graph, 2, reuse=True),
         FullSampler(graph, 2, include_dst=False), LaborSampler(graph, [-1, -1]), BernoulliSampler(graph, rates=[1, 1]),
     ):  # fmt: skip
-        estimate, batch = sampler.estimate(seeds, pilot=2), sampler(seeds)
+        estimate = sampler.estimate(seeds, pilot=2)
+        batch = sampler(seeds)
         assert estimate.nodes == pytest.approx(batch.layer_sizes, abs=1e-9)
         assert estimate.edges == pytest.approx(batch.flow_sizes, abs=1e-9)
 
@@ -59,15 +69,23 @@ def test_bytes_are_those_of_a_batch() -> None:
     batch.copy_from_parent({0: ["x"], -1: ["x"]})
     ids = [layer.parent_nid.nbytes for layer in batch.layers]
     held = [sum(column.nbytes for column in frame.values()) for frame in batch.ldata]
-    sparse = (401 * 8 + 400 * 12) / 400 * batch.layer_sizes[0]  # the mean row: an entry, and a place in indptr
-    assert estimate.node_bytes == pytest.approx((ids[0] + held[0] + sparse, ids[1] + held[1], ids[2] + held[2]))
-    assert estimate.edge_bytes == tuple(flow.indptr.nbytes + flow.indices.nbytes for flow in batch.flows)
-    assert estimate.total_bytes == pytest.approx(sum(estimate.node_bytes) + sum(estimate.edge_bytes))
+    # the mean row: an entry, and a place in indptr
+    sparse = (401 * 8 + 400 * 12) / 400 * batch.layer_sizes[0]
+    assert estimate.node_bytes == pytest.approx(
+        (ids[0] + held[0] + sparse, ids[1] + held[1], ids[2] + held[2])
+    )
+    assert estimate.edge_bytes == tuple(
+        flow.indptr.nbytes + flow.indices.nbytes for flow in batch.flows
+    )
+    assert estimate.total_bytes == pytest.approx(
+        sum(estimate.node_bytes) + sum(estimate.edge_bytes)
+    )
 
 
 def test_columns_that_are_fetched_count_without_a_fetch() -> None:
     class Far:
-        shape, dtype = (400, 5), torch.float16
+        shape = (400, 5)
+        dtype = torch.float16
 
         def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
             raise AssertionError("an estimate reads no rows")

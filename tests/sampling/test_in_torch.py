@@ -1,4 +1,6 @@
-"""Samplers in operations of torch draw what the compiled ones draw, bit for bit, and read nothing on the host."""
+"""Samplers in operations of torch draw what the compiled ones draw, bit for bit, and read nothing
+on the host.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +30,22 @@ from nodeflow.testing import check_sampler
 from nodeflow.testing._repeat_checks import global_states
 
 WITH_FORM = [
-    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, filter",
+    "full", "neighbor", "neighbor, replace", "neighbor, reuse", "neighbor, disjoint", "neighbor, "
+                                                                                      "filter",
     "neighbor, types", "neighbor, prob, replace", "temporal", "temporal, recent",
     "labor", "labor, sequential", "labor, dependent layers",
     "layer", "fastgcn", "fastgcn, poisson", "ladies",
 ]  # fmt: skip
 OPTIONS = [{}, {"direction": "out"}, {"direction": "both"}, {"weight": "w"}, {"include_dst": False}]
 WITH_LINKS = [*WITH_FORM, "link"]  # whose negatives are drawn on the host
-WITHOUT = [("neighbor, reuse", "include_dst"), ("ladies", "weight")]  # options that these do not have, or not in torch
-CASES = [(name, o) for name in WITH_LINKS for o in OPTIONS if not any((name, option) in WITHOUT for option in o)]
+# options that these do not have, or not in torch
+WITHOUT = [("neighbor, reuse", "include_dst"), ("ladies", "weight")]
+CASES = [
+    (name, o)
+    for name in WITH_LINKS
+    for o in OPTIONS
+    if not any((name, option) in WITHOUT for option in o)
+]
 
 
 def both(sampler, seeds, **options):
@@ -80,7 +89,9 @@ def hubs(request):
 
 
 @pytest.mark.parametrize("fanouts", [[40, 2], [3, 65], [-1, 5], [5, -1], [70_001, 1]], ids=str)
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"reuse": True}, {"include_dst": False}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"replace": True}, {"reuse": True}, {"include_dst": False}], ids=str
+)
 def test_hubs(hubs, fanouts, options):
     seeds = [0, 2, 1, 0, *range(60_000, 60_400)]
     if not (options.get("replace") and max(fanouts) > 70_000):
@@ -99,16 +110,24 @@ def test_keys_of_contexts_beyond_31_bits(hubs):
 @pytest.mark.parametrize("options", [{}, {"disjoint": True}, {"include_dst": False}], ids=str)
 def test_weighted(hubs, kind, options):
     rng = np.random.default_rng(1)
-    weights = np.where(rng.random(hubs.num_edges) < 0.3, 0, rng.exponential(3, hubs.num_edges)).astype(kind)
+    weights = np.where(
+        rng.random(hubs.num_edges) < 0.3, 0, rng.exponential(3, hubs.num_edges)
+    ).astype(kind)
     indptr, indices, edge_ids = hubs.csc()
     graph = Graph(indptr, indices, edge_ids=edge_ids, edata={"p": torch.from_numpy(weights)})
     seeds = [0, 2, 1, 0, *range(6_000, 6_300)]
     for fanouts in ([5, 40], [3, -1]):
-        first, again = both(NeighborSampler(graph, fanouts, prob="p", replace=True, **options), seeds)
+        first, again = both(
+            NeighborSampler(graph, fanouts, prob="p", replace=True, **options), seeds
+        )
         assert first == again
 
 
-FANOUTS = [[3, 2], [{"writes": 2, "cites": -1}, 1], [{"at": 1}, {"rev_at": 0, "cites": 3, "writes": 65}]]
+FANOUTS = [
+    [3, 2],
+    [{"writes": 2, "cites": -1}, 1],
+    [{"at": 1}, {"rev_at": 0, "cites": 3, "writes": 65}],
+]
 
 
 def typed():
@@ -125,22 +144,34 @@ def typed():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"reuse": True}, {"disjoint": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"replace": True}, {"reuse": True}, {"disjoint": True}], ids=str
+)
 @pytest.mark.parametrize("fanouts", FANOUTS, ids=str)
 def test_relations(fanouts, options):
     graph = typed()
     seeds = {"paper": range(0, 50, 3), "venue": [2], "author": [4, 1, 4], "alone": [0]}
-    for sampler in (NeighborSampler(graph, fanouts, **options), NeighborSampler(graph, fanouts, weight=None)):
+    for sampler in (
+        NeighborSampler(graph, fanouts, **options),
+        NeighborSampler(graph, fanouts, weight=None),
+    ):
         in_torch = pickle.loads(pickle.dumps(sampler.in_torch()))
         for epoch in range(5):
-            batch, again = sampler(seeds, epoch=epoch), in_torch(seeds, epoch=epoch)
+            batch = sampler(seeds, epoch=epoch)
+            again = in_torch(seeds, epoch=epoch)
             assert fingerprint(batch) == fingerprint(again)
             for flow, same in zip(batch.flows, again.flows, strict=True):
                 for relation in graph.schema.relations:
                     assert flow.of(relation).parent_eid.equal(same.of(relation).parent_eid)
 
 
-TIMES = [{"strict": True}, {"since": 4}, {"since": 0, "strict": True}, {"replace": True}, {"include_dst": False}]
+TIMES = [
+    {"strict": True},
+    {"since": 4},
+    {"since": 0, "strict": True},
+    {"replace": True},
+    {"include_dst": False},
+]
 TIMES += [{"strategy": "recent", "since": 6}, {"reuse": True}, {"edge_type": "type"}]
 
 
@@ -159,7 +190,9 @@ def test_times(options, floats):
 @pytest.mark.parametrize("piece", [None, 1, 1000])
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
 @pytest.mark.parametrize(
-    "options", [{}, {"batch_dependency": 3}, {"batch_dependency": None}, {"layer_dependency": True}], ids=str
+    "options",
+    [{}, {"batch_dependency": 3}, {"batch_dependency": None}, {"layer_dependency": True}],
+    ids=str,
 )
 def test_labor(hubs, options, method, piece, monkeypatch):
     """Also where rows are looked at in pieces, a hub larger than one."""
@@ -174,7 +207,9 @@ def test_labor(hubs, options, method, piece, monkeypatch):
 
 def test_labor_looks_at_more_numbers_where_too_few_are_small(hubs, monkeypatch):
     monkeypatch.setattr(labor, "_enough", lambda count: 0.01 * count.double())
-    first, again = both(LaborSampler(hubs, [5, 300], method="sequential"), [0, 2, 1, *range(6_000, 6_300)])
+    first, again = both(
+        LaborSampler(hubs, [5, 300], method="sequential"), [0, 2, 1, *range(6_000, 6_300)]
+    )
     assert first == again
 
 
@@ -183,7 +218,11 @@ LAYERS = [
     for kind in (LayerSampler, FastGCNSampler)
     for draw in ("replacement", "poisson", "systematic")
 ]
-LAYERS += [(FastGCNSampler, {"draw": "poisson", "weight": "w"}), (FastGCNSampler, {"weight": "w"}), (LadiesSampler, {})]
+LAYERS += [
+    (FastGCNSampler, {"draw": "poisson", "weight": "w"}),
+    (FastGCNSampler, {"weight": "w"}),
+    (LadiesSampler, {}),
+]
 
 
 @pytest.mark.parametrize("piece", [None, 1, 1000])
@@ -208,7 +247,9 @@ def test_layers_of_several_node_types(kind, draw):
     graph = typed()
     sizes = [{"author": 5, "paper": 3}, {"paper": 6, "venue": 2}]
     for epoch in range(5):
-        first, again = both(kind(graph, sizes, draw=draw), {"paper": [3, 7], "venue": [1]}, epoch=epoch)
+        first, again = both(
+            kind(graph, sizes, draw=draw), {"paper": [3, 7], "venue": [1]}, epoch=epoch
+        )
         assert first == again
 
 
@@ -227,7 +268,9 @@ def test_edges_left_out(hubs, options):
     for left_out in (range(0, hubs.num_edges, 3), hubs.in_edges([1])[2], []):
         other = compiled.in_torch().without_edges(left_out)
         assert other.backend == "torch on cpu"
-        assert fingerprint(other([0, 1, 5])) == fingerprint(compiled.without_edges(left_out)([0, 1, 5]))
+        assert fingerprint(other([0, 1, 5])) == fingerprint(
+            compiled.without_edges(left_out)([0, 1, 5])
+        )
 
 
 @pytest.mark.cases(1)
@@ -241,9 +284,20 @@ def test_contracts(name):
 
 
 class Waits(TorchDispatchMode):
-    """Counts what waits for a device: numbers read on the host, and results of a size that depends on the content."""
+    """Counts what waits for a device: numbers read on the host, and results of a size that depends
+    on the content.
+    """
 
-    NAMES = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "equal", "is_nonzero", "bincount", "item")
+    NAMES = (
+        "_local_scalar_dense",
+        "nonzero",
+        "masked_select",
+        "unique",
+        "equal",
+        "is_nonzero",
+        "bincount",
+        "item",
+    )
 
     def __init__(self):
         super().__init__()
@@ -257,7 +311,9 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("options", [{"replace": True}, {}, {"reuse": True}, {"include_dst": False}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"replace": True}, {}, {"reuse": True}, {"include_dst": False}], ids=str
+)
 @pytest.mark.parametrize("fanouts", [[10, 5, 64], [-1, -1, -1], [65, 65, 65]], ids=str)
 def test_waits_per_flow(fanouts, options):
     """A flow waits for the number of its edges, and for that of its nodes.
@@ -269,16 +325,25 @@ def test_waits_per_flow(fanouts, options):
         batch = sampler([5, 11, 5, 30], batch_number=0)
         drawn = dict(waits.counts)
         assert batch.flows[0].weight.shape == batch.flows[0].parent_eid.shape
-    assert sum(drawn.values()) == 3 * (3 if max(fanouts) > 64 else 2) + 1  # one for the number of distinct seeds
+    # one for the number of distinct seeds
+    assert sum(drawn.values()) == 3 * (3 if max(fanouts) > 64 else 2) + 1
     assert waits.counts == drawn
 
 
 def test_waits_of_other_samplers():
-    """Rows of several relations wait for their number, LABOR for the numbers of in-edges and of kept ones.
+    """Rows of several relations wait for their number, LABOR for the numbers of in-edges and of
+    kept ones.
 
-    Layers wait for the numbers of in-edges, of candidates of each type, of nodes drawn, and of edges from these.
+    Layers wait for the numbers of in-edges, of candidates of each type, of nodes drawn, and of
+    edges from these.
     """
-    waits = {"neighbor, types": 4, "temporal": 2, "temporal, recent": 2, "labor": 3, "labor, sequential": 6}
+    waits = {
+        "neighbor, types": 4,
+        "temporal": 2,
+        "temporal, recent": 2,
+        "labor": 3,
+        "labor, sequential": 6,
+    }
     waits |= {"layer": 7, "fastgcn": 3, "fastgcn, poisson": 3, "ladies": 6}
     for name, most in waits.items():
         sampler = FAMILIES[name](graph_of_all()).in_torch()
@@ -303,7 +368,8 @@ def test_numbers_that_are_drawn_again(hubs):
 
 @pytest.mark.parametrize("name", WITH_FORM)
 def test_nothing_is_read_on_the_host(name, monkeypatch):
-    sampler, expected = FAMILIES[name](graph_of_all(), weight=None if name == "ladies" else "w"), {}
+    sampler = FAMILIES[name](graph_of_all(), weight=None if name == "ladies" else "w")
+    expected = {}
     expected = fingerprint(sampled(name, sampler))
     in_torch = sampler.in_torch()
 
@@ -319,11 +385,18 @@ def test_nothing_is_read_on_the_host(name, monkeypatch):
 
 
 def test_nothing_else_decides(hubs):
-    """Neither global generators, nor the number of threads, nor operations that are not deterministic."""
-    several = [NeighborSampler(hubs, [40, 40, 3]), LaborSampler(hubs, [40, 3]), FastGCNSampler(hubs, [400, 300])]
+    """Neither global generators, nor the number of threads, nor operations that are not
+    deterministic.
+    """
+    several = [
+        NeighborSampler(hubs, [40, 40, 3]),
+        LaborSampler(hubs, [40, 3]),
+        FastGCNSampler(hubs, [400, 300]),
+    ]
     several += [LaborSampler(hubs, [40, 3], method="sequential"), LadiesSampler(hubs, [400, 300])]
     samplers = [sampler.in_torch() for sampler in several]
-    before, threads = global_states(), torch.get_num_threads()
+    before = global_states()
+    threads = torch.get_num_threads()
     expected = [fingerprint(sampler(range(2000))) for sampler in samplers]
     torch.use_deterministic_algorithms(True)
     try:
@@ -358,7 +431,9 @@ def test_which_form_draws():
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in WITH_LINKS])
 def test_refusals(name):
     sampler = FAMILIES[name](graph_of_all())
-    with pytest.raises(TypeError, match=f"{type(sampler).__name__} draws in compiled loops only.*have"):
+    with pytest.raises(
+        TypeError, match=f"{type(sampler).__name__} draws in compiled loops only.*have"
+    ):
         sampler.in_torch()
 
 
@@ -378,9 +453,13 @@ def test_more_refusals():
         NeighborSampler(graph_of_all(), [2], prob="p"),
         TemporalNeighborSampler(graph_of_all(), [2], prob="p"),
     ):
-        with pytest.raises(TypeError, match=r"draws with prob .*have no form in operations of torch; .* have"):
+        with pytest.raises(
+            TypeError, match=r"draws with prob .*have no form in operations of torch; .* have"
+        ):
             sampler.in_torch()
     for options in ({"iterations": 1}, {"estimator": "hajek"}):
         ((name, value),) = options.items()
-        with pytest.raises(TypeError, match=f"{name}={value!r} has no form in operations of torch; iterations=0"):
+        with pytest.raises(
+            TypeError, match=f"{name}={value!r} has no form in operations of torch; iterations=0"
+        ):
             LaborSampler(graph_of_all(), [2], **options).in_torch()

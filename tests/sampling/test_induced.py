@@ -1,4 +1,6 @@
-"""induced: the layers of a batch, and all edges of the graph among them, against a loop over all edges."""
+"""induced: the layers of a batch, and all edges of the graph among them, against a loop over all
+edges.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,15 @@ def contexts(layer: Any) -> list[int]:
     return [0] * len(layer) if layer.context is None else layer.context.tolist()
 
 
-def reference(batch: NodeFlow, sampler: BoundSampler, out: set[int]) -> list[list[tuple[int, int, int]]]:
+def reference(
+    batch: NodeFlow, sampler: BoundSampler, out: set[int]
+) -> list[list[tuple[int, int, int]]]:
     """Per flow: (edge, source row, destination row) of every edge among the layers, sorted."""
     flows = []
     for i in range(batch.num_flows):
         below, above = (
-            list(zip(layer.parent_nid.tolist(), contexts(layer), strict=True)) for layer in batch.layers[i : i + 2]
+            list(zip(layer.parent_nid.tolist(), contexts(layer), strict=True))
+            for layer in batch.layers[i : i + 2]
         )
         found = []
         for e, (u, v) in enumerate(ends_of(batch.parent)):
@@ -55,7 +60,9 @@ def cases(draw: st.DrawFn):
     graph.edata["w"] = torch.arange(graph.num_edges) * 0.5 - 1
     graph.edata["type"] = torch.arange(graph.num_edges) % 2
     mask = torch.arange(graph.num_edges) % 4 != 1
-    option = st.sampled_from([{}, {"disjoint": True}, {"include_dst": False}, {"reuse": True}, {"edge_type": "type"}])
+    option = st.sampled_from(
+        [{}, {"disjoint": True}, {"include_dst": False}, {"reuse": True}, {"edge_type": "type"}]
+    )
     options = {
         **draw(option),
         "direction": draw(st.sampled_from(["in", "out"])),
@@ -65,7 +72,9 @@ def cases(draw: st.DrawFn):
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3))
     left_out = [0] if graph.num_edges and draw(st.booleans()) else []
     sampler = NeighborSampler(graph, fanouts, **options)
-    sampler = sampler.without_edges(left_out) if left_out and "edge_type" not in options else sampler
+    sampler = (
+        sampler.without_edges(left_out) if left_out and "edge_type" not in options else sampler
+    )
     out = set(sampler.reader.left_out.tolist()) if sampler.reader.left_out is not None else set()
     if options["edge_filter"] is not None:
         out |= set((~mask).nonzero().flatten().tolist())
@@ -106,7 +115,9 @@ def test_as_a_transform(workers):
     sampler = NeighborSampler(random_graph(), [2, 2])
     plain = NodeFlowLoader(sampler, range(60), 20)
     for batch, other in zip(
-        NodeFlowLoader(sampler, range(60), 20, num_workers=workers, transform=lambda b: induced(b, sampler)),
+        NodeFlowLoader(
+            sampler, range(60), 20, num_workers=workers, transform=lambda b: induced(b, sampler)
+        ),
         plain,
         strict=True,
     ):
@@ -121,10 +132,14 @@ def test_what_is_refused():
     batch = sampler([1])
     with pytest.raises(TypeError, match="batch must be a NodeFlow"):
         induced(graph, sampler)
-    with pytest.raises(TypeError, match=r"looks up edges, such as NeighborSampler, got LinkSampler.*links\.sampler"):
+    with pytest.raises(
+        TypeError, match=r"looks up edges, such as NeighborSampler, got LinkSampler.*links\.sampler"
+    ):
         induced(batch, LinkSampler(sampler))
     temporal = Temporal(graph, [2])
-    with pytest.raises(TypeError, match="TemporalNeighborSampler hides edges from seeds by their times"):
+    with pytest.raises(
+        TypeError, match="TemporalNeighborSampler hides edges from seeds by their times"
+    ):
         induced(temporal([1], times=[3]), temporal)
     with pytest.raises(ValueError, match="batch must be a batch of the sampler's graph"):
         induced(NeighborSampler(Graph.from_edges([0], [1]), [1])([1]), sampler)

@@ -42,14 +42,19 @@ def cases(draw: st.DrawFn):
         order = np.asarray(graph.stored_edge_ids)
         edges = [edges[e] for e in order]
         graph = Graph(np.asarray(graph.indptr), graph.indices.astype(np.int64), copy=False)
-    run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
+    run = {
+        "epoch": draw(st.integers(0, 2**40)),
+        "batch_number": draw(st.none() | st.integers(0, 2**40)),
+    }
     return graph, edges, fanouts, seeds, options, run
 
 
 @examples(80)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
-    """Which edges, in which order; again and elsewhere too. The reference knows no weights and no tensors."""
+    """Which edges, in which order; again and elsewhere too. The reference knows no weights and no
+    tensors.
+    """
     graph, edges, fanouts, seeds, options, run = case
     before = [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)]
     sampler = NeighborSampler(graph, fanouts, **options)
@@ -59,7 +64,8 @@ def test_a_batch_is_what_the_reference_says(case):
     near, end = (0, 1) if options["direction"] == "in" else (1, 0)
     degrees = np.bincount([e[end] for e in edges], minlength=graph.num_nodes)
     for flow in batch.flows:
-        above, below = flow.dst_layer.parent_nid, flow.src_layer.parent_nid
+        above = flow.dst_layer.parent_nid
+        below = flow.src_layer.parent_nid
         if options["include_dst"]:
             assert flow.take_dst(below).equal(above)
             assert flow.take_dst(below).data_ptr() == below.data_ptr()  # a prefix, not a copy
@@ -69,7 +75,9 @@ def test_a_batch_is_what_the_reference_says(case):
         # weights of a destination add up to its degree
         total = torch.zeros(len(above)).index_add_(0, dst, flow.weight)
         torch.testing.assert_close(total, torch.from_numpy(degrees[above.numpy()]).float())
-    assert [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)] == before
+    assert [
+        array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)
+    ] == before
     expected = fingerprint(batch)
     assert fingerprint(sampler(torch.tensor(seeds, dtype=torch.int32), **run)) == expected
     assert fingerprint(pickle.loads(pickle.dumps(sampler))(seeds, **run)) == expected
@@ -88,7 +96,8 @@ class Scripted(Sampler):
     def choose(self, dst, step):
         numbers = itertools.cycle(self.numbers)
         edges = self.candidates(dst)
-        indptr, positions = [0], []
+        indptr = [0]
+        positions = []
         ends = edges.indptr.tolist()
         for begin, end in itertools.pairwise(ends):
             wanted = next(numbers) if begin < end else 0
@@ -108,8 +117,12 @@ def test_any_choice_is_assembled_right(case, numbers):
     near, end = (0, 1) if options["direction"] == "in" else (1, 0)
     for flow in batch.flows:
         src, dst = flow.edges()
-        assert flow.src_layer.parent_nid[src].tolist() == [edges[e][near] for e in flow.parent_eid.tolist()]
-        assert flow.dst_layer.parent_nid[dst].tolist() == [edges[e][end] for e in flow.parent_eid.tolist()]
+        assert flow.src_layer.parent_nid[src].tolist() == [
+            edges[e][near] for e in flow.parent_eid.tolist()
+        ]
+        assert flow.dst_layer.parent_nid[dst].tolist() == [
+            edges[e][end] for e in flow.parent_eid.tolist()
+        ]
 
 
 @pytest.mark.parametrize("name", LAYERED)
@@ -118,8 +131,12 @@ def test_any_choice_is_assembled_right(case, numbers):
 def test_the_edges_of_every_family_are_those_of_the_graph(name, data):
     graph = data.draw(graphs(edge_columns={"w": ()}))
     graph.edata["w"] = graph.edata["w"].abs() * (graph.edata["w"] > -4)
-    numbers = torch.tensor(data.draw(st.lists(st.integers(0, 5), min_size=graph.num_edges, max_size=graph.num_edges)))
-    graph.edata["p"], graph.edata["type"], graph.edata["old"] = graph.edata["w"], numbers.long() % 3, numbers > 1
+    numbers = torch.tensor(
+        data.draw(st.lists(st.integers(0, 5), min_size=graph.num_edges, max_size=graph.num_edges))
+    )
+    graph.edata["p"] = graph.edata["w"]
+    graph.edata["type"] = numbers.long() % 3
+    graph.edata["old"] = numbers > 1
     assume(name != "neighbor, types" or {0, 1, 2} <= set(graph.edata["type"].tolist()))
     options = {"direction": data.draw(st.sampled_from(["in", "out"]))}
     if not any(word in name for word in ("reuse", "disjoint", "dependent")):
@@ -130,9 +147,13 @@ def test_the_edges_of_every_family_are_those_of_the_graph(name, data):
     for flow in batch.flows:
         src, dst = flow.edges()
         pairs = torch.stack([flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]])
-        assert ends[:, flow.parent_eid].equal(pairs if options["direction"] == "in" else pairs.flip(0))
+        assert ends[:, flow.parent_eid].equal(
+            pairs if options["direction"] == "in" else pairs.flip(0)
+        )
         if "replace" not in name:
-            assert len(set(zip(dst.tolist(), flow.parent_eid.tolist(), strict=True))) == flow.num_edges
+            assert (
+                len(set(zip(dst.tolist(), flow.parent_eid.tolist(), strict=True))) == flow.num_edges
+            )
         if "prob" in name:
             assert (graph.edata["p"][flow.parent_eid] > 0).all()
         if "filter" in name:
@@ -144,7 +165,9 @@ EXTREME = [0, 1, -1, 2**63, -(2**63), 2**64 - 1, 2**64, 2**64 + 1, -(2**64), -(2
 
 
 def numbers(sampler: SamplerBase, **which: int) -> tuple[int, int]:
-    draw = sampler._draw_of(Call(which.get("epoch", 0), which.get("batch_number", 0)), np.zeros(0, np.int64))
+    draw = sampler._draw_of(
+        Call(which.get("epoch", 0), which.get("batch_number", 0)), np.zeros(0, np.int64)
+    )
     return draw.key, draw.epoch_key
 
 

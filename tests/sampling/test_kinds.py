@@ -1,4 +1,6 @@
-"""Samplers whose rows draw on their own, on graphs of several relations: each relation has a law of its own."""
+"""Samplers whose rows draw on their own, on graphs of several relations: each relation has a law of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ from nodeflow import (
 )
 from nodeflow._edges.forms import COMPILED, Placed
 from nodeflow.sampling.base import Drawn, RowSampler
-from nodeflow.testing import CheckError, assert_reproducible, assert_unbiased, check_sampler, seeds, typed_graphs
+from nodeflow.testing import (
+    CheckError,
+    assert_reproducible,
+    assert_unbiased,
+    check_sampler,
+    seeds,
+    typed_graphs,
+)
 
 FANOUTS: list[Any] = [
     {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1},
@@ -37,9 +46,15 @@ MAKE = {
     "bernoulli": lambda graph, **options: BernoulliSampler(graph, FANOUTS, **options),
     "rates": lambda graph, **options: BernoulliSampler(graph, rates=RATES, **options),
     "labor": lambda graph, **options: LaborSampler(graph, FANOUTS, **options),
-    "labor, sequential": lambda graph, **options: LaborSampler(graph, FANOUTS, method="sequential", **options),
-    "labor, two rounds": lambda graph, **options: LaborSampler(graph, FANOUTS, iterations=2, **options),
-    "labor, both": lambda graph, **options: LaborSampler(graph, FANOUTS, iterations=1, method="sequential", **options),
+    "labor, sequential": lambda graph, **options: LaborSampler(
+        graph, FANOUTS, method="sequential", **options
+    ),
+    "labor, two rounds": lambda graph, **options: LaborSampler(
+        graph, FANOUTS, iterations=2, **options
+    ),
+    "labor, both": lambda graph, **options: LaborSampler(
+        graph, FANOUTS, iterations=1, method="sequential", **options
+    ),
 }
 
 
@@ -48,9 +63,13 @@ def relations_of(graph: Graph, flow: Any) -> np.ndarray[Any, Any]:
 
 
 @few_or_many_draws
-@pytest.mark.parametrize("direction", ["in", *(pytest.param(each, marks=pytest.mark.slow) for each in ("out", "both"))])
+@pytest.mark.parametrize(
+    "direction", ["in", *(pytest.param(each, marks=pytest.mark.slow) for each in ("out", "both"))]
+)
 @pytest.mark.parametrize("name", MAKE)
-def test_sums_of_the_relations_that_are_drawn_are_unbiased(name: str, direction: str, draws: int) -> None:
+def test_sums_of_the_relations_that_are_drawn_are_unbiased(
+    name: str, direction: str, draws: int
+) -> None:
     graph = typed_graph(3, edges=25)
     sampler = MAKE[name](graph, seed=5, direction=direction)
     assert_unbiased(sampler, SEEDS, draws=draws)
@@ -73,21 +92,26 @@ def test_edges_left_out_are_left_out_of_their_relation(name: str, draws: int) ->
 @pytest.mark.parametrize("method", ["poisson", "sequential"])
 @pytest.mark.parametrize("iterations", [0, 1, 3])
 def test_each_relation_draws_what_it_draws_alone(iterations: int, method: str) -> None:
-    # a source has one number for all relations; with one row per source and relation, rounds do not mix them
-    graph, options = typed_graph(5), {"iterations": iterations, "method": method, "seed": 3}
+    # a source has one number for all relations; with one row per source and relation, rounds do not
+    # mix them
+    graph = typed_graph(5)
+    options = {"iterations": iterations, "method": method, "seed": 3}
     alone = [LaborSampler(graph, [{relation: 2}], **options)(range(20)) for relation in RELATIONS]
     every = LaborSampler(graph, [2], **options)(range(20))
     drawn = torch.cat([batch.flows[0].parent_eid for batch in alone])
     if iterations == 0:
         assert torch.equal(every.flows[0].parent_eid.sort()[0], drawn.sort()[0])
     else:  # the importance of a source is that of all its relations
-        assert every.layers[0].num_nodes <= len(torch.cat([b.layers[0].parent_nid for b in alone]).unique())
+        assert every.layers[0].num_nodes <= len(
+            torch.cat([b.layers[0].parent_nid for b in alone]).unique()
+        )
 
 
 def test_a_row_sampler_of_ones_own_draws_per_relation() -> None:
     class First(RowSampler):
         def draw_rows(self, edges: Any, rows: Any, step: Any) -> Drawn:
-            begin, end = edges.indptr[rows.numbers], edges.indptr[rows.numbers + 1]
+            begin = edges.indptr[rows.numbers]
+            end = edges.indptr[rows.numbers + 1]
             some = np.flatnonzero(end > begin)
             indptr = np.searchsorted(some, np.arange(len(begin) + 1))
             return Drawn(indptr, begin[some], edges.indices[begin[some]].astype(np.int64), None)
@@ -96,7 +120,9 @@ def test_a_row_sampler_of_ones_own_draws_per_relation() -> None:
     flow = First(graph, 1)(range(20)).flows[0]
     firsts: dict[tuple[int, int], int] = {}
     dst = graph.find_edges(range(graph.num_edges))[1].tolist()
-    for edge, pair in enumerate(zip(dst, graph.schema.relations_of(np.arange(graph.num_edges)), strict=True)):
+    for edge, pair in enumerate(
+        zip(dst, graph.schema.relations_of(np.arange(graph.num_edges)), strict=True)
+    ):
         firsts.setdefault(pair, edge)
     assert sorted(flow.parent_eid.tolist()) == sorted(firsts.values())
 
@@ -105,34 +131,52 @@ def test_a_row_sampler_of_ones_own_draws_per_relation() -> None:
 
 
 def timed(seed: int, *, of_nodes: bool) -> tuple[Graph, dict[int, float]]:
-    """A typed graph with times of types "a" and "c" only, or of two relations too; and the time of each edge."""
-    graph, rng = typed_graph(seed, edges=40), np.random.default_rng(seed)
+    """A typed graph with times of types "a" and "c" only, or of two relations too; and the time of
+    each edge.
+    """
+    graph = typed_graph(seed, edges=40)
+    rng = np.random.default_rng(seed)
     for name in ("a", "c"):
         graph.nodes[name].data["t"] = torch.from_numpy(rng.integers(0, 20, len(graph.nodes[name])))
     if not of_nodes:
         for name in (("a", "x", "c"), ("b", "x", "a")):
-            graph.relations[name].data["t"] = torch.from_numpy(rng.integers(0, 20, len(graph.relations[name])))
+            graph.relations[name].data["t"] = torch.from_numpy(
+                rng.integers(0, 20, len(graph.relations[name]))
+            )
     times = {}
     src, _ = graph.find_edges(range(graph.num_edges))
     for name, part in graph.relations.items():
         for edge in part.ids:
             source = graph.nodes[name[0]]
             own = float(part.data["t"][edge - part.ids.start]) if "t" in part.data else -np.inf
-            born = float(source.data["t"][int(src[edge]) - source.ids.start]) if "t" in source.data else -np.inf
+            born = (
+                float(source.data["t"][int(src[edge]) - source.ids.start])
+                if "t" in source.data
+                else -np.inf
+            )
             times[edge] = max(own, born)
     return graph, times
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"strategy": "recent"}, {"replace": True}, {"since": 5}, {"strict": True}], ids=str
+    "options",
+    [{}, {"strategy": "recent"}, {"replace": True}, {"since": 5}, {"strict": True}],
+    ids=str,
 )
 @pytest.mark.parametrize("of_nodes", [True, False])
-@pytest.mark.parametrize("fanouts", [2, {("c", "y", "c"): 1, "w": -1, ("b", "x", "a"): 2, ("a", "x", "c"): 2}], ids=str)
-def test_nothing_is_later_than_the_seed(fanouts: Any, of_nodes: bool, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "fanouts", [2, {("c", "y", "c"): 1, "w": -1, ("b", "x", "a"): 2, ("a", "x", "c"): 2}], ids=str
+)
+def test_nothing_is_later_than_the_seed(
+    fanouts: Any, of_nodes: bool, options: dict[str, Any]
+) -> None:
     for seed in range(3):
         graph, times = timed(seed, of_nodes=of_nodes)
-        seeds, when = [*range(20), 8, 9], torch.arange(22) % 17
-        batch = TemporalNeighborSampler(graph, [fanouts, fanouts], time="t", seed=seed, **options)(seeds, times=when)
+        seeds = [*range(20), 8, 9]
+        when = torch.arange(22) % 17
+        batch = TemporalNeighborSampler(graph, [fanouts, fanouts], time="t", seed=seed, **options)(
+            seeds, times=when
+        )
         batch.validate()
         for flow in batch.flows:
             limit = flow.dst_layer.data["time"][flow.edges()[1]].tolist()
@@ -146,18 +190,33 @@ def _check_counts(
     graph: Graph, times: dict[int, float], flow: Any, fanouts: Any, limit: list[float], options: Any
 ) -> None:
     """Every node has as many edges of each relation as its past allows."""
-    counts = [fanouts if isinstance(fanouts, int) else fanouts.get(r, fanouts.get(r[1], 0)) for r in RELATIONS]
+    counts = [
+        fanouts if isinstance(fanouts, int) else fanouts.get(r, fanouts.get(r[1], 0))
+        for r in RELATIONS
+    ]
     dst = flow.dst_layer
     for v, now, (begin, end) in zip(
         dst.parent_nid.tolist(), dst.data["time"].tolist(), flow.indptr.unfold(0, 2, 1), strict=True
     ):
         drawn = flow.parent_eid[begin:end].numpy()
         for i, count in enumerate(counts):
-            own = [e for e in graph.in_edges([v])[2].tolist() if graph.schema.relations_of(np.array([e]))[0] == i]
-            late = [e for e in own if (times[e] >= now if options.get("strict") else times[e] > now)]
+            own = [
+                e
+                for e in graph.in_edges([v])[2].tolist()
+                if graph.schema.relations_of(np.array([e]))[0] == i
+            ]
+            late = [
+                e for e in own if (times[e] >= now if options.get("strict") else times[e] > now)
+            ]
             early = [e for e in own if -np.inf < times[e] < now - options.get("since", np.inf)]
             past = len(own) - len(late) - len(early)
-            most = past if count < 0 else count if options.get("replace") and past else min(past, count)
+            most = (
+                past
+                if count < 0
+                else count
+                if options.get("replace") and past
+                else min(past, count)
+            )
             assert (graph.schema.relations_of(drawn) == i).sum() == most
 
 
@@ -170,7 +229,10 @@ def test_sums_over_the_past_are_unbiased(options: dict[str, Any], draws: int) ->
 
 
 def test_a_node_without_a_time_is_always_there() -> None:
-    graph = Graph.typed({"v": {"t": torch.tensor([float("nan"), 3.0, 9.0])}}, {("v", "e", "v"): ([0, 1, 2], [1, 1, 1])})
+    graph = Graph.typed(
+        {"v": {"t": torch.tensor([float("nan"), 3.0, 9.0])}},
+        {("v", "e", "v"): ([0, 1, 2], [1, 1, 1])},
+    )
     sampler = TemporalNeighborSampler(graph, [-1], time="t")
     assert sampler([1], times=[-1e300]).layers[0].parent_nid.tolist() == [1, 0]
     assert sampler([1], times=[3.0]).layers[0].parent_nid.tolist() == [1, 0]
@@ -181,9 +243,17 @@ def test_a_node_without_a_time_is_always_there() -> None:
     ("columns", "error", "words"),
     [
         ({}, KeyError, "neither edges nor nodes have a column 't'"),
-        ({"a": [1] * 7, "c": [1.0] * 12}, TypeError, "all columns 't' must hold integers, or all of them floats"),
+        (
+            {"a": [1] * 7, "c": [1.0] * 12},
+            TypeError,
+            "all columns 't' must hold integers, or all of them floats",
+        ),
         ({"a": [[1]] * 7}, TypeError, "the column 't' must hold an integer or a float per row"),
-        ({"c": [float("inf")] * 12}, ValueError, "the column 't' must be finite, but row 0 has inf"),
+        (
+            {"c": [float("inf")] * 12},
+            ValueError,
+            "the column 't' must be finite, but row 0 has inf",
+        ),
     ],
 )
 def test_bad_times_of_nodes(columns: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -197,7 +267,9 @@ def test_bad_times_of_nodes(columns: dict[str, Any], error: type[Exception], wor
 def test_scopes_grow_by_relation() -> None:
     graph = typed_graph(2)
     batch = ShadowSampler(graph, 2, depth=1, fanout={"w": 2, ("a", "x", "c"): 1})([7, 8])
-    scope = {"b": 0, "c": 0, "a": 0} | {name: batch.layers[0].of(name).data.num_rows for name in ("a", "b", "c")}
+    scope = {"b": 0, "c": 0, "a": 0} | {
+        name: batch.layers[0].of(name).data.num_rows for name in ("a", "b", "c")
+    }
     assert scope == {"a": 1, "b": 1, "c": 3}
     with pytest.raises(KeyError, match="no relation 'q'"):
         ShadowSampler(graph, 2, depth=1, fanout={"q": 2})
@@ -215,11 +287,20 @@ def test_sums_with_history_are_unbiased_on_relations(draws: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["rates", *(pytest.param(each, marks=pytest.mark.slow) for each in ("bernoulli", "labor, sequential"))]
+    "name",
+    [
+        "rates",
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in ("bernoulli", "labor, sequential")
+        ),
+    ],
 )
 def test_checks_of_samplers_know_relations(name: str) -> None:
     graph = typed_graph(3)
-    report = check_sampler(MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"])
+    report = check_sampler(
+        MAKE[name](graph), SEEDS, checks=["structure", "fanouts per type", "marginals", "pickles"]
+    )
     assert report.passed
 
 
@@ -238,7 +319,9 @@ def test_a_reader_without_kinds_is_laid_out_by_them() -> None:
     plain = FastGCNSampler(graph, [1]).without_edges(range(0, 300, 7)).reader
     sampler = NeighborSampler(graph, [{"w": -1, ("c", "y", "c"): 2}])
     same = sampler.with_reader(plain)(range(20)).flows[0]
-    assert torch.equal(same.parent_eid, sampler.without_edges(range(0, 300, 7))(range(20)).flows[0].parent_eid)
+    assert torch.equal(
+        same.parent_eid, sampler.without_edges(range(0, 300, 7))(range(20)).flows[0].parent_eid
+    )
 
 
 @given(typed_graphs(), st.data())
@@ -250,8 +333,11 @@ def test_batches_have_all_edges_that_the_fanouts_allow(graph: Graph, data: st.Da
     relations = graph.schema.relations_of(np.arange(graph.num_edges))
     for fanout, flow in zip(fanouts, batch.flows, strict=True):
         for name, cut in ((name, flow.of(name)) for name in graph.schema.relations):
-            assert set(relations[cut.parent_eid.numpy()]) <= {list(graph.schema.relations).index(name)}
-            ids, nodes = set(graph.schema.relations[name]), flow.dst_layer.parent_nid.tolist()
+            assert set(relations[cut.parent_eid.numpy()]) <= {
+                list(graph.schema.relations).index(name)
+            }
+            ids = set(graph.schema.relations[name])
+            nodes = flow.dst_layer.parent_nid.tolist()
             own = [len(set(graph.in_edges([v])[2].tolist()) & ids) for v in nodes]
             assert cut.in_degrees.tolist() == [n if fanout < 0 else min(n, fanout) for n in own]
         assert sum(flow.of(name).num_edges for name in graph.schema.relations) == flow.num_edges
@@ -269,7 +355,9 @@ def test_a_graph_of_types_that_fails_is_printed_small() -> None:
     graph.nodes["a"].data["t"] = torch.arange(7)
     with pytest.raises(CheckError, match=r"Graph.typed\(\{") as error:
         check_sampler(Less(graph, [1]), SEEDS, checks=["marginals"])
-    (line,) = [line.strip() for line in str(error.value).splitlines() if "graph = Graph.typed" in line][:1]
+    (line,) = [
+        line.strip() for line in str(error.value).splitlines() if "graph = Graph.typed" in line
+    ][:1]
     names: dict[str, Any] = {"Graph": Graph, "torch": torch}
     exec(line, names)
     assert list(names["graph"].schema.relations) == RELATIONS
@@ -288,14 +376,20 @@ def test_checks_of_samplers_know_times_of_nodes(of_nodes: bool) -> None:
     report = check_sampler(sampler, SEEDS, checks=["structure", "future", "marginals"])
     assert [outcome.status for outcome in report.outcomes] == ["passed"] * 3
     with pytest.raises(CheckError, match="sees the future"):
-        check_sampler(Late(graph, [2, 2], time="t"), range(20), times=[7] * 20, checks=["future"], budget=0)
+        check_sampler(
+            Late(graph, [2, 2], time="t"), range(20), times=[7] * 20, checks=["future"], budget=0
+        )
 
 
 @pytest.mark.parametrize(
     ("make", "number", "by_name"),
     [
         (NeighborSampler, [2, 1], [{"edge": 2}, 1]),
-        (lambda graph, rates: BernoulliSampler(graph, rates=rates), [0.5, 1.0], [{"edge": 0.5}, 1.0]),
+        (
+            lambda graph, rates: BernoulliSampler(graph, rates=rates),
+            [0.5, 1.0],
+            [{"edge": 0.5}, 1.0],
+        ),
         (LaborSampler, [2, 1], [{"edge": 2}, {("node", "edge", "node"): 1}]),
         (lambda graph, fanout: ShadowSampler(graph, 2, 1, fanout), 2, {"edge": 2}),
         (lambda graph, path: RandomWalkSampler(graph, 2, metapath=path), None, ["edge"]),
@@ -334,7 +428,9 @@ def test_samplers_of_types_pass_all_checks(make: Any) -> None:
 
 
 def test_a_relation_is_named_by_its_three_words() -> None:
-    schema = Graph.typed({"a": 1, "b": 1}, {("a", "x", "b"): ([0], [0]), ("b", "x", "a"): ([0], [0])}).schema
+    schema = Graph.typed(
+        {"a": 1, "b": 1}, {("a", "x", "b"): ([0], [0]), ("b", "x", "a"): ([0], [0])}
+    ).schema
     assert schema.relation("b x a") == ("b", "x", "a")
     with pytest.raises(ValueError, match="2 relations have the name 'x'"):
         schema.relation("x")

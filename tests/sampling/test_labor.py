@@ -25,7 +25,8 @@ def cases(draw: st.DrawFn):
     graph = draw(graphs(min_nodes=1, max_nodes=7, max_edges=40))
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
     run = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.integers(-5, 2**40))}
-    iterations, include_dst = draw(st.sampled_from([0, 1, 2, "converged"])), draw(st.booleans())
+    iterations = draw(st.sampled_from([0, 1, 2, "converged"]))
+    include_dst = draw(st.booleans())
     options = {
         "iterations": iterations,
         "method": draw(st.sampled_from(["poisson", "sequential"])),
@@ -43,7 +44,9 @@ def cases(draw: st.DrawFn):
 @examples(80)
 @given(cases())
 def test_a_batch_is_what_the_reference_says(case):
-    """Ids, order and weights, on multigraphs with self-loops; the order of edges is that of the graph."""
+    """Ids, order and weights, on multigraphs with self-loops; the order of edges is that of the
+    graph.
+    """
     graph, fanouts, seeds, options, run = case
     batch = LaborSampler(graph, fanouts, **options)(seeds, **run)
     assert_is_reference(batch, graph, fanouts, seeds, **options, **run)
@@ -97,11 +100,16 @@ def test_a_large_graph_with_a_small_batch():
 
 
 def test_sequential_draws_from_rows_whose_numbers_are_all_large():
-    """The search for the smallest number first looks below 9 / degree, where one row in 12,000 has none."""
-    hubs, degree = 20_000, 100
+    """The search for the smallest number first looks below 9 / degree, where one row in 12,000 has
+    none.
+    """
+    hubs = 20_000
+    degree = 100
     near = np.arange(hubs * degree).reshape(hubs, degree)
     graph = Graph(np.minimum(np.arange(near.size + 1), hubs) * degree, near.ravel())
-    sampler = LaborSampler(graph, [1], method="sequential", layer_dependency=True, batch_dependency=None)
+    sampler = LaborSampler(
+        graph, [1], method="sequential", layer_dependency=True, batch_dependency=None
+    )
     key = keys_of(0, 0, 0, None, [], layer_dependency=True, batch_dependency=None).now
     number = np.empty(near.size, np.uint32)
     hash_block(near.ravel(), np.full(3, key, np.uint64), np.uint32(0), number)
@@ -112,7 +120,9 @@ def test_sequential_draws_from_rows_whose_numbers_are_all_large():
 
 
 def test_weights_are_those_of_the_integers_that_are_compared():
-    """1 / 70,000 is no multiple of 2^-32; the next one, 61,357 of them, is the probability, by 5 in a million more."""
+    """1 / 70,000 is no multiple of 2^-32; the next one, 61,357 of them, is the probability, by 5 in
+    a million more.
+    """
     sampler = LaborSampler(star(70_000), [1])
     weights = torch.cat([sampler([0], epoch=epoch).flows[0].weight for epoch in range(20)])
     assert len(weights) > 5
@@ -121,7 +131,9 @@ def test_weights_are_those_of_the_integers_that_are_compared():
 
 @pytest.mark.parametrize("iterations", [0, 1])
 def test_many_destinations_that_draw_more_than_expected(iterations):
-    """300 destinations share their sources, so together they draw up to a half more than expected: buffers grow."""
+    """300 destinations share their sources, so together they draw up to a half more than expected:
+    buffers grow.
+    """
     sampler = LaborSampler(star(1000, hubs=300), [40], iterations=iterations)
     sizes = []
     for epoch in range(10):
@@ -139,7 +151,10 @@ def test_many_destinations_that_draw_more_than_expected(iterations):
 
 def test_a_loader_numbers_the_batches():
     sampler = LaborSampler(GRAPH, [3, 3], batch_dependency=3)
-    alone = [fingerprint(sampler(seeds, batch_number=k)) for k, seeds in enumerate(torch.arange(40).split(8))]
+    alone = [
+        fingerprint(sampler(seeds, batch_number=k))
+        for k, seeds in enumerate(torch.arange(40).split(8))
+    ]
     for workers in (0, 2):
         loader = NodeFlowLoader(sampler, range(40), 8, num_workers=workers)
         assert [fingerprint(batch) for batch in loader] == alone
@@ -164,16 +179,36 @@ def test_rounds_are_bounded(monkeypatch):
             ValueError,
             r"iterations must be a number from 0 or 'converged' .*, got -2",
         ),
-        ({"iterations": "all"}, ValueError, "iterations must be a number from 0 or 'converged' .*, got 'all'"),
+        (
+            {"iterations": "all"},
+            ValueError,
+            "iterations must be a number from 0 or 'converged' .*, got 'all'",
+        ),
         ({"iterations": 1.0}, TypeError, "iterations must be an integer, got float 1.0"),
         ({"iterations": True}, TypeError, "iterations must be an integer, got bool True"),
         ({"method": "exact"}, ValueError, "method must be 'poisson' or 'sequential', got 'exact'"),
         ({"method": None}, ValueError, "method must be 'poisson' or 'sequential', got None"),
-        ({"estimator": "ht"}, ValueError, "estimator must be 'horvitz-thompson' or 'hajek', got 'ht'"),
-        ({"batch_dependency": 0}, ValueError, r"batch_dependency must be .* from 1 to 2\*\*31, or None .* got 0"),
+        (
+            {"estimator": "ht"},
+            ValueError,
+            "estimator must be 'horvitz-thompson' or 'hajek', got 'ht'",
+        ),
+        (
+            {"batch_dependency": 0},
+            ValueError,
+            r"batch_dependency must be .* from 1 to 2\*\*31, or None .* got 0",
+        ),
         ({"batch_dependency": 2**31 + 1}, ValueError, "batch_dependency must be"),
-        ({"batch_dependency": 2.5}, TypeError, "batch_dependency must be an integer, got float 2.5"),
-        ({"iterations": 2, "reuse": True}, ValueError, "reuse=True needs iterations=0, got iterations=2"),
+        (
+            {"batch_dependency": 2.5},
+            TypeError,
+            "batch_dependency must be an integer, got float 2.5",
+        ),
+        (
+            {"iterations": 2, "reuse": True},
+            ValueError,
+            "reuse=True needs iterations=0, got iterations=2",
+        ),
         ({"iterations": "converged", "reuse": True}, ValueError, "reuse=True needs iterations=0"),
         ({"reuse": True, "include_dst": False}, ValueError, "needs include_dst=True"),
         ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both'"),
@@ -188,7 +223,9 @@ def test_bad_options(options, error, words):
 
 
 def test_batches_that_must_be_numbered():
-    words = r"batch_dependency=3 needs the number of the batch: call the sampler with batch_number=0"
+    words = (
+        r"batch_dependency=3 needs the number of the batch: call the sampler with batch_number=0"
+    )
     for iterations in (0, 1):
         with pytest.raises(ValueError, match=words):
             LaborSampler(GRAPH, [2], batch_dependency=3, iterations=iterations)([1])

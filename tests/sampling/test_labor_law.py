@@ -1,7 +1,8 @@
-"""The law of LABOR: weighted sums are unbiased and have the paper's variance, by integration over all random numbers.
+"""The law of LABOR: weighted sums are unbiased and have the paper's variance, by integration over
+all random numbers.
 
-What is integrated is the reference; ``test_labor.py`` shows that the sampler is the reference, and here the estimates
-of the sampler are compared with those of the integral, choice by choice.
+What is integrated is the reference; ``test_labor.py`` shows that the sampler is the reference, and
+here the estimates of the sampler are compared with those of the integral, choice by choice.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from nodeflow.sampling import LaborSampler
 
 SLOW = pytest.mark.slow
 
-# sources of three destinations that share some; one more has no more than the fanout, and some have a source twice
+# sources of three destinations that share some; one more has no more than the fanout, and some have
+# a source twice
 ROWS = {
     "shared": [[4, 5, 6, 7, 8], [5, 6, 9], [4, 9, 8, 6], [5, 7]],
     "nested": [[4, 5, 6, 7, 8, 9], [4, 5, 6], [4]],
@@ -55,10 +57,14 @@ def estimates(rows: list[list[int]], drawn: list[dict[int, object]]) -> list[flo
 @pytest.mark.parametrize("iterations", [0, 1, 3, "converged"])
 @pytest.mark.parametrize("k", [1, 2])
 def test_poisson_sums_are_unbiased_with_the_variance_of_the_paper(name, iterations, k):
-    """Mean, variance, and covariance of two destinations: sum over shared sources of (1 / max(p, p') - 1) x^2."""
+    """Mean, variance, and covariance of two destinations: sum over shared sources of (1 / max(p,
+    p') - 1) x^2.
+    """
     rows = ROWS[name]
     chance = [[float(p) for p in ps] for ps in poisson_probability(rows, k, iterations)]
-    total, mean, second = 0.0, np.zeros(len(rows)), np.zeros((len(rows), len(rows)))
+    total = 0.0
+    mean = np.zeros(len(rows))
+    second = np.zeros((len(rows), len(rows)))
     for probability, drawn in cells(rows, k, iterations):
         value = np.array(estimates(rows, drawn))
         total += float(probability)
@@ -69,7 +75,9 @@ def test_poisson_sums_are_unbiased_with_the_variance_of_the_paper(name, iteratio
     np.testing.assert_allclose(mean, full, rtol=0, atol=1e-12)
     expected = np.zeros_like(second)
     for (a, row), (b, other) in itertools.product(enumerate(rows), repeat=2):
-        for (t, p), (u, q) in itertools.product(zip(row, chance[a], strict=True), zip(other, chance[b], strict=True)):
+        for (t, p), (u, q) in itertools.product(
+            zip(row, chance[a], strict=True), zip(other, chance[b], strict=True)
+        ):
             if t == u:  # several edges from one source are drawn together
                 expected[a, b] += (1 / max(p, q) - 1) * VALUES[t] ** 2
     np.testing.assert_allclose(second - np.outer(mean, mean), expected, rtol=1e-9, atol=1e-9)
@@ -91,7 +99,9 @@ def test_distinct_sources_are_as_many_as_the_formula_says(name, iterations):
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_sequential_sums_are_unbiased(name, k):
-    """All orders of the numbers are equally likely, and for LABOR-0 the draw depends on nothing else."""
+    """All orders of the numbers are equally likely, and for LABOR-0 the draw depends on nothing
+    else.
+    """
     rows = ROWS[name]
     every = sorted({(t, row[:j].count(t)) for row in rows for j, t in enumerate(row)})
     mean = np.zeros(len(rows))
@@ -110,9 +120,11 @@ def test_sequential_sums_are_unbiased(name, k):
 def test_sequential_weights_with_importance_are_unbiased(name, iterations):
     """Every edge counts 1 in the mean over its own number, whatever the other numbers are.
 
-    Where its number passes another's rank the draw may change; between these points the count is constant.
+    Where its number passes another's rank the draw may change; between these points the count is
+    constant.
     """
-    rows, rng = ROWS[name], np.random.default_rng(0)
+    rows = ROWS[name]
+    rng = np.random.default_rng(0)
     pi, _ = importance(rows, 2, iterations)
     for _ in range(10):
         number = {(t, copy): x for t in range(4, 10) for copy, x in enumerate(rng.random(3))}
@@ -124,7 +136,9 @@ def test_sequential_weights_with_importance_are_unbiased(name, iterations):
                 mean = 0.0
                 for low, high in itertools.pairwise(ends):
                     moved = {**number, edge: (low + high) / 2}
-                    drawn = draw_sequential(rows, 2, iterations, lambda t, copy, m=moved: m[t, copy])
+                    drawn = draw_sequential(
+                        rows, 2, iterations, lambda t, copy, m=moved: m[t, copy]
+                    )
                     mean += (high - low) * drawn[v].get(j, 0)
                 assert mean == pytest.approx(1, abs=1e-12)
 
@@ -139,27 +153,37 @@ def test_sequential_weights_with_importance_are_unbiased(name, iterations):
     ],
 )
 def test_the_sampler_gives_the_estimates_that_were_integrated(method, iterations):
-    """Choice by choice: the weights of the package are those of the cell, and there is no choice without a cell."""
+    """Choice by choice: the weights of the package are those of the cell, and there is no choice
+    without a cell.
+    """
     rows = ROWS["nested"]
     if method == "poisson":
         outcomes = list(cells(rows, 2, iterations))
     else:
         outcomes = [
-            (Fraction(1, 720), draw_sequential(rows, 2, 0, lambda t, _, o=order: Fraction(o[t - 4], 6)))
+            (
+                Fraction(1, 720),
+                draw_sequential(rows, 2, 0, lambda t, _, o=order: Fraction(o[t - 4], 6)),
+            )
             for order in itertools.permutations(range(6))
         ]
-    known, chance = {}, Counter()
+    known = {}
+    chance = Counter()
     for probability, drawn in outcomes:
         choice = tuple(tuple(sorted(picks)) for picks in drawn)
         known[choice] = estimates(rows, drawn)
         chance[choice] += probability
     sampler = LaborSampler(graph_of(rows), [2], method=method, iterations=iterations)
-    starts, seen = np.cumsum([0, 6, 3]), set()
+    starts = np.cumsum([0, 6, 3])
+    seen = set()
     x = torch.tensor([0.0] * 4 + list(VALUES.values()), dtype=torch.float64)
     for epoch in range(800):
         batch = sampler([0, 1, 2], epoch=epoch)
         flow = batch.flows[0]
-        choice = tuple(tuple(e - s for e in ids) for s, ids in zip(starts, picked_positions(batch), strict=True))
+        choice = tuple(
+            tuple(e - s for e in ids)
+            for s, ids in zip(starts, picked_positions(batch), strict=True)
+        )
         found = flow.aggregate(x[flow.src_layer.parent_nid], "sum", weight=flow.weight.double())
         # float32 weights are right to 2**-24
         np.testing.assert_allclose(found[:3].numpy(), known[choice], rtol=3e-7, atol=3e-6)
@@ -172,26 +196,34 @@ def test_the_sampler_gives_the_estimates_that_were_integrated(method, iterations
 
 @pytest.mark.parametrize("iterations", [0, 1, 2, "converged"])
 def test_weights_keep_the_variance_of_neighbour_sampling(iterations):
-    """For every destination the weights 1 / p of all its edges add up to d^2 / k, the condition c_s is solved from.
+    """For every destination the weights 1 / p of all its edges add up to d^2 / k, the condition c_s
+    is solved from.
 
-    So sum (1/p - 1), the variance for uncorrelated values of variance 1, is d^2/k (1 - k/d), that of k of d without
-    replacement.
+    So sum (1/p - 1), the variance for uncorrelated values of variance 1, is d^2/k (1 - k/d), that
+    of k of d without replacement.
     """
-    rng, k = np.random.default_rng(1), 3
+    rng = np.random.default_rng(1)
+    k = 3
     rows = [sorted(rng.choice(30, d, replace=False) + 6) for d in (12, 8, 5, 3, 20, 4)]
     for row, chance in zip(rows, poisson_probability(rows, k, iterations), strict=True):
-        assert float(sum(1 / p for p in chance)) == pytest.approx(len(row) ** 2 / min(k, len(row)), rel=1e-6)
+        assert float(sum(1 / p for p in chance)) == pytest.approx(
+            len(row) ** 2 / min(k, len(row)), rel=1e-6
+        )
 
 
 def test_solving_with_probabilities_at_one():
-    """By hand: pi = (4, 1, 1, 1), k = 2 of 4: the first has probability 1, the others 3 / (8 - 1)."""
+    """By hand: pi = (4, 1, 1, 1), k = 2 of 4: the first has probability 1, the others 3 / (8 -
+    1).
+    """
     assert solve([4, 1, 1, 1], 2) == pytest.approx(3 / 7)
     assert solve([1, 1, 1, 1], 2) == pytest.approx(1 / 2)
     assert solve([0.5, 2], 2) == 2
 
 
 def test_rounds_lower_the_number_of_sources():
-    """LABOR-* <= LABOR-2 <= LABOR-1 <= LABOR-0, which the fixed point iteration guarantees, on random rows."""
+    """LABOR-* <= LABOR-2 <= LABOR-1 <= LABOR-0, which the fixed point iteration guarantees, on
+    random rows.
+    """
     rng = np.random.default_rng(0)
     for _ in range(20):
         rows = [rng.choice(40, rng.integers(1, 15), replace=False).tolist() for _ in range(10)]
@@ -200,7 +232,9 @@ def test_rounds_lower_the_number_of_sources():
 
 
 def test_sources_on_a_real_graph(shared_data):
-    """LABOR-* <= LABOR-1 <= LABOR-0 <= neighbour sampling, and the counts are those of the formula, within 5 sigma."""
+    """LABOR-* <= LABOR-1 <= LABOR-0 <= neighbour sampling, and the counts are those of the formula,
+    within 5 sigma.
+    """
     matrix = scipy.sparse.load_npz(shared_data / "amazon_computers" / "adjacency.npz").tocsc()
     graph = Graph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64))
     nodes = np.random.default_rng(0).choice(graph.num_nodes, 300, replace=False)
@@ -221,7 +255,9 @@ def test_sources_on_a_real_graph(shared_data):
 
 
 def test_hajek_estimates_the_mean_of_equal_values_exactly():
-    """And trades bias for that: a destination that draws nothing counts 0, with probability (1 - k/d)^d."""
+    """And trades bias for that: a destination that draws nothing counts 0, with probability (1 -
+    k/d)^d.
+    """
     graph = Graph.from_edges(range(1, 5), [0] * 4)
     sampler = LaborSampler(graph, [1], estimator="hajek")
     sums = np.array([float(sampler([0], epoch=k).flows[0].weight.sum()) for k in range(1000)])

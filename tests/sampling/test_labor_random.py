@@ -1,7 +1,8 @@
-"""The random numbers of LABOR: uniform, independent where they should be, and shared where they should be.
+"""The random numbers of LABOR: uniform, independent where they should be, and shared where they
+should be.
 
-Chi-square at a false-alarm rate of 1e-6 a test with fixed seeds; a table of m cells nearly always finds a relative
-deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
+Chi-square at a false-alarm rate of 1e-6 a test with fixed seeds; a table of m cells nearly always
+finds a relative deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def numbers(key: int, ids: np.ndarray) -> np.ndarray:
 IDS = np.arange(1 << 18, dtype=np.int32)
 FIRST = numbers(1, IDS)
 
-# 262,144 pairs in 64 cells: one pair in 50 that is equal (or a deviation of 2 % of all cells) is found
+# 262,144 pairs in 64 cells: one pair in 50 that is equal (or a deviation of 2 % of all cells) is
+# found
 PAIRS = {
     "keys": lambda: (FIRST, numbers(2, IDS)),
     "keys one high bit apart": lambda: (FIRST, numbers(1 + (1 << 63), IDS)),
@@ -60,7 +62,8 @@ def test_numbers_of_one_id_over_keys():
 
 
 def test_every_bit_of_key_and_id_changes_half_of_the_number():
-    """Avalanche: a flipped bit of the key or the id flips every bit of the number with probability one half.
+    """Avalanche: a flipped bit of the key or the id flips every bit of the number with probability
+    one half.
 
     Over 16,384 ids the share of flips is within 6 sigma (0.023) for all 96 x 32 pairs of bits.
     """
@@ -76,21 +79,26 @@ def test_every_bit_of_key_and_id_changes_half_of_the_number():
 # ---- subsets
 
 
-def subsets(sampler: LaborSampler, seeds: list[int], starts: list[int], draws: int, flow: int = -1) -> np.ndarray:
+def subsets(
+    sampler: LaborSampler, seeds: list[int], starts: list[int], draws: int, flow: int = -1
+) -> np.ndarray:
     """Which edges each seed drew, as the bits of a number, ``[draws, seeds]``."""
     found = []
     for k in range(draws):
         picked = picked_positions(sampler(seeds, epoch=k), flow)
-        found.append([sum(1 << (e - s) for e in ids) for s, ids in zip(starts, picked, strict=False)])
+        found.append(
+            [sum(1 << (e - s) for e in ids) for s, ids in zip(starts, picked, strict=False)]
+        )
     return np.array(found)
 
 
 @pytest.mark.parametrize("iterations", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_subset_has_its_probability(iterations):
-    """The joint law of two destinations with common sources: every pair of subsets, against integration.
+    """The joint law of two destinations with common sources: every pair of subsets, against
+    integration.
 
-    Destination 0 has sources 2..6, destination 1 has 4..7: the cells are all 2^5 * 2^4 pairs; those that cannot occur
-    do not, and 4,000 draws find a cell of probability 0.02 that is off by a half.
+    Destination 0 has sources 2..6, destination 1 has 4..7: the cells are all 2^5 * 2^4 pairs; those
+    that cannot occur do not, and 4,000 draws find a cell of probability 0.02 that is off by a half.
     """
     rows = [[2, 3, 4, 5, 6], [4, 5, 6, 7]]
     graph = Graph.from_edges([t for row in rows for t in row], [0] * 5 + [1] * 4, num_nodes=8)
@@ -108,7 +116,9 @@ def test_every_subset_has_its_probability(iterations):
 
 
 def test_sequential_subsets_are_equally_likely():
-    """Also where a source has two edges: numbers of their own make all 6 pairs of 4 edges equally likely."""
+    """Also where a source has two edges: numbers of their own make all 6 pairs of 4 edges equally
+    likely.
+    """
     for src in ([1, 2, 3, 4], [1, 1, 2, 3], [1, 1, 1, 1]):
         sampler = LaborSampler(Graph.from_edges(src, [0] * 4), [2], method="sequential")
         found = subsets(sampler, [0], [0], 1500)[:, 0]
@@ -123,17 +133,24 @@ def test_sequential_subsets_are_equally_likely():
 def test_layer_dependency():
     """Fewer nodes in all than with numbers of their own for each flow."""
     rng = np.random.default_rng(0)
-    graph = Graph.from_edges(rng.integers(2000, size=60_000), rng.integers(2000, size=60_000), num_nodes=2000)
-    sizes = [LaborSampler(graph, [5, 5], layer_dependency=on)(range(50)).layer_sizes[0] for on in (False, True)]
+    graph = Graph.from_edges(
+        rng.integers(2000, size=60_000), rng.integers(2000, size=60_000), num_nodes=2000
+    )
+    sizes = [
+        LaborSampler(graph, [5, 5], layer_dependency=on)(range(50)).layer_sizes[0]
+        for on in (False, True)
+    ]
     assert sizes[1] < 0.95 * sizes[0]
 
 
 @pytest.mark.parametrize("iterations", [0, 1])
 def test_batch_dependency(iterations):
-    """Batches at distance b share the numbers of a fraction max(0, 1 - b/4) of the nodes, and each is a fair draw.
+    """Batches at distance b share the numbers of a fraction max(0, 1 - b/4) of the nodes, and each
+    is a fair draw.
 
-    40,000 sources, drawn with probability one half: two batches agree on a source with probability (1 + shared) / 2,
-    within 5 sigma (0.0125). A renewal of all nodes at the same batch is found at once: it shares all or nothing.
+    40,000 sources, drawn with probability one half: two batches agree on a source with probability
+    (1 + shared) / 2, within 5 sigma (0.0125). A renewal of all nodes at the same batch is found at
+    once: it shares all or nothing.
     """
     size = 40_000
     sampler = LaborSampler(star(size), [size // 2], batch_dependency=4, iterations=iterations)
@@ -152,7 +169,9 @@ def test_batch_dependency(iterations):
 
 
 def test_a_loader_numbers_dependent_batches():
-    """The nodes that batches of an epoch reach are fewer with shared numbers; the union shows it."""
+    """The nodes that batches of an epoch reach are fewer with shared numbers; the union shows
+    it.
+    """
     reached = {}
     for period in (1, 8, None):
         sampler = LaborSampler(star(400, hubs=32), [10], batch_dependency=period, include_dst=False)
@@ -162,11 +181,14 @@ def test_a_loader_numbers_dependent_batches():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dependent", "wanted"), [pytest.param(False, 4, marks=pytest.mark.slow), (True, 6)])
+@pytest.mark.parametrize(
+    ("dependent", "wanted"), [pytest.param(False, 4, marks=pytest.mark.slow), (True, 6)]
+)
 def test_shared_numbers_bias_sums_over_two_flows(dependent, wanted):
-    # Both neighbours of node 0 have each other and themselves. With N ~ Bin(2, 1/2) sources below 1/2, shared numbers
-    # give 4 N^2, of mean 6 and variance 36; numbers of their own have the mean 4, the true sum, and variance 20. The
-    # tolerance is 5 standard errors: fails by chance once in 10^6.
+    # Both neighbours of node 0 have each other and themselves. With N ~ Bin(2, 1/2) sources below
+    # 1/2, shared numbers give 4 N^2, of mean 6 and variance 36; numbers of their own have the mean
+    # 4, the true sum, and variance 20. The tolerance is 5 standard errors: fails by chance once in
+    # 10^6.
     graph = Graph.from_edges([1, 2, 1, 2, 1, 2], [0, 0, 1, 1, 2, 2])
     sampler = LaborSampler(graph, [1, 1], layer_dependency=dependent)
     sums = []

@@ -1,4 +1,6 @@
-"""Graphs of thousands of node types and relations: what a batch costs, counted in calls and bytes, not in seconds."""
+"""Graphs of thousands of node types and relations: what a batch costs, counted in calls and bytes,
+not in seconds.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,24 @@ from typing import Any
 import pytest
 import torch
 
-from nodeflow import FullSampler, Graph, LaborSampler, LadiesSampler, NeighborSampler, NodeFlow, transform as transforms
+from nodeflow import (
+    FullSampler,
+    Graph,
+    LaborSampler,
+    LadiesSampler,
+    NeighborSampler,
+    NodeFlow,
+    transform as transforms,
+)
 
-FIRST, SECOND = ("t0", "r0", "t1"), ("t1", "r1", "t2")
+FIRST = ("t0", "r0", "t1")
+SECOND = ("t1", "r1", "t2")
 
 
 def ring(size: int) -> Graph:
-    """A graph of types t0, t1, ... of two nodes, in which relation i leads from both of type i to both of the next."""
+    """A graph of types t0, t1, ... of two nodes, in which relation i leads from both of type i to
+    both of the next.
+    """
     ends = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1])
     edges = {(f"t{i}", f"r{i}", f"t{(i + 1) % size}"): ends for i in range(size)}
     return Graph.typed({f"t{i}": 2 for i in range(size)}, edges)

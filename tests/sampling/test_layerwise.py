@@ -1,4 +1,6 @@
-"""Layer-wise samplers: their laws by enumeration, the very draws by a second implementation, and their options."""
+"""Layer-wise samplers: their laws by enumeration, the very draws by a second implementation, and
+their options.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,15 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import examples
-from _support.layerwise_reference import DRAWS, assert_equals_reference, drawn_edges, in_order, inclusion, law, means
+from _support.layerwise_reference import (
+    DRAWS,
+    assert_equals_reference,
+    drawn_edges,
+    in_order,
+    inclusion,
+    law,
+    means,
+)
 from _support.sampler_reference import chi_square, key_of
 from hypothesis import given, strategies as st
 
@@ -28,8 +38,19 @@ def node_number(candidates, step):
 
 # ---- the law
 
-# two destinations, 4 and 5, and four candidates; 1 -> 4 is there twice; the two last edges count for FastGCN only
-PROOF = [(0, 4, 1), (1, 4, 2), (2, 4, -1), (0, 5, 3), (3, 5, 1), (2, 5, 1), (1, 4, 1), (4, 0, 1), (0, 1, 1)]
+# two destinations, 4 and 5, and four candidates; 1 -> 4 is there twice; the two last edges count
+# for FastGCN only
+PROOF = [
+    (0, 4, 1),
+    (1, 4, 2),
+    (2, 4, -1),
+    (0, 5, 3),
+    (3, 5, 1),
+    (2, 5, 1),
+    (1, 4, 1),
+    (4, 0, 1),
+    (0, 1, 1),
+]
 H = [3, -1, 4, 5, 9, 2]
 
 
@@ -43,26 +64,36 @@ def candidates_of(kind, score) -> tuple[list[int], list[int]]:
 
 
 CASES = [(kind, None, draw, 2) for kind in KINDS for draw in DRAWS]
-CASES += [pytest.param(LayerSampler, node_number, draw, 2, marks=pytest.mark.slow) for draw in DRAWS]
-CASES += [pytest.param(kind, None, draw, 3, marks=pytest.mark.slow) for kind in KINDS for draw in DRAWS]
+CASES += [
+    pytest.param(LayerSampler, node_number, draw, 2, marks=pytest.mark.slow) for draw in DRAWS
+]
+CASES += [
+    pytest.param(kind, None, draw, 3, marks=pytest.mark.slow) for kind in KINDS for draw in DRAWS
+]
 
 
 @pytest.mark.parametrize(("kind", "score", "draw", "size"), CASES)
 def test_the_law_by_enumeration(kind, score, draw, size):
-    """Over all outcomes: the estimate is unbiased, its variance is the formula's; and the sampler follows that law.
+    """Over all outcomes: the estimate is unbiased, its variance is the formula's; and the sampler
+    follows that law.
 
-    1,000 calls against whole outcomes (sets, or multisets) with all weights: an outcome of probability 0.1 that comes
-    up 80 % too often is surely found (1,000 * 0.1 * 0.8^2 = 64 with some 10 cells). Outcomes expected fewer than 5
-    times are taken together.
+    1,000 calls against whole outcomes (sets, or multisets) with all weights: an outcome of
+    probability 0.1 that comes up 80 % too often is surely found (1,000 * 0.1 * 0.8^2 = 64 with some
+    10 cells). Outcomes expected fewer than 5 times are taken together.
     """
     src, dst, a = zip(*PROOF, strict=True)
-    graph = Graph.from_edges(src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)})
+    graph = Graph.from_edges(
+        src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)}
+    )
     nodes, scores = candidates_of(kind, score)
     order = None
     if kind is FastGCNSampler and draw == "systematic":  # one order for good
-        order = in_order([u for u in nodes if 0 < inclusion(scores, size)[u] < 1], key_of("fastgcn", 5, 0))
+        order = in_order(
+            [u for u in nodes if 0 < inclusion(scores, size)[u] < 1], key_of("fastgcn", 5, 0)
+        )
         order += [u for u in nodes if u not in order]
-    table, mean = law(nodes, scores, size, draw, order), means(nodes, scores, size, draw)
+    table = law(nodes, scores, size, draw, order)
+    mean = means(nodes, scores, size, draw)
     assert sum(table.values()) == 1
 
     def weights(outcome) -> dict[int, Fraction]:
@@ -72,7 +103,13 @@ def test_the_law_by_enumeration(kind, score, draw, size):
 
     for v in (4, 5):
         estimates = [
-            (p, sum((w * H[PROOF[e][0]] for e, w in weights(s).items() if PROOF[e][1] == v), Fraction(0)))
+            (
+                p,
+                sum(
+                    (w * H[PROOF[e][0]] for e, w in weights(s).items() if PROOF[e][1] == v),
+                    Fraction(0),
+                ),
+            )
             for s, p in table.items()
         ]
         gives = Counter[int]()
@@ -83,7 +120,10 @@ def test_the_law_by_enumeration(kind, score, draw, size):
         variance = sum(p * x * x for p, x in estimates) - sum(gives.values()) ** 2
         if draw == "replacement":
             q = {u: mean[u] / size for u in gives}
-            assert variance == (sum(x * x / q[u] for u, x in gives.items()) - sum(gives.values()) ** 2) / size
+            assert (
+                variance
+                == (sum(x * x / q[u] for u, x in gives.items()) - sum(gives.values()) ** 2) / size
+            )
         elif draw == "poisson":
             assert variance == sum(x * x * (1 / mean[u] - 1) for u, x in gives.items())
 
@@ -96,7 +136,9 @@ def test_the_law_by_enumeration(kind, score, draw, size):
     options = {} if score is None else {"score": score}
     sampler = kind(graph, [size], draw=draw, weight="w", seed=5, **options)
     calls = 1000
-    observed = Counter(seen(itertools.chain(*drawn_edges(sampler([4, 5], epoch=k), 0))) for k in range(calls))
+    observed = Counter(
+        seen(itertools.chain(*drawn_edges(sampler([4, 5], epoch=k), 0))) for k in range(calls)
+    )
     assert set(observed) <= set(expected)
     rare = {key for key, p in expected.items() if p * calls < 5}
     cells = [([key], p) for key, p in expected.items() if key not in rare]
@@ -116,12 +158,27 @@ some_graphs = graphs(min_nodes=1, edge_columns={"w": ()})
 @examples(40)
 @given(some_graphs, st.data())
 def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -> None:
-    kind, draw = data.draw(st.sampled_from(KINDS)), data.draw(st.sampled_from(DRAWS))
+    kind = data.draw(st.sampled_from(KINDS))
+    draw = data.draw(st.sampled_from(DRAWS))
     sizes = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    left_out = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=4)) if graph.num_edges else []
-    mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), np.bool_)
-    run = {"epoch": data.draw(st.integers(0, 2**40)), "batch_number": data.draw(st.none() | st.integers(0, 9))}
-    options = {"draw": draw, "include_dst": data.draw(st.booleans()), "seed": data.draw(st.integers(-(2**63), 2**63))}
+    left_out = (
+        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=4))
+        if graph.num_edges
+        else []
+    )
+    mask = np.array(
+        data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)),
+        np.bool_,
+    )
+    run = {
+        "epoch": data.draw(st.integers(0, 2**40)),
+        "batch_number": data.draw(st.none() | st.integers(0, 9)),
+    }
+    options = {
+        "draw": draw,
+        "include_dst": data.draw(st.booleans()),
+        "seed": data.draw(st.integers(-(2**63), 2**63)),
+    }
     options |= {"direction": data.draw(st.sampled_from(["in", "out"])), "edge_filter": mask}
     options["weight"] = data.draw(st.sampled_from([None, "w"]))
     assert_equals_reference(kind, graph, sizes, data.draw(seeds(graph)), left_out, options, run)
@@ -133,12 +190,17 @@ def test_a_batch_is_what_the_reference_says(graph: Graph, data: st.DataObject) -
 def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weight):
     """Half of the edges left out of some rows, all of one row, and layers of several sizes."""
     rng = np.random.default_rng(1)
-    src, dst = rng.integers(12, size=70), rng.integers(12, size=70)
-    graph = Graph.from_edges(src, dst, edata={"w": torch.from_numpy(rng.integers(-3, 4, 70)).float()})
+    src = rng.integers(12, size=70)
+    dst = rng.integers(12, size=70)
+    graph = Graph.from_edges(
+        src, dst, edata={"w": torch.from_numpy(rng.integers(-3, 4, 70)).float()}
+    )
     left_out = [e for e in range(70) if dst[e] == 3 or (dst[e] % 2 == 0 and rng.random() < 0.5)]
     options = {"draw": draw, "weight": weight, "seed": 5, "edge_filter": np.ones(70, np.bool_)}
     for epoch in range(5):
-        assert_equals_reference(kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch})
+        assert_equals_reference(
+            kind, graph, [7, 3, 4], [2, 3, 4], left_out, options, {"epoch": epoch}
+        )
 
 
 # ---- bias on a real graph
@@ -151,7 +213,9 @@ def test_batches_of_a_larger_graph_are_what_the_reference_says(kind, draw, weigh
 @pytest.mark.parametrize("draw", ["poisson", "systematic"])
 def test_layers_larger_than_the_candidates_keep_all(kind, draw):
     src, dst, a = zip(*PROOF, strict=True)
-    graph = Graph.from_edges(src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)})
+    graph = Graph.from_edges(
+        src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)}
+    )
     for size in (6, 10**18):
         flow = kind(graph, [size], draw=draw, weight="w")([4, 5]).flows[0]
         assert sorted(flow.parent_eid.tolist()) == [0, 1, 2, 3, 4, 5, 6]
@@ -176,13 +240,17 @@ def test_normalized_weights_add_up_to_the_row(draw):
     rng = np.random.default_rng(0)
     weights = rng.random(300) + 0.1
     columns = {"w": torch.from_numpy(weights), "tiny": torch.from_numpy(weights * 1e-25)}
-    graph = Graph.from_edges(rng.integers(40, size=300), rng.integers(40, size=300), num_nodes=40, edata=columns)
+    graph = Graph.from_edges(
+        rng.integers(40, size=300), rng.integers(40, size=300), num_nodes=40, edata=columns
+    )
     for name, left_out in ((None, []), ("w", []), ("w", list(range(0, 300, 3))), ("tiny", [])):
         a = torch.ones(300) if name is None else graph.edata[name]
         a = a.double().clone()
         a[left_out] = 0
         rows = torch.zeros(40, dtype=torch.float64).index_add_(0, graph.edges()[1], a)
-        sampler = LadiesSampler(graph, [15], draw=draw, normalize=True, weight=name).without_edges(left_out)
+        sampler = LadiesSampler(graph, [15], draw=draw, normalize=True, weight=name).without_edges(
+            left_out
+        )
         flow = sampler(range(40)).flows[0]
         has = flow.in_degrees > 0
         assert 10 < has.sum() <= 40
@@ -204,7 +272,9 @@ def test_the_smallest_and_largest_weights(power, dtype):
     for kind in (LadiesSampler, FastGCNSampler):
         for draw in DRAWS:
             for k in range(20):
-                one, other = (kind(g, [2], draw=draw, weight="w")([4], epoch=k).flows[0] for g in (near, far))
+                one, other = (
+                    kind(g, [2], draw=draw, weight="w")([4], epoch=k).flows[0] for g in (near, far)
+                )
                 assert torch.equal(one.parent_eid, other.parent_eid)
 
 
@@ -221,13 +291,19 @@ GRAPH = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([1.0, -2.0])})
             5,
             {},
             TypeError,
-            r"layer_sizes must be a list with one number per flow, as in \[64, 64\], or a dict of them by node",
+            r"layer_sizes must be a list with one number per flow, as in \[64, 64\], or a dict of "
+            r"them by node",
         ),
         ([], {}, ValueError, "layer_sizes must have one number per flow, got none"),
         ([3, 0], {}, ValueError, r"layer_sizes\[1\] must be at least 1, got 0"),
         ([-1], {}, ValueError, r"layer_sizes\[0\] must be at least 1, got -1"),
         ([2.0], {}, TypeError, r"layer_sizes\[0\] must be an integer, got float 2.0"),
-        ([2**31], {}, ValueError, "layer_sizes with replacement must be at most 16777216, .*, got 2147483648"),
+        (
+            [2**31],
+            {},
+            ValueError,
+            "layer_sizes with replacement must be at most 16777216, .*, got 2147483648",
+        ),
         (
             [2],
             {"draw": "with"},
@@ -246,7 +322,9 @@ def test_bad_arguments(kind, sizes, options, error, words):
 
 
 def test_normalize_needs_weights_that_are_not_negative():
-    with pytest.raises(ValueError, match=r"normalize=True needs .* not negative, but edge 1 has -2.0"):
+    with pytest.raises(
+        ValueError, match=r"normalize=True needs .* not negative, but edge 1 has -2.0"
+    ):
         LadiesSampler(GRAPH, [2], normalize=True, weight="w")
     assert "normalize=True" in repr(LadiesSampler(GRAPH, [2], normalize=True))
     with pytest.raises(AttributeError, match="normalize of a sampler is fixed"):

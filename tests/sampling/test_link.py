@@ -1,4 +1,6 @@
-"""LinkSampler: rows for the ends of every seed edge, edges left out before the draw, and any sampler of nodes below."""
+"""LinkSampler: rows for the ends of every seed edge, edges left out before the draw, and any
+sampler of nodes below.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +21,31 @@ GRAPH = random_graph(0)
 
 
 def edge_ids(graph: Graph, max_size: int = 6) -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(0, graph.num_edges - 1), max_size=max_size) if graph.num_edges else st.just([])
+    return (
+        st.lists(st.integers(0, graph.num_edges - 1), max_size=max_size)
+        if graph.num_edges
+        else st.just([])
+    )
 
 
 @pytest.mark.parametrize("exclude", [None, "self", "reverse"])
 @given(data=st.data())
 def test_the_batch_is_that_of_the_reference(exclude, data):
-    """The identical NodeFlow, on graphs with loops, parallel edges and isolated nodes, in every mode."""
+    """The identical NodeFlow, on graphs with loops, parallel edges and isolated nodes, in every
+    mode.
+    """
     graph = data.draw(graphs(min_nodes=1))
     eid = data.draw(edge_ids(graph))
     options = data.draw(st.sampled_from(MODES))
     fanouts = data.draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2))
-    epoch, batch = data.draw(st.integers(0, 2)), data.draw(st.none() | st.integers(0, 2))
-    count, law = data.draw(st.integers(0, 3)), data.draw(st.sampled_from(["uniform", "degree"]))
-    mask = np.array(data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)), np.bool_)
+    epoch = data.draw(st.integers(0, 2))
+    batch = data.draw(st.none() | st.integers(0, 2))
+    count = data.draw(st.integers(0, 3))
+    law = data.draw(st.sampled_from(["uniform", "degree"]))
+    mask = np.array(
+        data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)),
+        np.bool_,
+    )
     sampler = NeighborSampler(graph, fanouts, seed=3, edge_filter=mask, **options)
     links = LinkSampler(sampler, num_negatives=count, negatives=law, exclude=exclude, seed=4)
     found = links(eid, epoch=epoch, batch_number=batch)
@@ -62,7 +75,9 @@ def test_scores_as_documented():
 def test_edges_left_out_of_a_hub():
     """Of the 50,000 in-edges of a hub, 20 are seeds; the hub still draws all that it should."""
     graph = star(50_000)
-    batch = LinkSampler(NeighborSampler(graph, [49_980]), exclude="reverse", num_negatives=0)(range(20))
+    batch = LinkSampler(NeighborSampler(graph, [49_980]), exclude="reverse", num_negatives=0)(
+        range(20)
+    )
     (picked,) = [row for row in picked_positions(batch) if row]
     assert sorted(picked) == list(range(20, 50_000))
 
@@ -84,7 +99,9 @@ def test_a_loader_takes_ids_of_edges():
     graph = random_graph(1)
     links = LinkSampler(NeighborSampler(graph, [2, 3]), num_negatives=2, exclude="reverse")
     src, dst = (end.tolist() for end in graph.edges())
-    for ids, batch in zip(torch.arange(100).split(16), NodeFlowLoader(links, range(100), 16), strict=True):
+    for ids, batch in zip(
+        torch.arange(100).split(16), NodeFlowLoader(links, range(100), 16), strict=True
+    ):
         assert fingerprint(batch) == fingerprint(links(ids))
         rows = batch.seeds[batch.seed_index][:, :2].tolist()
         assert rows == [[src[e], dst[e]] for e in ids.tolist()]
@@ -93,7 +110,9 @@ def test_a_loader_takes_ids_of_edges():
 
 
 def test_repeated_seed_edges_in_a_loader_draw_on_their_own():
-    batches = list(NodeFlowLoader(LinkSampler(NeighborSampler(GRAPH, [2]), num_negatives=3), [4] * 20, 1))
+    batches = list(
+        NodeFlowLoader(LinkSampler(NeighborSampler(GRAPH, [2]), num_negatives=3), [4] * 20, 1)
+    )
     assert len({tuple(batch.seeds.tolist()) for batch in batches}) > 15
 
 
@@ -102,9 +121,17 @@ def test_the_state_of_a_loader_knows_both_samplers():
         return NodeFlowLoader(links, range(10), 4).state_dict()
 
     links = LinkSampler(NeighborSampler(GRAPH, [2]))
-    NodeFlowLoader(LinkSampler(NeighborSampler(random_graph(0), [2])), range(10), 4).load_state_dict(state(links))
-    for other in (LinkSampler(NeighborSampler(GRAPH, [3])), LinkSampler(links.sampler, num_negatives=2)):
-        with pytest.raises(ValueError, match=r"the state is of another sampler: (sampler\.fanouts|num_negatives) is"):
+    NodeFlowLoader(
+        LinkSampler(NeighborSampler(random_graph(0), [2])), range(10), 4
+    ).load_state_dict(state(links))
+    for other in (
+        LinkSampler(NeighborSampler(GRAPH, [3])),
+        LinkSampler(links.sampler, num_negatives=2),
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"the state is of another sampler: (sampler\.fanouts|num_negatives) is",
+        ):
             NodeFlowLoader(other, range(10), 4).load_state_dict(state(links))
 
 
@@ -116,7 +143,8 @@ class Named(SamplerBase):
 
     def __init__(self, graph: Graph, make, **attributes) -> None:
         super().__init__(graph, 1)
-        self.make, self.calls = make, []
+        self.make = make
+        self.calls = []
         self.__dict__.update(attributes)
 
     def _sample(self, seeds, draw, inputs):
@@ -126,7 +154,10 @@ class Named(SamplerBase):
 
 def test_any_sampler_of_nodes_will_do():
     kept = FullSampler(GRAPH, 1)(range(40))  # all 40 nodes, node n at row n
-    base = Named(GRAPH, lambda seeds, inputs: NodeFlow(kept.layers, kept.flows, seed_index=torch.from_numpy(seeds)))
+    base = Named(
+        GRAPH,
+        lambda seeds, inputs: NodeFlow(kept.layers, kept.flows, seed_index=torch.from_numpy(seeds)),
+    )
     batch = LinkSampler(base, num_negatives=0)([1, 2], inputs="given")
     assert base.calls[0][2] == "given"
     assert batch.seeds[batch.seed_index].T.equal(torch.stack(GRAPH.edges())[:, [1, 2]])
@@ -138,7 +169,8 @@ def test_any_sampler_of_nodes_will_do():
 
     LinkSampler(Named(GRAPH, remembered), num_negatives=3)([1, 2])
     assert given[0].seed_index.shape == (10,)  # what a sampler hands out stays as it was
-    for wrong in (kept, FullSampler(GRAPH, 1)(range(5, 11))):  # another number of rows; the same, but of other nodes
+    # another number of rows; the same, but of other nodes
+    for wrong in (kept, FullSampler(GRAPH, 1)(range(5, 11))):
         with pytest.raises(ValueError, match="Named does not support seeds of shape "):
             LinkSampler(Named(GRAPH, lambda seeds, inputs, wrong=wrong: wrong))([1, 2])
 
@@ -151,7 +183,7 @@ def test_batch_numbers_reach_the_sampler_of_nodes():
         assert links.numbered is numbered
         links([1], batch_number=7)
         links([1])
-        (first, second) = (call[1] for call in base.calls)
+        first, second = (call[1] for call in base.calls)
         assert first == 7
         assert (second is None) == numbered
 
@@ -159,14 +191,17 @@ def test_batch_numbers_reach_the_sampler_of_nodes():
 def test_times_reach_a_temporal_sampler():
     rng = np.random.default_rng(0)
     graph = random_graph(2)
-    graph.edata["time"] = torch.from_numpy(rng.permutation(200) + 2**53)  # beyond what floats tell apart
+    # beyond what floats tell apart
+    graph.edata["time"] = torch.from_numpy(rng.permutation(200) + 2**53)
     times = graph.edata["time"]
     links = LinkSampler(TemporalNeighborSampler(graph, [3, 3], strict=True), num_negatives=2)
     batch = links([8, 3, 8, 50], times=times[[8, 3, 8, 50]])
     batch.validate()
     when = batch.back.data["time"][batch.seed_index]
     assert when.equal(times[[8, 3, 8, 50]].unsqueeze(1).expand(4, 4))
-    assert batch.seeds[batch.seed_index][:, :2].T.equal(torch.stack(graph.edges())[:, [8, 3, 8, 50]])
+    assert batch.seeds[batch.seed_index][:, :2].T.equal(
+        torch.stack(graph.edges())[:, [8, 3, 8, 50]]
+    )
     for flow in batch.flows:  # neither the seed edges nor anything after them
         assert (times[flow.parent_eid] < flow.dst_layer.data["time"][flow.edges()[1]]).all()
     loader = NodeFlowLoader(links, range(60), 16, times=times[:60], num_workers=2)
@@ -176,7 +211,9 @@ def test_times_reach_a_temporal_sampler():
     later = links([8, 3, 8, 50], times=times[[8, 3, 8, 50]] + 1)
     found, before = (b.seeds[b.seed_index][:, 2:] for b in (later, batch))
     assert not found.equal(before)  # another time is another batch: other negatives
-    with pytest.raises(ValueError, match=r"times must have one entry per seed edge \(2\), got shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"times must have one entry per seed edge \(2\), got shape \(3,\)"
+    ):
         links([1, 2], times=[1, 2, 3])
     with pytest.raises(TypeError, match="times must be numbers"):
         links([1], times=["late"])
@@ -185,8 +222,12 @@ def test_times_reach_a_temporal_sampler():
 
 
 def test_floats_as_times_keep_all_their_digits():
-    graph = Graph.from_edges([0, 1], [1, 0], edata={"time": torch.tensor([0.1, 0.3], dtype=torch.float64)})
-    batch = LinkSampler(TemporalNeighborSampler(graph, [1], strict=True), num_negatives=0)([0], times=[0.1])
+    graph = Graph.from_edges(
+        [0, 1], [1, 0], edata={"time": torch.tensor([0.1, 0.3], dtype=torch.float64)}
+    )
+    batch = LinkSampler(TemporalNeighborSampler(graph, [1], strict=True), num_negatives=0)(
+        [0], times=[0.1]
+    )
     assert batch.flow_sizes == (0,)  # 0.1 as float32 is later than 0.1
 
 
@@ -199,40 +240,100 @@ BASE = NeighborSampler(GRAPH, [2])
     ("make", "error", "words"),
     [
         (lambda: LinkSampler(GRAPH), TypeError, "sampler must be a nodeflow sampler, got Graph"),
-        (lambda: LinkSampler(LinkSampler(BASE)), TypeError, "must take nodes as seeds, but a seed of LinkSampler is"),
-        (lambda: LinkSampler(BASE, num_negatives=-1), ValueError, "num_negatives must be at least 0, got -1"),
-        (lambda: LinkSampler(BASE, num_negatives=2.0), TypeError, "num_negatives must be an integer"),
-        (lambda: LinkSampler(BASE, num_negatives=True), TypeError, "num_negatives must be an integer, got bool"),
+        (
+            lambda: LinkSampler(LinkSampler(BASE)),
+            TypeError,
+            "must take nodes as seeds, but a seed of LinkSampler is",
+        ),
+        (
+            lambda: LinkSampler(BASE, num_negatives=-1),
+            ValueError,
+            "num_negatives must be at least 0, got -1",
+        ),
+        (
+            lambda: LinkSampler(BASE, num_negatives=2.0),
+            TypeError,
+            "num_negatives must be an integer",
+        ),
+        (
+            lambda: LinkSampler(BASE, num_negatives=True),
+            TypeError,
+            "num_negatives must be an integer, got bool",
+        ),
         (
             lambda: LinkSampler(BASE, negatives="all"),
             ValueError,
             "negatives must be 'uniform' or 'degree', the name of a node column, .*, got 'all'",
         ),
         (lambda: LinkSampler(BASE, power=0), ValueError, "power must be finite and above 0, got 0"),
-        (lambda: LinkSampler(BASE, power=float("nan")), ValueError, "power must be finite and above 0, got nan"),
-        (lambda: LinkSampler(BASE, power=float("inf")), ValueError, "power must be finite and above 0"),
+        (
+            lambda: LinkSampler(BASE, power=float("nan")),
+            ValueError,
+            "power must be finite and above 0, got nan",
+        ),
+        (
+            lambda: LinkSampler(BASE, power=float("inf")),
+            ValueError,
+            "power must be finite and above 0",
+        ),
         (lambda: LinkSampler(BASE, power="1"), TypeError, "power must be a number, got str '1'"),
         (lambda: LinkSampler(BASE, power=True), TypeError, "power must be a number, got bool"),
         (lambda: LinkSampler(BASE, chunk=0), ValueError, "chunk must be at least 1, got 0"),
         (lambda: LinkSampler(BASE, chunk=1.5), TypeError, "chunk must be an integer"),
-        (lambda: LinkSampler(BASE, exclude="both"), ValueError, "exclude must be 'self', 'reverse' or None, got 'both"),
-        (lambda: LinkSampler(BASE, exclude=True), ValueError, "exclude must be 'self', 'reverse' or None, got True"),
-        (lambda: LinkSampler(Named(GRAPH, None), exclude="self"), TypeError, "Named has no without_edges"),
+        (
+            lambda: LinkSampler(BASE, exclude="both"),
+            ValueError,
+            "exclude must be 'self', 'reverse' or None, got 'both",
+        ),
+        (
+            lambda: LinkSampler(BASE, exclude=True),
+            ValueError,
+            "exclude must be 'self', 'reverse' or None, got True",
+        ),
+        (
+            lambda: LinkSampler(Named(GRAPH, None), exclude="self"),
+            TypeError,
+            "Named has no without_edges",
+        ),
         (lambda: LinkSampler(BASE, seed=None), TypeError, "seed must be an integer"),
-        (lambda: LinkSampler(BASE)([200]), IndexError, r"seeds\[0\] is 200, but edge ids go from 0 to 199"),
-        (lambda: LinkSampler(NeighborSampler(Graph([0, 0], []), [2]))([0]), IndexError, "there is no edge at all"),
+        (
+            lambda: LinkSampler(BASE)([200]),
+            IndexError,
+            r"seeds\[0\] is 200, but edge ids go from 0 to 199",
+        ),
+        (
+            lambda: LinkSampler(NeighborSampler(Graph([0, 0], []), [2]))([0]),
+            IndexError,
+            "there is no edge at all",
+        ),
         (lambda: LinkSampler(BASE)([3, -1]), IndexError, r"seeds\[1\] is -1, but edge ids"),
         (lambda: LinkSampler(BASE)([0.5]), TypeError, "seeds must hold integer edge ids"),
-        (lambda: LinkSampler(BASE)([True]), ValueError, r"a mask of seeds must have one entry per edge \(200\)"),
-        (lambda: LinkSampler(BASE)(torch.ones(9, dtype=torch.bool)), ValueError, "a mask of seeds must have one entry"),
-        (lambda: LinkSampler(BASE)([[1, 2]]), ValueError, "seeds must be edge ids, one-dimensional"),
+        (
+            lambda: LinkSampler(BASE)([True]),
+            ValueError,
+            r"a mask of seeds must have one entry per edge \(200\)",
+        ),
+        (
+            lambda: LinkSampler(BASE)(torch.ones(9, dtype=torch.bool)),
+            ValueError,
+            "a mask of seeds must have one entry",
+        ),
+        (
+            lambda: LinkSampler(BASE)([[1, 2]]),
+            ValueError,
+            "seeds must be edge ids, one-dimensional",
+        ),
         (
             lambda: LinkSampler(BASE)(torch.zeros(3, 2, dtype=torch.int64)),
             ValueError,
             "give pairs of nodes to",
         ),
         (lambda: LinkSampler(BASE)([1], epoch=0.5), TypeError, "epoch must be an integer"),
-        (lambda: LinkSampler(BASE)([1], batch_number="a"), TypeError, "batch_number must be an integer"),
+        (
+            lambda: LinkSampler(BASE)([1], batch_number="a"),
+            TypeError,
+            "batch_number must be an integer",
+        ),
     ],
 )
 def test_bad_arguments(make, error, words):

@@ -1,6 +1,8 @@
-"""LinkSampler: negatives that exist at the time of their seed, pairs that are no edges, both sides, weights.
+"""LinkSampler: negatives that exist at the time of their seed, pairs that are no edges, both sides,
+weights.
 
-False alarms: 1e-6 for every chi-square test (about 15 here); seeds are fixed, so the outcome never varies.
+False alarms: 1e-6 for every chi-square test (about 15 here); seeds are fixed, so the outcome never
+varies.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from _support.link_reference import DST, SRC, assert_law, negatives_of
 
 from nodeflow import Graph, LinkSampler, NeighborSampler, NodeFlowLoader, TemporalNeighborSampler
 
-SMALL = Graph.from_edges(SRC, DST, num_nodes=9, ndata={"w": torch.tensor([0, 1, 2, 3, 4, 5, 6, 7, 8.0])})
+SMALL = Graph.from_edges(
+    SRC, DST, num_nodes=9, ndata={"w": torch.tensor([0, 1, 2, 3, 4, 5, 6, 7, 8.0])}
+)
 TIMES = torch.tensor([10, 10, 20, 20, 30, 30, 40, 50, 50, 60])
 EVENTS = Graph.from_edges(SRC, DST, num_nodes=9, edata={"time": TIMES})
 BIRTH = np.array([10, 10, 30, 20, 50, 30, 40, np.inf, np.inf])  # first edges of the nodes of EVENTS
@@ -24,7 +28,9 @@ MANY = 20_000
 def known(end: int, side: str) -> np.ndarray:
     """1 for nodes that may take the place of ``side`` beside the other end, 0 for others."""
     near, far = (SRC, DST) if side == "destination" else (DST, SRC)
-    return np.array([float(n != end and (end, n) not in set(zip(near, far, strict=True))) for n in range(9)])
+    return np.array(
+        [float(n != end and (end, n) not in set(zip(near, far, strict=True))) for n in range(9)]
+    )
 
 
 def test_no_pairs_have_either_width():
@@ -41,7 +47,9 @@ def test_no_pairs_have_either_width():
 def test_negatives_exist_at_the_time_of_their_seed(chunk):
     sampler = TemporalNeighborSampler(EVENTS, [2])
     links = LinkSampler(sampler, num_negatives=5, chunk=chunk)
-    seeds = torch.arange(10).repeat(100)[torch.randperm(1000, generator=torch.Generator().manual_seed(0))]
+    seeds = torch.arange(10).repeat(100)[
+        torch.randperm(1000, generator=torch.Generator().manual_seed(0))
+    ]
     batch = links(seeds, times=TIMES[seeds])
     drawn = batch.seeds[batch.seed_index][:, 2:].numpy()
     assert (BIRTH[drawn] <= TIMES[seeds].numpy()[:, None]).all()
@@ -57,7 +65,9 @@ def test_the_law_of_negatives_at_a_time(law, filter_known, corrupt):
     options = {"negatives": given, "filter_known": filter_known, "corrupt": corrupt}
     links = LinkSampler(TemporalNeighborSampler(EVENTS, [1]), **options)
     degrees = EVENTS.in_degrees() if corrupt == "destination" else EVENTS.out_degrees()
-    chance = {"uniform": np.ones(9), "degree": degrees.numpy() ** 0.75, "weights": weights}[law] * (BIRTH <= 40)
+    chance = {"uniform": np.ones(9), "degree": degrees.numpy() ** 0.75, "weights": weights}[law] * (
+        BIRTH <= 40
+    )
     if filter_known:
         chance = chance * known(5 if corrupt == "destination" else 2, corrupt)
     assert_law(negatives_of(links, [5] * MANY, times=[40] * MANY), chance)  # edge 5 -> 2
@@ -68,17 +78,25 @@ def test_births_of_the_users_own():
     graph = Graph.from_edges(SRC, DST, num_nodes=9, ndata={"birth": births}, edata={"time": TIMES})
     sampler = TemporalNeighborSampler(graph, [1])
     for birth in ("birth", births, births.double()):
-        assert_law(negatives_of(LinkSampler(sampler, birth=birth), [0] * MANY, times=[15] * MANY), np.arange(9) < 4)
-    with pytest.raises(ValueError, match="no negative is left for edge 3: no node with a weight above 0 exists"):
+        assert_law(
+            negatives_of(LinkSampler(sampler, birth=birth), [0] * MANY, times=[15] * MANY),
+            np.arange(9) < 4,
+        )
+    with pytest.raises(
+        ValueError, match="no negative is left for edge 3: no node with a weight above 0 exists"
+    ):
         LinkSampler(sampler, birth=births)([3], times=[-1])
     rounded = torch.full((9,), 2.0**24)
     with pytest.raises(
-        ValueError, match=r"birth must be below 2\*\*24 as float32, which has rounded .*, but node 0 has"
+        ValueError,
+        match=r"birth must be below 2\*\*24 as float32, which has rounded .*, but node 0 has",
     ):
         LinkSampler(sampler, birth=rounded)
     with pytest.raises(ValueError, match=r"birth must have one entry per node \(9\)"):
         LinkSampler(sampler, birth=births[:3])
-    with pytest.raises(TypeError, match="birth is for negatives at times, but NeighborSampler takes no times"):
+    with pytest.raises(
+        TypeError, match="birth is for negatives at times, but NeighborSampler takes no times"
+    ):
         LinkSampler(NeighborSampler(graph, [1]), birth=births)
 
 
@@ -86,8 +104,11 @@ def test_births_of_the_users_own():
 
 
 def test_pairs_that_are_no_edges_with_labels():
-    pairs, labels = torch.tensor([[0, 7], [5, 2], [8, 3], [0, 7]]), torch.tensor([0.0, 1.0, 0.5, 2.0])
-    links = LinkSampler(NeighborSampler(SMALL, [2]), pairs=pairs, labels=labels, num_negatives=2, exclude="reverse")
+    pairs = torch.tensor([[0, 7], [5, 2], [8, 3], [0, 7]])
+    labels = torch.tensor([0.0, 1.0, 0.5, 2.0])
+    links = LinkSampler(
+        NeighborSampler(SMALL, [2]), pairs=pairs, labels=labels, num_negatives=2, exclude="reverse"
+    )
     assert links.num_seeds == 4
     for batch in NodeFlowLoader(pickle.loads(pickle.dumps(links)), range(4), 3, shuffle=True):
         index, found = links.pairs_of(batch)
@@ -95,36 +116,59 @@ def test_pairs_that_are_no_edges_with_labels():
         assert torch.equal(batch.seeds[index[:, 0]], pairs[batch.seed_ids])
         assert torch.equal(found[:, 0], labels[batch.seed_ids])
         assert not found[:, 1:].any()
-        assert not (batch.flows[0].parent_eid == 5).any()  # edge 5 -> 2 is the only one between the ends of a pair
-    assert repr(links) != repr(LinkSampler(NeighborSampler(SMALL, [2]), pairs=pairs + 0, num_negatives=1))
+        # edge 5 -> 2 is the only one between the ends of a pair
+        assert not (batch.flows[0].parent_eid == 5).any()
+    assert repr(links) != repr(
+        LinkSampler(NeighborSampler(SMALL, [2]), pairs=pairs + 0, num_negatives=1)
+    )
 
 
 def test_labels_of_pairs_keep_their_digits():
-    pairs, sampler = torch.tensor([[0, 7], [5, 2], [8, 3]]), NeighborSampler(SMALL, [2])
+    pairs = torch.tensor([[0, 7], [5, 2], [8, 3]])
+    sampler = NeighborSampler(SMALL, [2])
     labels = [1700000001.0, 1700000060.0, 0.5]
     links = LinkSampler(sampler, pairs=pairs, labels=labels, num_negatives=1)
     assert links.pairs_of(links([0, 1, 2]))[1][:, 0].tolist() == labels
     with pytest.raises(ValueError, match="becomes floats, which would round 9007199254740993"):
         LinkSampler(sampler, pairs=pairs, labels=[2**53 + 1, 0.5, 1], num_negatives=1)
-    with pytest.raises(TypeError, match=r"labels must be numbers in their order, got a dict; pass list\(labels.values"):
+    with pytest.raises(
+        TypeError,
+        match=r"labels must be numbers in their order, got a dict; pass list\(labels.values",
+    ):
         LinkSampler(sampler, pairs=pairs, labels={0: 5, 1: 6, 2: 7}, num_negatives=1)
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64", ">i8", "float16", "UInt32", "polars"])
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "uint16", "uint32", "uint64", ">i8", "float16", "UInt32", "polars"]
+)
 def test_labels_of_pairs_of_every_type_are_exact(dtype):
-    pairs, sampler = torch.tensor([[0, 7], [5, 2]]), NeighborSampler(SMALL, [2])
-    largest = {"uint8": 2**8, "uint16": 2**16, "uint32": 2**32, "UInt32": 2**32, "uint64": 2**63}.get(dtype, 2**11) - 1
+    pairs = torch.tensor([[0, 7], [5, 2]])
+    sampler = NeighborSampler(SMALL, [2])
+    largest = {
+        "uint8": 2**8,
+        "uint16": 2**16,
+        "uint32": 2**32,
+        "UInt32": 2**32,
+        "uint64": 2**63,
+    }.get(dtype, 2**11) - 1
     if dtype == "polars":
         labels = pytest.importorskip("polars").Series([1, largest])
     elif dtype == "UInt32":
         labels = pytest.importorskip("pandas").array([1, largest], dtype=dtype)
     else:
         labels = np.array([1, largest], dtype)
-    for given in (labels, torch.from_numpy(labels)) if dtype in ("uint16", "uint32", "uint64") else (labels,):
+    for given in (
+        (labels, torch.from_numpy(labels)) if dtype in ("uint16", "uint32", "uint64") else (labels,)
+    ):
         links = LinkSampler(sampler, pairs=pairs, labels=given, num_negatives=1)
         assert links.pairs_of(links([0, 1]))[1].tolist() == [[1, 0], [largest, 0]]
-    with pytest.raises(ValueError, match="labels holds 18446744073709551615, beyond the largest 64-bit signed integer"):
-        LinkSampler(sampler, pairs=pairs, labels=np.array([1, 2**64 - 1], np.uint64), num_negatives=1)
+    with pytest.raises(
+        ValueError,
+        match="labels holds 18446744073709551615, beyond the largest 64-bit signed integer",
+    ):
+        LinkSampler(
+            sampler, pairs=pairs, labels=np.array([1, 2**64 - 1], np.uint64), num_negatives=1
+        )
 
 
 @pytest.mark.parametrize("filter_known", [False, True])
@@ -139,7 +183,9 @@ def test_both_sides_take_turns_with_their_laws(law, filter_known):
         assert (pairs[:, column, end] == (5, 2)[end]).all()
         degrees = SMALL.in_degrees() if side == "destination" else SMALL.out_degrees()
         chance = degrees.numpy().astype(float) if law == "degree" else np.ones(9)
-        assert_law(pairs[:, column, drawn], chance * (known((5, 2)[end], side) if filter_known else 1))
+        assert_law(
+            pairs[:, column, drawn], chance * (known((5, 2)[end], side) if filter_known else 1)
+        )
     assert abs(np.corrcoef(pairs[:, 1, 1], pairs[:, 2, 0])[0, 1]) < 5 / np.sqrt(MANY)
     source = LinkSampler(NeighborSampler(SMALL, [1]), corrupt="source", num_negatives=2)
     index, labels = source.pairs_of(source([5, 1]))
@@ -149,7 +195,8 @@ def test_both_sides_take_turns_with_their_laws(law, filter_known):
 
 @pytest.mark.parametrize("filter_known", [False, True])
 def test_weights_of_the_users_own(filter_known):
-    sampler, chance = NeighborSampler(SMALL, [1]), np.arange(9.0) * (known(5, "destination") if filter_known else 1)
+    sampler = NeighborSampler(SMALL, [1])
+    chance = np.arange(9.0) * (known(5, "destination") if filter_known else 1)
     column = LinkSampler(sampler, negatives="w", filter_known=filter_known)
     given = LinkSampler(sampler, negatives=SMALL.ndata["w"] * 1e-3, filter_known=filter_known)
     found = negatives_of(column, [5] * MANY)
@@ -160,9 +207,17 @@ def test_weights_of_the_users_own(filter_known):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"corrupt": "all"}, ValueError, "corrupt must be 'destination', 'source' or 'both', got 'all'"),
+        (
+            {"corrupt": "all"},
+            ValueError,
+            "corrupt must be 'destination', 'source' or 'both', got 'all'",
+        ),
         ({"negatives": [1.0] * 8}, ValueError, r"negatives must hold a number per node \(9\)"),
-        ({"negatives": [-1.0] * 9}, ValueError, r"negatives must be finite and not negative, but node 0 has -1\.0"),
+        (
+            {"negatives": [-1.0] * 9},
+            ValueError,
+            r"negatives must be finite and not negative, but node 0 has -1\.0",
+        ),
         ({"negatives": [0.0] * 9}, ValueError, "negatives must not be 0 for all nodes"),
         ({"pairs": [1, 2]}, ValueError, r"pairs must have shape \[n, 2\], a row"),
         ({"pairs": [[1, 9]]}, IndexError, r"pairs\[:, 1\]\[0\] is 9"),
@@ -181,9 +236,21 @@ def test_weights_of_the_users_own(filter_known):
                 (np.float32(1), ""),
             )
         ),
-        ({"pairs": [[1, 2]], "labels": ["good"]}, TypeError, "labels must be numbers, got dtype <U4"),
-        ({"pairs": [[1, 2]], "labels": [1j]}, TypeError, "labels must be numbers, got dtype complex128"),
-        ({"pairs": [[1, 2]], "exclude": "self"}, ValueError, "exclude='self' is for seeds that are edges"),
+        (
+            {"pairs": [[1, 2]], "labels": ["good"]},
+            TypeError,
+            "labels must be numbers, got dtype <U4",
+        ),
+        (
+            {"pairs": [[1, 2]], "labels": [1j]},
+            TypeError,
+            "labels must be numbers, got dtype complex128",
+        ),
+        (
+            {"pairs": [[1, 2]], "exclude": "self"},
+            ValueError,
+            "exclude='self' is for seeds that are edges",
+        ),
     ],
 )
 def test_arguments_that_are_refused(options, error, words):

@@ -1,7 +1,9 @@
-"""LinkSampler on graphs of several types: negatives of the right type, relations, and what ``exclude`` leaves out.
+"""LinkSampler on graphs of several types: negatives of the right type, relations, and what
+``exclude`` leaves out.
 
-False alarms: 1e-6 for every chi-square test (8 here); seeds are fixed, so the outcome never varies. Power: see
-``test_negative.py``: with 20,000 draws from at most 6 nodes a node drawn one tenth too often is found.
+False alarms: 1e-6 for every chi-square test (8 here); seeds are fixed, so the outcome never varies.
+Power: see ``test_negative.py``: with 20,000 draws from at most 6 nodes a node drawn one tenth too
+often is found.
 """
 
 from __future__ import annotations
@@ -26,12 +28,15 @@ from nodeflow import (
 )
 from nodeflow.sampling._negative import Negatives
 
-WRITES, CITES = ("author", "writes", "paper"), ("paper", "cites", "paper")
+WRITES = ("author", "writes", "paper")
+CITES = ("paper", "cites", "paper")
 
 
 @st.composite
 def typed_graphs(draw: st.DrawFn) -> Graph:
-    """Graphs of three types, some without nodes, and up to four relations, one in two with its reverse."""
+    """Graphs of three types, some without nodes, and up to four relations, one in two with its
+    reverse.
+    """
     sizes = {name: draw(st.integers(0, 4)) for name in ("a", "b", "c")}
     names = draw(st.lists(st.tuples(*[st.sampled_from("abc")] * 2), max_size=3))
     edges: dict[Any, Any] = {}
@@ -55,39 +60,52 @@ def type_of(graph: Graph, node: int) -> str:
 
 
 @given(st.data())
-def test_negatives_have_the_type_of_the_end_that_they_replace_and_are_not_known(data: st.DataObject) -> None:
+def test_negatives_have_the_type_of_the_end_that_they_replace_and_are_not_known(
+    data: st.DataObject,
+) -> None:
     graph = data.draw(typed_graphs())
-    triples, relations = triples_of(graph), list(graph.schema.relations)
+    triples = triples_of(graph)
+    relations = list(graph.schema.relations)
     several = len(relations) > 1
     corrupt = data.draw(st.sampled_from(["destination", "source", "both"]))
     sides = ["destination", "source"] if corrupt == "both" else [corrupt]
-    filtered, law = data.draw(st.booleans()), data.draw(st.sampled_from(["uniform", "degree"]))
+    filtered = data.draw(st.booleans())
+    law = data.draw(st.sampled_from(["uniform", "degree"]))
     degrees = {"destination": graph.in_degrees().tolist(), "source": graph.out_degrees().tolist()}
 
     def possible(triple: tuple[int, int, int], side: str) -> set[int]:
         near, far = (0, 2) if side == "destination" else (2, 0)
         nodes = set(graph.schema.ids(relations[triple[1]][far]))
         if filtered:
-            nodes -= {t[far] for t in triples if t[near] == triple[near] and t[1] == triple[1]} | {triple[near]}
+            nodes -= {t[far] for t in triples if t[near] == triple[near] and t[1] == triple[1]} | {
+                triple[near]
+            }
         return {v for v in nodes if law == "uniform" or degrees[side][v]}
 
     seeds = [e for e, triple in enumerate(triples) if all(possible(triple, side) for side in sides)]
     seeds = data.draw(st.lists(st.sampled_from(seeds), max_size=8)) if seeds else []
     links = LinkSampler(
-        NeighborSampler(graph, [1]), num_negatives=6, corrupt=corrupt, filter_known=filtered, negatives=law
+        NeighborSampler(graph, [1]),
+        num_negatives=6,
+        corrupt=corrupt,
+        filter_known=filtered,
+        negatives=law,
     )
     batch = links(seeds)
     rows = batch.seeds[batch.seed_index]
-    assert [(u, triples[e][1], v) for e, (u, v) in zip(seeds, rows[:, :2].tolist(), strict=True)] == [
-        triples[e] for e in seeds
-    ]
+    assert [
+        (u, triples[e][1], v) for e, (u, v) in zip(seeds, rows[:, :2].tolist(), strict=True)
+    ] == [triples[e] for e in seeds]
     if several:
         assert batch.seed_data["relation"].tolist() == [triples[e][1] for e in seeds]
     assert all((chunk.relation is not None) == several for chunk in batch.chunks)
     for k, side in enumerate(sides):
         for e, row in zip(seeds, rows[:, 2 + k :: len(sides)].tolist(), strict=True):
             assert set(row) <= possible(triples[e], side)
-    weight = {side: np.array(d, float) ** 0.75 if law == "degree" else np.ones(len(d)) for side, d in degrees.items()}
+    weight = {
+        side: np.array(d, float) ** 0.75 if law == "degree" else np.ones(len(d))
+        for side, d in degrees.items()
+    }
     chances = links.log_proposal(batch).exp().view(len(sides), len(seeds), 6 // len(sides))
     for k, side in enumerate(sides):
         for i, e in enumerate(seeds):
@@ -100,17 +118,28 @@ def test_negatives_have_the_type_of_the_end_that_they_replace_and_are_not_known(
 def test_negatives_of_types_at_times_and_in_chunks(data: st.DataObject) -> None:
     """The distribution itself, with births and shared draws: only nodes of the type that exist."""
     sizes = data.draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
-    bounds, total = np.cumsum([0, *sizes]), sum(sizes)
-    birth = np.array(data.draw(st.lists(st.integers(0, 5), min_size=total, max_size=total)), np.int64)
-    weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=total, max_size=total)), np.int64)
+    bounds = np.cumsum([0, *sizes])
+    total = sum(sizes)
+    birth = np.array(
+        data.draw(st.lists(st.integers(0, 5), min_size=total, max_size=total)), np.int64
+    )
+    weights = np.array(
+        data.draw(st.lists(st.integers(0, 3), min_size=total, max_size=total)), np.int64
+    )
     size = data.draw(st.integers(1, 3))
     kinds = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=4))
     types = np.repeat(np.array(kinds, np.int64), size)
-    times = np.array(data.draw(st.lists(st.integers(0, 5), min_size=len(types), max_size=len(types))), np.int64)
+    times = np.array(
+        data.draw(st.lists(st.integers(0, 5), min_size=len(types), max_size=len(types))), np.int64
+    )
     negatives = Negatives(bounds, weights, None, birth)
     nodes, bad = negatives.draw(3, types * 0, types, 5, size, times)
     possible = [
-        {v for v in range(bounds[kind], bounds[kind + 1]) if weights[v] and birth[v] <= min(times[i : i + size])}
+        {
+            v
+            for v in range(bounds[kind], bounds[kind + 1])
+            if weights[v] and birth[v] <= min(times[i : i + size])
+        }
         for kind, i in zip(kinds, range(0, len(types), size), strict=True)
     ]
     empty = [i * size for i, among in enumerate(possible) if not among]
@@ -135,10 +164,14 @@ SAMPLER = NeighborSampler(GRAPH, [3, 3])
 
 
 @pytest.mark.parametrize("law", ["uniform", "degree"])
-@pytest.mark.parametrize("options", [{}, {"filter_known": True}, {"filter_known": True, "chunk": 2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"filter_known": True}, {"filter_known": True, "chunk": 2}], ids=str
+)
 def test_negatives_have_the_law_of_the_definition(law: str, options: dict[str, Any]) -> None:
     """Of author 0, who writes papers 0 and 1, and reviews papers 0 and 3."""
-    found = negatives_of(LinkSampler(SAMPLER, negatives=law, **options), np.zeros(40_000, np.int64), epoch=1)
+    found = negatives_of(
+        LinkSampler(SAMPLER, negatives=law, **options), np.zeros(40_000, np.int64), epoch=1
+    )
     chance = GRAPH.in_degrees().numpy() ** 0.75 if law == "degree" else np.ones(GRAPH.num_nodes)
     chance[[v for v in range(GRAPH.num_nodes) if type_of(GRAPH, v) != "paper"]] = 0
     if options:
@@ -147,9 +180,12 @@ def test_negatives_have_the_law_of_the_definition(law: str, options: dict[str, A
 
 
 @given(st.data())
-def test_reverse_leaves_out_the_relation_of_a_seed_and_its_reverse_only(data: st.DataObject) -> None:
+def test_reverse_leaves_out_the_relation_of_a_seed_and_its_reverse_only(
+    data: st.DataObject,
+) -> None:
     graph = data.draw(typed_graphs())
-    triples, schema = triples_of(graph), graph.schema
+    triples = triples_of(graph)
+    schema = graph.schema
     relations = list(schema.relations)
     seeds = data.draw(st.lists(st.integers(0, len(triples) - 1), max_size=4)) if triples else []
 
@@ -167,24 +203,42 @@ def test_reverse_leaves_out_the_relation_of_a_seed_and_its_reverse_only(data: st
 
 
 def test_pairs_and_known_links_by_the_names_of_relations() -> None:
-    pairs = {"writes": torch.tensor([[4, 0], [0, 5]]), CITES: [[5, 5]], ("venue", "rev_at", "paper"): [[1, 0]]}
-    links = LinkSampler(SAMPLER, pairs=pairs, labels=[1, 0, 1, 1], filter_known=True, known={"writes": [[4, 1]]})
+    pairs = {
+        "writes": torch.tensor([[4, 0], [0, 5]]),
+        CITES: [[5, 5]],
+        ("venue", "rev_at", "paper"): [[1, 0]],
+    }
+    links = LinkSampler(
+        SAMPLER, pairs=pairs, labels=[1, 0, 1, 1], filter_known=True, known={"writes": [[4, 1]]}
+    )
     same = LinkSampler(
-        SAMPLER, pairs=[[4, 0, 5], [0, 0, 10], [10, 1, 10], [12, 7, 5]], filter_known=True, known=[[4, 0, 6]]
+        SAMPLER,
+        pairs=[[4, 0, 5], [0, 0, 10], [10, 1, 10], [12, 7, 5]],
+        filter_known=True,
+        known=[[4, 0, 6]],
     )
     batch = links([2, 0, 3, 1])
     assert batch.seeds[batch.seed_index][:, :2].tolist() == [[10, 10], [4, 5], [12, 5], [0, 10]]
     assert batch.seed_data["relation"].tolist() == [1, 0, 7, 0]
     again = same([2, 0, 3, 1])
     assert torch.equal(again.seeds[again.seed_index], batch.seeds[batch.seed_index])
-    found = negatives_of(LinkSampler(SAMPLER, pairs=pairs, num_negatives=200, filter_known=True, known=pairs), [0, 1])
+    found = negatives_of(
+        LinkSampler(SAMPLER, pairs=pairs, num_negatives=200, filter_known=True, known=pairs), [0, 1]
+    )
     assert [sorted(set(row)) for row in found.tolist()] == [[6, 7, 8, 9, 10], [5, 6, 7, 8, 9]]
     # a relation that messages do not go along has no name here, but its negatives have their type
-    wide = LinkSampler(SAMPLER, pairs=[[0, 11], [11, 0]], num_negatives=40, exclude="reverse")([0, 1])
-    assert [set(row[2:]) for row in wide.seeds[wide.seed_index].tolist()] == [{11, 12}, set(range(5))]
+    wide = LinkSampler(SAMPLER, pairs=[[0, 11], [11, 0]], num_negatives=40, exclude="reverse")(
+        [0, 1]
+    )
+    assert [set(row[2:]) for row in wide.seeds[wide.seed_index].tolist()] == [
+        {11, 12},
+        set(range(5)),
+    ]
     assert wide.chunks[0].relation is None
     one = Graph.from_edges([0, 1], [1, 2])
-    named, plain = (LinkSampler(NeighborSampler(one, [1]), pairs=p) for p in ({"edge": [[0, 2]]}, [[0, 2]]))
+    named, plain = (
+        LinkSampler(NeighborSampler(one, [1]), pairs=p) for p in ({"edge": [[0, 2]]}, [[0, 2]])
+    )
     assert (named([0]).chunks[0].relation, named.text()) == (None, plain.text())
 
 
@@ -198,31 +252,47 @@ def test_negatives_at_times_exist_have_the_type_and_are_not_known(times_of: str)
         for name, at in GRAPH.schema.relations.items()
     }
     graph = Graph.typed({name: len(nodes) for name, nodes in GRAPH.schema.nodes.items()}, edges)
-    if times_of != "argument":  # then a node begins to be there at its own time, also if its first edge is earlier
+    # then a node begins to be there at its own time, also if its first edge is earlier
+    if times_of != "argument":
         graph.ndata["time"] = birth
     if times_of != "nodes":
         graph.edata["time"] = torch.zeros(graph.num_edges, dtype=torch.int64)
     sampler = TemporalNeighborSampler(graph, [1], time="time")
     birth_given = {"birth": birth} if times_of == "argument" else {}
     links = LinkSampler(sampler, num_negatives=60, corrupt="both", filter_known=True, **birth_given)
-    seeds, times, triples = [0, 0, 8, 22], [4, 5, 9, 6], triples_of(graph)
+    seeds = [0, 0, 8, 22]
+    times = [4, 5, 9, 6]
+    triples = triples_of(graph)
     batch = links(seeds, times=torch.tensor(times))
     for row, e, time in zip(batch.seeds[batch.seed_index].tolist(), seeds, times, strict=True):
         u, kind, v = triples[e]
         assert row[:2] == [u, v]
-        heads = {a for a in ids(type_of(graph, u)) if (a, kind, v) not in triples and a != v and birth[a] <= time}
-        tails = {b for b in ids(type_of(graph, v)) if (u, kind, b) not in triples and b != u and birth[b] <= time}
+        heads = {
+            a
+            for a in ids(type_of(graph, u))
+            if (a, kind, v) not in triples and a != v and birth[a] <= time
+        }
+        tails = {
+            b
+            for b in ids(type_of(graph, v))
+            if (u, kind, b) not in triples and b != u and birth[b] <= time
+        }
         assert (set(row[3::2]), set(row[2::2])) == (heads, tails)
 
 
 def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:
-    links = LinkSampler(SAMPLER, num_negatives=4, corrupt="both", exclude="reverse", filter_known="mark")
-    decoder, seen = nn.DistMult(8, num_relations=len(GRAPH.schema.relations)), []
+    links = LinkSampler(
+        SAMPLER, num_negatives=4, corrupt="both", exclude="reverse", filter_known="mark"
+    )
+    decoder = nn.DistMult(8, num_relations=len(GRAPH.schema.relations))
+    seen = []
     for batch in NodeFlowLoader(links, batch_size=7, shuffle=True):
         h = torch.rand(batch.layer_sizes[-1], 8, generator=torch.Generator().manual_seed(1))
         positive, negative = decoder.score_chunks(h, batch)
         ends = h[batch.seed_index]
-        assert torch.allclose(positive[: len(ends)], decoder(ends[:, 0], ends[:, 1], batch.seed_data["relation"]))
+        assert torch.allclose(
+            positive[: len(ends)], decoder(ends[:, 0], ends[:, 1], batch.seed_data["relation"])
+        )
         assert negative.shape == (2 * len(ends), 2)
         seen += batch.seed_ids.tolist()
     assert sorted(seen) == list(range(GRAPH.num_edges))
@@ -235,19 +305,32 @@ def test_a_loader_mixes_relations_and_a_decoder_scores_them() -> None:
 
 def test_mistakes() -> None:
     shared = LinkSampler(SAMPLER, chunk=2)
-    words = "seeds 2 and 3 of the batch .* 'paper' and 'venue'; order the seeds by relation, with a loader"
+    words = (
+        "seeds 2 and 3 of the batch .* 'paper' and 'venue'; order the seeds by relation, with a "
+        "loader"
+    )
     with pytest.raises(ValueError, match=words):
         shared([0, 1, 2, 15])
-    full = LinkSampler(SAMPLER, pairs=[[5, 3, 11]], filter_known=True, known=[[5, 3, 11], [5, 3, 12]])
-    with pytest.raises(ValueError, match="node 5, the source of pair 0, has edges to every other venue"):
+    full = LinkSampler(
+        SAMPLER, pairs=[[5, 3, 11]], filter_known=True, known=[[5, 3, 11], [5, 3, 12]]
+    )
+    with pytest.raises(
+        ValueError, match="node 5, the source of pair 0, has edges to every other venue"
+    ):
         full([0])
     with pytest.raises(KeyError, match="no relation 'wrote'; there are"):
         LinkSampler(SAMPLER, pairs={"wrote": [[0, 1]]})
-    with pytest.raises(IndexError, match=r"pairs\['writes'\]\[:, 0\]\[0\] is 5, but author node ids go from 0 to 4"):
+    with pytest.raises(
+        IndexError, match=r"pairs\['writes'\]\[:, 0\]\[0\] is 5, but author node ids go from 0 to 4"
+    ):
         LinkSampler(SAMPLER, pairs={"writes": [[5, 1]]})
-    with pytest.raises(ValueError, match=r"pairs\[1\] is a link of .*, but its destination 11 is of type 'venue'"):
+    with pytest.raises(
+        ValueError, match=r"pairs\[1\] is a link of .*, but its destination 11 is of type 'venue'"
+    ):
         LinkSampler(SAMPLER, pairs=[[0, 0, 5], [0, 0, 11]])
-    with pytest.raises(IndexError, match=r"pairs\[:, 1\]\[0\] is 8, but relation ids go from 0 to 7"):
+    with pytest.raises(
+        IndexError, match=r"pairs\[:, 1\]\[0\] is 8, but relation ids go from 0 to 7"
+    ):
         LinkSampler(SAMPLER, pairs=[[0, 8, 5]])
     with pytest.raises(ValueError, match=r"known must have shape \[n, 3\].*as the seeds have"):
         LinkSampler(SAMPLER, filter_known=True, known=[[0, 1]])

@@ -1,8 +1,8 @@
 """Negatives: the exact law of every way to draw them, independence, and that a draw always ends.
 
-False alarms: 1e-6 for every chi-square test (about 25 here); seeds are fixed, so the outcome never varies. Power: see
-``test_uniform.py``; a test with m cells nearly always finds a relative deviation r of all cells from n draws once
-n r^2 > 8 sqrt(m) + 40.
+False alarms: 1e-6 for every chi-square test (about 25 here); seeds are fixed, so the outcome never
+varies. Power: see ``test_uniform.py``; a test with m cells nearly always finds a relative deviation
+r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from _support.link_reference import DST, SRC, allowed, assert_law, negatives, negatives_of, node_weights
+from _support.link_reference import (
+    DST,
+    SRC,
+    allowed,
+    assert_law,
+    negatives,
+    negatives_of,
+    node_weights,
+)
 from _support.sampler_reference import chi_square
 from hypothesis import given, strategies as st
 
@@ -26,17 +34,26 @@ from nodeflow.sampling._negative import Pairs, degree_weights
 from nodeflow.testing import graphs
 
 
-def drawn(graph: Graph, eid: Any, *, run: dict[str, Any] | None = None, **options: Any) -> np.ndarray:
+def drawn(
+    graph: Graph, eid: Any, *, run: dict[str, Any] | None = None, **options: Any
+) -> np.ndarray:
     """Parent ids of the negatives, ``[B, K]``."""
     return negatives_of(LinkSampler(NeighborSampler(graph, [1]), **options), eid, **(run or {}))
 
 
 SMALL = Graph.from_edges(SRC, DST, num_nodes=8)
-LAWS = [{}, {"negatives": "degree"}, {"filter_known": True}, {"negatives": "degree", "filter_known": True}]
+LAWS = [
+    {},
+    {"negatives": "degree"},
+    {"filter_known": True},
+    {"negatives": "degree", "filter_known": True},
+]
 
 
 def chances(graph: Graph, u: int, options: dict[str, Any]) -> np.ndarray:
-    """The probability of every node to be drawn for source ``u``, from the definition, in float64."""
+    """The probability of every node to be drawn for source ``u``, from the definition, in
+    float64.
+    """
     chance = np.ones(graph.num_nodes)
     if options.get("negatives") == "degree":
         chance = graph.in_degrees().numpy().astype(np.float64) ** options.get("power", 0.75)
@@ -50,7 +67,9 @@ def chances(graph: Graph, u: int, options: dict[str, Any]) -> np.ndarray:
 
 @given(graphs(max_nodes=7), st.lists(st.integers(0, 4), min_size=7, max_size=7), st.booleans())
 def test_every_number_below_the_sum_of_weights_belongs_to_the_right_node(graph, weights, even):
-    """The whole probability space: each allowed node owns as many ranks as its weight, the others none."""
+    """The whole probability space: each allowed node owns as many ranks as its weight, the others
+    none.
+    """
     n = graph.num_nodes
     own = [1] * n if even else weights[:n]
     upto = np.zeros(0, np.int64) if even else np.cumsum([0, *own])
@@ -60,27 +79,48 @@ def test_every_number_below_the_sum_of_weights_belongs_to_the_right_node(graph, 
         row = known[indptr[u] : indptr[u + 1]].tolist()
         assert row == [v for v in range(n) if v not in allowed(graph, u)]
         total = sum(own[v] for v in allowed(graph, u))
-        owners = Counter(node_of(rank, indptr[u], indptr[u + 1], known, before, upto) for rank in range(total))
+        owners = Counter(
+            node_of(rank, indptr[u], indptr[u + 1], known, before, upto) for rank in range(total)
+        )
         assert owners == Counter({v: own[v] for v in allowed(graph, u) if own[v]})
 
 
 @given(st.data())
 def test_negatives_are_those_of_the_reference(data):
     graph = data.draw(graphs(min_nodes=1))
-    laws = {"negatives": data.draw(st.sampled_from(["uniform", "degree"])), "filter_known": data.draw(st.booleans())}
-    eid = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=6)) if graph.num_edges else []
+    laws = {
+        "negatives": data.draw(st.sampled_from(["uniform", "degree"])),
+        "filter_known": data.draw(st.booleans()),
+    }
+    eid = (
+        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=6))
+        if graph.num_edges
+        else []
+    )
     if laws["filter_known"]:  # sources that have a negative
-        weights, src = node_weights(graph, laws["negatives"]), graph.edges()[0].tolist()
+        weights = node_weights(graph, laws["negatives"])
+        src = graph.edges()[0].tolist()
         eid = [e for e in eid if any(weights[n] for n in allowed(graph, src[e]))]
     chunk = data.draw(st.none() | st.integers(1, 4))
     if laws["filter_known"] and chunk:  # chunks that have a negative
         groups = [eid[i : i + chunk] for i in range(0, len(eid), chunk)]
-        shared = [set.intersection(*(set(allowed(graph, src[e])) for e in group)) for group in groups]
+        shared = [
+            set.intersection(*(set(allowed(graph, src[e])) for e in group)) for group in groups
+        ]
         chunk = chunk if all(any(weights[n] for n in nodes) for nodes in shared) else None
-    run = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
-    count, seed = data.draw(st.integers(0, 4)), data.draw(st.integers(-2, 2))
+    run = {
+        "epoch": data.draw(st.integers(0, 3)),
+        "batch_number": data.draw(st.none() | st.integers(0, 3)),
+    }
+    count = data.draw(st.integers(0, 4))
+    seed = data.draw(st.integers(-2, 2))
     found = drawn(graph, eid, num_negatives=count, chunk=chunk, seed=seed, run=run, **laws)
-    options = {"law": laws["negatives"], "filter_known": laws["filter_known"], "chunk": chunk, "seed": seed}
+    options = {
+        "law": laws["negatives"],
+        "filter_known": laws["filter_known"],
+        "chunk": chunk,
+        "seed": seed,
+    }
     assert found.shape == (len(eid), count)
     assert found.tolist() == negatives(graph, eid, count, **options, **run)
 
@@ -90,12 +130,18 @@ def test_weights_are_in_proportion_to_powers_of_degrees(power):
     degrees = np.array([0, 1, 2, 3, 7, 7, 1000, 0, 65_537])
     weights = [int(w) for w in degree_weights(degrees, power)]
     assert 2**60 < sum(weights) < 2**62
-    exact = [Fraction(0) if d == 0 else Fraction(decimal.Decimal(int(d)) ** decimal.Decimal(power)) for d in degrees]
+    exact = [
+        Fraction(0) if d == 0 else Fraction(decimal.Decimal(int(d)) ** decimal.Decimal(power))
+        for d in degrees
+    ]
     for weight, wanted in zip(weights, exact, strict=True):
         share = wanted / sum(exact)
         assert (weight == 0) == (share == 0)
         # rounding down to a whole number of 2^-61, and 28 digits of the numbers compared with
-        assert abs(Fraction(weight, sum(weights)) - share) < Fraction(len(degrees), 2**60) + share / 10**20
+        assert (
+            abs(Fraction(weight, sum(weights)) - share)
+            < Fraction(len(degrees), 2**60) + share / 10**20
+        )
 
 
 def test_weights_of_extreme_degrees_stay_positive_and_finite():
@@ -126,16 +172,22 @@ def test_pairs_of_negatives_have_the_law_of_the_definition(options):
 
 # ---- independence
 
-CYCLE = Graph.from_edges(np.arange(7), (np.arange(7) + 1) % 7)  # 7 nodes, every one with one in- and one out-edge
+# 7 nodes, every one with one in- and one out-edge
+CYCLE = Graph.from_edges(np.arange(7), (np.arange(7) + 1) % 7)
 MANY = np.zeros(60_000, np.int64)
 PAIRS = {
     "rows": lambda: tuple(drawn(CYCLE, MANY).reshape(-1, 2).T),
-    "rows one power of two apart": lambda: tuple(drawn(CYCLE, np.zeros(65_536, np.int64)).reshape(2, -1)),
+    "rows one power of two apart": lambda: tuple(
+        drawn(CYCLE, np.zeros(65_536, np.int64)).reshape(2, -1)
+    ),
     "columns": lambda: tuple(drawn(CYCLE, MANY, num_negatives=3)[:, 1:].T),
     "epochs": lambda: tuple(drawn(CYCLE, MANY, run={"epoch": k}).ravel() for k in (0, 1)),
     "batches": lambda: tuple(drawn(CYCLE, MANY, run={"batch_number": k}).ravel() for k in (0, 1)),
     "seeds": lambda: tuple(drawn(CYCLE, MANY, seed=k).ravel() for k in (0, 1)),
-    "seed and epoch": lambda: (drawn(CYCLE, MANY, seed=1).ravel(), drawn(CYCLE, MANY, run={"epoch": 1}).ravel()),
+    "seed and epoch": lambda: (
+        drawn(CYCLE, MANY, seed=1).ravel(),
+        drawn(CYCLE, MANY, run={"epoch": 1}).ravel(),
+    ),
     "lists of edges": lambda: (drawn(CYCLE, MANY).ravel(), drawn(CYCLE, MANY + 1).ravel()),
 }
 
@@ -173,7 +225,9 @@ def test_chunks_have_the_uniform_law():
 
 @pytest.mark.parametrize("law", ["uniform", "degree"])
 def test_a_hub_of_50_000_known_neighbours(law):
-    """Of 50,010 nodes the hub 0 knows all but 9, which trial and error would find once in 5,000 tries."""
+    """Of 50,010 nodes the hub 0 knows all but 9, which trial and error would find once in 5,000
+    tries.
+    """
     unknown = [1, 2, 77, 4_000, 31_000, 31_001, 49_999, 50_008, 50_009]
     others = np.setdiff1d(np.arange(1, 50_010), unknown)
     order = np.random.default_rng(0).permutation(others)
@@ -202,12 +256,16 @@ def test_a_node_that_knows_all_others_has_no_negative():
         links = LinkSampler(NeighborSampler(complete(5), [2]), filter_known=True, negatives=law)
         with pytest.raises(ValueError, match="node 3, the source of edge 13, has edges to every"):
             links([13, 0])
-        with pytest.raises(ValueError, match="leave the edge out of the seeds, or use filter_known=False"):
+        with pytest.raises(
+            ValueError, match="leave the edge out of the seeds, or use filter_known=False"
+        ):
             links([13])
     # 0 knows 1, and 2 has no in-edges: one negative by the uniform law, none by degrees
     graph = Graph.from_edges([0, 1], [1, 0], num_nodes=3)
     assert drawn(graph, [0, 0], filter_known=True, num_negatives=3).tolist() == [[2] * 3] * 2
-    with pytest.raises(ValueError, match="node 0, the source of edge 0, has edges to every node that has in-edges"):
+    with pytest.raises(
+        ValueError, match="node 0, the source of edge 0, has edges to every node that has in-edges"
+    ):
         drawn(graph, [0], filter_known=True, negatives="degree")
     # nothing is drawn for no negatives, and the node before the one that fails is fine
     assert drawn(complete(5), [3], filter_known=True, num_negatives=0).shape == (1, 0)

@@ -1,4 +1,6 @@
-"""NeighborSampler: what it draws, in which order, and in which modes; all against a pure Python sampler."""
+"""NeighborSampler: what it draws, in which order, and in which modes; all against a pure Python
+sampler.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 @pytest.mark.parametrize("options", MODES, ids=str)
 @pytest.mark.parametrize("fanouts", [[3], [2, 3], [1, -1, 2], [-1, 2], [40, 35]], ids=str)
 def test_equals_pure_python(options, fanouts):
-    """Floyd's method, the bounded draw and the hashes again in Python integers: the very same NodeFlow."""
+    """Floyd's method, the bounded draw and the hashes again in Python integers: the very same
+    NodeFlow.
+    """
     for number, seeds in enumerate([[5], [7, 1, 7, 39, 0], [], list(range(40))]):
         graph = random_graph(number)
         sampler = NeighborSampler(graph, fanouts, seed=number - 1, **options)
@@ -28,17 +32,24 @@ def test_equals_pure_python(options, fanouts):
 
 @pytest.mark.parametrize("fanout", [31, 32, 33, 34, 64, 65, 99])
 def test_many_picks_equal_pure_python(fanout):
-    # from 33 picks on a hash set replaces the scan; the last list has 100 edges, so 99 leaves out a single one
+    # from 33 picks on a hash set replaces the scan; the last list has 100 edges, so 99 leaves out a
+    # single one
     graph = star(100, hubs=3)
     seeds = [2, 0, 1]
-    assert_equals_reference(NeighborSampler(graph, [fanout], seed=fanout)(seeds), graph, [fanout], seeds, seed=fanout)
+    assert_equals_reference(
+        NeighborSampler(graph, [fanout], seed=fanout)(seeds), graph, [fanout], seeds, seed=fanout
+    )
 
 
 def test_hashed_and_scanned_destinations_in_one_flow():
-    src = np.concatenate([np.arange(5, 205), np.arange(10, 15), np.arange(20, 60), np.arange(50, 84)])
+    src = np.concatenate(
+        [np.arange(5, 205), np.arange(10, 15), np.arange(20, 60), np.arange(50, 84)]
+    )
     dst = np.repeat([0, 1, 2, 3], [200, 5, 40, 34])
     graph = Graph.from_edges(src, dst)
-    assert_equals_reference(NeighborSampler(graph, [35])([3, 2, 1, 0, 4]), graph, [35], [3, 2, 1, 0, 4])
+    assert_equals_reference(
+        NeighborSampler(graph, [35])([3, 2, 1, 0, 4]), graph, [35], [3, 2, 1, 0, 4]
+    )
 
 
 # ---- fanouts
@@ -59,7 +70,13 @@ def test_last_fanout_belongs_to_the_seeds():
 def test_kinds_of_fanouts():
     graph = random_graph(3)
     expected = fingerprint(NeighborSampler(graph, [2, 3])([1, 2]))
-    for fanouts in ((2, 3), range(2, 4), np.array([2, 3]), torch.tensor([2, 3]), [np.int32(2), torch.tensor(3)]):
+    for fanouts in (
+        (2, 3),
+        range(2, 4),
+        np.array([2, 3]),
+        torch.tensor([2, 3]),
+        [np.int32(2), torch.tensor(3)],
+    ):
         assert fingerprint(NeighborSampler(graph, fanouts)([1, 2])) == expected
 
 
@@ -82,7 +99,8 @@ def test_reuse_shares_one_structure():
     whole = batch.flows[0]
     for flow in batch.flows:
         for name in ("indptr", "indices", "parent_eid", "weight"):
-            part, all_ = getattr(flow, name), getattr(whole, name)
+            part = getattr(flow, name)
+            all_ = getattr(whole, name)
             assert part.data_ptr() == all_.data_ptr()
             assert part.equal(all_[: len(part)])
     for layer in batch.layers:
@@ -106,7 +124,9 @@ def test_full_neighbourhoods_are_the_same_in_both_modes(direction):
 def test_pickled_memory_mapped_sampler_is_small(tmp_path):
     np.save(tmp_path / "indptr.npy", np.arange(100_001))
     np.save(tmp_path / "indices.npy", np.arange(100_000)[::-1].copy())
-    graph = Graph(*(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")))
+    graph = Graph(
+        *(np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+    )
     data = pickle.dumps(NeighborSampler(graph, [2]))
     assert len(data) < 5000  # the files travel by name
     assert fingerprint(pickle.loads(data)([7])) == fingerprint(NeighborSampler(graph, [2])([7]))
@@ -118,7 +138,9 @@ def test_torch_defaults_are_not_read():
     torch.set_default_dtype(torch.float64)
     try:
         assert fingerprint(sampler([1, 2, 3])) == expected
-        assert fingerprint(FullSampler(sampler.graph, 1)([3])) == fingerprint(FullSampler(sampler.graph, 1)([3]))
+        assert fingerprint(FullSampler(sampler.graph, 1)([3])) == fingerprint(
+            FullSampler(sampler.graph, 1)([3])
+        )
         assert FullSampler(sampler.graph, 1)([3]).flows[0].weight.dtype == torch.float32
     finally:
         torch.set_default_dtype(torch.float32)
@@ -134,7 +156,11 @@ BAD_SEEDS = [
     (torch.tensor([0, 1, 2**40]), IndexError, rf"seeds\[2\] is {2**40}"),
     ([1.0, 2.0], TypeError, "seeds must .*float"),
     ([1, True], TypeError, "seeds must .*bool"),
-    (torch.ones(39, dtype=torch.bool), ValueError, r"a mask of seeds must have one entry per node \(40\), got shape"),
+    (
+        torch.ones(39, dtype=torch.bool),
+        ValueError,
+        r"a mask of seeds must have one entry per node \(40\), got shape",
+    ),
     (torch.zeros(0, dtype=torch.bool), ValueError, "a mask of seeds"),
     ([torch.tensor(True), torch.tensor(False)], TypeError, "bool"),
     (3, TypeError, "seeds must be"),
@@ -149,14 +175,20 @@ BAD_SEEDS = [
 @pytest.mark.parametrize(("seeds", "error", "words"), BAD_SEEDS)
 def test_bad_seeds(seeds, error, words):
     before = [array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.stored_edge_ids)]
-    samplers = [NeighborSampler(GRAPH, [2, 2]), FullSampler(GRAPH, 1), NeighborSampler(GRAPH, [2], reuse=True)]
+    samplers = [
+        NeighborSampler(GRAPH, [2, 2]),
+        FullSampler(GRAPH, 1),
+        NeighborSampler(GRAPH, [2], reuse=True),
+    ]
     expected = fingerprint(samplers[0]([1, 2]))
     for sampler in samplers:
         with pytest.raises(error, match=words):
             sampler(seeds)
     with pytest.raises(error, match=words):
         NodeFlowLoader(samplers[0], seeds, 2)
-    assert [array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.stored_edge_ids)] == before
+    assert [
+        array.tobytes() for array in (GRAPH.indptr, GRAPH.indices, GRAPH.stored_edge_ids)
+    ] == before
     assert fingerprint(samplers[0]([1, 2])) == expected
 
 
@@ -169,7 +201,11 @@ def test_bad_seeds(seeds, error, words):
         ([3, -2], ValueError, r"fanouts\[1\] must be -1 \(all neighbours\) or at least 1, got -2"),
         ([2**63], ValueError, r"fanouts\[0\]"),
         ([2**70], ValueError, r"fanouts\[0\]"),
-        (5, TypeError, r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict"),
+        (
+            5,
+            TypeError,
+            r"fanouts must be a list with one number per flow, as in \[10, 25\], or a dict",
+        ),
         (np.int64(5), TypeError, "fanouts must be a list"),
         (np.array(5), TypeError, "fanouts must be a list"),
         (torch.tensor(5), TypeError, "fanouts must be a list"),
@@ -193,16 +229,32 @@ def test_bad_fanouts(fanouts, error, words):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: NeighborSampler(None, [2]), TypeError, "graph must be a nodeflow.Graph, got NoneType"),
-        (lambda: NeighborSampler((GRAPH.indptr, GRAPH.indices), [2]), TypeError, "graph must be a nodeflow.Graph"),
+        (
+            lambda: NeighborSampler(None, [2]),
+            TypeError,
+            "graph must be a nodeflow.Graph, got NoneType",
+        ),
+        (
+            lambda: NeighborSampler((GRAPH.indptr, GRAPH.indices), [2]),
+            TypeError,
+            "graph must be a nodeflow.Graph",
+        ),
         (
             lambda: NeighborSampler(GRAPH, [2], direction="up"),
             ValueError,
             "direction must be 'in', 'out' or 'both', got 'up'",
         ),
         (lambda: NeighborSampler(GRAPH, [2], direction=None), ValueError, "direction must be"),
-        (lambda: NeighborSampler(GRAPH, [2], reuse=True, include_dst=False), ValueError, "needs include_dst=True"),
-        (lambda: FullSampler(GRAPH, 1, reuse=True, include_dst=False), ValueError, "needs include_dst=True"),
+        (
+            lambda: NeighborSampler(GRAPH, [2], reuse=True, include_dst=False),
+            ValueError,
+            "needs include_dst=True",
+        ),
+        (
+            lambda: FullSampler(GRAPH, 1, reuse=True, include_dst=False),
+            ValueError,
+            "needs include_dst=True",
+        ),
         (lambda: NeighborSampler(GRAPH, [2], seed=0.5), TypeError, "seed must be an integer"),
         (lambda: NeighborSampler(GRAPH, [2], seed=None), TypeError, "seed must be an integer"),
         (lambda: NeighborSampler(GRAPH, [2], True), TypeError, "positional"),
@@ -210,16 +262,32 @@ def test_bad_fanouts(fanouts, error, words):
         (lambda: FullSampler(GRAPH, -1), ValueError, "num_flows must be at least 1"),
         (lambda: FullSampler(GRAPH, 1.0), TypeError, "num_flows must be an integer"),
         (lambda: FullSampler(GRAPH, [1]), TypeError, "num_flows must be an integer"),
-        (lambda: NeighborSampler(GRAPH, [2])([1], epoch=0.5), TypeError, "epoch must be an integer"),
-        (lambda: NeighborSampler(GRAPH, [2])([1], batch_number="a"), TypeError, "batch_number must be an integer"),
-        (lambda: NeighborSampler(GRAPH, [2])([1], batch_number=True), TypeError, "batch_number must be an integer"),
+        (
+            lambda: NeighborSampler(GRAPH, [2])([1], epoch=0.5),
+            TypeError,
+            "epoch must be an integer",
+        ),
+        (
+            lambda: NeighborSampler(GRAPH, [2])([1], batch_number="a"),
+            TypeError,
+            "batch_number must be an integer",
+        ),
+        (
+            lambda: NeighborSampler(GRAPH, [2])([1], batch_number=True),
+            TypeError,
+            "batch_number must be an integer",
+        ),
         (lambda: NeighborSampler(Graph([0], []), [2])([0]), IndexError, "there is no node at all"),
         (
             lambda: NeighborSampler(GRAPH, [2**62], replace=True),
             ValueError,
             "with replacement must be at most 16777216",
         ),
-        (lambda: NeighborSampler(GRAPH, [1])({0, 1}), TypeError, r"must be ordered, got a set; pass sorted\(seeds\)"),
+        (
+            lambda: NeighborSampler(GRAPH, [1])({0, 1}),
+            TypeError,
+            r"must be ordered, got a set; pass sorted\(seeds\)",
+        ),
     ],
 )
 def test_bad_arguments(make, error, words):
@@ -230,9 +298,21 @@ def test_bad_arguments(make, error, words):
 @pytest.mark.parametrize(
     ("column", "error", "words"),
     [
-        (torch.ones(3, dtype=torch.complex64), TypeError, "must hold real numbers, got dtype complex64"),
-        (torch.tensor([1.0, 1e300, 1.0], dtype=torch.float64), ValueError, r"edge 1 has 1e\+300; multiply the column"),
-        (torch.tensor([1.0, 1.0, -1e-60], dtype=torch.float64), ValueError, "edge 2 has -1e-60; multiply the column"),
+        (
+            torch.ones(3, dtype=torch.complex64),
+            TypeError,
+            "must hold real numbers, got dtype complex64",
+        ),
+        (
+            torch.tensor([1.0, 1e300, 1.0], dtype=torch.float64),
+            ValueError,
+            r"edge 1 has 1e\+300; multiply the column",
+        ),
+        (
+            torch.tensor([1.0, 1.0, -1e-60], dtype=torch.float64),
+            ValueError,
+            "edge 2 has -1e-60; multiply the column",
+        ),
     ],
 )
 def test_columns_that_float32_weights_cannot_hold(column, error, words):

@@ -26,7 +26,10 @@ def of_all(candidates: Any, step: Any) -> torch.Tensor:
 
 def drawn_by_type(graph: Graph, flow: Any) -> dict[str, int]:
     nodes = flow.src_layer.parent_nid[flow.edges()[0]].unique()
-    return {name: int(((nodes >= ids.start) & (nodes < ids.stop)).sum()) for name, ids in graph.schema.nodes.items()}
+    return {
+        name: int(((nodes >= ids.start) & (nodes < ids.stop)).sum())
+        for name, ids in graph.schema.nodes.items()
+    }
 
 
 @few_or_many_draws
@@ -90,7 +93,10 @@ def test_types_draw_on_their_own() -> None:
             alone = kind(graph, [{name: size}], draw="systematic")(range(20))
             flow = both.flows[0]
             types = graph.schema.types_of(flow.src_layer.parent_nid[flow.edges()[0]].numpy())
-            assert flow.parent_eid[types == list(TYPES).index(name)].tolist() == alone.flows[0].parent_eid.tolist()
+            assert (
+                flow.parent_eid[types == list(TYPES).index(name)].tolist()
+                == alone.flows[0].parent_eid.tolist()
+            )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +106,12 @@ def test_types_draw_on_their_own() -> None:
         ([{"a": -1}], ValueError, r"layer_sizes\[0\]\['a'\] must be at least 1, got -1"),
         ([{"a": 1.5}], TypeError, r"layer_sizes\[0\]\['a'\] must be an integer"),
         ([{"a": 2**40}], ValueError, "layer_sizes with replacement must be at most"),
-        ({"a": 1}, TypeError, "layer_sizes must be a list with one number per flow, .* or a dict of them by node type"),
+        (
+            {"a": 1},
+            TypeError,
+            "layer_sizes must be a list with one number per flow, .* or a dict of them by node "
+            "type",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", KINDS.values())
@@ -111,16 +122,24 @@ def test_bad_sizes(kind: Any, sizes: Any, error: type[Exception], words: str) ->
 
 # ---- walks along a metapath
 
-PATHS: list[Any] = [[("c", "y", "c")], ["w", ("a", "x", "c"), ("b", "x", "a")], [("a", "x", "c"), ("b", "x", "a"), "w"]]
+PATHS: list[Any] = [
+    [("c", "y", "c")],
+    ["w", ("a", "x", "c"), ("b", "x", "a")],
+    [("a", "x", "c"), ("b", "x", "a"), "w"],
+]
 
 
 def chances(graph: Graph, path: list[Any], start: int, direction: str) -> np.ndarray[Any, Any]:
-    """The probability that one pass of the path from a node ends at each node; at its start where no edge goes on."""
+    """The probability that one pass of the path from a node ends at each node; at its start where
+    no edge goes on.
+    """
     near, far = graph.find_edges(range(graph.num_edges))[:: -1 if direction == "in" else 1]
-    at, lost = np.zeros(graph.num_nodes), 0.0
+    at = np.zeros(graph.num_nodes)
+    lost = 0.0
     at[start] = 1
     for name in path:
-        ids, after = graph.relations[name].ids, np.zeros(graph.num_nodes)
+        ids = graph.relations[name].ids
+        after = np.zeros(graph.num_nodes)
         own = np.isin(np.arange(graph.num_edges), ids)
         for v in np.flatnonzero(at):
             to = far.numpy()[own & (near.numpy() == v)]
@@ -136,12 +155,18 @@ def chances(graph: Graph, path: list[Any], start: int, direction: str) -> np.nda
 def test_passes_of_a_metapath_end_where_their_chances_say(path: Any, direction: str) -> None:
     graph = typed_graph(5, edges=14)
     path = path if direction == "in" else path[::-1]
-    walks, begin = 4000, graph.schema.relation(path[0])[2 if direction == "in" else 0]
-    sampler = RandomWalkSampler(graph, 1, num_walks=walks, walk_length=1, metapath=path, direction=direction, seed=3)
-    seeds = torch.arange(graph.num_nodes)[graph.nodes[begin].ids.start : graph.nodes[begin].ids.stop]
+    walks = 4000
+    begin = graph.schema.relation(path[0])[2 if direction == "in" else 0]
+    sampler = RandomWalkSampler(
+        graph, 1, num_walks=walks, walk_length=1, metapath=path, direction=direction, seed=3
+    )
+    seeds = torch.arange(graph.num_nodes)[
+        graph.nodes[begin].ids.start : graph.nodes[begin].ids.stop
+    ]
     flow = sampler(seeds).flows[0]
     for i, v in enumerate(seeds.tolist()):
-        law, row = chances(graph, path, v, direction), slice(*flow.indptr[i : i + 2].tolist())
+        law = chances(graph, path, v, direction)
+        row = slice(*flow.indptr[i : i + 2].tolist())
         visits = np.zeros(graph.num_nodes)
         visits[flow.src_layer.parent_nid[flow.indices[row]]] = flow.data["visits"][row]
         law[v] = 0
@@ -151,8 +176,10 @@ def test_passes_of_a_metapath_end_where_their_chances_say(path: Any, direction: 
 
 def test_walks_of_one_relation_are_those_of_a_graph_of_that_relation() -> None:
     src, dst = np.random.default_rng(0).integers(0, 9, (2, 50))
-    plain, one = Graph.from_edges(src, dst, num_nodes=9), Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
-    batch, same = RandomWalkSampler(plain, 2)([1, 2]), RandomWalkSampler(one, 2, metapath=["e"])([1, 2])
+    plain = Graph.from_edges(src, dst, num_nodes=9)
+    one = Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
+    batch = RandomWalkSampler(plain, 2)([1, 2])
+    same = RandomWalkSampler(one, 2, metapath=["e"])([1, 2])
     for flow, other in zip(batch.flows, same.flows, strict=True):
         assert torch.equal(flow.indices, other.indices)
         assert torch.equal(flow.data["visits"], other.data["visits"])
@@ -160,7 +187,9 @@ def test_walks_of_one_relation_are_those_of_a_graph_of_that_relation() -> None:
 
 def test_layers_of_a_metapath_hold_the_type_where_it_begins() -> None:
     graph = typed_graph(5)
-    sampler = RandomWalkSampler(graph, 2, metapath=[("a", "x", "c"), ("b", "x", "a"), "w"], num_walks=20, walk_length=3)
+    sampler = RandomWalkSampler(
+        graph, 2, metapath=[("a", "x", "c"), ("b", "x", "a"), "w"], num_walks=20, walk_length=3
+    )
     seeds = graph.nodes["c"].to_graph(range(12))
     batch = sampler(seeds)
     assert all(layer.of("c").data.num_rows == layer.num_nodes for layer in batch.layers)
@@ -181,8 +210,16 @@ def test_layers_of_a_metapath_hold_the_type_where_it_begins() -> None:
             ValueError,
             r"\('a', 'x', 'c'\) leads to 'a', but \('c', 'w', 'b'\) begins",
         ),
-        ({"metapath": ["w", "z", ("b", "x", "a")]}, ValueError, r"\('empty', 'z', 'c'\) leads to 'empty', but"),
-        ({"metapath": [("c", "y", "c")], "direction": "both"}, ValueError, "with 'both' a relation has no end"),
+        (
+            {"metapath": ["w", "z", ("b", "x", "a")]},
+            ValueError,
+            r"\('empty', 'z', 'c'\) leads to 'empty', but",
+        ),
+        (
+            {"metapath": [("c", "y", "c")], "direction": "both"},
+            ValueError,
+            "with 'both' a relation has no end",
+        ),
     ],
 )
 def test_bad_metapaths(options: dict[str, Any], error: type[Exception], words: str) -> None:
@@ -193,6 +230,7 @@ def test_bad_metapaths(options: dict[str, Any], error: type[Exception], words: s
 def test_seeds_of_another_type_than_the_path_are_refused() -> None:
     sampler = RandomWalkSampler(typed_graph(0), 1, metapath=[("c", "y", "c")])
     with pytest.raises(
-        ValueError, match=r"seeds must be nodes where the metapath begins \(ids 8 to 19\), but seeds\[1\] is 3"
+        ValueError,
+        match=r"seeds must be nodes where the metapath begins \(ids 8 to 19\), but seeds\[1\] is 3",
     ):
         sampler([8, 3])

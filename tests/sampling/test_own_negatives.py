@@ -16,14 +16,17 @@ GRAPH = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0], num_nodes=9)
 BASE = NeighborSampler(GRAPH, [2])
 MATRIX = torch.arange(18).view(6, 3) % 9
 TYPED = Graph.typed(
-    {"user": 4, "item": 3}, {("user", "buys", "item"): ([0, 1, 2], [0, 1, 2]), ("item", "like", "item"): ([0], [1])}
+    {"user": 4, "item": 3},
+    {("user", "buys", "item"): ([0, 1, 2], [0, 1, 2]), ("item", "like", "item"): ([0], [1])},
 )
 
 
 def beside(links: Any, count: int, random: Any) -> torch.Tensor:
     """Negatives near the destination, at random distances."""
     size = len(links.dst)
-    return (links.dst[:, None] + 1 + random.integers(torch.arange(size * count), 4).view(size, count)) % 9
+    return (
+        links.dst[:, None] + 1 + random.integers(torch.arange(size * count), 4).view(size, count)
+    ) % 9
 
 
 def chosen(batch: Any) -> torch.Tensor:
@@ -31,7 +34,9 @@ def chosen(batch: Any) -> torch.Tensor:
     return ids
 
 
-@pytest.mark.parametrize("kind", [lambda m: m, lambda m: m.numpy(), lambda m: m.int(), lambda m: m.tolist()])
+@pytest.mark.parametrize(
+    "kind", [lambda m: m, lambda m: m.numpy(), lambda m: m.int(), lambda m: m.tolist()]
+)
 def test_a_matrix_has_the_negatives_of_every_seed(kind: Any) -> None:
     links = LinkSampler(BASE, num_negatives=3, negatives=kind(MATRIX))
     batch = links([4, 0, 4])
@@ -52,7 +57,10 @@ def test_a_function_draws_by_the_key_of_the_batch() -> None:
     assert ((distance >= 1) & (distance <= 4)).all()
     assert len(distance.unique()) > 1
     assert fingerprint(batch) == fingerprint(pickle.loads(pickle.dumps(links))([0, 1, 2]))
-    for other in (links([0, 1, 2], epoch=1), LinkSampler(BASE, num_negatives=5, negatives=beside)([0, 1, 2])):
+    for other in (
+        links([0, 1, 2], epoch=1),
+        LinkSampler(BASE, num_negatives=5, negatives=beside)([0, 1, 2]),
+    ):
         assert not chosen(other).equal(chosen(batch))
     assert links.settings["negatives"] == "beside"
     whole = list(NodeFlowLoader(links, "all", 4))
@@ -70,22 +78,33 @@ def test_sides_relations_and_marks() -> None:
         seen.append((links.src.tolist(), links.relation.tolist(), links.dst.tolist()))
         return np.tile([4, 0, 6, 1], (len(links.src), 1))
 
-    links = LinkSampler(NeighborSampler(TYPED, [1]), num_negatives=4, corrupt="both", negatives=by_type)
+    links = LinkSampler(
+        NeighborSampler(TYPED, [1]), num_negatives=4, corrupt="both", negatives=by_type
+    )
     batch = links([1, 0])
     assert seen == [([1, 0], [0, 0], [5, 4])]
     pairs, _ = links.pairs_of(batch)
     assert batch.seeds[pairs[0]].tolist() == [[1, 5], [1, 4], [0, 5], [1, 6], [1, 5]]
     with pytest.raises(
-        ValueError, match=r"negatives\[0, 1\] .* 'user', but the source that it replaces is of type 'item'"
+        ValueError,
+        match=r"negatives\[0, 1\] .* 'user', but the source that it replaces is of type 'item'",
     ):
         links([3])
-    marked = LinkSampler(BASE, num_negatives=3, negatives=[[1, 2, 3]] * 6, filter_known="mark")([0, 1])
-    assert marked.seed_data["known_negatives"].tolist() == [[True, False, False], [True, True, False]]  # 1 is itself
+    marked = LinkSampler(BASE, num_negatives=3, negatives=[[1, 2, 3]] * 6, filter_known="mark")(
+        [0, 1]
+    )
+    # 1 is itself
+    assert marked.seed_data["known_negatives"].tolist() == [
+        [True, False, False],
+        [True, True, False],
+    ]
 
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_sides_without_a_negative(count: int) -> None:
-    links = LinkSampler(BASE, num_negatives=count, corrupt="both", negatives=torch.full((6, count), 7))
+    links = LinkSampler(
+        BASE, num_negatives=count, corrupt="both", negatives=torch.full((6, count), 7)
+    )
     assert chosen(links([2, 3])).tolist() == [[7] * count] * 2
     assert chosen(links([])).shape == (0, count)
 
@@ -100,15 +119,29 @@ def test_with_times() -> None:
     ("options", "error", "words"),
     [
         ({"negatives": MATRIX}, ValueError, r"num_negatives columns, \[6, 1\], got shape \[6, 3\]"),
-        ({"negatives": MATRIX[:5], "num_negatives": 3}, ValueError, r"a row per seed.* \[6, 3\], got shape \[5, 3\]"),
-        ({"negatives": MATRIX + 1, "num_negatives": 3}, IndexError, r"negatives\[2, 2\] is 9, but nodes are 0 to 8"),
+        (
+            {"negatives": MATRIX[:5], "num_negatives": 3},
+            ValueError,
+            r"a row per seed.* \[6, 3\], got shape \[5, 3\]",
+        ),
+        (
+            {"negatives": MATRIX + 1, "num_negatives": 3},
+            IndexError,
+            r"negatives\[2, 2\] is 9, but nodes are 0 to 8",
+        ),
         ({"negatives": MATRIX - 1, "num_negatives": 3}, IndexError, r"negatives\[0, 0\] is -1"),
         ({"negatives": MATRIX / 2, "num_negatives": 3}, TypeError, "negatives must hold integer"),
-        ({"negatives": MATRIX, "num_negatives": 3, "chunk": 2}, ValueError, "neither shared by chunk= nor filtered"),
+        (
+            {"negatives": MATRIX, "num_negatives": 3, "chunk": 2},
+            ValueError,
+            "neither shared by chunk= nor filtered",
+        ),
         ({"negatives": beside, "filter_known": True}, ValueError, "take filter_known='mark'"),
     ],
 )
-def test_wrong_negatives_are_named(options: dict[str, Any], error: type[Exception], words: str) -> None:
+def test_wrong_negatives_are_named(
+    options: dict[str, Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         LinkSampler(BASE, **options)
 
@@ -122,7 +155,9 @@ def test_wrong_negatives_are_named(options: dict[str, Any], error: type[Exceptio
         (None, ValueError, r"got shape \[\]"),
     ],
 )
-def test_wrong_nodes_of_a_function_are_named(returned: Any, error: type[Exception], words: str) -> None:
+def test_wrong_nodes_of_a_function_are_named(
+    returned: Any, error: type[Exception], words: str
+) -> None:
     links = LinkSampler(BASE, num_negatives=2, negatives=lambda links, count, random: returned)
     with pytest.raises(error, match=words):
         links([0])

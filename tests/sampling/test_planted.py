@@ -1,9 +1,12 @@
-"""Faults planted in the real code on purpose: each must fail the very checks that the real code passes.
+"""Faults planted in the real code on purpose: each must fail the very checks that the real code
+passes.
 
-The checks themselves are quick. The faults are slow: a changed loop is compiled anew, without a cache.
+The checks themselves are quick. The faults are slow: a changed loop is compiled anew, without a
+cache.
 
-Kernels are compiled from their own source with one piece of text replaced; estimator weights and orders are changed on
-their way. Where a check passes in spite of its fault, the check is worth nothing.
+Kernels are compiled from their own source with one piece of text replaced; estimator weights and
+orders are changed on their way. Where a check passes in spite of its fault, the check is worth
+nothing.
 """
 
 from __future__ import annotations
@@ -37,7 +40,12 @@ def check_subsets() -> None:
 def check_hub() -> None:
     """The same over 64 bins of the 70,000 edges of a hub."""
     many = NeighborSampler(star(70_000, hubs=20), [40])
-    rows = np.concatenate([many(range(20), batch_number=k).flows[0].parent_eid.numpy() for k in range(250)]) % 70_000
+    rows = (
+        np.concatenate(
+            [many(range(20), batch_number=k).flows[0].parent_eid.numpy() for k in range(250)]
+        )
+        % 70_000
+    )
     edges = np.linspace(0, 70_000, 65).astype(np.int64)
     assert chi_square(np.histogram(rows, bins=edges)[0], np.diff(edges) / 70_000 * len(rows)) < 1
 
@@ -64,8 +72,14 @@ FLOYD = "U64(last + 1)"
 KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
     "Floyd: bound one too small": ([(FLOYD, "U64(max(last, 1))")], check_subsets),
     "Floyd: always the whole list": ([(FLOYD, "U64(degree[i])")], check_subsets),
-    "Floyd: a repeat is kept": ([("pick = pick + before * (U64(last) - pick)", "pass")], check_subsets),
-    "one stream for all nodes": ([("state = stream(key, ident[i])", "state = stream(key, 0)")], check_subsets),
+    "Floyd: a repeat is kept": (
+        [("pick = pick + before * (U64(last) - pick)", "pass")],
+        check_subsets,
+    ),
+    "one stream for all nodes": (
+        [("state = stream(key, ident[i])", "state = stream(key, 0)")],
+        check_subsets,
+    ),
     "the neighbour of the next position": (
         [("indices[U64(positions[U64(w)])]", "indices[U64(positions[U64(w)] ^ 1)]")],
         check_edges,
@@ -77,16 +91,23 @@ KERNELS: dict[str, tuple[list[tuple[str, str]], Callable[[], None]]] = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_faults_in_the_draw(name, monkeypatch):
     changes, check = KERNELS[name]
-    monkeypatch.setattr(draw_kernels, "draw_without", mutated(draw_kernels, *changes)["draw_without"])
+    monkeypatch.setattr(
+        draw_kernels, "draw_without", mutated(draw_kernels, *changes)["draw_without"]
+    )
     with pytest.raises((AssertionError, ValueError)):
         check()
 
 
 def check_weighted() -> None:
-    """Chi-square over the subsets that nodes draw in proportion to weights, by each of the methods."""
+    """Chi-square over the subsets that nodes draw in proportion to weights, by each of the
+    methods.
+    """
     for weights, k in (([3, 1, 4, 4, 4], 2), ([3, 1, 4, 1, 5, 3], 3), ([8, 2, 5, 1, 1], 3)):
-        law, hubs = law_of(weights, k), 40_000
-        table = subset_table(NeighborSampler(crowd(weights, hubs), [k], prob="w")(range(hubs)), len(weights))
+        law = law_of(weights, k)
+        hubs = 40_000
+        table = subset_table(
+            NeighborSampler(crowd(weights, hubs), [k], prob="w")(range(hubs)), len(weights)
+        )
         assert set(table) <= set(law)
         counts = np.array([table.get(subset, 0) for subset in law])
         assert chi_square(counts, np.array([float(p) * hubs for p in law.values()])) < 1
@@ -98,11 +119,31 @@ def test_the_real_weighted_draws_pass():
 
 WEIGHTED: dict[str, tuple[ModuleType, str, list[tuple[str, str]]]] = {
     "Sampford: all stay": (sampford, "draw_sampford", [("bad |= not stays", "pass")]),
-    "Sampford: repeats stay": (sampford, "draw_sampford", [("bad |= U64(positions[U64(v)]) == p", "pass")]),
-    "Sampford: one number twice": (sampford, "draw_sampford", [("- 1) + stop - start)", "- 1) + stop - start - 1)")]),
-    "systematic: no exchange": (systematic, "draw_systematic", [("elif chance < limit", "elif chance < 0")]),
-    "systematic: a border forgotten": (systematic, "draw_systematic", [("if upto > border:", "if upto < 0:")]),
-    "systematic: nothing certain": (systematic, "draw_systematic", [("if certain == before or", "if True or")]),
+    "Sampford: repeats stay": (
+        sampford,
+        "draw_sampford",
+        [("bad |= U64(positions[U64(v)]) == p", "pass")],
+    ),
+    "Sampford: one number twice": (
+        sampford,
+        "draw_sampford",
+        [("- 1) + stop - start)", "- 1) + stop - start - 1)")],
+    ),
+    "systematic: no exchange": (
+        systematic,
+        "draw_systematic",
+        [("elif chance < limit", "elif chance < 0")],
+    ),
+    "systematic: a border forgotten": (
+        systematic,
+        "draw_systematic",
+        [("if upto > border:", "if upto < 0:")],
+    ),
+    "systematic: nothing certain": (
+        systematic,
+        "draw_systematic",
+        [("if certain == before or", "if True or")],
+    ),
 }
 
 
@@ -129,7 +170,8 @@ def faulty(draw: str, degree: int, count: int, number: int = 20_000) -> np.ndarr
     """Subsets from Floyd's method in Python, with one of the faults that are quick to plant."""
     rows = []
     for ident in range(number):
-        rng, picked = Stream(1, ident), list[int]()
+        rng = Stream(1, ident)
+        picked = list[int]()
         for last in range(degree - count, degree):
             bound = {"one too few": max(last, 1), "right": last + 1}.get(draw, degree)
             t = rng.below(bound)
@@ -148,12 +190,20 @@ def test_faults_in_floyds_method(draw):
 
 
 def test_faults_in_numbers():
-    """What rounding to float32 leaves out, few bits multiplied without a rejection, and a stream that two share."""
+    """What rounding to float32 leaves out, few bits multiplied without a rejection, and a stream
+    that two share.
+    """
     words = np.array([Stream(3, ident).word() for ident in range(20_001)], np.uint64)
-    rounded = (words >> np.uint64(40)).astype(np.float32) / np.float32(2**24) * np.float32(3 * 2**23)
+    rounded = (
+        (words >> np.uint64(40)).astype(np.float32) / np.float32(2**24) * np.float32(3 * 2**23)
+    )
     few_bits = ((words >> np.uint64(56)) * np.uint64(192)) >> np.uint64(8)
     exact = np.array([Stream(3, ident).below(3 * 2**23) for ident in range(20_000)])
-    for numbers, wrong in ((rounded.astype(np.int64), True), (few_bits.astype(np.int64), True), (exact, False)):
+    for numbers, wrong in (
+        (rounded.astype(np.int64), True),
+        (few_bits.astype(np.int64), True),
+        (exact, False),
+    ):
         assert (chi_square(np.bincount(numbers % 3, minlength=3)) > 1) == wrong
     sevens = np.array([Stream(4, ident).below(7) for ident in range(20_001)])
     for other, wrong in ((sevens[:-1], True), (sevens[1:], False)):
@@ -162,7 +212,9 @@ def test_faults_in_numbers():
 
 def test_seeds_reversed(monkeypatch):
     real = sampler.assemble
-    monkeypatch.setattr(sampler, "assemble", lambda g, e, seeds, *a, **o: real(g, e, seeds[::-1], *a, **o))
+    monkeypatch.setattr(
+        sampler, "assemble", lambda g, e, seeds, *a, **o: real(g, e, seeds[::-1], *a, **o)
+    )
     with pytest.raises(AssertionError):
         check_order()
 
@@ -191,7 +243,8 @@ FAULTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
-@pytest.mark.slow  # what the planted faults below are measured against; the tests of each sampler look at its weights
+# what the planted faults below are measured against; the tests of each sampler look at its weights
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERED)
 def test_the_real_weights_pass(name):
     check_unbiased(name)
@@ -204,7 +257,9 @@ def test_faults_in_the_weights(name, monkeypatch):
     assert real is not None
     for fault in ("weights dropped", "weights at the wrong edges"):
         with monkeypatch.context() as change:
-            change.setattr(Flow, "weight", property(lambda flow, fault=fault: FAULTS[fault](real(flow))))
+            change.setattr(
+                Flow, "weight", property(lambda flow, fault=fault: FAULTS[fault](real(flow)))
+            )
             with pytest.raises(AssertionError, match="biased"):
                 check_unbiased(name)
 
@@ -219,16 +274,21 @@ def test_a_bias_of_two_percent_is_found(monkeypatch):
 
 
 def test_the_destinations_forced_in_without_a_draw():
-    """The published LADIES code: drawn without replacement, weighted 1 / probability, and the destinations added."""
+    """The published LADIES code: drawn without replacement, weighted 1 / probability, and the
+    destinations added.
+    """
 
     class Forced(Sampler):
         def choose(self, dst, step):
             edges = self.candidates(dst)
             nodes, place = edges.src.unique(return_inverse=True)
-            q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(0, place, edges.edge_weight**2)
+            q = torch.zeros(len(nodes), dtype=torch.float64).index_add_(
+                0, place, edges.edge_weight**2
+            )
             q = q / q.sum()
             size = min(6, len(nodes))
-            keys = -step.random.uniform(nodes).log() / q  # the smallest are a draw without replacement
+            # the smallest are a draw without replacement
+            keys = -step.random.uniform(nodes).log() / q
             picked = torch.zeros(len(nodes), dtype=torch.bool)
             picked[keys.argsort()[:size]] = True
             picked |= torch.isin(nodes, dst)

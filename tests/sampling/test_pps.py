@@ -1,4 +1,6 @@
-"""Draws from candidates with unequal probabilities: against exact fractions, and a second method with the same law."""
+"""Draws from candidates with unequal probabilities: against exact fractions, and a second method
+with the same law.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from nodeflow.sampling._pps import (
 from nodeflow.sampling.base import inclusion_probabilities
 
 whole_scores = st.lists(st.integers(0, 40) | st.integers(0, 10**9), min_size=1, max_size=30)
-wild_scores = st.lists(st.floats(0, 1e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324]), min_size=1, max_size=30)
+wild_scores = st.lists(
+    st.floats(0, 1e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324]), min_size=1, max_size=30
+)
 
 
 @given(whole_scores, st.integers(1, 12))
@@ -40,8 +44,11 @@ def test_inclusion_probabilities_are_exact(scores, size):
 
 @given(wild_scores, st.integers(1, 12), st.sampled_from(DRAWS), st.integers(0, 2**64 - 1))
 def test_scores_of_any_size(scores, size, draw, key):
-    """Whatever the scores: the sizes are right, nothing is drawn twice, and nothing that has no chance."""
-    values, ids = np.array(scores), np.arange(len(scores)) * 7
+    """Whatever the scores: the sizes are right, nothing is drawn twice, and nothing that has no
+    chance.
+    """
+    values = np.array(scores)
+    ids = np.arange(len(scores)) * 7
     picked = pick(values, ids, size, draw, key)
     positive = int(np.count_nonzero(values * scale_of(values)))
     assert (np.diff(picked.places) > 0).all()
@@ -57,24 +64,38 @@ def test_scores_of_any_size(scores, size, draw, key):
 
 
 @examples(80)
-@given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(1, 8), st.sampled_from(DRAWS), st.data())
+@given(
+    st.lists(st.integers(0, 12), min_size=1, max_size=12),
+    st.integers(1, 8),
+    st.sampled_from(DRAWS),
+    st.data(),
+)
 def test_the_draws_are_those_of_the_reference(scores, size, draw, data):
     ids = data.draw(st.permutations(range(100, 100 + len(scores))))
     key = data.draw(st.integers(0, 2**64 - 1))
     picked = pick(np.array(scores, np.float64), np.array(ids), size, draw, key)
     wanted = drawn(ids, scores, size, draw, key)
-    assert dict(zip(np.array(ids)[picked.places].tolist(), picked.times.tolist(), strict=True)) == dict(wanted)
+    assert dict(
+        zip(np.array(ids)[picked.places].tolist(), picked.times.tolist(), strict=True)
+    ) == dict(wanted)
 
 
-SHAPES = [([3, 1, 1, 5, 2, 2], 3), ([1, 1, 1, 1, 1, 1], 3), ([2, 3, 4, 3, 3], 2), ([5, 4, 3, 2, 1, 1], 4), ([1] * 6, 5)]
+SHAPES = [
+    ([3, 1, 1, 5, 2, 2], 3),
+    ([1, 1, 1, 1, 1, 1], 3),
+    ([2, 3, 4, 3, 3], 2),
+    ([5, 4, 3, 2, 1, 1], 4),
+    ([1] * 6, 5),
+]
 
 
 @pytest.mark.parametrize(("scores", "size"), SHAPES)
 def test_systematic_draws_have_the_pivotal_law(scores, size):
     """20,000 draws in one fixed order against the law of a different method, over whole sets.
 
-    A set of probability 0.05 drawn one quarter too often is surely found (20,000 * 0.05 * 0.25^2 = 62). Drawing a unit
-    across a border again with chance b instead of b / (1 - a), or not at all, is far beyond that.
+    A set of probability 0.05 drawn one quarter too often is surely found (20,000 * 0.05 * 0.25^2 =
+    62). Drawing a unit across a border again with chance b instead of b / (1 - a), or not at all,
+    is far beyond that.
     """
     values = np.array(scores, np.float64)
     prob = list_probabilities(values, size)
@@ -83,11 +104,13 @@ def test_systematic_draws_have_the_pivotal_law(scores, size):
     order = [*line.certain.tolist(), *line.order.tolist()]
     table = pivotal({u: exact[u] for u in order})
     observed = Counter(
-        tuple((u, 1) for u in pick_systematic(line, prob, key_of(k)).places.tolist()) for k in range(20_000)
+        tuple((u, 1) for u in pick_systematic(line, prob, key_of(k)).places.tolist())
+        for k in range(20_000)
     )
     assert set(observed) <= set(table)
     outcomes = [o for o in table if table[o] * 20_000 > 5]
-    counts, chances = [observed[o] for o in outcomes], np.array([float(table[o]) for o in outcomes])
+    counts = [observed[o] for o in outcomes]
+    chances = np.array([float(table[o]) for o in outcomes])
     assert sum(counts) > 19_900
     if len(outcomes) > 1:
         assert chi_square(np.array(counts), chances / chances.sum() * sum(counts)) < 1
@@ -95,7 +118,9 @@ def test_systematic_draws_have_the_pivotal_law(scores, size):
 
 @pytest.mark.parametrize("draw", DRAWS)
 def test_sets_have_their_law(draw):
-    """10,000 draws over whole outcomes; one of probability 0.1 that is 30 % too frequent is surely found."""
+    """10,000 draws over whole outcomes; one of probability 0.1 that is 30 % too frequent is surely
+    found.
+    """
     scores = [4, 0, 1, 3]
     table = law(range(4), scores, 2, draw)
     observed = Counter[object]()
@@ -135,20 +160,34 @@ def test_many_candidates(size):
     scores = np.random.default_rng(0).random(100_000)
     picked = pick(scores, np.arange(100_000), size, "systematic", 5)
     assert len(np.unique(picked.places)) == size
-    np.testing.assert_allclose((1 / picked.mean * scores[picked.places]).sum(), scores.sum(), rtol=3 / np.sqrt(size))
+    np.testing.assert_allclose(
+        (1 / picked.mean * scores[picked.places]).sum(), scores.sum(), rtol=3 / np.sqrt(size)
+    )
 
 
-rows_of_weights = st.lists(st.lists(st.integers(0, 40) | st.integers(0, 10**9), max_size=12), max_size=6)
-wild = st.lists(st.floats(0, 1.7e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324, 1.7e308]), min_size=1, max_size=30)
+rows_of_weights = st.lists(
+    st.lists(st.integers(0, 40) | st.integers(0, 10**9), max_size=12), max_size=6
+)
+wild = st.lists(
+    st.floats(0, 1.7e308) | st.sampled_from([0.0, 1.0, 1e-300, 5e-324, 1.7e308]),
+    min_size=1,
+    max_size=30,
+)
 
 
 @given(rows_of_weights, st.data())
 def test_they_are_the_exact_fractions(rows: list[list[int]], data: st.DataObject) -> None:
     counts = [data.draw(st.integers(-1, 8)) for _ in rows]
     indptr = np.cumsum([0, *map(len, rows)])
-    found = inclusion_probabilities(np.array([w for row in rows for w in row], np.float64), indptr, counts)
+    found = inclusion_probabilities(
+        np.array([w for row in rows for w in row], np.float64), indptr, counts
+    )
     assert found.dtype == torch.float64
-    wanted = [p for row, k in zip(rows, counts, strict=True) for p in inclusion_of_row(row, len(row) if k < 0 else k)]
+    wanted = [
+        p
+        for row, k in zip(rows, counts, strict=True)
+        for p in inclusion_of_row(row, len(row) if k < 0 else k)
+    ]
     np.testing.assert_allclose(found, [float(p) for p in wanted], rtol=1e-13)
     assert all(p <= 1 for p in found)
     # where c w is 1 and not more, rounding may leave it a bit or two below: 31 of 93, three times
@@ -171,7 +210,9 @@ def test_they_are_those_that_neighbor_sampling_draws_with() -> None:
     rng = np.random.default_rng(1)
     weight = rng.exponential(size=600) * (rng.random(600) < 0.9)
     dst = np.sort(rng.integers(6, size=600) ** 2 // 5)
-    graph = Graph.from_edges(rng.integers(50, size=600), dst, num_nodes=50, edata={"w": torch.from_numpy(weight)})
+    graph = Graph.from_edges(
+        rng.integers(50, size=600), dst, num_nodes=50, edata={"w": torch.from_numpy(weight)}
+    )
     prob = inclusion_probabilities(weight, np.searchsorted(dst, np.arange(51)), 3)
     seen = set()
     for epoch in range(50):
@@ -189,13 +230,19 @@ def test_floats_integers_and_lists_are_taken() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(ValueError, match=r"weight must be finite and not negative, but weight\[1\] is -2"):
+    with pytest.raises(
+        ValueError, match=r"weight must be finite and not negative, but weight\[1\] is -2"
+    ):
         inclusion_probabilities([1.0, -2.0], [0, 2], 1)
     with pytest.raises(ValueError, match=r"weight\[0\] is nan"):
         inclusion_probabilities([np.nan], [0, 1], 1)
-    with pytest.raises(ValueError, match="indptr must go from 0 to the number of edges 2, got 0 to 1"):
+    with pytest.raises(
+        ValueError, match="indptr must go from 0 to the number of edges 2, got 0 to 1"
+    ):
         inclusion_probabilities([1.0, 2.0], [0, 1], 1)
-    with pytest.raises(ValueError, match=r"k must be an integer, or one per row \(1\), got shape \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"k must be an integer, or one per row \(1\), got shape \(2,\)"
+    ):
         inclusion_probabilities([1.0, 2.0], [0, 2], [1, 2])
     with pytest.raises(ValueError, match="but k of row 1 is -2"):
         inclusion_probabilities([1.0, 2.0], [0, 1, 2], [1, -2])

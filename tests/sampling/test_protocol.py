@@ -25,7 +25,9 @@ def test_bernoulli(options):
     assert batch.seed_index.tolist() == [0, 1, 0]
     all_edges = graph.out_edges if options.get("direction") == "out" else graph.in_edges
     for i, flow in enumerate(batch.flows):
-        for v, picked in zip(flow.dst_layer.parent_nid.tolist(), picked_positions(batch, i), strict=True):
+        for v, picked in zip(
+            flow.dst_layer.parent_nid.tolist(), picked_positions(batch, i), strict=True
+        ):
             every = all_edges([v])[2].tolist()
             assert [e for e in every if e in picked] == picked  # a subset, in the graph's order
         assert flow.weight.equal(torch.full((flow.num_edges,), 2.0))
@@ -33,12 +35,16 @@ def test_bernoulli(options):
     sampler = Bernoulli(graph, 2, 0.5, **options)
     alone = [fingerprint(sampler(seeds)) for seeds in torch.arange(60).split(16)]
     for workers in (0, 2):
-        assert [fingerprint(b) for b in NodeFlowLoader(sampler, range(60), 16, num_workers=workers)] == alone
+        assert [
+            fingerprint(b) for b in NodeFlowLoader(sampler, range(60), 16, num_workers=workers)
+        ] == alone
 
 
 def test_bernoulli_keeps_all_or_nothing_at_the_ends():
     graph = random_graph(1)
-    assert fingerprint(Bernoulli(graph, 2, 1.0)([1, 2])) == fingerprint(FullSampler(graph, 2)([1, 2]))
+    assert fingerprint(Bernoulli(graph, 2, 1.0)([1, 2])) == fingerprint(
+        FullSampler(graph, 2)([1, 2])
+    )
     assert Bernoulli(graph, 2, 1e-30)([1, 2]).flow_sizes == (0, 0)
     assert Bernoulli(graph, 2, 0.5)([]).layer_sizes == (0, 0, 0)
 
@@ -100,14 +106,18 @@ def test_nested_samplers():
     def nested(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
         batch = inner(dst[:1].tolist() * 2 + [0])
         batch.validate()
-        assert fingerprint(batch) == expected.setdefault(int(dst[0]), fingerprint(inner(dst[:1].tolist() * 2 + [0])))
+        assert fingerprint(batch) == expected.setdefault(
+            int(dst[0]), fingerprint(inner(dst[:1].tolist() * 2 + [0]))
+        )
         edges = sampler.candidates(dst)
         return edges.select(step.random.uniform(edges.eid) < 0.3, weight=1 / 0.3)
 
     expected: dict[int, str] = {}
     plain = [Bernoulli(graph, 3, 0.3, include_dst=dst)([5, 6, 5]) for dst in (True, False)]
     for include_dst, other in zip((True, False), plain, strict=True):
-        assert fingerprint(With(graph, nested, 3, include_dst=include_dst)([5, 6, 5])) == fingerprint(other)
+        assert fingerprint(
+            With(graph, nested, 3, include_dst=include_dst)([5, 6, 5])
+        ) == fingerprint(other)
 
 
 def test_a_sampler_that_delegates_its_choice():
@@ -123,7 +133,9 @@ def test_a_sampler_that_delegates_its_choice():
         def choose(self, dst: Tensor, step: Step) -> Choice:
             return self.inner.choose(dst, step)
 
-    assert fingerprint(Delegating(graph)([1, 2])) == fingerprint(NeighborSampler(graph, [3, 2])([1, 2]))
+    assert fingerprint(Delegating(graph)([1, 2])) == fingerprint(
+        NeighborSampler(graph, [3, 2])([1, 2])
+    )
 
 
 def test_an_exception_in_choose_reaches_the_caller_and_leaves_no_trace():
@@ -150,7 +162,9 @@ def test_a_sampler_whose_init_forgets_the_base():
         def choose(self, dst, step):
             return self.candidates(dst).select([])
 
-    with pytest.raises(TypeError, match=r"the __init__ of Forgets must call super\(\).__init__\(graph, num_flows\)"):
+    with pytest.raises(
+        TypeError, match=r"the __init__ of Forgets must call super\(\).__init__\(graph, num_flows\)"
+    ):
         Forgets(star(2))([0])
     with pytest.raises(TypeError, match="must call super"):
         NodeFlowLoader(Forgets(star(2)), [0])

@@ -1,7 +1,9 @@
-"""RandomWalkSampler: by enumeration of all walks, draw by draw against a reference, and in distribution.
+"""RandomWalkSampler: by enumeration of all walks, draw by draw against a reference, and in
+distribution.
 
-The walk is written once in plain Python, and asks for its random choices. Answered from the generator it must make the
-package's NodeFlow; answered in every possible way, with exact probabilities, it gives the law that is tested against.
+The walk is written once in plain Python, and asks for its random choices. Answered from the
+generator it must make the package's NodeFlow; answered in every possible way, with exact
+probabilities, it gives the law that is tested against.
 """
 
 from __future__ import annotations
@@ -16,7 +18,16 @@ from typing import Any
 import numpy as np
 import pytest
 from _support.effort import examples
-from _support.sampler_reference import Stream, chi_square, ends_of, fingerprint, hash_of, key_of, random_graph, star
+from _support.sampler_reference import (
+    Stream,
+    chi_square,
+    ends_of,
+    fingerprint,
+    hash_of,
+    key_of,
+    random_graph,
+    star,
+)
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow
@@ -28,11 +39,19 @@ Rows = Sequence[Sequence[int]]
 # ---- the reference
 
 
-def walk(rows: Rows, start: int, walks: int, length: int, flip: Callable[[], bool], below: Callable[[int], int]):
+def walk(
+    rows: Rows,
+    start: int,
+    walks: int,
+    length: int,
+    flip: Callable[[], bool],
+    below: Callable[[int], int],
+):
     """Nodes visited, step by step and within a step walk by walk."""
     if not rows[start]:
         return []
-    at, visited = [start] * walks, []
+    at = [start] * walks
+    visited = []
     for step in range(length):
         if step:
             at = [start if flip() else v for v in at]
@@ -42,19 +61,27 @@ def walk(rows: Rows, start: int, walks: int, length: int, flip: Callable[[], boo
     return visited
 
 
-def neighbors(visited: Sequence[int], start: int, most: int | None = None) -> tuple[tuple[int, int], ...]:
+def neighbors(
+    visited: Sequence[int], start: int, most: int | None = None
+) -> tuple[tuple[int, int], ...]:
     """(node, visits), most visited first, among equals the one visited first."""
     count = Counter(v for v in visited if v != start)  # keeps the order of first visits
     return tuple(sorted(count.items(), key=lambda pair: -pair[1]))[:most]
 
 
-def drawn(rows: Rows, start: int, key: int, walks: int, length: int, restart: float, most: int | None):
+def drawn(
+    rows: Rows, start: int, key: int, walks: int, length: int, restart: float, most: int | None
+):
     rng = Stream(key, start)
-    visited = walk(rows, start, walks, length, lambda: (rng.word() >> 11) * 2.0**-53 < restart, rng.below)
+    visited = walk(
+        rows, start, walks, length, lambda: (rng.word() >> 11) * 2.0**-53 < restart, rng.below
+    )
     return neighbors(visited, start, most)
 
 
-def every(program: Callable[[Callable[[Sequence[Fraction]], int]], Any]) -> Iterator[tuple[Fraction, Any]]:
+def every(
+    program: Callable[[Callable[[Sequence[Fraction]], int]], Any],
+) -> Iterator[tuple[Fraction, Any]]:
     """Run a program that asks ``choose(chances)`` for its choices, once for every way to answer."""
     path: list[list[int]] = []
     while True:
@@ -77,7 +104,9 @@ def every(program: Callable[[Callable[[Sequence[Fraction]], int]], Any]) -> Iter
         path[-1][0] += 1
 
 
-def law(rows: Rows, start: int, walks: int, length: int, restart: Fraction, most: int | None) -> dict[Any, Fraction]:
+def law(
+    rows: Rows, start: int, walks: int, length: int, restart: Fraction, most: int | None
+) -> dict[Any, Fraction]:
     """The probability of every possible list of neighbours and visits."""
     flips = [1 - restart, restart]
 
@@ -85,7 +114,9 @@ def law(rows: Rows, start: int, walks: int, length: int, restart: Fraction, most
         def below(bound):
             return choose([Fraction(1, bound)] * bound)
 
-        return neighbors(walk(rows, start, walks, length, lambda: bool(choose(flips)), below), start, most)
+        return neighbors(
+            walk(rows, start, walks, length, lambda: bool(choose(flips)), below), start, most
+        )
 
     found: dict[Any, Fraction] = {}
     for chance, outcome in every(program):
@@ -95,9 +126,14 @@ def law(rows: Rows, start: int, walks: int, length: int, restart: Fraction, most
     return found
 
 
-def rows_of(edges: Sequence[tuple[int, int]], nodes: int, direction: str = "in", gone: Sequence[int] = ()) -> Rows:
+def rows_of(
+    edges: Sequence[tuple[int, int]], nodes: int, direction: str = "in", gone: Sequence[int] = ()
+) -> Rows:
     near, end = (0, 1) if direction == "in" else (1, 0)
-    return [[e[near] for i, e in enumerate(edges) if e[end] == v and i not in gone] for v in range(nodes)]
+    return [
+        [e[near] for i, e in enumerate(edges) if e[end] == v and i not in gone]
+        for v in range(nodes)
+    ]
 
 
 def found_in(batch: NodeFlow, flow: int = -1) -> list[tuple[tuple[int, int], ...]]:
@@ -114,16 +150,23 @@ SMALL = [(1, 0), (1, 0), (2, 0), (3, 1), (0, 1), (2, 2), (4, 2), (0, 4)]
 # ---- the estimate
 
 
-@pytest.mark.parametrize(("start", "restart"), [(0, 0.5), (0, 0.0), (0, 1.0), (1, 0.25), (2, 0.5), (3, 0.5), (4, 0.75)])
+@pytest.mark.parametrize(
+    ("start", "restart"), [(0, 0.5), (0, 0.0), (0, 1.0), (1, 0.25), (2, 0.5), (3, 0.5), (4, 0.75)]
+)
 def test_the_mean_of_the_counts_is_the_distribution_of_visits(start, restart):
-    """Exactly: all pairs of walks of three steps against powers of the transition matrix with restarts."""
-    rows, chance, length = rows_of(SMALL, 5), Fraction(restart), 3
+    """Exactly: all pairs of walks of three steps against powers of the transition matrix with
+    restarts.
+    """
+    rows = rows_of(SMALL, 5)
+    chance = Fraction(restart)
+    length = 3
     mean = [Fraction(0)] * 5
     for outcome, probability in law(rows, start, 2, length, chance, None).items():
         for v, visits in outcome:
             mean[v] += probability * Fraction(visits, 2 * length)
     here = [Fraction(int(v == start)) for v in range(5)]
-    at, expected = here, [Fraction(0)] * 5
+    at = here
+    expected = [Fraction(0)] * 5
     for step in range(length if rows[start] else 0):
         if step:
             at = [(1 - chance) * p + chance * h for p, h in zip(at, here, strict=True)]
@@ -139,12 +182,16 @@ def test_the_mean_of_the_counts_is_the_distribution_of_visits(start, restart):
 COPIES = 30_000
 
 
-def observed(walks: int, length: int, restart: float, most: int | None, start: int, **which: Any) -> Counter[Any]:
+def observed(
+    walks: int, length: int, restart: float, most: int | None, start: int, **which: Any
+) -> Counter[Any]:
     """What ``start`` gets in many copies of the small graph, ids as in the first."""
     shift = 5 * np.arange(COPIES)[:, None]
     src, dst = (np.ravel(np.array(end) + shift) for end in zip(*SMALL, strict=True))
     graph = Graph.from_edges(src, dst, num_nodes=5 * COPIES)
-    sampler = RandomWalkSampler(graph, 1, most, num_walks=walks, walk_length=length, restart=restart)
+    sampler = RandomWalkSampler(
+        graph, 1, most, num_walks=walks, walk_length=length, restart=restart
+    )
     batch = sampler(range(start, 5 * COPIES, 5), **which)
     return Counter(tuple((u % 5, n) for u, n in pairs) for pairs in found_in(batch))
 
@@ -157,8 +204,9 @@ def observed(walks: int, length: int, restart: float, most: int | None, start: i
 def test_every_outcome_comes_as_often_as_it_should(walks, length, restart, most, start):
     """Chi-square over whole lists of neighbours with their visits, against the exact law.
 
-    At most 30 outcomes and 30,000 walks: a relative deviation of 10 % of all outcomes is surely found (n r^2 = 300), so
-    is a restart of 0.45 in the place of 0.5. Outcomes expected less than 5 times count as one.
+    At most 30 outcomes and 30,000 walks: a relative deviation of 10 % of all outcomes is surely
+    found (n r^2 = 300), so is a restart of 0.45 in the place of 0.5. Outcomes expected less than 5
+    times count as one.
     """
     exact = law(rows_of(SMALL, 5), start, walks, length, Fraction(restart), most)
     counts = observed(walks, length, restart, most, start)
@@ -191,8 +239,15 @@ def cases(draw: st.DrawFn):
         "reuse": include_dst and draw(st.booleans()),
         "seed": draw(st.integers(-(2**63), 2**63)),
     }
-    ids = st.lists(st.integers(0, max(0, graph.num_edges - 1)), max_size=4) if graph.num_edges else st.just([])
-    which = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
+    ids = (
+        st.lists(st.integers(0, max(0, graph.num_edges - 1)), max_size=4)
+        if graph.num_edges
+        else st.just([])
+    )
+    which = {
+        "epoch": draw(st.integers(0, 2**40)),
+        "batch_number": draw(st.none() | st.integers(0, 2**40)),
+    }
     return graph, num_flows, options, draw(seeds(graph)), draw(ids), draw(ids), which
 
 
@@ -211,7 +266,8 @@ def test_a_batch_is_what_the_reference_says(case):
     root = key_of("random walk", options["seed"], which["epoch"], *identity)
     most = options["num_neighbors"]
     most = most if isinstance(most, list) else [most] * num_flows
-    layers, first = [list(dict.fromkeys(ids))], {}
+    layers = [list(dict.fromkeys(ids))]
+    first = {}
     for i in reversed(range(num_flows)):
         args = (options["num_walks"], options["walk_length"], options["restart"], most[i])
         pairs = {v: drawn(rows, v, key_of(root, i), *args) for v in layers[0]}
@@ -229,7 +285,12 @@ def test_a_batch_is_what_the_reference_says(case):
         weights = [np.float32(n / total) for n, total in zip(visits, totals, strict=True)]
         assert flow.weight.tolist() == weights
         assert flow.parent_eid.eq(-1).all()
-        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if options["include_dst"] else sorted(set(found)))
+        layers.insert(
+            0,
+            list(dict.fromkeys([*layers[0], *found]))
+            if options["include_dst"]
+            else sorted(set(found)),
+        )
     assert [layer.parent_nid.tolist() for layer in batch.layers] == layers
     assert batch.seeds[batch.seed_index].tolist() == ids
 
@@ -241,7 +302,9 @@ def test_a_large_batch_is_what_the_reference_says(most, kind):
     graph = random_graph(3, 400, 6000)
     graph = Graph(np.asarray(graph.indptr), graph.indices.astype(kind), copy=False)
     rows = rows_of(ends_of(graph), 400)
-    batch = RandomWalkSampler(graph, 1, most, num_walks=60, walk_length=3, restart=0.2)(range(100), batch_number=7)
+    batch = RandomWalkSampler(graph, 1, most, num_walks=60, walk_length=3, restart=0.2)(
+        range(100), batch_number=7
+    )
     key = key_of(key_of("random walk", 0, 0, 1, 7), 0)
     assert found_in(batch) == [drawn(rows, v, key, 60, 3, 0.2, most) for v in range(100)]
 
@@ -253,7 +316,10 @@ def test_numbers_of_neighbors_are_in_flow_order():
     chain = Graph.from_edges([1, 2, 3, 4, 0], [0, 1, 2, 3, 4])
     batch = RandomWalkSampler(chain, 2, [1, 3], num_walks=2, walk_length=3, restart=0)([0])
     assert batch.flow_sizes == (4, 3)
-    same = [RandomWalkSampler(chain, 2, most, num_walks=2)([0]) for most in (None, -1, [None, -1], (9, 9), 2**40)]
+    same = [
+        RandomWalkSampler(chain, 2, most, num_walks=2)([0])
+        for most in (None, -1, [None, -1], (9, 9), 2**40)
+    ]
     assert len({fingerprint(batch) for batch in same}) == 1
 
 
@@ -269,13 +335,33 @@ def test_reuse_has_no_column_of_visits():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"num_neighbors": 0}, ValueError, "num_neighbors[0] must be -1 (all neighbours) or at least 1, got 0"),
-        ({"num_neighbors": [3]}, ValueError, "num_neighbors must have one number per flow (2), got 1"),
-        ({"num_neighbors": [3, -2]}, ValueError, "num_neighbors[1] must be -1 (all neighbours) or at least 1, got -2"),
+        (
+            {"num_neighbors": 0},
+            ValueError,
+            "num_neighbors[0] must be -1 (all neighbours) or at least 1, got 0",
+        ),
+        (
+            {"num_neighbors": [3]},
+            ValueError,
+            "num_neighbors must have one number per flow (2), got 1",
+        ),
+        (
+            {"num_neighbors": [3, -2]},
+            ValueError,
+            "num_neighbors[1] must be -1 (all neighbours) or at least 1, got -2",
+        ),
         ({"num_neighbors": 2.5}, TypeError, "num_neighbors[0] must be an integer, got float 2.5"),
         ({"num_neighbors": True}, TypeError, "num_neighbors[0] must be an integer, got bool True"),
-        ({"num_neighbors": "12"}, TypeError, "num_neighbors must be a list with one number per flow"),
-        ({"num_neighbors": {1, 2}}, TypeError, "num_neighbors must be a list with one number per flow"),
+        (
+            {"num_neighbors": "12"},
+            TypeError,
+            "num_neighbors must be a list with one number per flow",
+        ),
+        (
+            {"num_neighbors": {1, 2}},
+            TypeError,
+            "num_neighbors must be a list with one number per flow",
+        ),
         ({"num_flows": 0}, ValueError, "num_flows must be at least 1, got 0"),
         ({"num_walks": 0}, ValueError, "num_walks must be at least 1, got 0"),
         ({"num_walks": 1.0}, TypeError, "num_walks must be an integer, got float 1.0"),
@@ -287,7 +373,11 @@ def test_reuse_has_no_column_of_visits():
         ),
         ({"restart": 1.5}, ValueError, "restart must be at least 0 and at most 1, got 1.5"),
         ({"restart": -0.1}, ValueError, "restart must be at least 0 and at most 1, got -0.1"),
-        ({"restart": float("nan")}, ValueError, "restart must be at least 0 and at most 1, got nan"),
+        (
+            {"restart": float("nan")},
+            ValueError,
+            "restart must be at least 0 and at most 1, got nan",
+        ),
         ({"restart": True}, TypeError, "restart must be a number, got bool True"),
         ({"restart": "0.5"}, TypeError, "restart must be a number, got str '0.5'"),
         ({"restart": None}, TypeError, "restart must be a number, got NoneType None"),

@@ -1,4 +1,6 @@
-"""NeighborSampler on graphs of several relations: every node draws for each relation that can reach it, on its own."""
+"""NeighborSampler on graphs of several relations: every node draws for each relation that can reach
+it, on its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from nodeflow import FullSampler, Graph, NeighborSampler
 from nodeflow.testing import assert_reproducible, assert_unbiased
 
 TYPES = {"a": 7, "b": 1, "empty": 0, "c": 12}
-RELATIONS = [("a", "x", "c"), ("c", "y", "c"), ("b", "x", "a"), ("empty", "z", "c"), ("c", "w", "b"), ("a", "y", "c")]
+RELATIONS = [
+    ("a", "x", "c"),
+    ("c", "y", "c"),
+    ("b", "x", "a"),
+    ("empty", "z", "c"),
+    ("c", "w", "b"),
+    ("a", "y", "c"),
+]
 
 
 def typed_graph(seed: int, edges: int = 60) -> Graph:
@@ -26,7 +35,9 @@ def typed_graph(seed: int, edges: int = 60) -> Graph:
         count = edges if min(sizes) else 0
         parts[relation] = tuple(rng.integers(0, max(size, 1), count) for size in sizes)
     graph = Graph.typed(TYPES, parts)
-    graph.edata["w"] = torch.from_numpy(rng.random(graph.num_edges) * (rng.random(graph.num_edges) < 0.8))
+    graph.edata["w"] = torch.from_numpy(
+        rng.random(graph.num_edges) * (rng.random(graph.num_edges) < 0.8)
+    )
     return graph
 
 
@@ -48,17 +59,27 @@ def relation_of(graph: Graph, edge: int) -> int:
     return next(i for i, ids in enumerate(graph.schema.relations.values()) if edge in ids)
 
 
-def expected(graph: Graph, fanouts: Any, ids: list[int], replace: bool, prob: str | None, **call: Any) -> Any:
-    rows, names = rows_of_nodes(call["direction"]), [relation[1] for relation in RELATIONS]
+def expected(
+    graph: Graph, fanouts: Any, ids: list[int], replace: bool, prob: str | None, **call: Any
+) -> Any:
+    rows = rows_of_nodes(call["direction"])
+    names = [relation[1] for relation in RELATIONS]
 
     def draw_row(edges: list[int], key: int, v: int) -> list[int]:
         drawn: list[int] = []
         for i, relation in enumerate(RELATIONS):
-            count = fanouts if isinstance(fanouts, int) else fanouts.get(relation, fanouts.get(names[i], 0))
+            count = (
+                fanouts
+                if isinstance(fanouts, int)
+                else fanouts.get(relation, fanouts.get(names[i], 0))
+            )
             own = [e for e in edges if relation_of(graph, e) == i]
             if own and count and prob is not None:
                 drawn += [
-                    own[p] for p in draw_weighted(graph.edata[prob][own].tolist(), count, replace, key, rows[v, i])
+                    own[p]
+                    for p in draw_weighted(
+                        graph.edata[prob][own].tolist(), count, replace, key, rows[v, i]
+                    )
                 ]
             elif own and count:
                 drawn += draw(own, count, replace, key, rows[v, i])
@@ -70,7 +91,9 @@ def expected(graph: Graph, fanouts: Any, ids: list[int], replace: bool, prob: st
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize("direction", ["in", "out"])
 @pytest.mark.parametrize("prob", [None, "w"])
-@pytest.mark.parametrize("fanouts", [2, -1, {("a", "x", "c"): 1, "w": 3}, {("c", "y", "c"): -1, "z": 2}, {}], ids=str)
+@pytest.mark.parametrize(
+    "fanouts", [2, -1, {("a", "x", "c"): 1, "w": 3}, {("c", "y", "c"): -1, "z": 2}, {}], ids=str
+)
 def test_equals_pure_python(fanouts: Any, prob: str | None, direction: str, replace: bool) -> None:
     for number, ids in enumerate([[8], [7, 1, 19, 0], list(range(20))]):
         graph = typed_graph(number)
@@ -81,10 +104,15 @@ def test_equals_pure_python(fanouts: Any, prob: str | None, direction: str, repl
 
 
 @few_or_many_draws
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"prob": "w"}, {"direction": "both"}, {"disjoint": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"replace": True}, {"prob": "w"}, {"direction": "both"}, {"disjoint": True}]
+)
 def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: int) -> None:
     graph = typed_graph(3, edges=25)
-    fanouts = [{("a", "x", "c"): 2, "w": 1, ("c", "y", "c"): 3}, {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1}]
+    fanouts = [
+        {("a", "x", "c"): 2, "w": 1, ("c", "y", "c"): 3},
+        {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1},
+    ]
     sampler = NeighborSampler(graph, fanouts, seed=5, **options)
     seeds = [*range(0, 20, 3), 7]
     assert_unbiased(sampler, seeds, draws=draws)
@@ -108,10 +136,12 @@ def test_a_full_neighbourhood_keeps_all_edges_in_their_order() -> None:
 
 def test_one_relation_named_is_the_graph_without_types() -> None:
     src, dst = np.random.default_rng(0).integers(0, 9, (2, 50))
-    plain, one = Graph.from_edges(src, dst, num_nodes=9), Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
+    plain = Graph.from_edges(src, dst, num_nodes=9)
+    one = Graph.typed({"v": 9}, {("v", "e", "v"): (src, dst)})
     for fanouts in ([3, 2], [{"edge": 3}, 2]):
         names = [{"e": 3}, 2] if isinstance(fanouts[0], dict) else fanouts
-        batch, same = NeighborSampler(plain, fanouts)([1, 2]), NeighborSampler(one, names)([1, 2])
+        batch = NeighborSampler(plain, fanouts)([1, 2])
+        same = NeighborSampler(one, names)([1, 2])
         assert picked_positions(batch) == picked_positions(same)
 
 
@@ -119,8 +149,16 @@ def test_one_relation_named_is_the_graph_without_types() -> None:
     ("fanouts", "error", "words"),
     [
         ([{"v": 1}], KeyError, "no relation 'v'; there are"),
-        ([{"x": 1}], ValueError, r"2 relations have the name 'x': name it by a triple, \('a', 'x', 'c'\), \('b', 'x'"),
-        ([{("a", "w", "c"): 1}], KeyError, r"no relation \('a', 'w', 'c'\); there are \('c', 'w', 'b'\)"),
+        (
+            [{"x": 1}],
+            ValueError,
+            r"2 relations have the name 'x': name it by a triple, \('a', 'x', 'c'\), \('b', 'x'",
+        ),
+        (
+            [{("a", "w", "c"): 1}],
+            KeyError,
+            r"no relation \('a', 'w', 'c'\); there are \('c', 'w', 'b'\)",
+        ),
         ([{"w": 1, ("c", "w", "b"): 2}], ValueError, "fanouts name one relation twice"),
         ([{"w": -2}], ValueError, r"fanouts\[0\]\['w'\] must be"),
         ([{"w": 1.5}], TypeError, r"fanouts\[0\]\['w'\] must be"),

@@ -1,4 +1,6 @@
-"""GraphSAINT: which subgraphs are drawn, and how often. Their weights are in ``test_saint_weights.py``."""
+"""GraphSAINT: which subgraphs are drawn, and how often. Their weights are in
+``test_saint_weights.py``.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
     direction = data.draw(st.sampled_from(["in", "out"]))
     each = st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
     mask = data.draw(st.just([True] * graph.num_edges) | each)
-    which = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
+    which = {
+        "epoch": data.draw(st.integers(0, 3)),
+        "batch_number": data.draw(st.none() | st.integers(0, 3)),
+    }
     options = KINDS[kind] | {"direction": direction, "seed": data.draw(st.integers(0, 3))}
     if kind != "walk" and not any(mask):
         with pytest.raises(ValueError, match=f"kind='{kind}' draws"):
@@ -59,7 +64,11 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
         return
     sampler = SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
     nodes = reference(
-        kind, graph, direction, lambda e: mask[e], key_of_batch("saint", [number], seed=options["seed"], **which)
+        kind,
+        graph,
+        direction,
+        lambda e: mask[e],
+        key_of_batch("saint", [number], seed=options["seed"], **which),
     )
     batch = sampler([number], **which)
     assert_is_induced(batch, rows_of(graph, direction, lambda e: mask[e]), nodes)
@@ -80,17 +89,23 @@ def test_a_hundred_subgraphs_of_the_description(kind, direction):
 
 def test_nodes_in_proportion_to_squared_weights():
     graph = random_graph(1)
-    graph.edata["w"] = torch.randn(200, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    graph.edata["w"] = torch.randn(
+        200, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     graph.edata["w"][::3] = 0
     sampler = SaintSampler(graph, 1, kind="node", budget=6, weight="w", seed=2)
     rows = rows_of(graph)
     law = node_law(graph, rows, graph.edata["w"].tolist())
     for number in range(50):
-        assert_is_induced(sampler([number]), rows, saint_nodes(law, 6, key_of_batch("saint", [number], seed=2)))
+        assert_is_induced(
+            sampler([number]), rows, saint_nodes(law, 6, key_of_batch("saint", [number], seed=2))
+        )
 
 
 def test_numbers_on_the_border():
-    """What is drawn at exactly 0, on a border, and where rounding reaches the end: never a node of no weight."""
+    """What is drawn at exactly 0, on a border, and where rounding reaches the end: never a node of
+    no weight.
+    """
 
     class Numbers:
         def uniform(self, ids):
@@ -114,7 +129,8 @@ def law_of(kind: str, graph: Graph) -> list:
 def test_how_often_every_set_of_nodes_comes(kind, over):
     """Chi-square over all sets of nodes, against the enumeration of all draws.
 
-    3000 draws over at most 25 sets: a deviation of all of them by 17 % is surely found (r^2 n > 8 sqrt(m) + 40).
+    3000 draws over at most 25 sets: a deviation of all of them by 17 % is surely found (r^2 n > 8
+    sqrt(m) + 40).
     """
     law = subsets_by_chance(law_of(kind, SMALL), KINDS[kind]["budget"])
     sampler = SaintSampler(SMALL, 1, **KINDS[kind])
@@ -134,7 +150,8 @@ def test_a_hub_of_many_edges():
     sampler = SaintSampler(graph, 1, kind="edge", budget=20_000)
     batch = sampler([0])
     others = batch.seeds[1:].numpy() - 1
-    # half of the draws begin at a leaf and all have one as an end: 20,000 leaves with repeats, of 50,000
+    # half of the draws begin at a leaf and all have one as an end: 20,000 leaves with repeats, of
+    # 50,000
     assert batch.seeds[0] == 0
     assert abs(len(others) - degree * -np.expm1(20_000 * np.log1p(-1 / degree))) < 500
     assert chi_square(np.bincount(others * 10 // degree, minlength=10)) < 1
@@ -144,9 +161,13 @@ def test_a_hub_of_many_edges():
 
 
 def test_counting_draws_are_not_those_of_training():
-    sampler = SaintSampler(random_graph(2), 1, kind="walk", budget=3, walk_length=3, num_presamples=50)
+    sampler = SaintSampler(
+        random_graph(2), 1, kind="walk", budget=3, walk_length=3, num_presamples=50
+    )
     rows = rows_of(random_graph(2))
-    counted = [saint_walks(rows, 3, 3, key_of("saint", 0, 0x70726573616D70, 3, k)) for k in range(50)]
+    counted = [
+        saint_walks(rows, 3, 3, key_of("saint", 0, 0x70726573616D70, 3, k)) for k in range(50)
+    ]
     times = np.bincount(np.concatenate(counted), minlength=40)
     assert (sampler.node_probability() * 50).round().tolist() == times.tolist()
     trained = [sampler([k]).seeds.tolist() for k in range(50)]
@@ -168,8 +189,11 @@ def test_edges_left_out_for_a_while(kind):
     """The same nodes, the same weights of all other edges."""
     sampler = SaintSampler(SMALL, 1, **KINDS[kind], seed=1)
     for number in range(20):
-        whole, less = sampler([number]), sampler.without_edges([0, 4])([number])
-        assert_is_induced(less, rows_of(SMALL, keep=lambda e: e not in (0, 4)), whole.seeds.tolist())
+        whole = sampler([number])
+        less = sampler.without_edges([0, 4])([number])
+        assert_is_induced(
+            less, rows_of(SMALL, keep=lambda e: e not in (0, 4)), whole.seeds.tolist()
+        )
         kept = ~torch.isin(whole.flows[0].parent_eid, torch.tensor([0, 4]))
         assert torch.equal(less.flows[0].weight, whole.flows[0].weight[kept])
         assert torch.equal(less.back.data["loss_weight"], whole.back.data["loss_weight"])
@@ -178,10 +202,18 @@ def test_edges_left_out_for_a_while(kind):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"kind": "nodes", "budget": 1}, ValueError, "kind must be 'node', 'edge' or 'walk', got 'nodes'"),
+        (
+            {"kind": "nodes", "budget": 1},
+            ValueError,
+            "kind must be 'node', 'edge' or 'walk', got 'nodes'",
+        ),
         ({"kind": "node", "budget": 0}, ValueError, "budget must be at least 1, got 0"),
         ({"kind": "node", "budget": 2.0}, TypeError, "budget must be an integer"),
-        ({"kind": "node", "budget": 2**31}, ValueError, "budget with all steps of walks must be at most 16777216"),
+        (
+            {"kind": "node", "budget": 2**31},
+            ValueError,
+            "budget with all steps of walks must be at most 16777216",
+        ),
         (
             {"kind": "walk", "budget": 2**29, "walk_length": 3},
             ValueError,
@@ -189,20 +221,49 @@ def test_edges_left_out_for_a_while(kind):
         ),
         ({"kind": "walk", "budget": 2}, ValueError, "kind='walk' needs walk_length="),
         ({"kind": "edge", "budget": 2, "walk_length": 2}, ValueError, "kind='edge' has no walks"),
-        ({"kind": "walk", "budget": 2, "walk_length": -1}, ValueError, "walk_length must be at least 0, got -1"),
-        ({"kind": "walk", "budget": 2, "walk_length": 1, "coefficients": "exact"}, ValueError, "no closed form"),
-        ({"kind": "edge", "budget": 2, "coefficients": "best"}, ValueError, "coefficients must be 'exact', 'presampl"),
-        ({"kind": "edge", "budget": 2, "num_presamples": 2}, ValueError, "num_presamples goes with coefficients="),
-        ({**KINDS["walk"], "num_presamples": 0}, ValueError, "num_presamples must be at least 1, got 0"),
-        ({"kind": "node", "budget": 2, "weight": "zero"}, ValueError, "squared edge weights, but all are 0"),
-        ({"kind": "node", "budget": 2, "weight": "huge"}, ValueError, "multiply the column by a constant"),
+        (
+            {"kind": "walk", "budget": 2, "walk_length": -1},
+            ValueError,
+            "walk_length must be at least 0, got -1",
+        ),
+        (
+            {"kind": "walk", "budget": 2, "walk_length": 1, "coefficients": "exact"},
+            ValueError,
+            "no closed form",
+        ),
+        (
+            {"kind": "edge", "budget": 2, "coefficients": "best"},
+            ValueError,
+            "coefficients must be 'exact', 'presampl",
+        ),
+        (
+            {"kind": "edge", "budget": 2, "num_presamples": 2},
+            ValueError,
+            "num_presamples goes with coefficients=",
+        ),
+        (
+            {**KINDS["walk"], "num_presamples": 0},
+            ValueError,
+            "num_presamples must be at least 1, got 0",
+        ),
+        (
+            {"kind": "node", "budget": 2, "weight": "zero"},
+            ValueError,
+            "squared edge weights, but all are 0",
+        ),
+        (
+            {"kind": "node", "budget": 2, "weight": "huge"},
+            ValueError,
+            "multiply the column by a constant",
+        ),
         ({"budget": 2}, TypeError, "kind"),
         ({"kind": "node"}, TypeError, "budget"),
     ],
 )
 def test_bad_arguments(options, error, words):
     graph = random_graph(0)
-    graph.edata["zero"], graph.edata["huge"] = torch.zeros(200), torch.full((200,), 1e200, dtype=torch.float64)
+    graph.edata["zero"] = torch.zeros(200)
+    graph.edata["huge"] = torch.full((200,), 1e200, dtype=torch.float64)
     with pytest.raises(error, match=words):
         SaintSampler(graph, 2, **options)
 
@@ -216,7 +277,12 @@ def test_a_loader_takes_one_subgraph_at_a_time():
 @pytest.mark.parametrize(
     ("seeds", "error", "words"),
     [
-        ([], ValueError, "seeds must be the number of one subgraph, .* got 0; in a NodeFlowLoader set batch_size=1"),
+        (
+            [],
+            ValueError,
+            "seeds must be the number of one subgraph, .* got 0; in a NodeFlowLoader set "
+            "batch_size=1",
+        ),
         ([1, 2], ValueError, "seeds must be the number of one subgraph, .* got 2"),
         ([-1], IndexError, r"seeds\[0\] is -1, but subgraph ids go from 0"),
         ([2**62], IndexError, rf"seeds\[0\] is {2**62}"),

@@ -13,7 +13,8 @@ from _support.subgraph_reference import law_of_edge, law_of_node, law_of_walk, s
 from nodeflow import Graph
 from nodeflow.sampling import SaintSampler
 
-# self-loop, repeated edge, opposite edges, a node that no edge leaves (3), one that no edge enters (4)
+# self-loop, repeated edge, opposite edges, a node that no edge leaves (3), one that no edge enters
+# (4)
 SMALL = Graph.from_edges([0, 1, 2, 0, 2, 4, 0, 1, 1], [1, 2, 0, 1, 2, 0, 3, 3, 0])
 SQUARES = [1, 4, 9, 1, 0, 4, 1, 1, 4]
 SMALL.edata["w"] = torch.tensor([1.0, -2, 3, -1, 0, 2, 1, -1, 2])
@@ -25,36 +26,52 @@ CASES = [
     (SMALL, {"kind": "node", "budget": 1}, lambda: law_of_node(SMALL, [1] * 9)),
     (SMALL, {"kind": "edge", "budget": 1}, lambda: law_of_edge(SMALL)),
     (SMALL, {"kind": "edge", "budget": 2}, lambda: law_of_edge(SMALL)),
-    (SMALL, {"kind": "edge", "budget": 3, "direction": "out", "weight": "w"}, lambda: law_of_edge(SMALL)),
+    (
+        SMALL,
+        {"kind": "edge", "budget": 3, "direction": "out", "weight": "w"},
+        lambda: law_of_edge(SMALL),
+    ),
     (RING, {"kind": "edge", "budget": 2}, lambda: law_of_edge(RING)),
     (RING, {"kind": "node", "budget": 3}, lambda: law_of_node(RING, [1] * 6)),
 ]
 
 
 def law_out(graph: Graph) -> list:
-    """Kind "node" along out-edges: the flows' edges leave the nodes that they enter in the graph."""
+    """Kind "node" along out-edges: the flows' edges leave the nodes that they enter in the
+    graph.
+    """
     turned = Graph.from_edges(*reversed(graph.edges()), num_nodes=graph.num_nodes)
     return law_of_node(turned, [1] * graph.num_edges)
 
 
-@pytest.mark.parametrize(("graph", "options", "once"), CASES, ids=[str(options) for _, options, _ in CASES])
+@pytest.mark.parametrize(
+    ("graph", "options", "once"), CASES, ids=[str(options) for _, options, _ in CASES]
+)
 def test_exact_weights_are_unbiased(graph, options, once):
-    """Over all sequences of draws: p, then the weighted sums, then the losses; all in fractions, so exactly.
+    """Over all sequences of draws: p, then the weighted sums, then the losses; all in fractions, so
+    exactly.
 
-    The weights of the very same subgraphs as the package gives them are compared with these fractions.
+    The weights of the very same subgraphs as the package gives them are compared with these
+    fractions.
     """
     law = subsets_by_chance(law_out(graph) if once is None else once(), options["budget"])
     sampler = SaintSampler(graph, 1, **options)
     pairs = ends_of(graph)
     if options.get("direction") == "out":
         pairs = [(v, u) for u, v in pairs]
-    amount = [Fraction(int(x)) for x in graph.edata["w"]] if "weight" in options else [Fraction(1)] * len(pairs)
+    amount = (
+        [Fraction(int(x)) for x in graph.edata["w"]]
+        if "weight" in options
+        else [Fraction(1)] * len(pairs)
+    )
     one = [sum(p for nodes, p in law.items() if v in nodes) for v in range(graph.num_nodes)]
     two = [sum(p for nodes, p in law.items() if {u, v} <= nodes) for u, v in pairs]
     np.testing.assert_allclose(sampler.node_probability(), np.array(one, float), rtol=0, atol=1e-12)
     np.testing.assert_allclose(sampler.edge_probability(), np.array(two, float), rtol=0, atol=1e-12)
     scale = [a * one[v] / p if p else None for (_, v), a, p in zip(pairs, amount, two, strict=True)]
-    assert sampler.estimand().tolist() == [float(a) if p else 0 for a, p in zip(amount, two, strict=True)]
+    assert sampler.estimand().tolist() == [
+        float(a) if p else 0 for a, p in zip(amount, two, strict=True)
+    ]
 
     value = [Fraction(3), Fraction(-7), Fraction(1, 3), Fraction(100), Fraction(11), Fraction(5)]
     for v in (v for v in range(graph.num_nodes) if one[v]):
@@ -77,7 +94,9 @@ def test_exact_weights_are_unbiased(graph, options, once):
         seen.add(nodes)
         expected = [float(scale[e]) for e in batch.flows[0].parent_eid.tolist()]
         np.testing.assert_allclose(batch.flows[0].weight, expected, rtol=1e-7)
-        np.testing.assert_allclose(batch.back.data["loss_weight"], [float(1 / one[v]) for v in batch.seeds], rtol=1e-7)
+        np.testing.assert_allclose(
+            batch.back.data["loss_weight"], [float(1 / one[v]) for v in batch.seeds], rtol=1e-7
+        )
         assert batch.flows[0].weight.dtype == batch.back.data["loss_weight"].dtype == torch.float32
         if len(seen) == len(law):
             break
@@ -92,23 +111,34 @@ def test_small_probabilities_keep_their_digits(kind, draws):
     graph = Graph.from_edges(np.arange(many), (np.arange(many) + 1) % many)
     graph.edata["w"] = torch.full((many,), 1.0, dtype=torch.float64)
     graph.edata["w"][:2] = 1e-4
-    sampler = SaintSampler(graph, 1, kind=kind, budget=draws, weight="w" if kind == "node" else None)
+    sampler = SaintSampler(
+        graph, 1, kind=kind, budget=draws, weight="w" if kind == "node" else None
+    )
     if kind == "node":
         norms = [Fraction(float(x)) ** 2 for x in (1e-4, 1)]
         total = 2 * norms[0] + (many - 2) * norms[1]
-        a, b, joint = norms[0] / total, norms[0] / total, Fraction(0)  # nodes 0 and 1
+        # nodes 0 and 1
+        a = norms[0] / total
+        b = norms[0] / total
+        joint = Fraction(0)
     else:
-        a, b, joint = Fraction(2, many), Fraction(2, many), Fraction(1, many)
+        a = Fraction(2, many)
+        b = Fraction(2, many)
+        joint = Fraction(1, many)
     exact = 1 - (1 - a) ** draws - (1 - b) ** draws + (1 - a - b + joint) ** draws
     assert float(sampler.edge_probability()[0]) == pytest.approx(float(exact), rel=1e-9, abs=0)
 
 
 def test_a_node_that_always_comes():
-    """A star: every drawn edge has the hub as an end; with "out", one node has the whole mass of kind "node"."""
+    """A star: every drawn edge has the hub as an end; with "out", one node has the whole mass of
+    kind "node".
+    """
     star = Graph.from_edges([1, 2, 3], [0, 0, 0])
     sampler = SaintSampler(star, 1, kind="edge", budget=2)
     expected = 1 - (1 - 1 / 3) ** 2
-    np.testing.assert_allclose(sampler.node_probability(), [1, expected, expected, expected], rtol=1e-12)
+    np.testing.assert_allclose(
+        sampler.node_probability(), [1, expected, expected, expected], rtol=1e-12
+    )
     np.testing.assert_allclose(sampler.edge_probability(), [expected] * 3, rtol=1e-12)
     hub = SaintSampler(star, 1, kind="node", budget=2, direction="out")
     assert hub.node_probability().tolist() == [1, 0, 0, 0]
@@ -117,7 +147,9 @@ def test_a_node_that_always_comes():
 
 
 def test_walks_are_counted_right():
-    """Counts of 4000 subgraphs against the enumeration of all walks: within 5 standard errors, and every pair."""
+    """Counts of 4000 subgraphs against the enumeration of all walks: within 5 standard errors, and
+    every pair.
+    """
     law = subsets_by_chance(law_of_walk(SMALL, 2), 2)
     sampler = SaintSampler(SMALL, 1, kind="walk", budget=2, walk_length=2, num_presamples=4000)
     assert sampler.num_presamples == 4000
@@ -125,13 +157,16 @@ def test_walks_are_counted_right():
         (sampler.node_probability(), [{v} for v in range(5)]),
         (sampler.edge_probability(), [set(pair) for pair in ends_of(SMALL)]),
     ):
-        exact = np.array([float(sum(p for nodes, p in law.items() if group <= nodes)) for group in groups])
+        exact = np.array(
+            [float(sum(p for nodes, p in law.items() if group <= nodes)) for group in groups]
+        )
         assert (np.abs(found.numpy() - exact) < 5 * np.sqrt(exact * (1 - exact) / 4000)).all()
 
 
 @pytest.mark.parametrize("kind", ["node", "edge"])
 def test_counts_approach_the_exact_weights(kind):
-    """The error of counted probabilities shrinks as 1 / sqrt(N): 16 times as many subgraphs, a quarter of the error.
+    """The error of counted probabilities shrinks as 1 / sqrt(N): 16 times as many subgraphs, a
+    quarter of the error.
 
     Over 40 nodes and 200 edges the ratio of two mean errors scatters by about a tenth.
     """
@@ -145,7 +180,8 @@ def test_counts_approach_the_exact_weights(kind):
         gaps = [counted.node_probability() - exact.node_probability()]
         gaps.append(counted.edge_probability() - exact.edge_probability())
         errors.append(float(torch.cat(gaps).square().mean().sqrt()))
-        batch, other = counted([1]), exact([1])
+        batch = counted([1])
+        other = exact([1])
         assert torch.equal(batch.seeds, other.seeds)
     assert 2.5 < errors[0] / errors[1] < 6
     assert errors[1] < 5 * 0.5 / 4000**0.5
@@ -164,13 +200,17 @@ def test_what_was_never_counted_counts_as_one():
         assert batch.flows[0].weight.tolist() == [1.0] * batch.flow_sizes[0]
         assert batch.back.data["loss_weight"].tolist() == [1.0] * batch.layer_sizes[0]
     two = SaintSampler(SMALL, 1, kind="walk", budget=2, walk_length=1, num_presamples=3, weight="w")
-    node, edge = two.node_probability() * 3, two.edge_probability() * 3
+    node = two.node_probability() * 3
+    edge = two.edge_probability() * 3
     for number in range(30):
         batch = two([number])
-        eid, dst = batch.flows[0].parent_eid, batch.seeds[batch.flows[0].edges()[1]]
+        eid = batch.flows[0].parent_eid
+        dst = batch.seeds[batch.flows[0].edges()[1]]
         alpha = node[dst].clamp(min=1) / edge[eid].clamp(min=1)
         np.testing.assert_allclose(batch.flows[0].weight, SMALL.edata["w"][eid] * alpha, rtol=1e-6)
-        np.testing.assert_allclose(batch.back.data["loss_weight"], 3 / node[batch.seeds].clamp(min=1), rtol=1e-6)
+        np.testing.assert_allclose(
+            batch.back.data["loss_weight"], 3 / node[batch.seeds].clamp(min=1), rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""``seed_ids``: what a batch was asked for, whatever its seeds are, through everything that makes a NodeFlow anew."""
+"""``seed_ids``: what a batch was asked for, whatever its seeds are, through everything that makes a
+NodeFlow anew.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from nodeflow import (
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import assert_same_node_flow
 
-SRC, DST = [0, 1, 2, 3, 4, 5, 0, 2], [1, 2, 3, 4, 5, 0, 3, 5]
+SRC = [0, 1, 2, 3, 4, 5, 0, 2]
+DST = [1, 2, 3, 4, 5, 0, 3, 5]
 GRAPH = Graph.from_edges(SRC, DST, edata={"time": torch.arange(8), "label": torch.arange(8) * 10})
 
 MAKERS: dict[str, tuple[SamplerBase, list[int], dict[str, Any]]] = {
@@ -75,7 +78,8 @@ def test_rows_of_a_table_in_a_shuffled_epoch() -> None:
 
 def test_batches_that_differ_in_them_only_are_told_apart() -> None:
     sampler = ClusterSampler(GRAPH, 1, parts=[0, 0, 0, 2, 2, 2])
-    one, two = sampler([0]), sampler([0, 0])
+    one = sampler([0])
+    two = sampler([0, 0])
     with pytest.raises(AssertionError, match="seed_ids"):
         assert_same_node_flow(one, two)
 
@@ -145,14 +149,21 @@ def test_pairs_that_are_no_edges_need_the_sampler_of_nodes_only() -> None:
         assert torch.equal(batch.seed_ids, pairs)
     flat = sampler(pairs.flatten())
     assert torch.equal(flat.seed_index.view(-1, 2), batch.seed_index)
-    assert [layer.parent_nid.tolist() for layer in flat.layers] == [layer.parent_nid.tolist() for layer in batch.layers]
+    assert [layer.parent_nid.tolist() for layer in flat.layers] == [
+        layer.parent_nid.tolist() for layer in batch.layers
+    ]
     assert flat.flows[0].parent_eid.tolist() == batch.flows[0].parent_eid.tolist()
 
 
 def test_samplers_without_rows_of_seeds_take_no_pairs() -> None:
-    with pytest.raises(ValueError, match=r"^ClusterSampler does not support seeds of shape \(\d+, 2\): pass one-dim"):
+    with pytest.raises(
+        ValueError,
+        match=r"^ClusterSampler does not support seeds of shape \(\d+, 2\): pass one-dim",
+    ):
         MAKERS["parts"][0](PAIRS)
-    with pytest.raises(ValueError, match=r"^SaintSampler does not support seeds of shape \(\d+, 2\): pass one-dim"):
+    with pytest.raises(
+        ValueError, match=r"^SaintSampler does not support seeds of shape \(\d+, 2\): pass one-dim"
+    ):
         NodeFlowLoader(MAKERS["subgraphs"][0], PAIRS, batch_size=1)
     with pytest.raises(ValueError, match="give pairs of nodes to the sampler of nodes itself"):
         NodeFlowLoader(MAKERS["edges"][0], PAIRS)
@@ -182,11 +193,18 @@ RANDOM = multigraph(0)
 
 
 def test_a_node_flow_with_rows_of_seeds():
-    links = LinkSampler(NeighborSampler(RANDOM, [2, 2], reuse=True), num_negatives=2, exclude="self")
+    links = LinkSampler(
+        NeighborSampler(RANDOM, [2, 2], reuse=True), num_negatives=2, exclude="self"
+    )
     for eid in ([3, 8, 3], []):
         batch = links(eid)
         assert repr(batch).startswith("NodeFlow(")
-        same = [batch.to("cpu"), pickle.loads(pickle.dumps(batch)), batch[:], batch.with_parent(None)]
+        same = [
+            batch.to("cpu"),
+            pickle.loads(pickle.dumps(batch)),
+            batch[:],
+            batch.with_parent(None),
+        ]
         for other in same:
             other.validate()
             assert_same_node_flow(other, batch)

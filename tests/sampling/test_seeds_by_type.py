@@ -1,4 +1,6 @@
-"""Seeds by node type or relation, as ids and as masks; and columns of types that are asked of all nodes."""
+"""Seeds by node type or relation, as ids and as masks; and columns of types that are asked of all
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from nodeflow.testing import assert_same_node_flow
 
 WRITES = ("author", "writes", "paper")
 EDGES = {WRITES: ([0, 1], [0, 3], {"share": torch.ones(2)}), ("paper", "at", "venue"): ([2], [0])}
-GRAPH = Graph.typed({"author": 3, "paper": {"x": torch.rand(4, 2)}, "venue": 1}, EDGES, reverse=True)
+GRAPH = Graph.typed(
+    {"author": 3, "paper": {"x": torch.rand(4, 2)}, "venue": 1}, EDGES, reverse=True
+)
 SAMPLER = NeighborSampler(GRAPH, [2])
 MASK = torch.tensor([True, False, False, True])
 
@@ -46,14 +50,22 @@ def test_links_by_relation() -> None:
 @pytest.mark.parametrize(
     ("seeds", "error", "words"),
     [
-        (MASK, ValueError, r"one entry per node \(8\), got shape \(4,\); one of a single type goes into a dict"),
+        (
+            MASK,
+            ValueError,
+            r"one entry per node \(8\), got shape \(4,\); one of a single type goes into a dict",
+        ),
         (
             {"paper": MASK[:3]},
             ValueError,
             r"a mask of seeds\['paper'\] must have one entry per paper node \(4\), got",
         ),
         ({"papers": [0]}, KeyError, "no node type 'papers'; there are 'author', 'paper', 'venue'"),
-        ({"paper": [4]}, IndexError, r"seeds\['paper'\]\[0\] is 4, but paper node ids go from 0 to 3"),
+        (
+            {"paper": [4]},
+            IndexError,
+            r"seeds\['paper'\]\[0\] is 4, but paper node ids go from 0 to 3",
+        ),
         ({"paper": [0.5]}, TypeError, r"seeds\['paper'\] must hold integer paper node ids"),
         (("paper", MASK), TypeError, r"seeds of one type are a dict, as in \{'paper': ids\}"),
         (("paper", [0]), TypeError, r"seeds of one type are a dict"),
@@ -70,12 +82,18 @@ def test_parts_have_no_types() -> None:
         ClusterSampler(GRAPH, 1, parts=[0] * 8)({"paper": [0]})
 
 
-@pytest.mark.parametrize("way", [lambda graph: graph, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))])
+@pytest.mark.parametrize(
+    "way", [lambda graph: graph, copy.deepcopy, lambda graph: pickle.loads(pickle.dumps(graph))]
+)
 def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
     graph = way(GRAPH)
-    with pytest.raises(KeyError, match=r"'x'; .* it belongs to single types: graph.nodes\['paper'\].data\['x'\]"):
+    with pytest.raises(
+        KeyError, match=r"'x'; .* it belongs to single types: graph.nodes\['paper'\].data\['x'\]"
+    ):
         graph.ndata["x"]
-    with pytest.raises(KeyError, match=r"graph.relations\[\('author', 'writes', 'paper'\)\].data\['share'\], graph"):
+    with pytest.raises(
+        KeyError, match=r"graph.relations\[\('author', 'writes', 'paper'\)\].data\['share'\], graph"
+    ):
         NeighborSampler(graph, [2], edge_filter=lambda edata: edata["share"] > 0)
     with pytest.raises(KeyError, match=r"no column 'y'; the frame has no columns\"$"):
         graph.ndata["y"]
@@ -83,7 +101,9 @@ def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
 
 def test_batches_take_no_columns_by_type() -> None:
     batch = SAMPLER({"paper": [0]})
-    with pytest.raises(TypeError, match=r"ndata is a dict by layer or flow, .* not by type: ndata=\['x'\] copies"):
+    with pytest.raises(
+        TypeError, match=r"ndata is a dict by layer or flow, .* not by type: ndata=\['x'\] copies"
+    ):
         batch.copy_from_parent(ndata={"paper": ["x"]})  # type: ignore[dict-item]
     with pytest.raises(KeyError, match=r"those of a type are in layer.of\(type\).data"):
         batch.layers[0].data["x"]

@@ -1,4 +1,6 @@
-"""Settings are the arguments of ``__init__``: shown by ``repr``, which makes the sampler again, and set once."""
+"""Settings are the arguments of ``__init__``: shown by ``repr``, which makes the sampler again, and
+set once.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,16 @@ from nodeflow.sampling._options import arguments
 from nodeflow.sampling.base import Edges, RowSampler, SamplerBase
 
 GRAPH = graph_of_all()
-SHOWN_IN_SHORT = ("edge_filter", "parts", "score")  # by a hash or a name, from which nothing can be made again
+# by a hash or a name, from which nothing can be made again
+SHOWN_IN_SHORT = ("edge_filter", "parts", "score")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_settings_are_arguments(name):
     sampler = FAMILIES[name](GRAPH)
     parameters = inspect.signature(type(sampler)).parameters
-    later = {key for key, p in parameters.items() if p.default is None or key == "disjoint"}  # shown if not the default
+    # shown if not the default
+    later = {key for key, p in parameters.items() if p.default is None or key == "disjoint"}
     left_out = later - set(sampler.settings)
     assert [key for key in parameters if key in sampler.settings] == list(sampler.settings)
     if name != "link":
@@ -55,7 +59,9 @@ def test_settings_stay(name):
     assert repr(sampler) == before
 
 
-@pytest.mark.parametrize("name", [n for n in FAMILIES if not set(SHOWN_IN_SHORT) & set(FAMILIES[n](GRAPH).settings)])
+@pytest.mark.parametrize(
+    "name", [n for n in FAMILIES if not set(SHOWN_IN_SHORT) & set(FAMILIES[n](GRAPH).settings)]
+)
 def test_repr_makes_the_sampler_again(name):
     sampler = FAMILIES[name](GRAPH)
     again = eval(repr(sampler).replace(repr(GRAPH), "GRAPH"), vars(nodeflow) | {"GRAPH": GRAPH})
@@ -78,7 +84,9 @@ class Own(NeighborSampler):
 
     def __init__(self, graph: Graph, k: int, *, scale: float | None = None, **options) -> None:
         super().__init__(graph, [k, k], replace=True, **options)
-        self.k, self.scale, self.words = k, scale, ["a", 1]
+        self.k = k
+        self.scale = scale
+        self.words = ["a", 1]
 
 
 def test_a_sampler_of_ones_own():
@@ -107,7 +115,9 @@ def test_a_sampler_that_hides_the_arguments_of_its_base():
     state = NodeFlowLoader(sampler, [0]).state_dict()
     NodeFlowLoader(Two(star(3)), [0]).load_state_dict(state)
     state = NodeFlowLoader(Own(star(3), 2), [0]).state_dict()
-    with pytest.raises(ValueError, match="the state is of another sampler: k is 2 there, and 3 here"):
+    with pytest.raises(
+        ValueError, match="the state is of another sampler: k is 2 there, and 3 here"
+    ):
         NodeFlowLoader(Own(star(3), 3), [0]).load_state_dict(state)
 
 
@@ -115,7 +125,9 @@ def test_functions_are_shown_by_name():
     class Scored(SamplerBase):
         def __init__(self, graph: Graph, score, net, table) -> None:
             super().__init__(graph, 1)
-            self.score, self.net, self.table = score, net, table
+            self.score = score
+            self.net = net
+            self.table = table
 
         def _sample(self, seeds, draw, inputs):
             raise NotImplementedError
@@ -127,7 +139,15 @@ def test_functions_are_shown_by_name():
 def test_missing_of_a_control_variate_sampler_stays():
     history = History(GRAPH, {1: 3}, weight="w")
     sampler = ControlVariateSampler(GRAPH, [2, 2], history)
-    assert list(sampler.settings) == ["fanouts", "history", "missing", "replace", "include_dst", "reuse", "seed"]
+    assert list(sampler.settings) == [
+        "fanouts",
+        "history",
+        "missing",
+        "replace",
+        "include_dst",
+        "reuse",
+        "seed",
+    ]
     assert sampler.settings["history"] == {"widths": {1: 3}, "weight": "w", "direction": "in"}
     with pytest.raises(AttributeError, match="missing of a sampler is fixed"):
         sampler.missing = "nonsense"
@@ -139,7 +159,9 @@ def test_missing_of_a_control_variate_sampler_stays():
 def test_what_is_read_from_the_graph_is_not_pickled(name):
     sampler = FAMILIES[name](GRAPH)
     sampler.bind()  # a second time, as where a subclass binds too
-    assert not any(isinstance(value, (np.ndarray, Edges, Reader)) for value in sampler.__getstate__().values())
+    assert not any(
+        isinstance(value, (np.ndarray, Edges, Reader)) for value in sampler.__getstate__().values()
+    )
 
 
 class FromHeavyEdges(Sampler):
@@ -183,8 +205,11 @@ def test_signatures_have_all_options_once():
         *SHARED,
     ]
     assert parameters["direction"].default == "in"
-    assert list(inspect.signature(RandomWalkSampler).parameters)[-5:] == [s for s in SHARED if s != "weight"]
-    assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"  # that of a call
+    assert list(inspect.signature(RandomWalkSampler).parameters)[-5:] == [
+        s for s in SHARED if s != "weight"
+    ]
+    # that of a call
+    assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +226,9 @@ def test_signatures_have_all_options_once():
     ],
 )
 def test_an_unknown_name_teaches(kind, name, words):
-    with pytest.raises(TypeError, match=f"{kind.__name__} got an unexpected keyword argument '{name}'; .*{words}"):
+    with pytest.raises(
+        TypeError, match=f"{kind.__name__} got an unexpected keyword argument '{name}'; .*{words}"
+    ):
         kind(star(2), **{name: 1})
 
 
@@ -231,10 +258,12 @@ def test_options_of_a_sampler_of_ones_own():
     assert list(inspect.signature(PassesOn).parameters) == ["graph", "options"]
     assert PassesOn(star(2), seed=5).settings == {"reuse": True, "seed": 5}
     with pytest.raises(
-        TypeError, match="Named got an unexpected keyword argument 'direction'; it takes graph, k, reuse"
+        TypeError,
+        match="Named got an unexpected keyword argument 'direction'; it takes graph, k, reuse",
     ):
         Named(star(2), 2, direction="out")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'fanout'"):  # it might have taken it
+    # it might have taken it
+    with pytest.raises(TypeError, match="unexpected keyword argument 'fanout'"):
         PassesOn(star(2), fanout=1)
 
 
@@ -250,9 +279,13 @@ def test_a_sampler_says_what_a_seed_draws():
     assert repr(NeighborSampler(graph, [10, 5])).endswith(words)
     for options, most in (({"reuse": True}, 56), ({"include_dst": False}, 50)):
         assert f"{most} nodes or fewer" in repr(NeighborSampler(graph, [10, 5], **options))
-    assert repr(NeighborSampler(graph, [10, -1])).endswith("# flow order: a seed draws all its neighbours")
+    assert repr(NeighborSampler(graph, [10, -1])).endswith(
+        "# flow order: a seed draws all its neighbours"
+    )
     assert repr(LaborSampler(graph, [10, 5])).endswith("# flow order: a seed draws about 5")
-    assert "#" not in repr(LadiesSampler(graph, [5])) + repr(LinkSampler(NeighborSampler(graph, [5])))
+    assert "#" not in repr(LadiesSampler(graph, [5])) + repr(
+        LinkSampler(NeighborSampler(graph, [5]))
+    )
     assert "a seed draws 5" in NeighborSampler(graph, [10, 5])._repr_html_()
 
 
@@ -274,13 +307,17 @@ def test_what_a_base_class_takes_by_place_is_passed_on_by_name() -> None:
 
 
 TYPED = Graph.typed(
-    {"a": 4, "b": 3}, {("a", "to", "b"): ([0, 1, 2, 3], [0, 0, 1, 1]), ("b", "of", "a"): ([0, 2], [1, 1])}
+    {"a": 4, "b": 3},
+    {("a", "to", "b"): ([0, 1, 2, 3], [0, 0, 1, 1]), ("b", "of", "a"): ([0, 2], [1, 1])},
 )
 
 
-@pytest.mark.parametrize("kind", [NeighborSampler, LaborSampler, TemporalNeighborSampler, BernoulliSampler])
+@pytest.mark.parametrize(
+    "kind", [NeighborSampler, LaborSampler, TemporalNeighborSampler, BernoulliSampler]
+)
 def test_num_neighbors_are_fanouts_from_the_seeds_on(kind):
-    sampler, same = kind(GRAPH, num_neighbors=[5, 2, -1]), kind(GRAPH, [-1, 2, 5])
+    sampler = kind(GRAPH, num_neighbors=[5, 2, -1])
+    same = kind(GRAPH, [-1, 2, 5])
     assert sampler.fanouts == same.fanouts == (-1, 2, 5)
     assert repr(sampler) == repr(same)
     assert sampler.settings == same.settings
@@ -290,12 +327,16 @@ def test_num_neighbors_are_fanouts_from_the_seeds_on(kind):
 def test_num_neighbors_by_relation():
     by_list = NeighborSampler(TYPED, num_neighbors={("a", "to", "b"): [3, 1], "of": [0, 2]})
     assert by_list.fanouts == ({("a", "to", "b"): 1, "of": 2}, {("a", "to", "b"): 3, "of": 0})
-    assert by_list.fanouts == NeighborSampler(TYPED, num_neighbors=list(by_list.fanouts[::-1])).fanouts
+    assert (
+        by_list.fanouts == NeighborSampler(TYPED, num_neighbors=list(by_list.fanouts[::-1])).fanouts
+    )
     assert by_list([4]).flow_sizes[1] == 2
 
 
 def test_num_neighbors_of_control_variates():
-    sampler = ControlVariateSampler(GRAPH, history=History(GRAPH, {1: 3}, weight="w"), num_neighbors=[4, 1])
+    sampler = ControlVariateSampler(
+        GRAPH, history=History(GRAPH, {1: 3}, weight="w"), num_neighbors=[4, 1]
+    )
     assert sampler.fanouts == (1, 4)
     with pytest.raises(TypeError, match="history must be a History, got None"):
         ControlVariateSampler(GRAPH, num_neighbors=[4, 1])
@@ -308,7 +349,11 @@ def test_num_neighbors_of_control_variates():
         ({"fanouts": [1], "num_neighbors": [1]}, TypeError, "got both"),
         ({"num_neighbors": [4, 0]}, ValueError, r"num_neighbors\[1\] must be -1 .* got 0"),
         ({"num_neighbors": 4}, TypeError, "num_neighbors must be a list"),
-        ({"num_neighbors": {"to": [1, 2], "of": [1]}}, ValueError, "as many numbers for every relation"),
+        (
+            {"num_neighbors": {"to": [1, 2], "of": [1]}},
+            ValueError,
+            "as many numbers for every relation",
+        ),
         ({"num_neighbors": {"to": 3}}, TypeError, r"num_neighbors\['to'\] must be a list"),
         ({"num_neighbors": {"at": [3]}}, KeyError, "'at'"),
     ],

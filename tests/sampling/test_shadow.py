@@ -23,7 +23,9 @@ def scopes(batch, layer: int = 0) -> list[tuple[int, int]]:
 
 
 def assert_scopes(batch, rows, expected, asked, num_flows) -> None:
-    """Layers hold these rows, the last one the seeds; every flow all edges between rows of one seed."""
+    """Layers hold these rows, the last one the seeds; every flow all edges between rows of one
+    seed.
+    """
     batch.validate()
     num_seeds = len(set(asked))
     assert batch.layer_sizes == (len(expected),) * num_flows + (num_seeds,)
@@ -41,13 +43,25 @@ def assert_scopes(batch, rows, expected, asked, num_flows) -> None:
 def test_the_same_scopes_as_the_description(graph, data):
     """The reference draws in plain Python; rows, edges and order must be the same."""
     asked = data.draw(seeds(graph, max_size=5))
-    depth, fanout = data.draw(st.integers(0, 3)), data.draw(st.sampled_from([-1, 1, 2, 3]))
-    num_flows, replace = data.draw(st.integers(1, 3)), data.draw(st.booleans())
+    depth = data.draw(st.integers(0, 3))
+    fanout = data.draw(st.sampled_from([-1, 1, 2, 3]))
+    num_flows = data.draw(st.integers(1, 3))
+    replace = data.draw(st.booleans())
     direction = data.draw(st.sampled_from(["in", "out"]))
-    mask = data.draw(st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
+    mask = data.draw(
+        st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
+    )
     kept = None if mask is None else np.array(mask, np.bool_)
-    options = {"replace": replace, "direction": direction, "edge_filter": kept, "seed": data.draw(st.integers(0, 3))}
-    which = {"epoch": data.draw(st.integers(0, 3)), "batch_number": data.draw(st.none() | st.integers(0, 3))}
+    options = {
+        "replace": replace,
+        "direction": direction,
+        "edge_filter": kept,
+        "seed": data.draw(st.integers(0, 3)),
+    }
+    which = {
+        "epoch": data.draw(st.integers(0, 3)),
+        "batch_number": data.draw(st.none() | st.integers(0, 3)),
+    }
     sampler = ShadowSampler(graph, num_flows, depth, fanout, **options)
     rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
     key = key_of_batch("shadow", asked, seed=options["seed"], **which)
@@ -55,9 +69,12 @@ def test_the_same_scopes_as_the_description(graph, data):
     assert_scopes(batch, rows, shadow(rows, asked, depth, fanout, key, replace), asked, num_flows)
 
 
-@pytest.mark.parametrize("which", [{"epoch": 3}, {"batch_number": 2}, {"epoch": 1, "batch_number": 2}], ids=str)
+@pytest.mark.parametrize(
+    "which", [{"epoch": 3}, {"batch_number": 2}, {"epoch": 1, "batch_number": 2}], ids=str
+)
 def test_the_same_scopes_in_a_larger_graph(which):
-    graph, asked = random_graph(1), [3, 17, 3, 0, 39, 22]
+    graph = random_graph(1)
+    asked = [3, 17, 3, 0, 39, 22]
     key = key_of_batch("shadow", asked, seed=4, **which)
     batch = ShadowSampler(graph, 2, 2, 2, seed=4)(asked, **which)
     assert_scopes(batch, rows_of(graph), shadow(rows_of(graph), asked, 2, 2, key), asked, 2)
@@ -66,7 +83,9 @@ def test_the_same_scopes_in_a_larger_graph(which):
 @pytest.mark.parametrize("layer", [SAGEConv, GraphConv, "sum"])
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):
-    """With all neighbours and a depth of at least the layers, a GNN's outputs are those on the whole graph."""
+    """With all neighbours and a depth of at least the layers, a GNN's outputs are those on the
+    whole graph.
+    """
     graph = random_graph(1)
     torch.manual_seed(0)
     h = torch.randn(40, 5, dtype=torch.float64)
@@ -76,21 +95,31 @@ def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):
     def run(batch):
         x = h[batch.front.parent_nid]
         for flow, convolution in zip(batch.flows, convolutions, strict=True):
-            x = flow.aggregate(x, "sum") if convolution is None else torch.tanh(convolution(flow, x))
+            x = (
+                flow.aggregate(x, "sum")
+                if convolution is None
+                else torch.tanh(convolution(flow, x))
+            )
         return x[batch.seed_index]
 
     exact = run(FullSampler(graph, 3, direction=direction)(asked))
     if direction == "in":
-        torch.testing.assert_close(run(create_full_node_flow(graph, 3))[asked], exact, rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            run(create_full_node_flow(graph, 3))[asked], exact, rtol=0, atol=1e-12
+        )
     for depth in (3, 4):
         batch = ShadowSampler(graph, 3, depth, -1, direction=direction)(asked)
         torch.testing.assert_close(run(batch), exact, rtol=0, atol=1e-12)
     # one hop less, and something is missing: the test above can fail
-    assert not torch.allclose(run(ShadowSampler(graph, 3, 2, -1, direction=direction)(asked)), exact, atol=1e-3)
+    assert not torch.allclose(
+        run(ShadowSampler(graph, 3, 2, -1, direction=direction)(asked)), exact, atol=1e-3
+    )
 
 
 def test_every_subset_is_equally_likely():
-    """Ten subsets of 2 out of 5 neighbours, for 3000 seeds: a deviation of 15 % of all is surely found."""
+    """Ten subsets of 2 out of 5 neighbours, for 3000 seeds: a deviation of 15 % of all is surely
+    found.
+    """
     pairs = {frozenset(pair): i for i, pair in enumerate(combinations(range(5), 2))}
     batch = ShadowSampler(star(5, hubs=3000), 1, 1, 2)(range(3000))
     drawn = batch.front.parent_nid[3000:].view(3000, 2) - 3000
@@ -117,7 +146,9 @@ def test_a_hub():
     """50,000 neighbours: ten are drawn, and only edges among them and the hub are kept."""
     degree = 50_000
     src = np.concatenate([np.arange(1, degree + 1), np.arange(1, degree)])
-    graph = Graph.from_edges(src, np.concatenate([np.zeros(degree, np.int64), np.arange(2, degree + 1)]))
+    graph = Graph.from_edges(
+        src, np.concatenate([np.zeros(degree, np.int64), np.arange(2, degree + 1)])
+    )
     batch = ShadowSampler(graph, 2, 1, 10)([0])
     assert batch.layer_sizes == (11, 11, 1)
     assert batch.flows[-1].num_edges == 10

@@ -35,7 +35,9 @@ class Half(SubgraphSampler):
 def test_edges_are_those_among_the_nodes(graph, data):
     nodes = data.draw(st.permutations(range(graph.num_nodes)))[: data.draw(st.integers(0, 7))]
     direction = data.draw(st.sampled_from(["in", "out"]))
-    mask = data.draw(st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
+    mask = data.draw(
+        st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
+    )
     kept = None if mask is None else np.array(mask, np.bool_)
     sampler = Given(graph, 2, direction=direction, edge_filter=kept)
     rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
@@ -43,20 +45,32 @@ def test_edges_are_those_among_the_nodes(graph, data):
     assert_is_induced(batch, rows, nodes)
     assert batch.flows[0].weight.tolist() == [1.0] * batch.flow_sizes[0]
     assert batch.flows[0].structure is batch.flows[1].structure
-    out = data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=3)) if graph.num_edges else []
+    out = (
+        data.draw(st.lists(st.integers(0, graph.num_edges - 1), max_size=3))
+        if graph.num_edges
+        else []
+    )
     left = rows_of(graph, direction, lambda e: (mask is None or mask[e]) and e not in out)
     assert_is_induced(sampler.without_edges(out[:1]).without_edges(out[1:])(nodes), left, nodes)
 
 
 @given(graphs(min_nodes=1, max_nodes=5), st.data())
 def test_contexts_are_subgraphs_side_by_side(graph, data):
-    """Keys of several contexts: only nodes of one context are joined, in whatever order the keys come."""
+    """Keys of several contexts: only nodes of one context are joined, in whatever order the keys
+    come.
+    """
     number = st.integers(0, 5 * graph.num_nodes - 1)
     keys = data.draw(st.lists(number, unique=True, max_size=12))
     far = data.draw(st.sampled_from([0, 2**40])) * graph.num_nodes  # contexts beyond 32 bits
-    part = induced_subgraph(edges_along(graph, "in"), np.array(keys, np.int64) + far, graph.num_nodes)
+    part = induced_subgraph(
+        edges_along(graph, "in"), np.array(keys, np.int64) + far, graph.num_nodes
+    )
     rows = rows_of(graph)
-    everywhere = [[(u + k * graph.num_nodes, e) for u, e in rows[v]] for k in range(5) for v in range(graph.num_nodes)]
+    everywhere = [
+        [(u + k * graph.num_nodes, e) for u, e in rows[v]]
+        for k in range(5)
+        for v in range(graph.num_nodes)
+    ]
     ids = edges_along(graph, "in").ids(part.positions)
     found = [list(zip(part.indices[a:b].tolist(), ids[a:b].tolist(), strict=True))
              for a, b in zip(part.indptr[:-1], part.indptr[1:], strict=True)]  # fmt: skip
@@ -64,10 +78,14 @@ def test_contexts_are_subgraphs_side_by_side(graph, data):
 
 
 def test_a_large_subgraph_and_a_hub():
-    """Arrays grow: a hub of 50,000 in-edges, half of whose sources are there, in a table of 35,001 nodes."""
+    """Arrays grow: a hub of 50,000 in-edges, half of whose sources are there, in a table of 35,001
+    nodes.
+    """
     degree = 50_000
     order = np.random.default_rng(0).permutation(degree) + 1
-    graph = Graph.from_edges(np.concatenate([order, [0, 0]]), np.concatenate([np.zeros(degree), [0, 7]]).astype(int))
+    graph = Graph.from_edges(
+        np.concatenate([order, [0, 0]]), np.concatenate([np.zeros(degree), [0, 7]]).astype(int)
+    )
     nodes = np.concatenate([np.arange(1, degree, 2), [0], np.arange(2, 20_002, 2)])
     batch = Given(graph, 1)(nodes)
     sources = batch.front.parent_nid[batch.flows[0].indices]
@@ -104,19 +122,24 @@ def test_frames_are_their_own():
 
 def test_what_a_sampler_of_users_chooses_is_checked():
     graph = random_graph(4)
-    with pytest.raises(ValueError, match="nodes of a subgraph must be distinct, but node 7 comes twice"):
+    with pytest.raises(
+        ValueError, match="nodes of a subgraph must be distinct, but node 7 comes twice"
+    ):
         Given(graph, 1)([3, 7, 8, 7])
 
     class Wrong(Given):
         def choose_nodes(self, seeds, random):
             return [0, 40]
 
-    with pytest.raises(IndexError, match=r"nodes of a subgraph\[1\] is 40, but node ids go from 0 to 39"):
+    with pytest.raises(
+        IndexError, match=r"nodes of a subgraph\[1\] is 40, but node ids go from 0 to 39"
+    ):
         Wrong(graph, 1)([0])
 
 
 def test_the_nodes_belong_to_the_batch():
-    graph, nodes = random_graph(4), np.arange(4)
+    graph = random_graph(4)
+    nodes = np.arange(4)
 
     class Stored(Given):
         def choose_nodes(self, seeds, random):
@@ -142,7 +165,11 @@ def test_a_random_sampler_of_users():
     [
         ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
         ({"weight": "w"}, KeyError, "graph.edata has no column 'w'"),
-        ({"edge_filter": np.ones(3, np.bool_)}, ValueError, "edge_filter must have one entry per edge"),
+        (
+            {"edge_filter": np.ones(3, np.bool_)},
+            ValueError,
+            "edge_filter must have one entry per edge",
+        ),
         ({"seed": 1.5}, TypeError, "seed must be an integer"),
         ({"include_dst": True}, TypeError, "include_dst"),
     ],

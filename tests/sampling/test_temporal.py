@@ -1,4 +1,6 @@
-"""TemporalNeighborSampler: nothing later than the seed's time, the right law over the past, and a reference."""
+"""TemporalNeighborSampler: nothing later than the seed's time, the right law over the past, and a
+reference.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import pytest
 import torch
 from _support.effort import examples
 from _support.graphs import STAMPS, VALUES, events
-from _support.sampler_reference import chi_square, draw, ends_of, hash_of, key_of, picked_positions, random_graph
+from _support.sampler_reference import (
+    chi_square,
+    draw,
+    ends_of,
+    hash_of,
+    key_of,
+    picked_positions,
+    random_graph,
+)
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
@@ -24,12 +34,22 @@ from nodeflow.testing import assert_reproducible, assert_same_node_flow, assert_
 
 
 def past(
-    graph: Graph, column: list[Any], v: int, t: Any, direction: str = "in", strict: bool = False, since: Any = None
+    graph: Graph,
+    column: list[Any],
+    v: int,
+    t: Any,
+    direction: str = "in",
+    strict: bool = False,
+    since: Any = None,
 ):
-    """Edges of ``v`` up to time ``t`` and not before its window, in the order of time, by looking at every edge."""
+    """Edges of ``v`` up to time ``t`` and not before its window, in the order of time, by looking
+    at every edge.
+    """
     end = 1 if direction == "in" else 0
     seen = [
-        e for e, ends in enumerate(ends_of(graph)) if ends[end] == v and (column[e] < t if strict else column[e] <= t)
+        e
+        for e, ends in enumerate(ends_of(graph))
+        if ends[end] == v and (column[e] < t if strict else column[e] <= t)
     ]
     seen = [e for e in seen if since is None or column[e] >= t - since]
     return sorted(seen, key=lambda e: (column[e], e))
@@ -41,29 +61,53 @@ def bits_of(times: list[Any]) -> list[int]:
 
 
 def reference(
-    graph: Graph, column: list[Any], fanouts: list[int], seeds: list[int], times: list[Any], options, which, out
+    graph: Graph,
+    column: list[Any],
+    fanouts: list[int],
+    seeds: list[int],
+    times: list[Any],
+    options,
+    which,
+    out,
 ):
     """Layers as (time, node), and per flow and destination (edges drawn, size of the past)."""
-    number, rank = which["batch_number"], {t: i for i, t in enumerate(sorted(set(times)))}
+    number = which["batch_number"]
+    rank = {t: i for i, t in enumerate(sorted(set(times)))}
     identity = (0, hash_of(seeds), hash_of(bits_of(times))) if number is None else (1, number)
     root = key_of("temporal", options["seed"], which["epoch"], *identity)
-    layers, flows = [list(dict.fromkeys(zip(times, seeds, strict=True)))], []
+    layers = [list(dict.fromkeys(zip(times, seeds, strict=True)))]
+    flows = []
     first: dict[Any, Any] = {}
-    recent, ends = options["strategy"] == "recent", ends_of(graph)
+    recent = options["strategy"] == "recent"
+    ends = ends_of(graph)
     for flow in reversed(range(len(fanouts))):
-        drawn, k = [], fanouts[flow]
+        drawn = []
+        k = fanouts[flow]
         for t, v in layers[0]:
-            seen = past(graph, column, v, t, options["direction"], options["strict"], options["since"])
+            seen = past(
+                graph, column, v, t, options["direction"], options["strict"], options["since"]
+            )
             seen = [e for e in seen if e not in out]
             if recent:
                 new = seen[max(0, len(seen) - k) :] if k >= 0 else seen
             else:
-                new = draw(seen, k, options["replace"], key_of(root, flow), v + graph.num_nodes * rank[t])
+                new = draw(
+                    seen, k, options["replace"], key_of(root, flow), v + graph.num_nodes * rank[t]
+                )
             new = (new, len(seen))
             drawn.append(first.setdefault((t, v), new) if options["reuse"] else new)
         near = 0 if options["direction"] == "in" else 1
-        found = [(t, ends[e][near]) for (t, _), (edges, _) in zip(layers[0], drawn, strict=True) for e in edges]
-        layers.insert(0, list(dict.fromkeys([*layers[0], *found])) if options["include_dst"] else sorted(set(found)))
+        found = [
+            (t, ends[e][near])
+            for (t, _), (edges, _) in zip(layers[0], drawn, strict=True)
+            for e in edges
+        ]
+        layers.insert(
+            0,
+            list(dict.fromkeys([*layers[0], *found]))
+            if options["include_dst"]
+            else sorted(set(found)),
+        )
         flows.insert(0, drawn)
     return layers, flows
 
@@ -71,7 +115,8 @@ def reference(
 @st.composite
 def cases(draw: st.DrawFn):
     graph = draw(graphs(min_nodes=1))
-    ends = st.integers(2**62, 2**63 - 1) | st.integers(1 - 2**63, -(2**62))  # of int64, whose smallest is no time
+    # of int64, whose smallest is no time
+    ends = st.integers(2**62, 2**63 - 1) | st.integers(1 - 2**63, -(2**62))
     stamp = draw(st.sampled_from([st.integers(0, 4), ends, st.sampled_from([-0.5, 0.0, 0.1, 7.0])]))
     column = draw(st.lists(stamp, min_size=graph.num_edges, max_size=graph.num_edges))
     seeds = draw(st.lists(st.integers(0, graph.num_nodes - 1), max_size=6))
@@ -86,7 +131,10 @@ def cases(draw: st.DrawFn):
         "replace": strategy == "uniform" and draw(st.booleans()),
         "strict": draw(st.booleans()),
         "since": draw(
-            st.none() | st.sampled_from([0, 1, 3, 2**62, 2**63 - 1] if kind.kind == "i" else [0.0, 0.1, 0.5, 6.9, 7.1])
+            st.none()
+            | st.sampled_from(
+                [0, 1, 3, 2**62, 2**63 - 1] if kind.kind == "i" else [0.0, 0.1, 0.5, 6.9, 7.1]
+            )
         ),
         "direction": draw(st.sampled_from(["in", "out"])),
         "include_dst": include_dst,
@@ -94,8 +142,15 @@ def cases(draw: st.DrawFn):
         "seed": draw(st.integers(0, 99)),
     }
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
-    some = st.lists(st.integers(0, graph.num_edges - 1), max_size=3) if graph.num_edges else st.just([])
-    which = {"epoch": draw(st.integers(0, 2**40)), "batch_number": draw(st.none() | st.integers(0, 2**40))}
+    some = (
+        st.lists(st.integers(0, graph.num_edges - 1), max_size=3)
+        if graph.num_edges
+        else st.just([])
+    )
+    which = {
+        "epoch": draw(st.integers(0, 2**40)),
+        "batch_number": draw(st.none() | st.integers(0, 2**40)),
+    }
     return graph, column, fanouts, seeds, times, options, which, draw(some), draw(some)
 
 
@@ -105,10 +160,14 @@ def test_a_batch_is_what_the_reference_says(case):
     graph, column, fanouts, seeds, times, options, which, filtered, gone = case
     mask = np.ones(graph.num_edges, np.bool_)
     mask[filtered] = False
-    sampler = TemporalNeighborSampler(graph, fanouts, edge_filter=mask, **options).without_edges(gone)
+    sampler = TemporalNeighborSampler(graph, fanouts, edge_filter=mask, **options).without_edges(
+        gone
+    )
     batch = sampler(seeds, times=times, **which)
     batch.validate()
-    layers, flows = reference(graph, column, fanouts, seeds, times, options, which, {*filtered, *gone})
+    layers, flows = reference(
+        graph, column, fanouts, seeds, times, options, which, {*filtered, *gone}
+    )
     rank = {t: i for i, t in enumerate(sorted(set(times)))}
     for layer, rows in zip(batch.layers, layers, strict=True):
         assert layer.parent_nid.tolist() == [v for _, v in rows]
@@ -119,26 +178,34 @@ def test_a_batch_is_what_the_reference_says(case):
         exact = options["strategy"] == "recent"
         weight = [1 if exact else size / len(edges) for edges, size in drawn for _ in edges]
         assert batch.flows[i].weight.tolist() == np.array(weight, np.float32).tolist()
-    found = [batch.seeds[batch.seed_index].tolist(), batch.back.data["time"][batch.seed_index].tolist()]
+    found = [
+        batch.seeds[batch.seed_index].tolist(),
+        batch.back.data["time"][batch.seed_index].tolist(),
+    ]
     assert found == [seeds, times]
 
 
 def assert_blind_to_the_future(batch: NodeFlow, column: torch.Tensor, strict: bool = False) -> None:
     for flow in batch.flows:
         src, dst = flow.edges()
-        limit, edge = flow.dst_layer.data["time"][dst], column[flow.parent_eid]
+        limit = flow.dst_layer.data["time"][dst]
+        edge = column[flow.parent_eid]
         assert bool((edge < limit).all() if strict else (edge <= limit).all())
         assert flow.src_layer.data["time"][src].equal(limit)  # on all hops it is the seed's time
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "recent"])
 def test_no_leak_in_a_real_graph(shared_data: Path, strategy: str):
-    """Answers and comments on MathOverflow, 2009 to 2016: 200 seeds, three hops, and one whole past by brute force."""
+    """Answers and comments on MathOverflow, 2009 to 2016: 200 seeds, three hops, and one whole past
+    by brute force.
+    """
     with np.load(shared_data / "mathoverflow_temporal" / "edges.npz") as file:
         src, dst, time = (file[name] for name in ("src", "dst", "time"))
     graph = Graph.from_edges(src, dst, edata={"time": torch.from_numpy(time)})
     some = np.random.default_rng(0).integers(0, len(src), 200)
-    batch = TemporalNeighborSampler(graph, [3, 5, 10], strategy=strategy)(dst[some], times=time[some])
+    batch = TemporalNeighborSampler(graph, [3, 5, 10], strategy=strategy)(
+        dst[some], times=time[some]
+    )
     batch.validate()
     assert batch.flow_sizes[0] > 1000
     assert_blind_to_the_future(batch, graph.edata["time"])
@@ -146,8 +213,12 @@ def test_no_leak_in_a_real_graph(shared_data: Path, strategy: str):
         flow = TemporalNeighborSampler(graph, [-1], strategy=strategy, strict=strict)(
             dst[some], times=time[some]
         ).flows[0]
-        at = zip(flow.dst_layer.parent_nid.tolist(), flow.dst_layer.data["time"].tolist(), strict=True)
-        for (v, t), edges in zip(at, torch.split(flow.parent_eid, flow.in_degrees.tolist()), strict=True):
+        at = zip(
+            flow.dst_layer.parent_nid.tolist(), flow.dst_layer.data["time"].tolist(), strict=True
+        )
+        for (v, t), edges in zip(
+            at, torch.split(flow.parent_eid, flow.in_degrees.tolist()), strict=True
+        ):
             every = np.flatnonzero((dst == v) & ((time < t) if strict else (time <= t)))
             assert np.array_equal(np.sort(edges.numpy()), every)
             assert (np.diff(time[edges.numpy()]) >= 0).all()
@@ -166,40 +237,57 @@ def test_no_leak_in_a_real_graph(shared_data: Path, strategy: str):
     ],
 )
 def test_weighted_sums_are_unbiased_for_the_past(replace, fanout, weight, since):
-    """Over every subset (or sequence) of the past edges, with the weights that the sampler gives that one."""
-    graph, seen = events(), [1, 3, 4, 6, 0] if since is None else [6, 3, 4, 0]
+    """Over every subset (or sequence) of the past edges, with the weights that the sampler gives
+    that one.
+    """
+    graph = events()
+    seen = [1, 3, 4, 6, 0] if since is None else [6, 3, 4, 0]
     sampler = TemporalNeighborSampler(graph, [fanout], replace=replace, weight=weight, since=since)
     estimates = {}
     for epoch in range(500):
         batch = sampler([0], times=[5], epoch=epoch)
-        picked, scale = picked_positions(batch)[0], batch.flows[0].weight.double()
+        picked = picked_positions(batch)[0]
+        scale = batch.flows[0].weight.double()
         sums = batch.flows[0].aggregate(VALUES[batch.front.parent_nid], "sum", weight=scale).item()
         estimates[tuple(picked) if replace else tuple(sorted(picked))] = sums
     size = min(len(seen), fanout)
-    all_ways = itertools.product(seen, repeat=fanout) if replace else itertools.combinations(sorted(seen), size)
+    all_ways = (
+        itertools.product(seen, repeat=fanout)
+        if replace
+        else itertools.combinations(sorted(seen), size)
+    )
     assert set(estimates) == set(all_ways)  # all equally likely, see below
     assert sampler.estimand(time=5).nonzero().flatten().tolist() == sorted(seen)
     exact = float((sampler.estimand(time=5) * VALUES[1:]).sum())
     mean = sum(estimates.values()) / len(estimates)
     assert mean == pytest.approx(exact, rel=1e-7)  # float32 weights
     if weight is None:
-        # d^2 / k * S^2 * (1 - k / d) without replacement (Cochran 1977, theorem 2.2), d^2 / k * sigma^2 with it
-        values, d, k = VALUES[1:][seen].numpy(), len(seen), size
+        # d^2 / k * S^2 * (1 - k / d) without replacement (Cochran 1977, theorem 2.2), d^2 / k *
+        # sigma^2 with it
+        values = VALUES[1:][seen].numpy()
+        d = len(seen)
+        k = size
         variance = d * d / k * (values.var() if replace else values.var(ddof=1) * (1 - k / d))
         assert np.var(list(estimates.values())) == pytest.approx(variance, rel=1e-6, abs=1e-6)
 
 
 def test_every_subset_of_the_past_is_equally_likely():
-    """Ten pairs of five past edges, over nodes and over epochs: of 50,000 draws an imbalance of 4 % is surely found, of
-    2,000 one of 20 %.
+    """Ten pairs of five past edges, over nodes and over epochs: of 50,000 draws an imbalance of 4 %
+    is surely found, of 2,000 one of 20 %.
     """
-    subsets = {frozenset(pair): i for i, pair in enumerate(itertools.combinations([0, 1, 3, 4, 6], 2))}
+    subsets = {
+        frozenset(pair): i for i, pair in enumerate(itertools.combinations([0, 1, 3, 4, 6], 2))
+    }
 
     def counts(rows: np.ndarray) -> np.ndarray:
         return np.bincount([subsets[frozenset(row)] for row in (rows % 7).tolist()], minlength=10)
 
     hubs = 50_000
-    over_nodes = TemporalNeighborSampler(events(hubs), [2])(range(hubs), times=[5] * hubs).flows[0].parent_eid
+    over_nodes = (
+        TemporalNeighborSampler(events(hubs), [2])(range(hubs), times=[5] * hubs)
+        .flows[0]
+        .parent_eid
+    )
     assert chi_square(counts(over_nodes.numpy().reshape(-1, 2))) < 1
     one = TemporalNeighborSampler(events(), [2])
     rows = [one([0], times=[5], epoch=k).flows[0].parent_eid.tolist() for k in range(2000)]
@@ -207,7 +295,9 @@ def test_every_subset_of_the_past_is_equally_likely():
 
 
 def test_one_node_draws_independently_at_different_times():
-    """Joint tables of 5 x 5 cells, 20,000 nodes: if one draw in 20 copied the other, n r^2 = 200 and it is found."""
+    """Joint tables of 5 x 5 cells, 20,000 nodes: if one draw in 20 copied the other, n r^2 = 200
+    and it is found.
+    """
     hubs = 20_000
     sampler = TemporalNeighborSampler(events(hubs), [1])
 
@@ -215,17 +305,23 @@ def test_one_node_draws_independently_at_different_times():
         picked = sampler(seeds, times=times).flows[0].parent_eid.numpy() % 7
         return np.array([3, 0, 9, 1, 4, 9, 2])[picked]
 
-    one, other = drawn([*range(hubs)] * 2, [5] * hubs + [6] * hubs).reshape(2, -1)  # the same past at 5 and at 6
+    # the same past at 5 and at 6
+    one, other = drawn([*range(hubs)] * 2, [5] * hubs + [6] * hubs).reshape(2, -1)
     base = drawn(range(hubs), [5] * hubs)
-    for first, second in ((one, other), (base, drawn(range(hubs), [6] * hubs))):  # the times tell batches apart
+    # the times tell batches apart
+    for first, second in ((one, other), (base, drawn(range(hubs), [6] * hubs))):
         assert chi_square(np.bincount(first * 5 + second, minlength=25)) < 1
 
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_hub_of_70_000_of_which_60_000_are_past(replace):
-    """64 bins, 60,000 draws: a modulo of 16 bits, or a past that ends one bin too early or late, is found."""
+    """64 bins, 60,000 draws: a modulo of 16 bits, or a past that ends one bin too early or late, is
+    found.
+    """
     time = np.random.default_rng(0).permutation(70_000)
-    graph = Graph.from_edges(np.arange(1, 70_001), np.zeros(70_000, np.int64), edata={"time": torch.from_numpy(time)})
+    graph = Graph.from_edges(
+        np.arange(1, 70_001), np.zeros(70_000, np.int64), edata={"time": torch.from_numpy(time)}
+    )
     sampler = TemporalNeighborSampler(graph, [40], replace=replace)
     flows = [sampler([0], times=[59_999], epoch=k).flows[0] for k in range(1500)]
     drawn = np.concatenate([time[flow.parent_eid.numpy()] for flow in flows])
@@ -243,11 +339,14 @@ def test_seeds_of_different_times_see_different_pasts():
     batch = sampler([0, 0, 0, 0], times=[3, 0, 3, 100])
     assert batch.seeds.tolist() == [0, 0, 0]
     assert batch.seed_index.tolist() == [0, 1, 0, 2]
-    assert picked_positions(batch) == [[1, 6, 3, 4], [], [1, 6, 3, 4, 0, 5, 2]]  # ties in the graph's order
+    # ties in the graph's order
+    assert picked_positions(batch) == [[1, 6, 3, 4], [], [1, 6, 3, 4, 0, 5, 2]]
     assert batch.back.data["time"].tolist() == [3, 0, 100]
     assert batch.back.data["time"].dtype == torch.int64
     assert batch.flows[0].weight.tolist() == [1] * 11
-    assert picked_positions(TemporalNeighborSampler(events(), [-1], strict=True)([0], times=[3])) == [[1, 6]]
+    assert picked_positions(
+        TemporalNeighborSampler(events(), [-1], strict=True)([0], times=[3])
+    ) == [[1, 6]]
 
 
 def test_integers_are_compared_exactly():
@@ -255,7 +354,11 @@ def test_integers_are_compared_exactly():
     big = 2**53
     graph = Graph.from_edges([1, 2], [0, 0], edata={"time": torch.tensor([big + 1, big])})
     sampler = TemporalNeighborSampler(graph, [-1])
-    for times in ([big, big + 1], np.array([big, big + 1], np.uint64), torch.tensor([big, big + 1])):
+    for times in (
+        [big, big + 1],
+        np.array([big, big + 1], np.uint64),
+        torch.tensor([big, big + 1]),
+    ):
         batch = sampler([0, 0], times=times)
         assert picked_positions(batch) == [[1], [1, 0]]
         assert batch.back.data["time"].tolist() == [big, big + 1]
@@ -264,11 +367,23 @@ def test_integers_are_compared_exactly():
 def test_times_of_every_kind():
     graph = events()
     expected = picked_positions(TemporalNeighborSampler(graph, [-1])([0], times=[5]))
-    for dtype in (torch.int8, torch.uint8, torch.int32, torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    for dtype in (
+        torch.int8,
+        torch.uint8,
+        torch.int32,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+    ):
         graph.edata["t"] = STAMPS.to(dtype)
         sampler = TemporalNeighborSampler(graph, [-1], time="t")
         assert picked_positions(sampler([0], times=[5])) == expected
-        kinds = [[5.5], np.array([5], np.float32)] if dtype.is_floating_point else [np.array([5], np.uint8), (5,)]
+        kinds = (
+            [[5.5], np.array([5], np.float32)]
+            if dtype.is_floating_point
+            else [np.array([5], np.uint8), (5,)]
+        )
         assert all(picked_positions(sampler([0], times=times)) == expected for times in kinds)
     floats = TemporalNeighborSampler(graph, [-1], time="t")
     assert_same_node_flow(floats([0], times=[-0.0]), floats([0], times=[0.0]))
@@ -279,7 +394,10 @@ def test_the_times_are_read_once():
     """Also where the edges are in order already, and nothing need be sorted."""
     for stamps in (torch.arange(7), torch.arange(7).flip(0)):
         graph = Graph.from_edges(range(1, 8), [0] * 7, edata={"time": stamps.clone()})
-        for other in (graph, Graph(np.asarray(graph.indptr), np.asarray(graph.indices), edata=dict(graph.edata))):
+        for other in (
+            graph,
+            Graph(np.asarray(graph.indptr), np.asarray(graph.indices), edata=dict(graph.edata)),
+        ):
             sampler = TemporalNeighborSampler(other, [-1])
             before = picked_positions(sampler([0], times=[3]))
             other.edata["time"].zero_()
@@ -299,7 +417,8 @@ def test_times_with_fractions_through_a_loader():
     graph = random_graph(2)
     graph.edata["time"] = torch.arange(200.0).flip(0) / 3
     sampler = TemporalNeighborSampler(graph, [3, 2], seed=9)
-    ids, times = np.arange(40).repeat(2), np.tile([20.5, 60.0], 40)
+    ids = np.arange(40).repeat(2)
+    times = np.tile([20.5, 60.0], 40)
     at = partial(sampler, times=times)
     assert_reproducible(at, ids)
     copied = pickle.loads(pickle.dumps(sampler.without_edges([3, 4])))
@@ -309,20 +428,28 @@ def test_times_with_fractions_through_a_loader():
 
 
 def test_a_loader_keeps_times_exact():
-    """A list of floats is float64: in float32, 1,254,192,988.5 would be 1,254,193,024, later than the edge."""
-    graph = Graph.from_edges([1], [0], edata={"time": torch.tensor([1254193000.0], dtype=torch.float64)})
+    """A list of floats is float64: in float32, 1,254,192,988.5 would be 1,254,193,024, later than
+    the edge.
+    """
+    graph = Graph.from_edges(
+        [1], [0], edata={"time": torch.tensor([1254193000.0], dtype=torch.float64)}
+    )
     (batch,) = NodeFlowLoader(TemporalNeighborSampler(graph, [1]), [0], times=[1254192988.5])
     assert batch.flow_sizes == (0,)
     assert batch.back.data["time"].tolist() == [1254192988.5]
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("options", [{}, {"replace": True}, {"strict": True, "since": 60}, {"weight": "a"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"replace": True}, {"strict": True, "since": 60}, {"weight": "a"}]
+)
 def test_draws_in_proportion_to_a_column(options: dict[str, Any]):
     rng = np.random.default_rng(4)
     graph = Graph.from_edges(rng.integers(0, 30, 400), np.repeat([30, 31, 0, 1], 100), num_nodes=32)
     graph.edata["time"] = torch.from_numpy(rng.integers(0, 100, 400))
-    graph.edata["p"] = torch.from_numpy(np.where(rng.random(400) < 0.3, 0, rng.exponential(size=400)))
+    graph.edata["p"] = torch.from_numpy(
+        np.where(rng.random(400) < 0.3, 0, rng.exponential(size=400))
+    )
     graph.edata["a"] = torch.from_numpy(rng.random(400))
     sampler = TemporalNeighborSampler(graph, [6], prob="p", seed=3, **options)
     assert_unbiased(sampler, [30, 31], times=[70, 70], draws=800)

@@ -1,9 +1,11 @@
-"""Statistics of the draws: every subset (or sequence) equally likely, and all draws independent of each other.
+"""Statistics of the draws: every subset (or sequence) equally likely, and all draws independent of
+each other.
 
-Every test compares counts with their expectation by chi-square at a false-alarm rate of 1e-6 (about 60 such tests:
-6e-5 together); seeds are fixed, so the outcome never varies. ``test_planted.py`` plants the faults these tests are to
-find and shows that they do. Power, where nothing else is said: a chi-square test with m cells nearly always finds a
-relative deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
+Every test compares counts with their expectation by chi-square at a false-alarm rate of 1e-6 (about
+60 such tests: 6e-5 together); seeds are fixed, so the outcome never varies. ``test_planted.py``
+plants the faults these tests are to find and shows that they do. Power, where nothing else is said:
+a chi-square test with m cells nearly always finds a relative deviation r of all cells from n draws
+once n r^2 > 8 sqrt(m) + 40.
 """
 
 from __future__ import annotations
@@ -38,28 +40,49 @@ from nodeflow import (
 from nodeflow.sampling.base import Choice, SamplerBase, assemble, edges_along
 
 
-def drawn(degree: int, fanout: int, *, hubs: int, replace: bool = False, seed: int = 0, **run) -> np.ndarray:
+def drawn(
+    degree: int, fanout: int, *, hubs: int, replace: bool = False, seed: int = 0, **run
+) -> np.ndarray:
     """Positions that each of many like nodes draws, ``[hubs, fanout]``."""
-    batch = NeighborSampler(star(degree, hubs), [fanout], replace=replace, seed=seed)(range(hubs), **run)
+    batch = NeighborSampler(star(degree, hubs), [fanout], replace=replace, seed=seed)(
+        range(hubs), **run
+    )
     rows = batch.flows[0].parent_eid.numpy().reshape(hubs, fanout)
     return rows - np.arange(hubs)[:, None] * degree
 
 
 def subset_counts(rows: np.ndarray, degree: int, fanout: int) -> np.ndarray:
     codes = np.bitwise_or.reduce(1 << rows, axis=1)
-    every = [sum(1 << p for p in subset) for subset in itertools.combinations(range(degree), fanout)]
+    every = [
+        sum(1 << p for p in subset) for subset in itertools.combinations(range(degree), fanout)
+    ]
     found = dict(zip(*(a.tolist() for a in np.unique(codes, return_counts=True)), strict=True))
     assert set(found) <= set(every)
     return np.array([found.get(code, 0) for code in every])
 
 
-SHAPES = [(2, 1), (3, 1), (3, 2), (5, 1), (5, 2), (5, 3), (5, 4), (7, 3), (8, 7), (10, 2), (10, 5), (13, 12), (12, 6)]
+SHAPES = [
+    (2, 1),
+    (3, 1),
+    (3, 2),
+    (5, 1),
+    (5, 2),
+    (5, 3),
+    (5, 4),
+    (7, 3),
+    (8, 7),
+    (10, 2),
+    (10, 5),
+    (13, 12),
+    (12, 6),
+]
 
 
 @pytest.mark.parametrize(("degree", "fanout"), SHAPES)
 def test_every_subset_is_equally_likely(degree, fanout):
     cells = math.comb(degree, fanout)
-    # 200 draws per cell: an imbalance of 20 % between subsets is found even with 924 cells, 3 % with two
+    # 200 draws per cell: an imbalance of 20 % between subsets is found even with 924 cells, 3 %
+    # with two
     hubs = max(100_000, 200 * cells)
     assert chi_square(subset_counts(drawn(degree, fanout, hubs=hubs), degree, fanout)) < 1
 
@@ -78,7 +101,9 @@ def test_every_subset_is_equally_likely_down_the_flows():
             assert chi_square(subset_counts(np.concatenate(flow_rows), 7, 3)) < 1
 
 
-@pytest.mark.parametrize(("degree", "fanout"), [(1, 3), (2, 1), (2, 3), (2, 5), (3, 2), (3, 4), (5, 3), (7, 2)])
+@pytest.mark.parametrize(
+    ("degree", "fanout"), [(1, 3), (2, 1), (2, 3), (2, 5), (3, 2), (3, 4), (5, 3), (7, 2)]
+)
 def test_with_replacement_every_sequence_is_equally_likely(degree, fanout):
     rows = drawn(degree, fanout, hubs=100_000, replace=True)
     counts = np.bincount((rows * degree ** np.arange(fanout)).sum(1), minlength=degree**fanout)
@@ -90,10 +115,16 @@ def test_with_replacement_every_sequence_is_equally_likely(degree, fanout):
 # ---- hubs
 
 
-# a sampler, the number of hubs, of calls, and of edges that all calls draw in the mean (None: repeats count once)
+# a sampler, the number of hubs, of calls, and of edges that all calls draw in the mean (None:
+# repeats count once)
 HUBS: dict[str, tuple[Callable[[Graph], SamplerBase], int, int, int | None]] = {
     "bernoulli": (partial(BernoulliSampler, rates=[0.03]), 1, 300, 630_000),
-    "random walk": (partial(RandomWalkSampler, num_flows=1, num_walks=40, walk_length=1), 20, 25, 20_000),
+    "random walk": (
+        partial(RandomWalkSampler, num_flows=1, num_walks=40, walk_length=1),
+        20,
+        25,
+        20_000,
+    ),
 }
 for fanout, replace in itertools.product([1, 10, 40], [False, True]):
     number = 250 if fanout == 40 else 1000
@@ -108,12 +139,15 @@ for method in ("poisson", "sequential"):
 
 @pytest.mark.parametrize("name", HUBS)
 def test_hub_of_70_000(name):
-    """Beyond 16 bits: a modulo of 16 random bits never draws the last 4,464 edges, or draws some twice as often.
+    """Beyond 16 bits: a modulo of 16 random bits never draws the last 4,464 edges, or draws some
+    twice as often.
 
-    64 bins of about 1,094 edges. With 200,000 draws a bin drawn 25 % too often has noncentrality 195 and is always
-    found, with 40,000 one drawn half as often again (156), with 20,000 one drawn twice as often (312).
+    64 bins of about 1,094 edges. With 200,000 draws a bin drawn 25 % too often has noncentrality
+    195 and is always found, with 40,000 one drawn half as often again (156), with 20,000 one drawn
+    twice as often (312).
     """
-    (make, hubs, calls, mean), degree = HUBS[name], 70_000
+    make, hubs, calls, mean = HUBS[name]
+    degree = 70_000
     sampler = make(star(degree, hubs))
     flows = [sampler(range(hubs), batch_number=k).flows[0] for k in range(calls)]
     rows = torch.cat([flow.src_layer.parent_nid[flow.indices] for flow in flows]).numpy() - hubs
@@ -129,13 +163,16 @@ def test_hub_of_70_000(name):
 
 
 @pytest.mark.parametrize(
-    ("degree", "fanout", "hubs"), [(5000, 1000, 400), (100, 33, 20_000), (100, 99, 20_000), (65, 64, 20_000)]
+    ("degree", "fanout", "hubs"),
+    [(5000, 1000, 400), (100, 33, 20_000), (100, 99, 20_000), (65, 64, 20_000)],
 )
 def test_hashed_draws(degree, fanout, hubs):
-    """Fanouts beyond the scan: no edge twice, each edge equally often, each pair of neighbouring edges too.
+    """Fanouts beyond the scan: no edge twice, each edge equally often, each pair of neighbouring
+    edges too.
 
-    The counts of a sample without replacement vary less than multinomial ones, by the factor 1 - fanout / degree, by
-    which the statistic is scaled back. A planted fault that favours the last edge of 100 by one half is always found.
+    The counts of a sample without replacement vary less than multinomial ones, by the factor 1 -
+    fanout / degree, by which the statistic is scaled back. A planted fault that favours the last
+    edge of 100 by one half is always found.
     """
     rows = drawn(degree, fanout, hubs=hubs)
     rows.sort(axis=1)
@@ -143,7 +180,8 @@ def test_hashed_draws(degree, fanout, hubs):
     counts = np.bincount(rows.ravel(), minlength=degree)
     spread = (1 - fanout / degree) * degree / (degree - 1)
     assert chi_square(counts) / spread < 1
-    # how many of edges e and e + 1 are drawn: hypergeometric in expectation, within 5.5 sigma over all pairs
+    # how many of edges e and e + 1 are drawn: hypergeometric in expectation, within 5.5 sigma over
+    # all pairs
     both = (np.diff(rows, axis=1) == 1).sum(1)
     chance = fanout * (fanout - 1) / (degree * (degree - 1)) * (degree - 1)
     assert abs(both.mean() - chance) < 5.5 * both.std() / math.sqrt(hubs) + 1e-9
@@ -153,15 +191,22 @@ def test_hashed_draws(degree, fanout, hubs):
 
 
 PAIRS = {
-    "ids one power of two apart": lambda: (drawn(7, 1, hubs=131_072)[:65536], drawn(7, 1, hubs=131_072)[65536:]),
+    "ids one power of two apart": lambda: (
+        drawn(7, 1, hubs=131_072)[:65536],
+        drawn(7, 1, hubs=131_072)[65536:],
+    ),
     "first and second draw": lambda: tuple(drawn(7, 2, hubs=60_000, replace=True).T),
-    "with and without replacement": lambda: (drawn(7, 2, hubs=60_000, replace=True)[:, 1], drawn(7, 1, hubs=60_000)),
+    "with and without replacement": lambda: (
+        drawn(7, 2, hubs=60_000, replace=True)[:, 1],
+        drawn(7, 1, hubs=60_000),
+    ),
 }
 
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_draws_are_independent(name):
-    # 49 cells, 60,000 pairs: if one draw in 25 copied the other, n r^2 = 60,000 * 6 * 0.04^2 = 576 and it is found
+    # 49 cells, 60,000 pairs: if one draw in 25 copied the other, n r^2 = 60,000 * 6 * 0.04^2 = 576
+    # and it is found
     first, second = PAIRS[name]()
     assert chi_square(np.bincount(first.ravel() * 7 + second.ravel(), minlength=49)) < 1
 
@@ -180,11 +225,15 @@ def test_reshuffled_order_is_uniform():
 def test_the_estimate_has_the_right_mean_and_variance():
     """Mean of the weighted sum over draws: within 5 standard errors of the sum over all edges.
 
-    The variance is that of sampling without replacement, d^2 / k * S^2 * (1 - k / d), and d^2 / k * sigma^2 with it;
-    both by exact formulas, to 3 %, which over 100,000 draws is beyond 5 standard errors.
+    The variance is that of sampling without replacement, d^2 / k * S^2 * (1 - k / d), and d^2 / k *
+    sigma^2 with it; both by exact formulas, to 3 %, which over 100,000 draws is beyond 5 standard
+    errors.
     """
     values = np.array([1.0, 5.0, -2.0, 0.5, 3.0, 10.0])
-    total, d, k, n = values.sum(), 6, 2, 100_000
+    total = values.sum()
+    d = 6
+    k = 2
+    n = 100_000
     for replace in (False, True):
         estimates = values[drawn(d, k, hubs=n, replace=replace)].sum(1) * d / k
         variance = d * d / k * (values.var() if replace else values.var(ddof=1) * (1 - k / d))
@@ -206,16 +255,19 @@ def subsets(degree: int, fanout: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("options", [{}, {"include_dst": False}, {"reuse": True}], ids=str)
 def test_weighted_sum_is_unbiased_exactly(options):
-    """Two flows on five nodes: probability times estimate, summed over every choice of every node, is the full sum.
+    """Two flows on five nodes: probability times estimate, summed over every choice of every node,
+    is the full sum.
 
-    Fresh draws make the two-flow estimate unbiased too. With reuse a node that is a destination twice (0 is its own
-    neighbour's neighbour) uses one draw in both flows, so there only the last flow is compared.
+    Fresh draws make the two-flow estimate unbiased too. With reuse a node that is a destination
+    twice (0 is its own neighbour's neighbour) uses one draw in both flows, so there only the last
+    flow is compared.
     """
     edges = [(1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (4, 1), (2, 3), (3, 2), (4, 2)]
     graph = Graph.from_edges(*zip(*edges, strict=True))
     arrays = edges_along(graph, "in")
     degree = np.diff(graph.indptr)
-    fanout, h = 2, torch.tensor([1.0, -2.0, 3.5, 7.0, 0.25], dtype=torch.float64)
+    fanout = 2
+    h = torch.tensor([1.0, -2.0, 3.5, 7.0, 0.25], dtype=torch.float64)
     full = FullSampler(graph, 2, include_dst=options.get("include_dst", True))([0, 1])
 
     def through(batch, levels: int) -> Tensor:
@@ -224,7 +276,8 @@ def test_weighted_sum_is_unbiased_exactly(options):
             value = batch.flows[i].aggregate(value, "sum", weight=batch.flows[i].weight.double())
         return value
 
-    # a table says which subset each (flow, node) takes; all tables together are the probability space
+    # a table says which subset each (flow, node) takes; all tables together are the probability
+    # space
     slots = [(flow, v) for flow in ((1,) if options.get("reuse") else (1, 0)) for v in range(5)]
     slots = [(flow, v) for flow, v in slots if flow == 0 or v in (0, 1) or options.get("reuse")]
     spaces = [subsets(degree[v], fanout) for _, v in slots]
@@ -237,9 +290,13 @@ def test_weighted_sum_is_unbiased_exactly(options):
         def choose(dst: Tensor, flow: int, table=table) -> Choice:
             chosen = [table[1 if options.get("reuse") else flow, v] for v in dst.tolist()]
             starts = graph.indptr[dst.numpy()]
-            positions = [s + p for s, picked in zip(starts.tolist(), chosen, strict=True) for p in picked]
+            positions = [
+                s + p for s, picked in zip(starts.tolist(), chosen, strict=True) for p in picked
+            ]
             sizes = [len(picked) for picked in chosen]
-            weight = [degree[v] / len(p) for v, p in zip(dst.tolist(), chosen, strict=True) for _ in p]
+            weight = [
+                degree[v] / len(p) for v, p in zip(dst.tolist(), chosen, strict=True) for _ in p
+            ]
             return Choice(np.cumsum([0, *sizes]), np.array(positions, np.int64), weight=weight)
 
         batch = assemble(graph, arrays, [0, 1], 2, choose, **options)
@@ -256,13 +313,19 @@ ROWS: dict[str, Any] = {
     "neighbor": lambda g, flows, **o: NeighborSampler(g, [1] * flows, **o),
     "replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, replace=True, **o),
     "prob": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", **o),
-    "prob, replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", replace=True, **o),
+    "prob, replace": lambda g, flows, **o: NeighborSampler(
+        g, [1] * flows, prob="w", replace=True, **o
+    ),
     "bernoulli": lambda g, flows, **o: BernoulliSampler(g, rates=[0.5] * flows, **o),
     "labor": lambda g, flows, **o: LaborSampler(g, [2] * flows, **o),
-    "labor, sequential": lambda g, flows, **o: LaborSampler(g, [2] * flows, method="sequential", **o),
+    "labor, sequential": lambda g, flows, **o: LaborSampler(
+        g, [2] * flows, method="sequential", **o
+    ),
     "labor, 1": lambda g, flows, **o: LaborSampler(g, [2] * flows, iterations=1, **o),
     "temporal": lambda g, flows, **o: TemporalNeighborSampler(g, [1] * flows, **o),
-    "random walk": lambda g, flows, **o: RandomWalkSampler(g, flows, num_walks=1, walk_length=1, **o),
+    "random walk": lambda g, flows, **o: RandomWalkSampler(
+        g, flows, num_walks=1, walk_length=1, **o
+    ),
     "shadow": lambda g, flows, **o: ShadowSampler(g, flows, depth=1, fanout=1, **o),
 }
 
@@ -273,22 +336,36 @@ def test_rows_draw_independently_in_epochs_batches_seeds_flows_and_of_each_other
 
     If one draw in 20 copied the other, n r^2 = 40,000 * 3 * 0.05^2 = 300 and it is found.
     """
-    hubs, edges = 40_000, np.arange(160_000)
-    graph = Graph.from_edges(hubs + edges, edges // 4, edata={"w": torch.tensor([1, 2, 3, 2.0]).repeat(hubs)})
+    hubs = 40_000
+    edges = np.arange(160_000)
+    graph = Graph.from_edges(
+        hubs + edges, edges // 4, edata={"w": torch.tensor([1, 2, 3, 2.0]).repeat(hubs)}
+    )
     graph.edata["time"] = torch.arange(160_000) % 4
 
-    def codes(flow: int = 0, flows: int = 1, seed: int = 0, more: int = 0, **call: Any) -> np.ndarray:
+    def codes(
+        flow: int = 0, flows: int = 1, seed: int = 0, more: int = 0, **call: Any
+    ) -> np.ndarray:
         times = {"times": [9] * (hubs + more)} if name == "temporal" else {}
         one = ROWS[name](graph, flows, seed=seed)(range(hubs + more), **times, **call).flows[flow]
-        edge, found = one.src_layer.parent_nid[one.indices].numpy() - hubs, np.zeros(hubs, np.int64)
+        edge = one.src_layer.parent_nid[one.indices].numpy() - hubs
+        found = np.zeros(hubs, np.int64)
         np.bitwise_or.at(found, edge // 4, 1 << edge % 4)
         return found
 
-    first, both = codes(), [codes(flow, flows=2) for flow in (0, 1)]
-    runs = [codes(epoch=1), codes(batch_number=0), codes(epoch=1, batch_number=0), codes(seed=1), codes(more=1)]
+    first = codes()
+    both = [codes(flow, flows=2) for flow in (0, 1)]
+    runs = [
+        codes(epoch=1),
+        codes(batch_number=0),
+        codes(epoch=1, batch_number=0),
+        codes(seed=1),
+        codes(more=1),
+    ]
     runs.append(np.roll(first, 1))
     pairs = [*((first, run) for run in runs), (runs[0], runs[3]), (runs[1], runs[2])]
-    for one, other in pairs if name == "shadow" else [*pairs, both]:  # all flows of a scope have the same edges
+    # all flows of a scope have the same edges
+    for one, other in pairs if name == "shadow" else [*pairs, both]:
         joint = np.bincount(one * 16 + other, minlength=256).reshape(16, 16)
         expected = np.outer(joint.sum(1), joint.sum(0)) / hubs
         assert chi_square(joint[expected > 0], expected[expected > 0]) < 1

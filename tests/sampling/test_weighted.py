@@ -1,12 +1,13 @@
 """NeighborSampler with ``prob``: its exact law, its weights, and the very draws.
 
-The proof has four steps. The laws of the methods over whole subsets, in fractions, have the promised probabilities as
-marginals (Sampford's), and that of Deville's method is that of the ordered pivotal method (another algorithm, with the
-same law by a theorem). Alias tables say, in fractions, what the weights say. The package draws exactly what a Python
-version of the methods draws. And counts of whole subsets agree with the laws.
+The proof has four steps. The laws of the methods over whole subsets, in fractions, have the
+promised probabilities as marginals (Sampford's), and that of Deville's method is that of the
+ordered pivotal method (another algorithm, with the same law by a theorem). Alias tables say, in
+fractions, what the weights say. The package draws exactly what a Python version of the methods
+draws. And counts of whole subsets agree with the laws.
 
-Chi-square tests have a false-alarm rate of 1e-6; one with m cells nearly always finds a relative deviation r of all
-cells from n draws once n r^2 > 8 sqrt(m) + 40.
+Chi-square tests have a false-alarm rate of 1e-6; one with m cells nearly always finds a relative
+deviation r of all cells from n draws once n r^2 > 8 sqrt(m) + 40.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from _support.sampler_reference import Stream, chi_square, hash_of, key_of, picked_positions, random_graph
+from _support.sampler_reference import (
+    Stream,
+    chi_square,
+    hash_of,
+    key_of,
+    picked_positions,
+    random_graph,
+)
 from _support.weighted_reference import (
     by_rejection,
     crowd,
@@ -91,9 +99,11 @@ def test_sampfords_law_has_the_promised_marginals(weights, k):
     law = sampford(weights, k)
     assert sum(law.values()) == 1
     assert marginals(law, len(weights)) == inclusion(weights, k)
-    # as it is drawn: in proportion to w, each but the first stays with (1 - top) / (1 - pi), else all are drawn anew
+    # as it is drawn: in proportion to w, each but the first stays with (1 - top) / (1 - pi), else
+    # all are drawn anew
     single = [Fraction(w, sum(weights)) for w in weights]
-    top, drawn = max(single) * k, defaultdict(Fraction)
+    top = max(single) * k
+    drawn = defaultdict(Fraction)
     for places in itertools.permutations(range(len(weights)), k):
         stay = math.prod((1 - top) / (1 - k * single[i]) for i in places[1:])
         drawn[tuple(sorted(places))] += math.prod(single[i] for i in places) * stay
@@ -108,13 +118,18 @@ def test_sampfords_marginals_are_exact_for_random_weights():
     rng = np.random.default_rng(7)
     for k in (2, 3, 4):
         weights = (rng.random(11) * (rng.random(11) < 0.9) + 1e-3).tolist()
-        assert marginals(sampford(weights, k), 11) == [k * Fraction(w) / sum(map(Fraction, weights)) for w in weights]
+        assert marginals(sampford(weights, k), 11) == [
+            k * Fraction(w) / sum(map(Fraction, weights)) for w in weights
+        ]
 
 
 @pytest.mark.parametrize(("weights", "k"), [*LISTS, *SHORT])
 def test_every_subset_is_as_likely_as_the_law_says(weights, k):
-    """40,000 draws: a subset that is drawn 5 % too often or too rarely among 20 is found (noncentrality 100)."""
-    law, hubs = law_of(weights, k), 40_000
+    """40,000 draws: a subset that is drawn 5 % too often or too rarely among 20 is found
+    (noncentrality 100).
+    """
+    law = law_of(weights, k)
+    hubs = 40_000
     batch = NeighborSampler(crowd(weights, hubs), [k], prob="w")(range(hubs))
     table = subset_table(batch, len(weights))
     assert set(table) <= set(law)  # what has no probability is never drawn
@@ -124,9 +139,12 @@ def test_every_subset_is_as_likely_as_the_law_says(weights, k):
         assert chi_square(observed, np.array([float(law[subset]) * hubs for subset in subsets])) < 1
 
 
-@pytest.mark.parametrize(("weights", "k"), [([1, 2, 3], 2), ([3, 0, 1, 4], 2), ([5], 3), ([1, 9, 0], 3)])
+@pytest.mark.parametrize(
+    ("weights", "k"), [([1, 2, 3], 2), ([3, 0, 1, 4], 2), ([5], 3), ([1, 9, 0], 3)]
+)
 def test_with_replacement_every_sequence_is_as_likely_as_the_product(weights, k):
-    hubs, d = 40_000, len(weights)
+    hubs = 40_000
+    d = len(weights)
     batch = NeighborSampler(crowd(weights, hubs), [k], prob="w", replace=True)(range(hubs))
     rows = batch.flows[0].parent_eid.numpy().reshape(hubs, k) % d
     counts = np.bincount((rows * d ** np.arange(k)).sum(1), minlength=d**k)
@@ -142,10 +160,21 @@ def test_with_replacement_every_sequence_is_as_likely_as_the_product(weights, k)
 
 @pytest.mark.parametrize(("weights", "k"), [*LISTS, *SHORT[:3]])
 def test_unbiased_exactly(weights, k):
-    """Probability times estimate over all subsets is the full sum; the package has these weights for each subset."""
-    pi, d = inclusion(weights, k), len(weights)
+    """Probability times estimate over all subsets is the full sum; the package has these weights
+    for each subset.
+    """
+    pi = inclusion(weights, k)
+    d = len(weights)
     law = law_of(weights, k)
-    a = [Fraction(3, 2), Fraction(-2), Fraction(1, 4), Fraction(5), Fraction(0), Fraction(-7, 8), Fraction(3)][:d]
+    a = [
+        Fraction(3, 2),
+        Fraction(-2),
+        Fraction(1, 4),
+        Fraction(5),
+        Fraction(0),
+        Fraction(-7, 8),
+        Fraction(3),
+    ][:d]
     h = [Fraction(v) for v in (3, -1, 4, 1, -5, 9, 2)][:d]
     estimate = {s: sum(a[i] / pi[i] * h[i] for i in s) for s in law}
     total = sum(x * y for x, y, p in zip(a, h, pi, strict=True) if p > 0)
@@ -153,8 +182,11 @@ def test_unbiased_exactly(weights, k):
     graph = crowd(weights, 600)
     graph.edata["a"] = torch.tensor([float(x) for x in a], dtype=torch.float64).repeat(600)
     sampler = NeighborSampler(graph, [k], prob="w", weight="a")
-    assert sampler.estimand()[:d].tolist() == [float(x) if p > 0 else 0 for x, p in zip(a, pi, strict=True)]
-    flow, seen = sampler(range(600)).flows[0], set()
+    assert sampler.estimand()[:d].tolist() == [
+        float(x) if p > 0 else 0 for x, p in zip(a, pi, strict=True)
+    ]
+    flow = sampler(range(600)).flows[0]
+    seen = set()
     for places, own in zip((flow.parent_eid % d).split(k), flow.weight.split(k), strict=True):
         seen.add(tuple(sorted(places.tolist())))
         expected = [float(a[i] / pi[i]) for i in places.tolist()]
@@ -163,8 +195,12 @@ def test_unbiased_exactly(weights, k):
 
 
 def test_with_replacement_unbiased_exactly_and_its_variance():
-    """Enumeration of all sequences; the variance is sum p (x / p - X)^2 / k (Hansen and Hurwitz 1943)."""
-    weights, x, k = [1, 5, 0, 2], [3.0, -2.0, 9.0, 7.0], 3
+    """Enumeration of all sequences; the variance is sum p (x / p - X)^2 / k (Hansen and Hurwitz
+    1943).
+    """
+    weights = [1, 5, 0, 2]
+    x = [3.0, -2.0, 9.0, 7.0]
+    k = 3
     d = len(weights)
     graph = crowd(weights, 300)
     flow = NeighborSampler(graph, [k], prob="w", replace=True)(range(300)).flows[0]
@@ -175,7 +211,9 @@ def test_with_replacement_unbiased_exactly_and_its_variance():
     for sequence in itertools.product(range(d), repeat=k):
         chance = math.prod(weights[i] / 8 for i in sequence)
         estimate = sum(x[i] * 8 / (k * weights[i]) for i in sequence if chance)
-        total, mean, square = total + chance, mean + chance * estimate, square + chance * estimate**2
+        total = total + chance
+        mean = mean + chance * estimate
+        square = square + chance * estimate**2
     full = x[0] + x[1] + x[3]
     formula = sum(w / 8 * (v * 8 / w - full) ** 2 for v, w in zip(x, weights, strict=True) if w) / k
     assert (total, mean, square - mean**2) == pytest.approx((1, full, formula), abs=1e-9)
@@ -191,14 +229,20 @@ def test_equals_pure_python(direction, replace):
     for number, fanout in enumerate([1, 2, 3, 5, 8, 20, -1]):
         graph = random_graph(number, 30, 400)
         weights = rng.random(400) ** (number % 4 + 0.5) * (rng.random(400) < 0.85)
-        graph.edata["w"] = torch.from_numpy(weights.astype(np.float32 if number % 2 else np.float64))
+        graph.edata["w"] = torch.from_numpy(
+            weights.astype(np.float32 if number % 2 else np.float64)
+        )
         for epoch in range(3):
             ids = rng.permutation(30)[:12].tolist()
-            sampler = NeighborSampler(graph, [fanout], prob="w", replace=replace, direction=direction, seed=number)
+            sampler = NeighborSampler(
+                graph, [fanout], prob="w", replace=replace, direction=direction, seed=number
+            )
             batch = sampler(ids, epoch=epoch)
             batch.validate()
             run = {"direction": direction, "seed": number, "epoch": epoch}
-            assert picked_positions(batch) == weighted_edges(graph, "w", fanout, ids, replace=replace, **run)
+            assert picked_positions(batch) == weighted_edges(
+                graph, "w", fanout, ids, replace=replace, **run
+            )
 
 
 @pytest.mark.parametrize("order", ["mixed", "ascending", "descending", "rare"])
@@ -224,11 +268,13 @@ def test_long_lists_equal_pure_python(order):
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_points_have_all_their_bits(replace):
-    """On 300,000 edges 2 % of the draws depend on the bits of a point beyond 24, and so some 40 of these 2,000.
+    """On 300,000 edges 2 % of the draws depend on the bits of a point beyond 24, and so some 40 of
+    these 2,000.
 
     Without replacement they are too many for Sampford's method.
     """
-    degree, k = 300_000, 2000
+    degree = 300_000
+    k = 2000
     weights = np.random.default_rng(5).random(degree)
     batch = NeighborSampler(crowd(weights, 1, np.float64), [k], prob="w", replace=replace)([0])
     key = key_of(key_of(0, 0, 0, hash_of([0])), 0)
@@ -242,14 +288,21 @@ def test_points_have_all_their_bits(replace):
 @pytest.mark.parametrize("replace", [False, True])
 @pytest.mark.parametrize(("kind", "k"), [("mild", 400), ("heavy", 200), ("mild", 120)])
 def test_hub_of_70_000(kind, k, replace):
-    """ "heavy" has a few edges that are certain; 120 are drawn by Sampford's method, 400 are too many for it."""
-    rng, degree = np.random.default_rng(3), 70_000
+    """ "heavy" has a few edges that are certain; 120 are drawn by Sampford's method, 400 are too
+    many for it.
+    """
+    rng = np.random.default_rng(3)
+    degree = 70_000
     weights = (rng.random(degree) if kind == "mild" else rng.pareto(1.1, degree)).astype(np.float32)
     weights[rng.random(degree) < 0.1] = 0
     assert by_rejection(weights.tolist(), k) == (k == 120)
     batch = NeighborSampler(crowd(weights, 1), [k], prob="w", replace=replace)([0])
-    expected = draw_weighted(weights.tolist(), k, replace, key_of(key_of(0, 0, 0, hash_of([0])), 0), 0)
+    expected = draw_weighted(
+        weights.tolist(), k, replace, key_of(key_of(0, 0, 0, hash_of([0])), 0), 0
+    )
     assert picked_positions(batch)[0] == expected
     w = weights.astype(np.float64)
-    pi = k * w / w.sum() if replace else np.array([float(p) for p in inclusion(weights.tolist(), k)])
+    pi = (
+        k * w / w.sum() if replace else np.array([float(p) for p in inclusion(weights.tolist(), k)])
+    )
     np.testing.assert_allclose(batch.flows[0].weight, 1 / pi[expected], rtol=1e-6)

@@ -1,4 +1,6 @@
-"""NeighborSampler with ``prob`` at its edges: hard weights, points at the ends, structure, options, what it refuses."""
+"""NeighborSampler with ``prob`` at its edges: hard weights, points at the ends, structure, options,
+what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,35 @@ from nodeflow._kernels.draw.systematic import lay_out, left_over
 
 # ---- arithmetic at its edges
 
-HARD = [0.0, 1.0, 1.0, 2.0, 0.1, 0.2, 1 / 3, 1e-3, 1e-17, 1e-30, 1e-45, 1e17, 1e30, np.float32(1e-42), 5.0]
+HARD = [
+    0.0,
+    1.0,
+    1.0,
+    2.0,
+    0.1,
+    0.2,
+    1 / 3,
+    1e-3,
+    1e-17,
+    1e-30,
+    1e-45,
+    1e17,
+    1e30,
+    np.float32(1e-42),
+    5.0,
+]
 
 
-@given(st.lists(st.sampled_from(HARD), min_size=1, max_size=40), st.integers(1, 41), st.booleans(), st.booleans())
+@given(
+    st.lists(st.sampled_from(HARD), min_size=1, max_size=40),
+    st.integers(1, 41),
+    st.booleans(),
+    st.booleans(),
+)
 def test_hard_weights(weights, k, replace, narrow):
-    """Whatever rounding does: the right number of edges, none twice, none of weight 0, finite weights of at least 1."""
+    """Whatever rounding does: the right number of edges, none twice, none of weight 0, finite
+    weights of at least 1.
+    """
     graph = crowd(weights, 3, np.float32 if narrow else np.float64)
     column = graph.edata["w"][: len(weights)]
     possible = int((column > 0).sum())
@@ -41,9 +66,13 @@ def test_all_but_one_of_equal_weights(count):
             graph = crowd([value] * (count + 1), 4, dtype)
             batch = NeighborSampler(graph, [count], prob="w")(range(4))
             assert all(len(set(picked)) == count for picked in picked_positions(batch))
-            np.testing.assert_allclose(batch.flows[0].weight.numpy(), (count + 1) / count, rtol=1e-6)
+            np.testing.assert_allclose(
+                batch.flows[0].weight.numpy(), (count + 1) / count, rtol=1e-6
+            )
             batch = NeighborSampler(graph, [count + 1], prob="w")(range(4))
-            assert picked_positions(batch) == [list(range(v * (count + 1), (v + 1) * (count + 1))) for v in range(4)]
+            assert picked_positions(batch) == [
+                list(range(v * (count + 1), (v + 1) * (count + 1))) for v in range(4)
+            ]
             assert (batch.flows[0].weight == 1).all()
 
 
@@ -56,8 +85,12 @@ def test_powers_of_two_are_certain_one_after_the_other():
 
 @pytest.mark.parametrize("size", range(1, 40))
 def test_edges_lie_one_after_another(size):
-    """Sums made in fours never descend, and leave no room for edges of weight 0 and for certain ones."""
-    weights = np.random.default_rng(size).random(size).astype(np.float32) * (np.arange(size) % 3 > 0)
+    """Sums made in fours never descend, and leave no room for edges of weight 0 and for certain
+    ones.
+    """
+    weights = np.random.default_rng(size).random(size).astype(np.float32) * (
+        np.arange(size) % 3 > 0
+    )
     ends = np.full(size + 8, -1.0)
     sure = lay_out(weights, np.uint64(0), np.uint64(size), 0.8, ends)
     lengths = np.where(weights < 0.8, weights, 0)
@@ -70,7 +103,8 @@ def test_edges_lie_one_after_another(size):
 
 def test_no_edge_is_taken_twice_where_rounding_has_used_up_the_line():
     weights = np.array([1, 2, 0, 3, 0, 0], np.float32)
-    first, size = np.uint64(0), np.uint64(6)
+    first = np.uint64(0)
+    size = np.uint64(6)
     assert left_over(weights, first, size, np.array([7, 3, 1]), 1, 1) == 3
     assert left_over(weights, first, size, np.array([7, 3, 1]), 1, 2) == 1
     assert left_over(weights, first, size, np.array([7, 3, 1]), 1, 3) == 0
@@ -80,7 +114,9 @@ def test_no_edge_is_taken_twice_where_rounding_has_used_up_the_line():
 
 
 def test_zero_weights_are_no_neighbours():
-    graph = Graph.from_edges([1, 2, 3, 1, 2], [0, 0, 0, 4, 4], edata={"w": torch.tensor([0.0, 2.0, 1.0, 0.0, -0.0])})
+    graph = Graph.from_edges(
+        [1, 2, 3, 1, 2], [0, 0, 0, 4, 4], edata={"w": torch.tensor([0.0, 2.0, 1.0, 0.0, -0.0])}
+    )
     for fanout in (-1, 2, 5):
         batch = NeighborSampler(graph, [fanout], prob="w")([0, 4, 1])
         assert picked_positions(batch) == [[1, 2], [], []]
@@ -98,11 +134,14 @@ def test_equal_weights_and_full_fanout_are_the_full_neighbourhood():
     assert fingerprint(NeighborSampler(graph, [2**62, 10**6], prob="w")([1, 2])) == full
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int8, torch.int64, torch.bool])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.int8, torch.int64, torch.bool]
+)
 def test_other_types_of_columns(dtype):
     graph = random_graph(6)
     whole = torch.arange(200) % 2 if dtype == torch.bool else torch.arange(200) % 5
-    graph.edata["w"], graph.edata["v"] = whole.to(dtype), whole.double()
+    graph.edata["w"] = whole.to(dtype)
+    graph.edata["v"] = whole.double()
     batches = [NeighborSampler(graph, [2, 3], prob=name)(range(9)) for name in "wv"]
     assert fingerprint(batches[0]) == fingerprint(batches[1])
 
@@ -119,7 +158,11 @@ def test_a_column_that_is_a_view():
 # ---- what is refused
 
 BAD = [
-    ([1.0, -1.0, 2.0], ValueError, r"prob: the edge column 'w' must be finite and not negative, but edge 1 has -1.0"),
+    (
+        [1.0, -1.0, 2.0],
+        ValueError,
+        r"prob: the edge column 'w' must be finite and not negative, but edge 1 has -1.0",
+    ),
     ([1.0, 2.0, np.nan], ValueError, r"prob: .*not negative, but edge 2 has nan"),
     ([np.inf, 2.0, 1.0], ValueError, r"prob: .*but edge 0 has inf"),
     (
@@ -133,7 +176,9 @@ BAD = [
 
 @pytest.mark.parametrize(("column", "error", "words"), BAD)
 def test_bad_columns(column, error, words):
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"w": torch.tensor(column, dtype=torch.float64)})
+    graph = Graph.from_edges(
+        [0, 1, 2], [1, 2, 0], edata={"w": torch.tensor(column, dtype=torch.float64)}
+    )
     with pytest.raises(error, match=words):
         NeighborSampler(graph, [1], prob="w")
 

@@ -1,4 +1,6 @@
-"""Cached and tiered rows: equal to the column, counted, within their size. Heat: against batches and enumeration."""
+"""Cached and tiered rows: equal to the column, counted, within their size. Heat: against batches
+and enumeration.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,14 @@ def wrong(value: object) -> Any:
 some_ids = st.lists(st.lists(st.integers(0, 59), max_size=30), max_size=5)
 
 
-@given(some_ids, st.integers(0, 60), st.sampled_from([torch.float32, torch.uint8, torch.bfloat16, torch.int64]))
-def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, dtype: torch.dtype) -> None:
+@given(
+    some_ids,
+    st.integers(0, 60),
+    st.sampled_from([torch.float32, torch.uint8, torch.bfloat16, torch.int64]),
+)
+def test_cached_rows_are_those_of_the_column(
+    calls: list[list[int]], room: int, dtype: torch.dtype
+) -> None:
     column = COLUMN.to(dtype)
     heat = np.random.default_rng(room).permutation(60)
     rows = Cached(column, heat, 3 * column.itemsize * room)
@@ -46,7 +54,10 @@ def test_cached_rows_are_those_of_the_column(calls: list[list[int]], room: int, 
     for ids in calls:
         assert rows.fetch(torch.tensor(ids, dtype=torch.int64)).equal(column[ids])
     asked = [i for ids in calls for i in ids]
-    assert (rows.hits, rows.misses) == (sum(i in hot for i in asked), sum(i not in hot for i in asked))
+    assert (rows.hits, rows.misses) == (
+        sum(i in hot for i in asked),
+        sum(i not in hot for i in asked),
+    )
     assert rows.hit_rate == rows.hits / len(asked) if asked else np.isnan(rows.hit_rate)
     assert rows.fetch(torch.arange(60)).equal(column)
     out = torch.empty_like(column)
@@ -67,7 +78,9 @@ def test_tiers_hold_every_row_once(calls: list[list[int]], cuts: list[int], rand
 
 
 def test_tiers_may_have_any_layout() -> None:
-    """Those whose rows do not lie one after another, or that have gradients, are fetched as columns."""
+    """Those whose rows do not lie one after another, or that have gradients, are fetched as
+    columns.
+    """
     turned = COLUMN[:30].T.contiguous().T
     learned = COLUMN[30:50].clone().requires_grad_()
     rows = Tiered([turned, learned, COLUMN[50:], torch.zeros(0, 3)])
@@ -78,7 +91,8 @@ def test_tiers_may_have_any_layout() -> None:
     found.sum().backward()
     assert learned.grad is not None
     assert learned.grad.eq(1).all()
-    for lazy in (waves := torch.randn(4, 2, dtype=torch.complex64).conj(), waves.imag):  # bits that say "conjugate"
+    # bits that say "conjugate"
+    for lazy in (waves := torch.randn(4, 2, dtype=torch.complex64).conj(), waves.imag):
         assert Tiered([lazy]).fetch(torch.tensor([3, 0])).equal(lazy[[3, 0]])
     odd = torch.arange(33, dtype=torch.uint8)[1:].view(8, 4)  # begins at an odd address
     assert Tiered([odd]).fetch(torch.tensor([7, 0])).equal(odd[[7, 0]])
@@ -88,7 +102,14 @@ def test_tiers_may_have_any_layout() -> None:
 def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Path) -> None:
     heat = torch.arange(60.0)
     rows = Tiered.split(
-        COLUMN, heat, [("cpu", 120), ("memory", "120 B"), (tmp_path / "warm.npy", 0.25), (tmp_path / "cold.npy", None)]
+        COLUMN,
+        heat,
+        [
+            ("cpu", 120),
+            ("memory", "120 B"),
+            (tmp_path / "warm.npy", 0.25),
+            (tmp_path / "cold.npy", None),
+        ],
     )
     assert rows.sizes == [10, 10, 15, 25]
     assert np.load(tmp_path / "cold.npy").tolist() == COLUMN[torch.arange(24, -1, -1)].tolist()
@@ -97,7 +118,9 @@ def test_a_column_is_split_by_heat_over_memory_a_device_and_a_file(tmp_path: Pat
     assert rows.fetched == [2, 1, 1, 2]
     assert "10 rows in memory of cpu" in repr(rows)
     mixed = Tiered.split(
-        COLUMN, np.random.default_rng(0).permutation(60), [("memory", 240), (tmp_path / "rest.npy", None)]
+        COLUMN,
+        np.random.default_rng(0).permutation(60),
+        [("memory", 240), (tmp_path / "rest.npy", None)],
     )
     assert mixed.fetch(torch.arange(60)).equal(COLUMN)
     chained = Cached(rows, heat, 60)  # any rows above any others
@@ -112,7 +135,8 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
     assert len(Cached(COLUMN, torch.arange(60), "12 B").ids) == 1
     assert len(Cached(COLUMN, torch.arange(60), "2 GB").ids) == 60
     assert len(Cached(torch.arange(6, dtype=torch.uint8), range(6), 5).ids) == 5
-    assert len(Cached(torch.zeros(6, 0), range(6), 5).ids) == 5  # a row without numbers counts as a byte
+    # a row without numbers counts as a byte
+    assert len(Cached(torch.zeros(6, 0), range(6), 5).ids) == 5
 
 
 @pytest.mark.parametrize(
@@ -123,15 +147,31 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
         (lambda: Cached(COLUMN, wrong(["a"] * 60), 5), TypeError, "heat must be"),
         (lambda: Cached(COLUMN, range(60), -1), ValueError, "memory"),
         (lambda: Cached(wrong([1]), [1], 1), TypeError, "rows must be"),
-        (lambda: Tiered([COLUMN, sparse_column(scipy.sparse.eye(60, 3, format="csr"))]), ValueError, "sparse_csr"),
+        (
+            lambda: Tiered([COLUMN, sparse_column(scipy.sparse.eye(60, 3, format="csr"))]),
+            ValueError,
+            "sparse_csr",
+        ),
         (lambda: Cached(COLUMN, range(60), 60).fetch(torch.tensor([60])), IndexError, "60"),
-        (lambda: Cached(COLUMN, range(60), 60).fetch(torch.tensor([6]), COLUMN), ValueError, "out must be"),
+        (
+            lambda: Cached(COLUMN, range(60), 60).fetch(torch.tensor([6]), COLUMN),
+            ValueError,
+            "out must be",
+        ),
         (lambda: Tiered([]), ValueError, "at least one"),
         (lambda: Tiered([COLUMN, COLUMN[:, :2]]), ValueError, r"tiers\[1\]"),
         (lambda: Tiered([COLUMN], range(59)), ValueError, "each of the 60 rows once"),
         (lambda: Tiered([COLUMN], [0] * 60), ValueError, "each of the 60 rows once"),
-        (lambda: Tiered.split(COLUMN, range(60), [("memory", 1.5)]), ValueError, "share from 0 to 1"),
-        (lambda: Tiered.split(COLUMN, range(60), [("rows.csv", None)]), ValueError, "path of a .npy file"),
+        (
+            lambda: Tiered.split(COLUMN, range(60), [("memory", 1.5)]),
+            ValueError,
+            "share from 0 to 1",
+        ),
+        (
+            lambda: Tiered.split(COLUMN, range(60), [("rows.csv", None)]),
+            ValueError,
+            "path of a .npy file",
+        ),
         (
             lambda: Tiered.split(COLUMN.bfloat16(), range(60), [("x.npy", None)]),
             TypeError,
@@ -141,7 +181,11 @@ def test_what_does_not_fit_is_said_with_what_would() -> None:
         (lambda: reach_heat(EDGE, [1], [-3], 1), ValueError, "fanout"),
         (lambda: degree_heat(EDGE, "up"), ValueError, "direction"),
         (lambda: presample(wrong(EDGE)), TypeError, "NodeFlowLoader"),
-        (lambda: presample(NodeFlowLoader(NeighborSampler(EDGE, [1]), [1]), layer=2), IndexError, "layer 2"),
+        (
+            lambda: presample(NodeFlowLoader(NeighborSampler(EDGE, [1]), [1]), layer=2),
+            IndexError,
+            "layer 2",
+        ),
     ],
 )
 def test_mistakes_are_named(call: Any, error: type[Exception], message: str) -> None:
@@ -158,7 +202,9 @@ def test_rows_of_a_users_own_under_a_cache() -> None:
 
 
 @given(some_ids, st.integers(0, 3000), st.sampled_from([torch.float32, torch.float64]))
-def test_sparse_rows_are_cached_and_split(calls: list[list[int]], memory: int, dtype: torch.dtype) -> None:
+def test_sparse_rows_are_cached_and_split(
+    calls: list[list[int]], memory: int, dtype: torch.dtype
+) -> None:
     dense = (COLUMN % 4 == 1).to(dtype) * COLUMN.to(dtype)
     column = dense.to_sparse_csr()
     heat = np.random.default_rng(memory).permutation(60)
@@ -192,8 +238,14 @@ def test_sparse_rows_in_files_under_a_cache_and_tiers(tmp_path: Path) -> None:
     assert len(repr(Cached(dense, range(60), 60))) < 100
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=9), st.integers(0, 300), st.randoms(use_true_random=False))
-def test_as_many_sparse_rows_are_cached_as_fit(counts: list[int], memory: int, random: Random) -> None:
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=9),
+    st.integers(0, 300),
+    st.randoms(use_true_random=False),
+)
+def test_as_many_sparse_rows_are_cached_as_fit(
+    counts: list[int], memory: int, random: Random
+) -> None:
     dense = torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts])
     order = random.sample(range(len(counts)), len(counts))
     ends = np.cumsum([8 + 12 * counts[i] for i in order])
@@ -210,13 +262,19 @@ def test_as_many_sparse_rows_are_cached_as_fit(counts: list[int], memory: int, r
 
 @given(st.lists(st.integers(0, 4), max_size=9))
 def test_a_mean_row_is_that_of_all_rows_where_they_are_few(counts: list[int]) -> None:
-    rows = torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts]).reshape(-1, 4).to_sparse_csr()
+    rows = (
+        torch.tensor([[1.0] * count + [0.0] * (4 - count) for count in counts])
+        .reshape(-1, 4)
+        .to_sparse_csr()
+    )
     assert mean_bytes(rows) == (math.ceil(8 + 12 * np.mean(counts)) if counts else 8)
 
 
 def test_slots_that_are_written_again_take_no_more_memory() -> None:
     rows = torch.ones(4, 3).to_sparse_csr()
-    pool, slots, none = SparsePool(rows, 4), np.arange(4), np.full(4, -1)
+    pool = SparsePool(rows, 4)
+    slots = np.arange(4)
+    none = np.full(4, -1)
     size = len(pool._indices)
     assert size * (8 + 4) <= 4 * mean_bytes(rows)
     for _ in range(9):
@@ -260,7 +318,8 @@ def test_presampling_counts_the_batches_of_a_node() -> None:
 def test_degrees_count_the_edges_by_which_a_node_is_drawn(pairs: list[tuple[int, int]]) -> None:
     src, dst = np.array(pairs, np.int64).reshape(-1, 2).T
     graph = Graph.from_edges(src, dst, num_nodes=7)
-    drawn, drawing = np.bincount(src, minlength=7), np.bincount(dst, minlength=7)
+    drawn = np.bincount(src, minlength=7)
+    drawing = np.bincount(dst, minlength=7)
     assert degree_heat(graph).tolist() == drawn.tolist()
     assert degree_heat(graph, "out").tolist() == drawing.tolist()
     assert degree_heat(graph, "both").tolist() == (drawn + drawing).tolist()
@@ -268,10 +327,13 @@ def test_degrees_count_the_edges_by_which_a_node_is_drawn(pairs: list[tuple[int,
 
 @given(edges, st.integers(1, 3))
 def test_one_hop_of_single_edges_is_exact(pairs: list[tuple[int, int]], fanout: int) -> None:
-    """Against all outcomes: every edge of a seed is drawn by itself with probability fanout / degree."""
+    """Against all outcomes: every edge of a seed is drawn by itself with probability fanout /
+    degree.
+    """
     src, dst = np.array(pairs, np.int64).reshape(-1, 2).T
     graph = Graph.from_edges(src, dst, num_nodes=7)
-    seeds, degree = [0, 3], np.bincount(dst, minlength=7)
+    seeds = [0, 3]
+    degree = np.bincount(dst, minlength=7)
     drawable = [(u, min(1.0, fanout / degree[v])) for u, v in pairs if v in seeds]
     expected = np.zeros(7)
     for outcome in product([False, True], repeat=len(drawable)) if len(drawable) < 9 else []:
@@ -279,7 +341,9 @@ def test_one_hop_of_single_edges_is_exact(pairs: list[tuple[int, int]], fanout: 
         reached = {*seeds, *(u for on, (u, _) in zip(outcome, drawable, strict=True) if on)}
         expected[list(reached)] += odds
     if len(drawable) < 9:
-        assert reach_heat(graph, seeds, [fanout], 2).tolist() == pytest.approx(expected.tolist(), abs=1e-12)
+        assert reach_heat(graph, seeds, [fanout], 2).tolist() == pytest.approx(
+            expected.tolist(), abs=1e-12
+        )
 
 
 def test_two_hops_are_close_to_what_is_drawn() -> None:
@@ -293,10 +357,15 @@ def test_two_hops_are_close_to_what_is_drawn() -> None:
 
 
 def test_reach_by_relation() -> None:
-    """Every node draws for each relation on its own, as if the others were not there; numbers hold for each."""
+    """Every node draws for each relation on its own, as if the others were not there; numbers hold
+    for each.
+    """
     random = np.random.default_rng(0)
-    sizes, ends = {"a": 30, "empty": 0, "b": 20}, [("a", "x", "b"), ("b", "y", "b"), ("b", "z", "a"), ("a", "y", "b")]
-    pairs = {r: (random.integers(0, sizes[r[0]], 90), random.integers(0, sizes[r[2]], 90)) for r in ends}
+    sizes = {"a": 30, "empty": 0, "b": 20}
+    ends = [("a", "x", "b"), ("b", "y", "b"), ("b", "z", "a"), ("a", "y", "b")]
+    pairs = {
+        r: (random.integers(0, sizes[r[0]], 90), random.integers(0, sizes[r[2]], 90)) for r in ends
+    }
     graph = Graph.typed(sizes, pairs)
     fanouts: list[Any] = [{"x": 2, ("b", "y", "b"): -1, "z": 1}, 2]
     p = np.zeros(50)
@@ -314,7 +383,9 @@ def test_reach_by_relation() -> None:
                 share = 1.0 if k == -1 else min(1.0, k / degree[v])
                 missed[graph.nodes[a].ids.start + u] *= 1 - p[graph.nodes[b].ids.start + v] * share
         p = np.minimum(1, 1 - missed)
-    assert reach_heat(graph, range(30, 40), fanouts, 5).tolist() == pytest.approx(p.tolist(), abs=1e-12)
+    assert reach_heat(graph, range(30, 40), fanouts, 5).tolist() == pytest.approx(
+        p.tolist(), abs=1e-12
+    )
     loader = NodeFlowLoader(NeighborSampler(graph, fanouts), range(30, 40), 5, shuffle=True)
     counted = presample(loader, 200).double() / (200 * len(loader))
     assert abs(float(counted.sum()) / float(p.sum()) - 1) < 0.1
@@ -323,14 +394,18 @@ def test_reach_by_relation() -> None:
 
 
 def test_fanouts_are_in_flow_order() -> None:
-    """Seed 4 draws 2 and 3 or one of them, and these their only neighbours; in the second hop it draws again."""
+    """Seed 4 draws 2 and 3 or one of them, and these their only neighbours; in the second hop it
+    draws again.
+    """
     graph = Graph.from_edges([2, 3, 0, 1], [4, 4, 2, 3])
     assert reach_heat(graph, [4], [1, 2], 1).tolist() == [1, 1, 1, 1, 1]
     assert reach_heat(graph, [4], [2, 1], 1).tolist() == [0.5, 0.5, 1, 1, 1]
 
 
 def test_a_node_that_is_twice_in_a_batch_is_read_once() -> None:
-    """Each seed of a ShadowSampler has a subgraph of its own; neighbours that they share are in each of them."""
+    """Each seed of a ShadowSampler has a subgraph of its own; neighbours that they share are in
+    each of them.
+    """
     graph = Graph.from_edges([0, 1, 2, 0], [1, 2, 3, 3])
     loader = NodeFlowLoader(ShadowSampler(graph, 1, depth=2, fanout=5), [1, 2, 3], 3)
     (batch,) = loader
@@ -355,7 +430,10 @@ def test_the_hottest_come_first_and_reorder_a_graph() -> None:
 
 def test_rows_of_ones_own_may_have_attributes_of_any_name() -> None:
     class Mine:
-        shape, dtype, pieces, here = (4, 1), torch.float32, "mine", ["also"]
+        shape = (4, 1)
+        dtype = torch.float32
+        pieces = "mine"
+        here = ("also",)
 
         def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
             rows = ids.float().unsqueeze(1)

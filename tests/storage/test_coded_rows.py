@@ -1,4 +1,6 @@
-"""Coded rows: sums of codes against float64, plain tensors to whatever else reads them, and where they stay coded."""
+"""Coded rows: sums of codes against float64, plain tensors to whatever else reads them, and where
+they stay coded.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def no_least(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def column(rows: int, width: int, seed: int = 0) -> CodedRows:
-    """Rows of columns with zero points of all kinds: within the codes, far off, and of constants."""
+    """Rows of columns with zero points of all kinds: within the codes, far off, and of
+    constants.
+    """
     x = torch.randn(rows, width, generator=torch.Generator().manual_seed(seed))
     x[:, 1::5] = (x[:, 1::5] * 20).round() + 1990
     x[:, 2::5] = 0.25
@@ -39,7 +43,9 @@ def column(rows: int, width: int, seed: int = 0) -> CodedRows:
 
 
 def reference(flow: Flow, h: Tensor, weight: Tensor | None, reduce: str) -> tuple[Tensor, Tensor]:
-    """The sums or means in float64, edge by edge, and the sums of sizes, which bound the rounding."""
+    """The sums or means in float64, edge by edge, and the sums of sizes, which bound the
+    rounding.
+    """
     out, sizes = (torch.zeros(flow.num_dst, h.shape[1], dtype=torch.float64) for _ in range(2))
     for e, (u, v) in enumerate(zip(*(ids.tolist() for ids in flow.edges()), strict=True)):
         row = h[u].double() * (1.0 if weight is None else weight[e].double())
@@ -51,11 +57,20 @@ def reference(flow: Flow, h: Tensor, weight: Tensor | None, reduce: str) -> tupl
 
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[Flow, CodedRows, Tensor]:
-    """A flow whose destinations are the first sources, a column, and the rows of it that the sources are."""
-    num_src, width, rows = draw(st.integers(1, 12)), draw(st.sampled_from(WIDTHS)), draw(st.integers(1, 20))
+    """A flow whose destinations are the first sources, a column, and the rows of it that the
+    sources are.
+    """
+    num_src = draw(st.integers(1, 12))
+    width = draw(st.sampled_from(WIDTHS))
+    rows = draw(st.integers(1, 20))
     num_dst = draw(st.integers(0, num_src))
     most = 3 * num_src if num_dst else 0
-    edges = draw(st.lists(st.tuples(st.integers(0, num_src - 1), st.integers(0, max(num_dst - 1, 0))), max_size=most))
+    edges = draw(
+        st.lists(
+            st.tuples(st.integers(0, num_src - 1), st.integers(0, max(num_dst - 1, 0))),
+            max_size=most,
+        )
+    )
     src, dst = zip(*edges, strict=True) if edges else ((), ())
     flow = flow_from_edges(list(src), list(dst), num_src=num_src, num_dst=num_dst)
     ids = draw(st.lists(st.integers(0, rows - 1), min_size=num_src, max_size=num_src))
@@ -63,9 +78,12 @@ def cases(draw: st.DrawFn) -> tuple[Flow, CodedRows, Tensor]:
 
 
 @given(cases(), st.sampled_from(["sum", "mean"]), st.booleans(), st.booleans())
-def test_sums_of_codes(case: tuple[Flow, CodedRows, Tensor], reduce: str, weighted: bool, own: bool) -> None:
+def test_sums_of_codes(
+    case: tuple[Flow, CodedRows, Tensor], reduce: str, weighted: bool, own: bool
+) -> None:
     flow, rows, ids = case
-    h, plain = rows.fetch(ids), NarrowRows(rows.stored, rows.coding).fetch(ids)
+    h = rows.fetch(ids)
+    plain = NarrowRows(rows.stored, rows.coding).fetch(ids)
     weight = torch.linspace(-1, 2, flow.num_edges) if weighted else None
     out = native.weighted_sum(flow.structure, "v", h, weight, reduce == "mean", own)
     assert is_coded(h) or not flow.num_edges
@@ -85,32 +103,42 @@ def plain_of(rows: CodedRows) -> NarrowRows:
 @pytest.mark.parametrize("degree", [31, 32, 33, 65, 1000])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_destinations_with_many_edges(degree: int, width: int) -> None:
-    rows, draw = column(40, width), torch.Generator().manual_seed(degree)
+    rows = column(40, width)
+    draw = torch.Generator().manual_seed(degree)
     src = torch.cat([torch.randint(0, 500, (degree,), generator=draw), torch.tensor([3, 3])])
     dst = torch.cat([torch.zeros(degree, dtype=torch.int64), torch.tensor([1, 3])])
-    flow, ids = flow_from_edges(src, dst, num_src=500, num_dst=5), torch.randint(0, 40, (500,), generator=draw)
+    flow = flow_from_edges(src, dst, num_src=500, num_dst=5)
+    ids = torch.randint(0, 40, (500,), generator=draw)
     for reduce in ("sum", "mean"):
         h = rows.fetch(ids)
-        out, (exact, sizes) = flow.aggregate(h, reduce), reference(flow, plain_of(rows).fetch(ids), None, reduce)
+        out = flow.aggregate(h, reduce)
+        exact, sizes = reference(flow, plain_of(rows).fetch(ids), None, reduce)
         assert is_coded(h)
         assert ((out.double() - exact).abs() <= 1e-5 * sizes).all()
 
 
 def test_sums_of_whole_numbers_are_exact() -> None:
     x = torch.randint(0, 250, (300, 24), generator=torch.Generator().manual_seed(0)).float()
-    x[0], x[1] = 0, 249
+    x[0] = 0
+    x[1] = 249
     h = CodedRows(narrow(x)).fetch(torch.arange(300))
-    flow = flow_from_edges(torch.arange(300), torch.zeros(300, dtype=torch.int64), num_src=300, num_dst=1)
+    flow = flow_from_edges(
+        torch.arange(300), torch.zeros(300, dtype=torch.int64), num_src=300, num_dst=1
+    )
     assert flow.aggregate(h, "sum").equal(x.double().sum(0, keepdim=True).float())
     assert is_coded(h)
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "THREAD_ELEMENTS", 64)
-    rows, draw = column(200, 37), torch.Generator().manual_seed(0)
-    src, dst = torch.randint(0, 150, (400,), generator=draw), torch.randint(0, 60, (400,), generator=draw)
-    flow, ids = flow_from_edges(src, dst, num_src=150, num_dst=60), torch.randint(0, 200, (150,), generator=draw)
-    before, results = torch.get_num_threads(), []
+    rows = column(200, 37)
+    draw = torch.Generator().manual_seed(0)
+    src = torch.randint(0, 150, (400,), generator=draw)
+    dst = torch.randint(0, 60, (400,), generator=draw)
+    flow = flow_from_edges(src, dst, num_src=150, num_dst=60)
+    ids = torch.randint(0, 200, (150,), generator=draw)
+    before = torch.get_num_threads()
+    results = []
     try:
         for threads in (1, 2, 3, 7):
             torch.set_num_threads(threads)
@@ -126,12 +154,14 @@ def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPat
 def test_rows_that_many_edges_read_are_unpacked_once() -> None:
     rows = column(4, 16)
     ends = torch.arange(4).repeat_interleave(4), torch.arange(4).repeat(4)
-    flow, h = flow_from_edges(*ends, num_src=4, num_dst=4), rows.fetch([0, 1, 2, 3])
+    flow = flow_from_edges(*ends, num_src=4, num_dst=4)
+    h = rows.fetch([0, 1, 2, 3])
     assert flow.aggregate(h, "sum").equal(flow.aggregate(plain_of(rows).fetch([0, 1, 2, 3]), "sum"))
     assert not is_coded(h)
 
 
-# ------------------------------------------------------------------------------------------------- other operations
+# -------------------------------------------------------------------------------------------------
+# other operations
 
 
 IDS = torch.tensor([3, 0, 3, 9, 5])
@@ -181,8 +211,20 @@ def test_operations_see_plain_rows(operation: Callable[[Tensor], Tensor]) -> Non
 
 def test_what_needs_no_row() -> None:
     h = column(10, 16).fetch(IDS)
-    assert (h.shape, h.dtype, h.device, h.layout) == ((5, 16), torch.float32, torch.device("cpu"), torch.strided)
-    assert (len(h), h.ndim, h.dim(), h.size(1), h.numel(), h.requires_grad) == (5, 2, 2, 16, 80, False)
+    assert (h.shape, h.dtype, h.device, h.layout) == (
+        (5, 16),
+        torch.float32,
+        torch.device("cpu"),
+        torch.strided,
+    )
+    assert (len(h), h.ndim, h.dim(), h.size(1), h.numel(), h.requires_grad) == (
+        5,
+        2,
+        2,
+        16,
+        80,
+        False,
+    )
     assert h.to("cpu") is h
     assert h.to(torch.float32) is h
     assert is_coded(h[:2])
@@ -211,7 +253,8 @@ def test_a_selection_of_no_row_raises() -> None:
 
 
 def test_gradients_of_weights_read_the_rows() -> None:
-    rows, flow = column(10, 16), flow_from_edges([0, 1, 1, 4], [0, 0, 2, 2], num_src=5, num_dst=3)
+    rows = column(10, 16)
+    flow = flow_from_edges([0, 1, 1, 4], [0, 0, 2, 2], num_src=5, num_dst=3)
     gradients = []
     for h in (rows.fetch(IDS), plain_of(rows).fetch(IDS)):
         weight = torch.ones(4, requires_grad=True)
@@ -231,11 +274,14 @@ def test_gradients_of_weights_read_the_rows() -> None:
         lambda flow, h: h * 2,
     ],
 )
-def test_rows_that_are_given_a_gradient_in_place(operation: Callable[[Flow, Tensor], Tensor]) -> None:
-    rows, gradients = column(10, 16), []
-    flow = create_node_flow([flow_from_edges([0, 1, 1], [0, 0, 2], num_src=5, num_dst=3)], [range(5), range(3)]).flows[
-        0
-    ]
+def test_rows_that_are_given_a_gradient_in_place(
+    operation: Callable[[Flow, Tensor], Tensor],
+) -> None:
+    rows = column(10, 16)
+    gradients = []
+    flow = create_node_flow(
+        [flow_from_edges([0, 1, 1], [0, 0, 2], num_src=5, num_dst=3)], [range(5), range(3)]
+    ).flows[0]
     for h in (rows.fetch(IDS), plain_of(rows).fetch(IDS)):
         h.requires_grad_()
         assert h.requires_grad
@@ -245,13 +291,15 @@ def test_rows_that_are_given_a_gradient_in_place(operation: Callable[[Flow, Tens
     assert gradients[0].equal(gradients[1])
 
 
-# ------------------------------------------------------------------------------------------------- models and memory
+# -------------------------------------------------------------------------------------------------
+# models and memory
 
 
 def batches(width: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The same batch twice: with coded rows, and with plain ones."""
     draw = torch.Generator().manual_seed(4)
-    ends, rows = torch.randint(0, 60, (2, 240), generator=draw), column(60, width)
+    ends = torch.randint(0, 60, (2, 240), generator=draw)
+    rows = column(60, width)
     found = []
     for x in (rows, plain_of(rows)):
         graph = Graph.from_edges(*ends, num_nodes=60, ndata={"feat": x})
@@ -273,9 +321,12 @@ def batches(width: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     ],
 )
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_models(make: Callable[[], nn.FlowModel], stays: bool, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models(
+    make: Callable[[], nn.FlowModel], stays: bool, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
-    model, results = make(), []
+    model = make()
+    results = []
     linear = isinstance(model.convs[0], nn.LinearConv)
     if order == "transform" and (not linear or not stays):
         pytest.skip("it has one order")
@@ -293,9 +344,16 @@ def test_models(make: Callable[[], nn.FlowModel], stays: bool, order: str, monke
 
 
 @pytest.mark.parametrize("make", [nn.GraphSAGE, nn.GCN, nn.GIN])
-def test_only_own_rows_are_unpacked(make: Callable[..., nn.FlowModel], monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, unpack = [], Coding.unpack
-    monkeypatch.setattr(Coding, "unpack", lambda self, codes, ids: sizes.append(len(ids)) or unpack(self, codes, ids))
+def test_only_own_rows_are_unpacked(
+    make: Callable[..., nn.FlowModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    unpack = Coding.unpack
+    monkeypatch.setattr(
+        Coding,
+        "unpack",
+        lambda self, codes, ids: sizes.append(len(ids)) or unpack(self, codes, ids),
+    )
     batch, _ = batches(20, monkeypatch)
     sizes.clear()  # of the plain batch
     make(20, 64, 3)(batch, batch.inputs["feat"]).sum().backward()
@@ -321,7 +379,11 @@ def test_a_column_keeps_its_kind_where_it_goes() -> None:
 
 @pytest.mark.parametrize(
     "rows",
-    [narrow(torch.randn(9, 15)), narrow(torch.randn(9, 16), "bfloat16"), narrow(torch.randn(9, 16, 2))],
+    [
+        narrow(torch.randn(9, 15)),
+        narrow(torch.randn(9, 16), "bfloat16"),
+        narrow(torch.randn(9, 16, 2)),
+    ],
     ids=["narrower than a vector", "bfloat16", "three dimensions"],
 )
 def test_other_rows_are_plain(rows: NarrowRows) -> None:
@@ -331,7 +393,8 @@ def test_other_rows_are_plain(rows: NarrowRows) -> None:
 
 def test_small_batches_and_given_tensors_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coded, "_LEAST", 4 * 16 * 5)
-    rows, out = column(10, 16), torch.empty(5, 16)
+    rows = column(10, 16)
+    out = torch.empty(5, 16)
     assert is_coded(rows.fetch(IDS))
     assert type(rows.fetch(IDS[:4])) is Tensor
     assert rows.fetch(IDS, out) is out
@@ -339,5 +402,7 @@ def test_small_batches_and_given_tensors_are_plain(monkeypatch: pytest.MonkeyPat
 
 
 def test_other_columns_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"rows must be a narrow column, which storage\.narrow makes, got"):
+    with pytest.raises(
+        TypeError, match=r"rows must be a narrow column, which storage\.narrow makes, got"
+    ):
         CodedRows(torch.ones(3, 16))  # type: ignore[arg-type]

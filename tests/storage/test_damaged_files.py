@@ -15,7 +15,9 @@ from nodeflow import storage
 
 
 @pytest.mark.parametrize("shape", [[-4, -4], [4, 2.0], [True, 16], 16])
-def test_a_shape_that_is_none_in_a_safetensors_header_is_refused(tmp_path: Path, shape: Any) -> None:
+def test_a_shape_that_is_none_in_a_safetensors_header_is_refused(
+    tmp_path: Path, shape: Any
+) -> None:
     header = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 64]}}).encode()
     (tmp_path / "x.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(64))
     with pytest.raises(ValueError, match=r"x\.safetensors is damaged"):
@@ -30,7 +32,9 @@ def test_metadata_that_are_no_table_are_named(tmp_path: Path, metadata: str) -> 
         storage.open(tmp_path / "x.safetensors")
 
 
-@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine")
+@pytest.mark.skipif(
+    np.dtype(np.longdouble).itemsize == 8, reason="longdouble is float64 on this machine"
+)
 def test_numbers_that_torch_does_not_know_are_named(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((4, 2), np.longdouble))
     with pytest.raises(ValueError, match=r"x\.npy has numbers of type"):

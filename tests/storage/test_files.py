@@ -1,4 +1,6 @@
-"""Rows in files: equal to the tensor, whatever the ids; files that are damaged; processes that share one."""
+"""Rows in files: equal to the tensor, whatever the ids; files that are damaged; processes that
+share one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from nodeflow._disk.manifest import Manifest
 from nodeflow._kernels import reading
 
 NOT_A_TENSOR: Any = [0]
-can_read_directly = pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="this system has no O_DIRECT")
+can_read_directly = pytest.mark.skipif(
+    not hasattr(os, "O_DIRECT"), reason="this system has no O_DIRECT"
+)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +42,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, column: Tensor) -> Path:
     folder = tmp_path_factory.mktemp("rows")
     np.save(folder / "x.npy", column.numpy())
     (folder / "x.bin").write_bytes(b"head" + column.numpy().tobytes())
-    save_file({"x": column, "half": column.bfloat16(), "flag": column > 0}, folder / "x.safetensors")
+    save_file(
+        {"x": column, "half": column.bfloat16(), "flag": column > 0}, folder / "x.safetensors"
+    )
     return folder
 
 
@@ -46,14 +52,18 @@ def opened(folder: Path, kind: str, **options: Any) -> storage.FileRows:
     if kind == "npy":
         return storage.open(folder / "x.npy", **options)
     if kind == "raw":
-        return storage.open(folder / "x.bin", shape=(1000, 3, 7), dtype=torch.float32, offset=4, **options)
+        return storage.open(
+            folder / "x.bin", shape=(1000, 3, 7), dtype=torch.float32, offset=4, **options
+        )
     return storage.open(folder / "x.safetensors", "x", **options)
 
 
 @pytest.mark.parametrize("kind", ["npy", "raw", "safetensors"])
 @pytest.mark.parametrize("direct", [False, pytest.param(True, marks=can_read_directly)])
 @pytest.mark.parametrize("threads", [1, 5])
-def test_rows_are_those_of_the_tensor(folder: Path, column: Tensor, kind: str, direct: bool, threads: int) -> None:
+def test_rows_are_those_of_the_tensor(
+    folder: Path, column: Tensor, kind: str, direct: bool, threads: int
+) -> None:
     rows = opened(folder, kind, direct=direct, threads=threads)
     assert (rows.shape, rows.dtype, len(rows)) == ((1000, 3, 7), torch.float32, 1000)
     generator = torch.Generator().manual_seed(1)
@@ -89,16 +99,29 @@ def test_pieces_larger_than_a_single_read(tmp_path: Path) -> None:
 
 
 def test_short_reads_go_on_where_they_ended(folder: Path) -> None:
-    """The system may give less than it is asked for: here 700 bytes at most, for pieces and scratch of more."""
-    short = mutated(reading, ("wanted - have, begin", "min(wanted - have, 700), begin"))["read_pieces"]
+    """The system may give less than it is asked for: here 700 bytes at most, for pieces and scratch
+    of more.
+    """
+    short = mutated(reading, ("wanted - have, begin", "min(wanted - have, 700), begin"))[
+        "read_pieces"
+    ]
     contents = np.frombuffer((folder / "x.bin").read_bytes(), np.uint8)
-    offsets, sizes = np.array([50_000, 10, 1500, len(contents) - 3, 2000]), np.array([5000, 900, 10_000, 3, 100])
+    offsets = np.array([50_000, 10, 1500, len(contents) - 3, 2000])
+    sizes = np.array([5000, 900, 10_000, 3, 100])
     to = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    out, scratch = np.zeros(sizes.sum(), np.uint8), np.zeros(4096, np.uint8)
+    out = np.zeros(sizes.sum(), np.uint8)
+    scratch = np.zeros(4096, np.uint8)
     with (folder / "x.bin").open("rb") as file:
-        read = short(file.fileno(), offsets, sizes, np.argsort(offsets), to, 1, scratch, out, 0, len(offsets))
+        read = short(
+            file.fileno(), offsets, sizes, np.argsort(offsets), to, 1, scratch, out, 0, len(offsets)
+        )
     assert read == sizes[:4].sum()  # the last one lies within another
-    assert out.tolist() == np.concatenate([contents[a : a + n] for a, n in zip(offsets, sizes, strict=True)]).tolist()
+    assert (
+        out.tolist()
+        == np.concatenate(
+            [contents[a : a + n] for a, n in zip(offsets, sizes, strict=True)]
+        ).tolist()
+    )
 
 
 @can_read_directly
@@ -124,12 +147,28 @@ def test_rows_in_one_block_are_read_once(tmp_path: Path) -> None:
         (lambda f: storage.open(f / "x.npy", threads=0), ValueError, "threads"),
         (lambda f: storage.open(f / "x.safetensors"), ValueError, "holds 3 tensors: pass name="),
         (lambda f: storage.open(f / "x.safetensors", "y"), ValueError, "no tensor 'y'"),
-        (lambda f: storage.open(f / "x.bin", shape=(9999, 9), dtype=torch.int64), ValueError, "takes 719928"),
-        (lambda f: storage.open(f / "x.bin", shape=(9, 9), dtype=torch.qint8), TypeError, "numbers of type"),
+        (
+            lambda f: storage.open(f / "x.bin", shape=(9999, 9), dtype=torch.int64),
+            ValueError,
+            "takes 719928",
+        ),
+        (
+            lambda f: storage.open(f / "x.bin", shape=(9, 9), dtype=torch.qint8),
+            TypeError,
+            "numbers of type",
+        ),
         (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1000])), IndexError, "1000"),
         (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([-1])), IndexError, "-1"),
-        (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), torch.zeros(1, 3)), ValueError, "out must be"),
-        (lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), NOT_A_TENSOR), TypeError, "out must be"),
+        (
+            lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), torch.zeros(1, 3)),
+            ValueError,
+            "out must be",
+        ),
+        (
+            lambda f: storage.open(f / "x.npy").fetch(torch.tensor([1]), NOT_A_TENSOR),
+            TypeError,
+            "out must be",
+        ),
     ],
 )
 def test_mistakes_are_named(folder: Path, call: Any, error: type[Exception], message: str) -> None:
@@ -151,7 +190,10 @@ def test_damaged_files_are_refused(tmp_path: Path, kind: str, damage: str) -> No
 
 
 def test_orders_and_objects_that_cannot_be_rows_are_refused(tmp_path: Path) -> None:
-    for name, value in {"fortran": np.asfortranarray(np.zeros((3, 4))), "swapped": np.zeros((3, 4), ">f8")}.items():
+    for name, value in {
+        "fortran": np.asfortranarray(np.zeros((3, 4))),
+        "swapped": np.zeros((3, 4), ">f8"),
+    }.items():
         np.save(tmp_path / f"{name}.npy", value)
         with pytest.raises(ValueError, match=name):
             storage.open(tmp_path / f"{name}.npy")
@@ -167,11 +209,14 @@ def test_a_file_cut_off_later_is_an_error(tmp_path: Path) -> None:
     assert rows.fetch(torch.tensor([0])).tolist() == [[0.0] * 4]
     with pytest.raises(ValueError, match="has no byte 160096: it was cut off"):
         rows.fetch(torch.tensor([0, 4999]))
-    with pytest.raises(ValueError, match="has no byte 50000: it was cut off"):  # in the middle of a row
+    # in the middle of a row
+    with pytest.raises(ValueError, match="has no byte 50000: it was cut off"):
         rows.fetch(torch.tensor([1558]))
 
 
-def test_a_read_that_fails_once_is_not_taken_for_a_short_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_that_fails_once_is_not_taken_for_a_short_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = storage.open(folder / "x.npy")
     monkeypatch.setattr(reading, "read_pieces", lambda *_: -5000 - 1)
     with pytest.raises(OSError, match="reading byte 5000 failed, and then succeeded"):
@@ -204,20 +249,28 @@ def check_column(graph: Graph, dense: Tensor) -> None:
 
 
 def test_a_column_of_a_graph(folder: Path, column: Tensor) -> None:
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=1000, ndata={"x": storage.open(folder / "x.npy")})
+    graph = Graph.from_edges(
+        [0, 1, 2], [1, 2, 3], num_nodes=1000, ndata={"x": storage.open(folder / "x.npy")}
+    )
     check_column(graph, column)
     assert "x" in repr(graph)
     assert "1000, 3, 7" in repr(graph.ndata)
 
 
 def test_a_mapped_column_of_an_opened_graph(tmp_path: Path, column: Tensor) -> None:
-    graph = Graph.from_edges([0, 1], [1, 2], num_nodes=1000, ndata={"x": column, "half": column.bfloat16()})
+    graph = Graph.from_edges(
+        [0, 1], [1, 2], num_nodes=1000, ndata={"x": column, "half": column.bfloat16()}
+    )
     graph.save(tmp_path / "g")
     mapped = Graph.open(tmp_path / "g")
     for name in ("x", "half"):
         rows = storage.open(mapped.ndata[name])
         assert rows.fetch(torch.tensor([7, 999])).equal(graph.ndata[name][[7, 999]])
-        assert storage.open(mapped.ndata[name][5:]).fetch(torch.tensor([2])).equal(graph.ndata[name][[7]])
+        assert (
+            storage.open(mapped.ndata[name][5:])
+            .fetch(torch.tensor([2]))
+            .equal(graph.ndata[name][[7]])
+        )
     with pytest.raises(ValueError, match="in memory"):
         storage.open(column)
     with pytest.raises(TypeError, match="leave it out"):
@@ -268,7 +321,9 @@ def test_sparse_rows_are_those_of_the_matrix(rng: np.random.Generator) -> None:
 def test_a_sparse_column_of_a_graph(tmp_path: Path) -> None:
     dense = (torch.arange(40).view(8, 5) % 3).float()
     storage.save_sparse(tmp_path / "x", scipy.sparse.csr_array(dense.numpy()))
-    graph = Graph.from_edges([0, 1, 2], [1, 2, 3], num_nodes=8, ndata={"x": storage.open(tmp_path / "x")})
+    graph = Graph.from_edges(
+        [0, 1, 2], [1, 2, 3], num_nodes=8, ndata={"x": storage.open(tmp_path / "x")}
+    )
     check_column(graph, dense)
     graph.save(tmp_path / "g")
     mapped = Graph.open(tmp_path / "g").ndata["x"]
@@ -290,7 +345,9 @@ def test_a_type_that_torch_has_not_is_named(tmp_path: Path) -> None:
 
 
 @can_read_directly
-def test_file_systems_that_cannot_read_directly_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_systems_that_cannot_read_directly_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain = os.open
 
     def refuse(path: Any, flags: int, *rest: Any, **more: Any) -> int:
@@ -299,22 +356,30 @@ def test_file_systems_that_cannot_read_directly_are_named(folder: Path, monkeypa
         return plain(path, flags, *rest, **more)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(OSError, match=r"Invalid argument: its file system cannot read past .*x\.npy"):
+    with pytest.raises(
+        OSError, match=r"Invalid argument: its file system cannot read past .*x\.npy"
+    ):
         storage.open(folder / "x.npy", direct=True)
     assert len(storage.open(folder / "x.npy")) == 1000
     monkeypatch.undo()
     monkeypatch.delattr(os, "O_DIRECT")
-    with pytest.raises(OSError, match=r"cannot read past its page cache: open .*x\.npy with direct=False"):
+    with pytest.raises(
+        OSError, match=r"cannot read past its page cache: open .*x\.npy with direct=False"
+    ):
         storage.open(folder / "x.npy", direct=True)
 
 
 @can_read_directly
-def test_a_file_of_which_no_block_can_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_which_no_block_can_be_read_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*of: Any) -> int:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
 
     monkeypatch.setattr(os, "preadv", fail)
-    with pytest.raises(OSError, match=r"x\.npy cannot be read past the page cache: open it with direct=False"):
+    with pytest.raises(
+        OSError, match=r"x\.npy cannot be read past the page cache: open it with direct=False"
+    ):
         storage.open(folder / "x.npy", direct=True)
 
 
@@ -340,7 +405,9 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
     ids = np.lib.format.open_memmap(file, "r+")
     ids[1] = 7
     ids.flush()
-    with pytest.raises(ValueError, match=r"rows\.indices.* is damaged: it names columns outside of 0 to 2"):
+    with pytest.raises(
+        ValueError, match=r"rows\.indices.* is damaged: it names columns outside of 0 to 2"
+    ):
         rows.fetch(torch.tensor([1]))
 
 
@@ -358,8 +425,18 @@ def test_sparse_mistakes_are_named(tmp_path: Path) -> None:
         ("x.npy", {"verify": False}, TypeError, "verify is no argument"),
         ("x.npy", {"direct": "no"}, TypeError, "direct must be True or False"),
         ("x.safetensors", {"offset": 8}, TypeError, "offset is no argument"),
-        ("x.raw", {"shape": (2, 2), "dtype": torch.float32, "name": "x"}, TypeError, "name is no argument"),
-        ("x.raw", {"shape": (1, 2), "dtype": torch.float32}, ValueError, r"x\.raw has 16 bytes, but .* takes 8"),
+        (
+            "x.raw",
+            {"shape": (2, 2), "dtype": torch.float32, "name": "x"},
+            TypeError,
+            "name is no argument",
+        ),
+        (
+            "x.raw",
+            {"shape": (1, 2), "dtype": torch.float32},
+            ValueError,
+            r"x\.raw has 16 bytes, but .* takes 8",
+        ),
         ("sparse", {"name": "x"}, TypeError, "sparse: name is no argument for a folder"),
         ("sparse", {"offset": 3}, TypeError, "offset is no argument for a folder"),
     ],

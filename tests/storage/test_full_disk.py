@@ -1,4 +1,6 @@
-"""Files that the disk cannot hold: the error names a path, nothing of what was begun is left, what was there stays."""
+"""Files that the disk cannot hold: the error names a path, nothing of what was begun is left, what
+was there stays.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ NODES = 3000
 
 def example() -> Graph:
     random = np.random.default_rng(0)
-    graph = Graph.from_edges(*random.integers(0, NODES, (2, 9000)), num_nodes=NODES, edata={"w": torch.rand(9000)})
+    graph = Graph.from_edges(
+        *random.integers(0, NODES, (2, 9000)), num_nodes=NODES, edata={"w": torch.rand(9000)}
+    )
     graph.ndata["x"] = torch.rand(NODES, 8)
     return graph
 
@@ -40,12 +44,16 @@ def build(place: Path) -> object:
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "graph": lambda place: GRAPH.save(place, overwrite=True),
-    "partitions": lambda place: partitions.write_partitions(GRAPH, place, 2, overwrite=True, progress=False),
+    "partitions": lambda place: partitions.write_partitions(
+        GRAPH, place, 2, overwrite=True, progress=False
+    ),
     "parts": lambda place: distributed.partition_graph(
         GRAPH, place, 2, method="random", overwrite=True, progress=False
     ),
     "built": build,
-    "data set": lambda place: datasets.Dataset("d", GRAPH, *[np.zeros(0, np.int64)] * 3, 2).save(place, overwrite=True),
+    "data set": lambda place: datasets.Dataset("d", GRAPH, *[np.zeros(0, np.int64)] * 3, 2).save(
+        place, overwrite=True
+    ),
     "sparse": lambda place: storage.save_sparse(place, SPARSE, overwrite=True),
     "created": lambda place: storage.create(place / "x.npy", (NODES, 8)),
     "pass": lambda place: MODEL.inference(GRAPH, GRAPH.ndata["x"], folder=place),
@@ -68,18 +76,24 @@ def limit(size: int) -> Iterator[None]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(f.relative_to(folder)): f.read_bytes() for f in folder.rglob("*") if f.is_file() and f.name[0] != "."}
+    return {
+        str(f.relative_to(folder)): f.read_bytes()
+        for f in folder.rglob("*")
+        if f.is_file() and f.name[0] != "."
+    }
 
 
 @pytest.mark.parametrize("name", list(WRITERS))
 @pytest.mark.parametrize("size", [100, 5000, 20_000])
 def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, name: str, size: int) -> None:
-    write, home = WRITERS[name], tmp_path / "home"
+    write = WRITERS[name]
+    home = tmp_path / "home"
     home.mkdir()
     if name == "built":
         build(home / "first")
     (tmp_path / "warm").mkdir()
-    write(tmp_path / "warm" / "place")  # loops that are compiled are kept in files, which may be larger
+    # loops that are compiled are kept in files, which may be larger
+    write(tmp_path / "warm" / "place")
     before = {path.name for path in home.iterdir()}
     if name == "built":
         write = lambda place: building.build_graph(home / "edges.npy", place, progress=False)  # noqa: E731
@@ -90,13 +104,19 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, name: str, size
 
 
 @pytest.mark.parametrize("name", FOLDERS)
-def test_the_folder_that_was_there_stays(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_that_was_there_stays(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where the disk is full at the very end, when the files are flushed."""
-    write, place = WRITERS[name], tmp_path / "place"
+    write = WRITERS[name]
+    place = tmp_path / "place"
     write(place)
-    before, names = contents(place), {path.name for path in tmp_path.iterdir()}
+    before = contents(place)
+    names = {path.name for path in tmp_path.iterdir()}
 
-    flush, calls, fails = os.fsync, 0, -1
+    flush = os.fsync
+    calls = 0
+    fails = -1
 
     def flush_unless_full(descriptor: int) -> None:
         nonlocal calls
@@ -109,7 +129,8 @@ def test_the_folder_that_was_there_stays(tmp_path: Path, name: str, monkeypatch:
     write(place)
     # the last call, when the draft has become the folder, flushes the entry of the folder
     for at in {1, calls // 2, calls - 1}:
-        calls, fails = 0, at
+        calls = 0
+        fails = at
         with pytest.raises(OSError, match="No space left") as raised:
             write(place)
         assert str(raised.value.filename).startswith(str(tmp_path)), repr(raised.value)

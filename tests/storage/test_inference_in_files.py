@@ -47,7 +47,8 @@ MODELS: dict[str, Callable[[], FlowModel]] = {
 def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int] | None) -> None:
     torch.manual_seed(3)
     model = MODELS[name]()
-    graph, x = weighted_graph(), torch.rand(NODES, 5)
+    graph = weighted_graph()
+    x = torch.rand(NODES, 5)
     options: dict[str, Any] = {"nodes": nodes} if name == "gat" else {"nodes": nodes, "weight": "w"}
     model.train()
     wanted = model.inference(graph, x, **options)
@@ -55,10 +56,14 @@ def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int]
     for at, chunk_size in enumerate((1, 7, None)):
         for folder in (None, tmp_path / "layers"):
             out = create(tmp_path / f"{at}{folder is None}.npy", (size, 3))
-            same = model.inference(graph, x, **options, chunk_size=chunk_size, folder=folder, out=out)
+            same = model.inference(
+                graph, x, **options, chunk_size=chunk_size, folder=folder, out=out
+            )
             assert same is out
             torch.testing.assert_close(out, wanted)
-            torch.testing.assert_close(torch.from_numpy(np.load(tmp_path / f"{at}{folder is None}.npy")), wanted)
+            torch.testing.assert_close(
+                torch.from_numpy(np.load(tmp_path / f"{at}{folder is None}.npy")), wanted
+            )
             same = model.inference(graph, x, **options, chunk_size=chunk_size, folder=folder)
             assert torch.equal(same, out)
     assert list(tmp_path.glob("layers/*")) == []
@@ -68,7 +73,8 @@ def test_outputs_are_those_in_memory(tmp_path: Path, name: str, nodes: list[int]
 def test_chunks_without_files_and_with_them_are_the_same_bits(tmp_path: Path) -> None:
     """Where in memory too the rows of neighbours are gathered."""
     model = nn.GraphSAGE(5, 8, 3, num_layers=3)
-    graph, x = weighted_graph(), torch.rand(NODES, 5)
+    graph = weighted_graph()
+    x = torch.rand(NODES, 5)
     wanted = model.inference(graph, x, chunk_size=7)
     assert torch.equal(model.inference(graph, x, chunk_size=7, folder=tmp_path), wanted)
     fetched = OwnRows(x)
@@ -93,7 +99,8 @@ def test_sparse_features_and_a_mapped_graph(tmp_path: Path) -> None:
 
 def test_bfloat16_outputs(tmp_path: Path) -> None:
     model = nn.GraphSAGE(5, 8, 3).bfloat16()
-    graph, x = weighted_graph(), torch.rand(NODES, 5).bfloat16()
+    graph = weighted_graph()
+    x = torch.rand(NODES, 5).bfloat16()
     out = create(tmp_path / "out.npy", (NODES, 3), torch.bfloat16)
     model.inference(graph, x, chunk_size=7, folder=tmp_path, out=out)
     assert torch.equal(out, model.inference(graph, x, chunk_size=7))
@@ -103,7 +110,11 @@ def test_bfloat16_outputs(tmp_path: Path) -> None:
     ("out", "error", "message"),
     [
         (torch.zeros(3, 3), ValueError, "out must have 60 rows"),
-        (torch.zeros(60, 4), ValueError, r"out must be torch\.float32 \[60, 3\].* got torch\.float32 \[60, 4\]"),
+        (
+            torch.zeros(60, 4),
+            ValueError,
+            r"out must be torch\.float32 \[60, 3\].* got torch\.float32 \[60, 4\]",
+        ),
         (torch.zeros(60, 3).double(), ValueError, r"got torch\.float64 \[60, 3\]"),
         (torch.zeros(60, 3, requires_grad=True), ValueError, "requires a gradient"),
         (np.zeros((60, 3)), TypeError, r"out must be a tensor .* storage\.create"),
@@ -115,7 +126,9 @@ def test_what_cannot_take_the_outputs_is_refused(
 ) -> None:
     model = nn.GraphSAGE(5, 8, 3)
     with pytest.raises(error, match=message):
-        model.inference(weighted_graph(), torch.rand(NODES, 5), out=out, folder=tmp_path if filed else None)
+        model.inference(
+            weighted_graph(), torch.rand(NODES, 5), out=out, folder=tmp_path if filed else None
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -168,13 +181,20 @@ def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None
     graph = transform.add_self_loops(weighted_graph())
     graph.edata["p"] = transform.edge_norm(graph)
     model = nn.VRGCN(5, 8, 3, num_layers=3)
-    x, histories = torch.rand(NODES, 5), []
+    x = torch.rand(NODES, 5)
+    histories = []
     for folder in (None, tmp_path / "layers"):
         place = None if folder is None else tmp_path / "history"
         history = History(
-            graph, model.history_widths, weight="p", folder=place, aggregated="stored" if stored else "on demand"
+            graph,
+            model.history_widths,
+            weight="p",
+            folder=place,
+            aggregated="stored" if stored else "on demand",
         )
-        Updater(model, history, x if folder is None else OwnRows(x), chunk_size=7, folder=folder).run()
+        Updater(
+            model, history, x if folder is None else OwnRows(x), chunk_size=7, folder=folder
+        ).run()
         histories.append(history)
     nodes = torch.arange(NODES)
     for i in histories[0].widths:
@@ -218,7 +238,9 @@ print(peak(folder=place, out=out), peak())
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc"
+)
 def test_memory_is_bounded(tmp_path: Path) -> None:
     """Pages of files are left out: the system takes them back when it needs room."""
     size = 200_000  # beside 100 MB of rows, 20 to 30 MB for any number of nodes are little

@@ -1,4 +1,6 @@
-"""Batches whose rows are read as planned: the same batches, and no more reads than the best of all choices."""
+"""Batches whose rows are read as planned: the same batches, and no more reads than the best of all
+choices.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from _support.own_rows import OwnRows
 from test_plans import fewest_reads
 from torch import Tensor
 
-from nodeflow import Graph, LaborSampler, NeighborSampler, NodeFlow, NodeFlowLoader, ShadowSampler, storage
+from nodeflow import (
+    Graph,
+    LaborSampler,
+    NeighborSampler,
+    NodeFlow,
+    NodeFlowLoader,
+    ShadowSampler,
+    storage,
+)
 from nodeflow.storage import Cached, Lookahead, Rows, presample
 
 
@@ -36,7 +46,10 @@ def epochs_of(loader: NodeFlowLoader, count: int) -> list[NodeFlow]:
 
 
 def columns_of(batch: NodeFlow) -> list[Tensor]:
-    return [batch.seeds, *(layer.data[name] for layer in batch.layers for name in sorted(layer.data))]
+    return [
+        batch.seeds,
+        *(layer.data[name] for layer in batch.layers for name in sorted(layer.data)),
+    ]
 
 
 def same(batches: list[NodeFlow], others: list[NodeFlow]) -> bool:
@@ -68,7 +81,8 @@ def test_batches_are_those_of_the_loader(
 def test_no_choice_of_rows_reads_less() -> None:
     graph = ring_and_hubs()
     drawn = [batch for epoch in range(2) for batch in loader_of(graph).draws(epoch)]
-    room, ids = 60, [batch.layers[0].parent_nid.numpy() for batch in drawn]
+    room = 60
+    ids = [batch.layers[0].parent_nid.numpy() for batch in drawn]
     best = fewest_reads(ids, room)
     values = graph.ndata["x"]
     graph.ndata["x"] = OwnRows(values)
@@ -119,7 +133,9 @@ def test_sparse_columns_are_planned(tmp_path: Path) -> None:
     graph.ndata["x"] = storage.open(tmp_path / "x")
     for memory in (0, 500, 2000, "1 MB"):
         lookahead = Lookahead(loader_of(graph), memory)
-        for batch, other in zip((batch for _ in range(3) for batch in lookahead), expected, strict=True):
+        for batch, other in zip(
+            (batch for _ in range(3) for batch in lookahead), expected, strict=True
+        ):
             assert batch.ldata[0]["x"].layout == torch.sparse_csr
             assert batch.ldata[0]["x"].to_dense().equal(other.ldata[0]["x"].to_dense())
     used = torch.cat([batch.layers[0].parent_nid for batch in expected])
@@ -191,7 +207,9 @@ def test_errors_of_the_rows_reach_the_caller_and_the_next_epoch_is_right() -> No
     assert same(list(lookahead), expected[7:])
 
 
-@pytest.mark.parametrize(("wrong", "message"), [("shape", r"2\]"), ("dtype", "float64"), ("type", "list")])
+@pytest.mark.parametrize(
+    ("wrong", "message"), [("shape", r"2\]"), ("dtype", "float64"), ("type", "list")]
+)
 def test_wrong_rows_of_a_users_own_are_refused(wrong: str, message: str) -> None:
     class Wrong(OwnRows):
         def fetch(self, ids: Tensor, out: Tensor | None = None) -> Tensor:
@@ -224,13 +242,16 @@ def test_what_cannot_be_planned_is_refused() -> None:
 def test_it_is_set_as_its_loader_is() -> None:
     graph = ring_and_hubs()
     graph.ndata["x"] = OwnRows(graph.ndata["x"])
-    plain, planned = loader_of(graph), Lookahead(loader_of(graph), 1200)
+    plain = loader_of(graph)
+    planned = Lookahead(loader_of(graph), 1200)
     assert len(planned) == len(plain) == 7
     assert np.isnan(planned.reads.hit_rate)
     for loader in (plain, planned):
         loader.set_epoch(2)
     coming = iter(planned)
-    assert [next(coming).seeds.equal(batch.seeds) for batch, _ in zip(plain, range(3), strict=False)] == [True] * 3
+    assert [
+        next(coming).seeds.equal(batch.seeds) for batch, _ in zip(plain, range(3), strict=False)
+    ] == [True] * 3
     state = planned.state_dict()
     assert state == planned.loader.state_dict()
     rest = [batch.seeds.tolist() for batch in coming]

@@ -1,4 +1,6 @@
-"""Files changed at random: what was written comes back, or an error that names the file; the process stays alive."""
+"""Files changed at random: what was written comes back, or an error that names the file; the
+process stays alive.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ CASES = int(os.environ.get("CASES", 2000))
 def mutate(file: Path, others: list[Path], draw: random.Random) -> str:
     """Change a file, and say how."""
     how = draw.choice(
-        ["bit"] * 6 + ["byte", "zeros", "cut", "longer", "gone", "other", "pipe", "folder", "link", "text"]
+        ["bit"] * 6
+        + ["byte", "zeros", "cut", "longer", "gone", "other", "pipe", "folder", "link", "text"]
     )
     data = bytearray(file.read_bytes())
     at = draw.randrange(max(len(data), 1))
@@ -33,14 +36,23 @@ def mutate(file: Path, others: list[Path], draw: random.Random) -> str:
         at = min(at, draw.randrange(160))
     if how in ("bit", "byte", "zeros", "text") and data:
         width = 1 if how in ("bit", "byte") else 8
-        new = {"bit": bytes([data[at] ^ 1 << draw.randrange(8)]), "byte": bytes([draw.randrange(256)])}
+        new = {
+            "bit": bytes([data[at] ^ 1 << draw.randrange(8)]),
+            "byte": bytes([draw.randrange(256)]),
+        }
         data[at : at + width] = new.get(
             how, b"\0" * 8 if how == "zeros" else draw.choice([b"-1,", b"9" * 12, b"[[", b'"'])
         )
         file.write_bytes(data)
         return f"{how} at {at}"
     if how in ("cut", "longer", "other"):
-        file.write_bytes({"cut": data[:at], "longer": data + data[-9:], "other": draw.choice(others).read_bytes()}[how])
+        file.write_bytes(
+            {
+                "cut": data[:at],
+                "longer": data + data[-9:],
+                "other": draw.choice(others).read_bytes(),
+            }[how]
+        )
         return f"{how} {at}"
     file.unlink()
     if how == "pipe":
@@ -60,8 +72,11 @@ def run(name: str, home: Path) -> None:
     write(original)
     time.sleep(0.01)
     checked._SETTLED = 0  # so that there are stamps
-    shutil.copytree(original, home / "whole") if original.is_dir() else shutil.copy(original, home / f"whole{ending}")
-    expected, draw = digest(read(home / f"whole{ending}")), random.Random(1)
+    shutil.copytree(original, home / "whole") if original.is_dir() else shutil.copy(
+        original, home / f"whole{ending}"
+    )
+    expected = digest(read(home / f"whole{ending}"))
+    draw = random.Random(1)
     soft = os.sysconf("SC_PAGE_SIZE") * int(Path("/proc/self/statm").read_text().split()[0]) + 2**30
     resource.setrlimit(resource.RLIMIT_AS, (soft, resource.RLIM_INFINITY))
     outcomes = {"same": 0, "error": 0}
@@ -71,7 +86,11 @@ def run(name: str, home: Path) -> None:
             shutil.copytree(original, place)
         else:
             shutil.copy(original, place)
-        files = sorted(f for f in place.rglob("*") if f.is_file() and f.name != ".lock") if place.is_dir() else [place]
+        files = (
+            sorted(f for f in place.rglob("*") if f.is_file() and f.name != ".lock")
+            if place.is_dir()
+            else [place]
+        )
         if case % 4 == 0 and name not in ("table", "history"):
             digest(read(place))  # which leaves a stamp
             time.sleep(0.01)

@@ -1,4 +1,6 @@
-"""Narrow rows: errors within their bounds, the same bits from every place where the codes lie, and what is refused."""
+"""Narrow rows: errors within their bounds, the same bits from every place where the codes lie, and
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,24 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
-from nodeflow import Graph, NeighborSampler, NodeFlowLoader, building, distributed, nn, partitions, storage
+from nodeflow import (
+    Graph,
+    NeighborSampler,
+    NodeFlowLoader,
+    building,
+    distributed,
+    nn,
+    partitions,
+    storage,
+)
 from nodeflow._disk.manifest import Manifest
 from nodeflow._peers.group import PeerGroup
 from nodeflow._rows.narrowing import _measured, _sample, _seen
 from nodeflow.distributed import DistributedGraph
 from nodeflow.storage import NarrowRows, narrow
 
-NODES, WIDTH = 60, 19
+NODES = 60
+WIDTH = 19
 DRAW = np.random.default_rng(0)
 COLUMN = torch.from_numpy(DRAW.normal(size=(NODES, WIDTH)).astype(np.float32))
 COLUMN[:, 3] = torch.arange(NODES) % 2
@@ -31,7 +43,9 @@ OUTLIER = COLUMN.clone()
 OUTLIER[5, 7] = 1e6
 ENDS = torch.from_numpy(DRAW.integers(0, NODES, (2, 300)))
 IDS = torch.from_numpy(DRAW.integers(0, NODES, 200))
-BOTH = pytest.mark.parametrize("column", [narrow(COLUMN), narrow(OUTLIER, "auto")], ids=["int8", "auto"])
+BOTH = pytest.mark.parametrize(
+    "column", [narrow(COLUMN), narrow(OUTLIER, "auto")], ids=["int8", "auto"]
+)
 
 
 def whole(rows: Any) -> Tensor:
@@ -42,33 +56,43 @@ def graph_of(column: Any) -> Graph:
     return Graph.from_edges(*ENDS, num_nodes=NODES, ndata={"x": column})
 
 
-# ------------------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------------------------
+# numbers
 
 floats = st.floats(-(2.0**99), 2.0**99, width=32) | st.sampled_from(
     [0.0, -0.0, 1e-45, -3e-39, 3.4028234663852886e38, 0.1]
 )
-columns_of_floats = arrays.arrays(np.float32, st.tuples(st.integers(0, 12), st.integers(0, 35)), elements=floats)
+columns_of_floats = arrays.arrays(
+    np.float32, st.tuples(st.integers(0, 12), st.integers(0, 35)), elements=floats
+)
 
 
 @given(columns_of_floats)
 def test_an_error_is_at_most_half_a_scale(values: np.ndarray) -> None:
     column = torch.from_numpy(values)
     coding = _measured("int8", column.shape[1:], _seen(column, "x"), _sample(column))
-    scale, read, exact = (
-        coding.table[1].double(),
-        whole(NarrowRows(coding.pack(column), coding)).double(),
-        column.double(),
-    )
+    scale = coding.table[1].double()
+    read = whole(NarrowRows(coding.pack(column), coding)).double()
+    exact = column.double()
     rounding = exact.abs() * 2.0**-23 + 2.0**-149  # of the scale, and of the product
     assert ((read - exact).abs() <= scale / 2 * (1 + 1e-6) + rounding).all()
     if len(values):
         assert coding.table[3].equal((read - exact).abs().float().amax(0))
-        size, largest = exact.amax(0) - exact.amin(0), exact.abs().amax(0)
-        assert (scale <= torch.maximum(size / 250, largest).clamp(min=2.0**-149) + (largest == 0)).all()
+        size = exact.amax(0) - exact.amin(0)
+        largest = exact.abs().amax(0)
+        assert (
+            scale <= torch.maximum(size / 250, largest).clamp(min=2.0**-149) + (largest == 0)
+        ).all()
 
 
-@given(st.integers(-(2**22), 2**22), st.lists(st.integers(0, 255), min_size=1, max_size=30), st.integers(-20, 20))
-def test_whole_numbers_of_a_step_keep_their_values(begin: int, steps: list[int], power: int) -> None:
+@given(
+    st.integers(-(2**22), 2**22),
+    st.lists(st.integers(0, 255), min_size=1, max_size=30),
+    st.integers(-20, 20),
+)
+def test_whole_numbers_of_a_step_keep_their_values(
+    begin: int, steps: list[int], power: int
+) -> None:
     column = (begin + torch.tensor(steps).float()).unsqueeze(1) * 2.0**power
     rows = narrow(column)
     assert whole(rows).equal(column)
@@ -109,7 +133,9 @@ def test_halves_are_rounded_as_torch_does(width: str, columns: int) -> None:
 @pytest.mark.parametrize("columns", [1, 2, 15, 16, 17, 31, 48])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
 def test_ids_in_any_order(columns: int, dtype: torch.dtype) -> None:
-    column = torch.randn(90, columns, generator=torch.Generator().manual_seed(2), dtype=torch.float64).to(dtype)
+    column = torch.randn(
+        90, columns, generator=torch.Generator().manual_seed(2), dtype=torch.float64
+    ).to(dtype)
     rows = narrow(column)
     zero, scale = rows.coding.table[:2]
     by_hand = (torch.as_tensor(rows.stored).float() - zero) * scale
@@ -150,7 +176,8 @@ def test_errors_are_those_of_most_rows() -> None:
     assert 1.1 > narrow(OUTLIER, limit=2).error.mean[7] > 0.9
 
 
-# ------------------------------------------------------------------------------------------------------------- places
+# -------------------------------------------------------------------------------------------------------------
+# places
 
 
 @BOTH
@@ -171,12 +198,16 @@ def test_a_graph_folder_keeps_the_codes(tmp_path: Path, column: NarrowRows) -> N
 
 @BOTH
 def test_caches_files_and_plans_give_the_same_bits(tmp_path: Path, column: NarrowRows) -> None:
-    expected, row = whole(column), torch.as_tensor(column.stored)[0].nbytes
+    expected = whole(column)
+    row = torch.as_tensor(column.stored)[0].nbytes
     graph_of(column).save(tmp_path / "g")
     file: Any = storage.open(Graph.open(tmp_path / "g").ndata["x"])
     cached = storage.Cached(file, range(NODES), 20 * row)
     assert len(cached.ids) == 20
-    others = storage.Cached(column, range(NODES), 20 * row), storage.Cached(file, range(NODES), "1 MB")
+    others = (
+        storage.Cached(column, range(NODES), 20 * row),
+        storage.Cached(file, range(NODES), "1 MB"),
+    )
     for rows in (file, storage.Tiered([column]), cached, *others):
         out = torch.empty(len(IDS), WIDTH)
         assert rows.fetch(IDS).equal(expected[IDS])
@@ -208,9 +239,12 @@ def test_partitions_carry_the_codes(tmp_path: Path, column: NarrowRows) -> None:
 
 @BOTH
 def test_processes_send_the_codes(tmp_path: Path, column: NarrowRows) -> None:
-    expected, sent = whole(column), []
+    expected = whole(column)
+    sent = []
     for name, x in (("narrow", column), ("plain", expected)):
-        parts = distributed.partition_graph(graph_of(x), tmp_path / name, 2, method="random", progress=False)
+        parts = distributed.partition_graph(
+            graph_of(x), tmp_path / name, 2, method="random", progress=False
+        )
 
         def fetched(transport: ThreadTransport, parts: Any = parts) -> int:
             peers = PeerGroup(transport.rank, 2, lambda: transport, parts)
@@ -230,7 +264,8 @@ def test_processes_send_the_codes(tmp_path: Path, column: NarrowRows) -> None:
 
 
 def test_models_and_full_passes_see_floats() -> None:
-    narrowed, plain = graph_of(narrow(COLUMN)), graph_of(whole(narrow(COLUMN)))
+    narrowed = graph_of(narrow(COLUMN))
+    plain = graph_of(whole(narrow(COLUMN)))
     model = nn.GraphSAGE(WIDTH, 8, 3)
     outs = [model.inference(graph, graph.ndata["x"]) for graph in (narrowed, plain)]
     torch.testing.assert_close(*outs)
@@ -268,7 +303,8 @@ def test_a_column_that_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     assert rows.most == NODES  # all rows are the sample here
 
 
-# ------------------------------------------------------------------------------------------------------------ building
+# ------------------------------------------------------------------------------------------------------------
+# building
 
 
 def test_a_folder_is_built_narrow(tmp_path: Path) -> None:
@@ -282,20 +318,27 @@ def test_a_folder_is_built_narrow(tmp_path: Path) -> None:
     np.save(tmp_path / "feat.npy", OUTLIER.numpy())
     with pytest.raises(ValueError, match="column 'feat' cannot be int8: column 7, with "):
         building.build_graph(tmp_path / "edges.npy", tmp_path / "other", **options)
-    for width, words in (("int8", "store='int8' needs a node column of rows"), ("int4", "store must be")):
+    for width, words in (
+        ("int8", "store='int8' needs a node column of rows"),
+        ("int4", "store must be"),
+    ):
         with pytest.raises(ValueError, match=words):
-            building.build_graph(tmp_path / "edges.npy", tmp_path / "other", store=width, progress=False)
+            building.build_graph(
+                tmp_path / "edges.npy", tmp_path / "other", store=width, progress=False
+            )
     assert not (tmp_path / "other").exists()
 
 
-# -------------------------------------------------------------------------------------------------- damage and mistakes
+# --------------------------------------------------------------------------------------------------
+# damage and mistakes
 
 
 @pytest.mark.parametrize("verify", [None, False])
 def test_damaged_files_are_named(tmp_path: Path, verify: bool | None) -> None:
     graph_of(narrow(OUTLIER, "auto")).save(tmp_path / "g")
     table, codes = (next((tmp_path / "g").glob(f"ndata0{part}-*.npy")) for part in (".columns", ""))
-    for file, at in ((table, 4096 + 4 * WIDTH + 3), (codes, 5000)):  # a scale that becomes infinite, or a code
+    # a scale that becomes infinite, or a code
+    for file, at in ((table, 4096 + 4 * WIDTH + 3), (codes, 5000)):
         data = bytearray(file.read_bytes())
         file.write_bytes(data[:at] + bytes([data[at] | 0x7F]) + data[at + 1 :])
         if file is table:
@@ -315,7 +358,10 @@ def test_readers_of_before_name_the_version(tmp_path: Path) -> None:
     words = json.loads((tmp_path / "g" / "manifest.json").read_text())
     assert words["version"] == "1 with narrow rows"
     assert set(words["arrays"]["ndata0"]) == {"file", "dtype", "shape", "checksum"}
-    with pytest.raises(ValueError, match="version 1 with narrow rows of the layout of 'graph', this nodeflow reads 2"):
+    with pytest.raises(
+        ValueError,
+        match="version 1 with narrow rows of the layout of 'graph', this nodeflow reads 2",
+    ):
         Manifest.read(tmp_path / "g", "graph", 2)
 
 
@@ -324,10 +370,23 @@ def test_readers_of_before_name_the_version(tmp_path: Path) -> None:
     [
         (COLUMN, {"width": "int4"}, "width must be"),
         (COLUMN, {"limit": 0}, "limit must be"),
-        (COLUMN, {"limit": 1e-9}, "column 0, .* would be read with a mean error of .* .in all 18 of 19 columns"),
-        (OUTLIER, {}, "column 7, with numbers from .* to 1e.06, .* mean error of 101.* limit=25.0% .in all 1 of 19"),
+        (
+            COLUMN,
+            {"limit": 1e-9},
+            "column 0, .* would be read with a mean error of .* .in all 18 of 19 columns",
+        ),
+        (
+            OUTLIER,
+            {},
+            "column 7, with numbers from .* to 1e.06, .* mean error of 101.* limit=25.0% .in all 1 "
+            "of 19",
+        ),
         (COLUMN * 1e5, {"width": "float16"}, "cannot be float16: column 0"),
-        (1e6 * torch.rand(50, 2).exp().exp(), {"width": "auto", "limit": 1e-9}, "no column that can be narrow"),
+        (
+            1e6 * torch.rand(50, 2).exp().exp(),
+            {"width": "auto", "limit": 1e-9},
+            "no column that can be narrow",
+        ),
         (COLUMN.log(), {}, r"must be finite in float32, but row 0 has nan in column \d"),
         (COLUMN.double() * 1e300, {}, "must be finite in float32, but row 0 has .*inf in column 0"),
     ],

@@ -1,4 +1,6 @@
-"""Rows that are packed for coming batches: the same batches, fewer bytes of the disk, nothing left behind."""
+"""Rows that are packed for coming batches: the same batches, fewer bytes of the disk, nothing left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,15 @@ def in_file(folder: Path, values: Tensor, name: str = "x", **options: Any) -> An
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_packed, "_PIECE", 37 * 20)  # rows of several pieces, and of several batches
+    # rows of several pieces, and of several batches
+    monkeypatch.setattr(_packed, "_PIECE", 37 * 20)
 
 
-@pytest.mark.parametrize("space", ["3400 B", "6 KB", "14 KB", "1 MB"])  # one batch at a time, to all
-@pytest.mark.parametrize(("memory", "window", "prefetch"), [(0, None, 2), (1200, None, 1), (1200, 1, 5)])
+# one batch at a time, to all
+@pytest.mark.parametrize("space", ["3400 B", "6 KB", "14 KB", "1 MB"])
+@pytest.mark.parametrize(
+    ("memory", "window", "prefetch"), [(0, None, 2), (1200, None, 1), (1200, 1, 5)]
+)
 def test_batches_are_those_of_the_loader(
     space: str, memory: int, window: int | None, prefetch: int, tmp_path: Path
 ) -> None:
@@ -41,8 +47,18 @@ def test_batches_are_those_of_the_loader(
     graph.ndata["x"] = rows = OwnRows(graph.ndata["x"])
     plain = Lookahead(loader_of(graph), memory, window=window)
     assert same(epochs_of(plain, 3), expected)
-    demanded, rows.fetched, rows.most = rows.fetched, 0, 0
-    packed = Lookahead(loader_of(graph), memory, window=window, prefetch=prefetch, epochs=3, pack=tmp_path, space=space)
+    demanded = rows.fetched
+    rows.fetched = 0
+    rows.most = 0
+    packed = Lookahead(
+        loader_of(graph),
+        memory,
+        window=window,
+        prefetch=prefetch,
+        epochs=3,
+        pack=tmp_path,
+        space=space,
+    )
     assert same(epochs_of(packed, 3), expected)
     assert packed.reads.packed == packed.reads.read == plain.reads.read == demanded
     assert rows.most <= 37
@@ -107,14 +123,21 @@ def test_sparse_columns_are_read_on_demand(tmp_path: Path) -> None:
 
 def wide(num_nodes: int, width: int) -> Graph:
     random = np.random.default_rng(1)
-    graph = Graph.from_edges(*random.integers(0, num_nodes, (2, 8 * num_nodes)), num_nodes=num_nodes)
-    graph.ndata["x"], graph.ndata["y"] = torch.randn(num_nodes, width), torch.arange(num_nodes)
+    graph = Graph.from_edges(
+        *random.integers(0, num_nodes, (2, 8 * num_nodes)), num_nodes=num_nodes
+    )
+    graph.ndata["x"] = torch.randn(num_nodes, width)
+    graph.ndata["y"] = torch.arange(num_nodes)
     return graph
 
 
 @pytest.mark.parametrize(("width", "pays"), [(64, True), (900, False), (1024, False)])
-def test_rows_are_packed_where_that_takes_fewer_blocks(width: int, pays: bool, tmp_path: Path) -> None:
-    """Rows of 256 bytes waste most of their blocks, those of 4,096 nothing, and others less than the copies take."""
+def test_rows_are_packed_where_that_takes_fewer_blocks(
+    width: int, pays: bool, tmp_path: Path
+) -> None:
+    """Rows of 256 bytes waste most of their blocks, those of 4,096 nothing, and others less than
+    the copies take.
+    """
     graph = wide(4_000, width)
     expected = list(loader_of(graph, batch_size=4))
     graph.ndata["x"] = in_file(tmp_path, graph.ndata["x"])
@@ -127,7 +150,9 @@ def test_rows_are_packed_where_that_takes_fewer_blocks(width: int, pays: bool, t
 @given(st.sets(st.integers(0, 60)), st.integers(0, 1500), st.integers(0, 40))
 def test_blocks_of_the_disk(chosen: set[int], width: int, start: int) -> None:
     rows = SimpleNamespace(_start=start, _row=width, direct=False, _block=1)
-    blocks = {byte // 4096 for i in chosen for byte in range(start + i * width, start + (i + 1) * width)}
+    blocks = {
+        byte // 4096 for i in chosen for byte in range(start + i * width, start + (i + 1) * width)
+    }
     ids = np.array(sorted(chosen), np.int64)
     assert storage._files.FileRows.blocks(rows, ids) == 4096 * len(blocks)  # type: ignore[arg-type]
 
@@ -142,7 +167,8 @@ def test_the_disk_gives_fewer_bytes(tmp_path: Path) -> None:
     graph.ndata["x"] = rows
     plain = Lookahead(loader_of(graph, batch_size=4), 0, epochs=1)
     assert len(list(plain)) == 50
-    demanded, rows.bytes_read = rows.bytes_read, 0
+    demanded = rows.bytes_read
+    rows.bytes_read = 0
     packed = Lookahead(loader_of(graph, batch_size=4), 0, epochs=1, pack=tmp_path)
     assert len(list(packed)) == 50
     assert demanded > 5 * plain.reads.bytes
@@ -154,10 +180,14 @@ def test_the_disk_gives_fewer_bytes(tmp_path: Path) -> None:
 # what cannot be
 
 
-def test_too_little_space_is_said_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_space_is_said_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = ring_and_hubs()
     graph.ndata["x"] = OwnRows(graph.ndata["x"])
-    with pytest.raises(ValueError, match=r"space is '1 KB', but the rows of the first batch take \d,\d{3} bytes"):
+    with pytest.raises(
+        ValueError, match=r"space is '1 KB', but the rows of the first batch take \d,\d{3} bytes"
+    ):
         Lookahead(loader_of(graph), 0, pack=tmp_path, space="1 KB")
     with pytest.raises(FileNotFoundError, match="gone"):
         Lookahead(loader_of(graph), 0, pack=tmp_path / "gone")
@@ -165,7 +195,9 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path, monkeypatch: p
         Lookahead(loader_of(graph), 0, pack=3)  # type: ignore[arg-type]
     usage = SimpleNamespace(free=5_000_000_000)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(OSError, match=r"packed rows take 10,000,000,000 bytes, but 5,000,000,000 are free: .*"):
+    with pytest.raises(
+        OSError, match=r"packed rows take 10,000,000,000 bytes, but 5,000,000,000 are free: .*"
+    ):
         Lookahead(loader_of(graph), 0, pack=tmp_path)
     lookahead = Lookahead(loader_of(graph), 0, pack=tmp_path, space="1 MB")
     usage.free = 1000  # others have filled it since
@@ -173,7 +205,9 @@ def test_too_little_space_is_said_before_the_work(tmp_path: Path, monkeypatch: p
         list(lookahead)
 
 
-def test_it_goes_on_after_a_full_disk_and_a_failed_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_after_a_full_disk_and_a_failed_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     graph = ring_and_hubs()
     expected = list(loader_of(graph))
     values = graph.ndata["x"]
@@ -196,7 +230,8 @@ def test_it_goes_on_after_a_full_disk_and_a_failed_read(tmp_path: Path, monkeypa
             written[0] += 1
             if written[0] == 4:
                 raise OSError(28, "No space left on device")
-            return int(self.file.write(data[: max(len(data) // 2, 1)]))  # as a signal may cut it short
+            # as a signal may cut it short
+            return int(self.file.write(data[: max(len(data) // 2, 1)]))
 
     monkeypatch.setattr(_packed, "TemporaryFile", Full)
     lookahead.set_epoch(0)

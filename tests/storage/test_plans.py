@@ -1,4 +1,6 @@
-"""Plans of the rows that stay in memory: no more reads than the best of all choices, and what they forget."""
+"""Plans of the rows that stay in memory: no more reads than the best of all choices, and what they
+forget.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +23,24 @@ def served(plan: Plan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Int
 
 
 def fewest_reads(batches: list[Ints], room: int) -> int:
-    """Return how many rows must be read at least to serve batches of distinct ids with a cache of ``room`` rows."""
+    """Return how many rows must be read at least to serve batches of distinct ids with a cache of
+    ``room`` rows.
+    """
     if not batches:
         return 0
     num_nodes = 1 + max((int(ids.max(initial=-1)) for ids in batches), default=-1)
-    plan, coming = Plan(num_nodes, room, len(batches), None), iter(batches)
+    plan = Plan(num_nodes, room, len(batches), None)
+    coming = iter(batches)
     return sum(int((hit < 0).sum()) for _, hit, _ in served(plan, coming))
 
 
 NODES = 6
 
 batches_of_nodes = st.lists(
-    st.lists(st.integers(0, NODES - 1), unique=True, max_size=5).map(lambda ids: np.array(ids, np.int64)), max_size=7
+    st.lists(st.integers(0, NODES - 1), unique=True, max_size=5).map(
+        lambda ids: np.array(ids, np.int64)
+    ),
+    max_size=7,
 )
 
 
@@ -43,7 +51,8 @@ def best_of_all(batches: list[Ints], room: int) -> int:
         wanted = frozenset(ids.tolist())
         after: dict[frozenset[int], int] = {}
         for held, reads in cost.items():
-            at_hand, reads = held | wanted, reads + len(wanted - held)
+            at_hand = held | wanted
+            reads = reads + len(wanted - held)
             for kept in combinations(sorted(at_hand), min(room, len(at_hand))):
                 after[frozenset(kept)] = min(reads, after.get(frozenset(kept), reads))
         cost = after
@@ -51,14 +60,26 @@ def best_of_all(batches: list[Ints], room: int) -> int:
 
 
 @given(batches_of_nodes, st.integers(0, NODES))
-def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(batches: list[Ints], room: int) -> None:
+def test_a_plan_that_knows_all_batches_reads_as_little_as_any_choice(
+    batches: list[Ints], room: int
+) -> None:
     assert fewest_reads(batches, room) == best_of_all(batches, room)
 
 
-@given(batches_of_nodes, st.integers(0, NODES), st.integers(0, 8), st.booleans(), st.randoms(use_true_random=False))
-def test_slots_hold_what_the_plan_says(batches: list[Ints], room: int, window: int, hot: bool, random: object) -> None:
+@given(
+    batches_of_nodes,
+    st.integers(0, NODES),
+    st.integers(0, 8),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_slots_hold_what_the_plan_says(
+    batches: list[Ints], room: int, window: int, hot: bool, random: object
+) -> None:
     heat = np.array([random.random() for _ in range(NODES)]) if hot else None  # type: ignore[attr-defined]
-    plan, coming, slots = Plan(NODES, room, window, heat), iter(batches), np.full(room, -1)
+    plan = Plan(NODES, room, window, heat)
+    coming = iter(batches)
+    slots = np.full(room, -1)
     asked = []
     for ids, hit, kept in served(plan, coming):
         asked.append(ids.tolist())
@@ -72,17 +93,21 @@ def test_slots_hold_what_the_plan_says(batches: list[Ints], room: int, window: i
 
 @given(batches_of_nodes, st.integers(1, NODES))
 def test_with_room_for_all_every_row_is_read_once(batches: list[Ints], window: int) -> None:
-    plan, coming = Plan(NODES, NODES, window, None), iter(batches)
+    plan = Plan(NODES, NODES, window, None)
+    coming = iter(batches)
     reads = [node for ids, hit, _ in served(plan, coming) for node in ids[hit < 0].tolist()]
     assert sorted(reads) == sorted({node for ids in batches for node in ids.tolist()})
 
 
 @pytest.mark.parametrize(("nodes", "hottest"), [(100, 10), (1000, 12)])
 def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> None:
-    """A plan tells 256 classes of heat apart: 1000 nodes are in classes of 4, and 10 rows are of the first three."""
+    """A plan tells 256 classes of heat apart: 1000 nodes are in classes of 4, and 10 rows are of
+    the first three.
+    """
     rng = np.random.default_rng(0)
     batches = [rng.permutation(nodes)[: 3 * nodes // 10] for _ in range(30)]
-    plan, coming = Plan(nodes, 10, 0, np.arange(float(nodes))), iter(batches)
+    plan = Plan(nodes, 10, 0, np.arange(float(nodes)))
+    coming = iter(batches)
     for ids, _, kept in served(plan, coming):
         last = ids, kept
     held = set(np.flatnonzero(plan._place >= 0).tolist())
@@ -94,7 +119,9 @@ def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> Non
 @pytest.mark.parametrize("window", [1, 2, 5])
 @pytest.mark.parametrize("later", [0, 1])
 def test_a_window_ends_with_its_last_batch(window: int, later: int) -> None:
-    """A row that its last batch uses stays, although another one is hotter; one that is used later does not."""
+    """A row that its last batch uses stays, although another one is hotter; one that is used later
+    does not.
+    """
     between = [np.array([2 + k]) for k in range(window - 1 + later)]
     batches = [np.array([0, 1]), *between, np.array([1])]
     steps = list(served(Plan(9, 1, window, -np.arange(9.0)), iter(batches)))
@@ -113,8 +140,12 @@ def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
 
 def drawn(nodes: int, size: int, count: int) -> list[Ints]:
     """Batches of distinct nodes, low ones often."""
-    rng, odds = np.random.default_rng(2), 1 / np.arange(1, nodes + 1)
-    return [rng.permutation(rng.choice(nodes, size, replace=False, p=odds / odds.sum())) for _ in range(count)]
+    rng = np.random.default_rng(2)
+    odds = 1 / np.arange(1, nodes + 1)
+    return [
+        rng.permutation(rng.choice(nodes, size, replace=False, p=odds / odds.sum()))
+        for _ in range(count)
+    ]
 
 
 LONG = {
@@ -126,14 +157,20 @@ LONG = {
 
 
 def follow_the_rule(plan: Plan, coming: list[Ints], heat: Floats, room: int) -> Iterator[int]:
-    """Serve batches, and compare with the rule written out: rows that a known batch uses stay, the nearest first, then
-    the hottest. No two are as hot. Yields how many rows of each batch are read."""
+    """Serve batches, and compare with the rule written out: rows that a known batch uses stay, the
+    nearest first, then the hottest. No two are as hot. Yields how many rows of each batch are
+    read.
+    """
     held = set(np.flatnonzero(plan._place >= 0).tolist())
     for t, (ids, hit, _) in enumerate(served(plan, iter(coming))):
         wanted = set(ids.tolist())
         assert (hit >= 0).sum() == len(held & wanted)
         yield len(wanted - held)
-        known = {node: s for s in range(min(t + plan.window, len(coming) - 1), t, -1) for node in coming[s].tolist()}
+        known = {
+            node: s
+            for s in range(min(t + plan.window, len(coming) - 1), t, -1)
+            for node in coming[s].tolist()
+        }
         late = {node: known.get(node, 10**6 - heat[node]) for node in held | wanted}
         held = set(sorted(late, key=lambda node: late[node])[:room])
 

@@ -1,4 +1,6 @@
-"""Folders of stores that nobody has open: damage in them is found, and drafts in them are removed."""
+"""Folders of stores that nobody has open: damage in them is found, and drafts in them are
+removed.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,17 @@ def test_a_flipped_bit_in_a_closed_folder_is_found(tmp_path: Path, name: str) ->
     store.commit(changes(1))
     store.close()
     flip(tmp_path / "a" / "0" / f"{name}.npy")
-    with pytest.raises(ValueError, match=rf"{name}\.npy is damaged: its contents have another checksum"):
+    with pytest.raises(
+        ValueError, match=rf"{name}\.npy is damaged: its contents have another checksum"
+    ):
         opened(tmp_path / "a")
     flip(tmp_path / "a" / "0" / f"{name}.npy")
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
 def test_the_last_store_of_a_process_writes_the_checksums(tmp_path: Path) -> None:
-    first, second = opened(tmp_path / "a"), opened(tmp_path / "a")
+    first = opened(tmp_path / "a")
+    second = opened(tmp_path / "a")
     first.commit(changes(1))
     first.close()
     second.commit(changes(2))
@@ -75,5 +80,7 @@ def test_a_number_of_thousands_of_digits_is_named(tmp_path: Path) -> None:
     del words["checksum"]
     words["facts"]["set"] = "1" * 5000
     manifest.write_text(json.dumps(words))
-    with pytest.raises(ValueError, match=r"manifest\.json is damaged: it does not say which arrays"):
+    with pytest.raises(
+        ValueError, match=r"manifest\.json is damaged: it does not say which arrays"
+    ):
         opened(tmp_path / "a")

@@ -17,7 +17,9 @@ def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
     assert not log.marked
     array = torch.arange(6.0).view(3, 2)
     log.record({"x": array}, [("x", torch.tensor([1, 2]))])
-    with pytest.raises(RuntimeError, match="holds rows of a commit that did not end; undo it first"):
+    with pytest.raises(
+        RuntimeError, match="holds rows of a commit that did not end; undo it first"
+    ):
         log.record({"x": array}, [("x", torch.tensor([0]))])
     log.close()
     assert (tmp_path / "journal").exists()  # still needed
@@ -30,7 +32,8 @@ def test_a_journal_that_is_not_marked_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_journal_is_marked_when_all_rows_are_there(tmp_path: Path) -> None:
     """A kill in between finds nothing to be put back."""
-    log, arrays = Journal(tmp_path / "journal"), {"x": torch.arange(6.0).view(3, 2), "y": torch.arange(3)}
+    log = Journal(tmp_path / "journal")
+    arrays = {"x": torch.arange(6.0).view(3, 2), "y": torch.arange(3)}
     with pytest.raises((IndexError, RuntimeError)):
         log.record(arrays, [("x", torch.tensor([1])), ("y", torch.tensor([3]))])
     assert not log.marked

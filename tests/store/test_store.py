@@ -42,15 +42,22 @@ def test_commits_are_there_when_the_folder_is_opened_again(tmp_path: Path) -> No
     store.flush()
     assert values(store.arrays) == values(opened(tmp_path / "a" / "b").arrays) == after(2)
     store.close()
-    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [".lock", "0", MANIFEST]
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
+        ".lock",
+        "0",
+        MANIFEST,
+    ]
     assert np.load(tmp_path / "a" / "b" / "0" / "x.npy").tolist() == after(2)["x"]
     with pytest.raises(ValueError, match="is closed"):
         store.commit(changes(3))
 
 
 def test_stores_of_one_process_share_the_journal(tmp_path: Path) -> None:
-    """A journal that another store has replaced, or removed when it was closed, is no longer written."""
-    first, second = opened(tmp_path / "a"), opened(tmp_path / "a")
+    """A journal that another store has replaced, or removed when it was closed, is no longer
+    written.
+    """
+    first = opened(tmp_path / "a")
+    second = opened(tmp_path / "a")
     first.commit(changes(1))
     second.commit(changes(2))
     large = torch.arange(50).repeat(500)
@@ -67,18 +74,27 @@ def test_all_arrays_are_replaced_at_once(tmp_path: Path) -> None:
     store.commit(changes(1))
     new = store.successor()
     new["x"].fill_(4)
-    assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == after(1)  # which removes unfinished sets
+    # which removes unfinished sets
+    assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == after(1)
     new = store.successor()
     new["x"].fill_(4)
     store.replace(new)
-    assert values(store.arrays) == values(opened(tmp_path / "a").arrays) == {**after(0), "x": [[4.0] * 3] * 50}
+    assert (
+        values(store.arrays)
+        == values(opened(tmp_path / "a").arrays)
+        == {**after(0), "x": [[4.0] * 3] * 50}
+    )
     store.commit(changes(1))
     assert values(opened(tmp_path / "a").arrays)["half"] == after(1)["half"]
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=4), st.integers(0, 3), st.booleans())
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=4), st.integers(0, 3), st.booleans()
+)
 @examples(40)
-def test_an_error_at_any_array_puts_all_rows_back(ids: list[list[int]], at: int, files: bool) -> None:
+def test_an_error_at_any_array_puts_all_rows_back(
+    ids: list[list[int]], at: int, files: bool
+) -> None:
     import tempfile
 
     shapes = {f"x{k}": ((10, 2), torch.float64) for k in range(4)}
@@ -131,7 +147,10 @@ def test_ids_that_are_no_rows(bad: list[int], tmp_path: Path) -> None:
     store = opened(tmp_path / "a")
     store.commit(changes(1))
     ids = torch.tensor(bad)
-    for wrong in ({"x": (ids, torch.ones(len(bad), 3))}, {**changes(2), "seen": (ids, torch.ones(len(bad)).bool())}):
+    for wrong in (
+        {"x": (ids, torch.ones(len(bad), 3))},
+        {**changes(2), "seen": (ids, torch.ones(len(bad)).bool())},
+    ):
         with pytest.raises((IndexError, RuntimeError)):
             store.commit(wrong)
         with pytest.raises((IndexError, RuntimeError)):
@@ -183,7 +202,9 @@ print(n)
 
 
 @pytest.mark.slow
-def test_a_process_killed_at_any_operation_of_a_commit_leaves_the_rows_before(tmp_path: Path) -> None:
+def test_a_process_killed_at_any_operation_of_a_commit_leaves_the_rows_before(
+    tmp_path: Path,
+) -> None:
     assert int(run(DIE, tmp_path / "a").stdout) > 10
     assert values(opened(tmp_path / "a").arrays) == after(2)
 
@@ -239,7 +260,9 @@ def test_only_a_complete_journal_is_undone(damage: str, tmp_path: Path) -> None:
             contents[16] += 1
     file.write_bytes(contents)
     if damage not in ("none", "empty"):
-        with pytest.raises(ValueError, match=r"a/journal is damaged, as by a power cut: .* remove the journal"):
+        with pytest.raises(
+            ValueError, match=r"a/journal is damaged, as by a power cut: .* remove the journal"
+        ):
             opened(tmp_path / "a")
         file.unlink()
     store = opened(tmp_path / "a")
@@ -298,7 +321,8 @@ class Two(Peers):
 
     def __init__(self, number: int = 0) -> None:
         super().__init__()
-        self.number, self.gone = number, False
+        self.number = number
+        self.gone = False
 
     def gather(self, what: str, arrays: Sequence[Array]) -> list[list[Array]]:
         if self.gone:
@@ -318,14 +342,20 @@ def test_a_commit_that_the_other_process_may_not_have_ended_is_left_open(tmp_pat
     with pytest.raises(ConnectionError):
         store.commit(changes(2))
     peers.gone = False
-    with pytest.raises(RuntimeError, match=r"unknown whether the last commit to .* ended on the other processes"):
+    with pytest.raises(
+        RuntimeError, match=r"unknown whether the last commit to .* ended on the other processes"
+    ):
         store.commit(changes(3))
     store.close()
     assert values(opened(tmp_path / "a").arrays) == after(1)
 
 
-@pytest.mark.parametrize(("number", "words"), [(1, "has no set 1 of arrays, only 0"), (2, "are of other numbers")])
-def test_a_folder_of_another_run_is_refused_and_stays(tmp_path: Path, number: int, words: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"), [(1, "has no set 1 of arrays, only 0"), (2, "are of other numbers")]
+)
+def test_a_folder_of_another_run_is_refused_and_stays(
+    tmp_path: Path, number: int, words: str
+) -> None:
     opened(tmp_path / "a").commit(changes(1))
     with pytest.raises(ValueError, match=words):
         opened(tmp_path / "a", peers=Two(number))

@@ -1,4 +1,6 @@
-"""check_layer: planted faults are found by name, the package's layers pass, failures can be run again."""
+"""check_layer: planted faults are found by name, the package's layers pass, failures can be run
+again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ from _support.planted_layers import LAYERS, WIDTH, LastEdge, Right, Unweighted
 
 from nodeflow import Graph, transform
 from nodeflow.graph import Schema
-from nodeflow.nn import GATConv, GINConv, GraphConv, HGTConv, RGCNConv, SAGEConv, TypedConv, TypedLinear
+from nodeflow.nn import (
+    GATConv,
+    GINConv,
+    GraphConv,
+    HGTConv,
+    RGCNConv,
+    SAGEConv,
+    TypedConv,
+    TypedLinear,
+)
 from nodeflow.testing import CheckError, check_layer
 from nodeflow.testing._check_layer import LAYER_CHECKS
 
@@ -55,13 +66,19 @@ def test_right_layers_pass(layer: Any, options: dict[str, Any]) -> None:
 
 
 def test_the_last_line_says_that_weights_of_a_layer_were_not_checked() -> None:
-    report = check_layer(Right(), WIDTH, graph=Graph.from_edges([0, 1], [1, 2]), checks=["shapes", "weights"])
+    report = check_layer(
+        Right(), WIDTH, graph=Graph.from_edges([0, 1], [1, 2]), checks=["shapes", "weights"]
+    )
     assert repr(report).splitlines()[-1] == "weights were not checked: no node has two neighbours"
     assert check_layer(Right(), WIDTH, checks=["weights"]).note == ""
 
 
-def test_a_report_of_a_layer_does_not_depend_on_how_fast_a_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    layer, texts, days = LastEdge(), [], itertools.count(0, 86_400)
+def test_a_report_of_a_layer_does_not_depend_on_how_fast_a_machine_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layer = LastEdge()
+    texts = []
+    days = itertools.count(0, 86_400)
     for clock in (perf_counter, lambda: next(days)):
         monkeypatch.setattr("nodeflow.testing._run.perf_counter", clock)
         with pytest.raises(CheckError) as error:
@@ -72,7 +89,10 @@ def test_a_report_of_a_layer_does_not_depend_on_how_fast_a_machine_is(monkeypatc
 
 @pytest.mark.slow  # the first trace takes long
 def test_a_compiled_layer() -> None:
-    assert check_layer(Right(), WIDTH, checks=["compile"]).outcomes[0].status in ("passed", "skipped")
+    assert check_layer(Right(), WIDTH, checks=["compile"]).outcomes[0].status in (
+        "passed",
+        "skipped",
+    )
 
 
 class Odd(Right):
@@ -86,7 +106,11 @@ class Odd(Right):
 
 def test_checks_that_do_not_apply_say_why() -> None:
     report = check_layer(Odd(), WIDTH, checks=["no neighbours", "gradients", "narrow types"])
-    assert [o.note for o in report.outcomes] == ["", "the result has no gradient", "no bfloat16: float32 alone"]
+    assert [o.note for o in report.outcomes] == [
+        "",
+        "the result has no gradient",
+        "no bfloat16: float32 alone",
+    ]
 
 
 def test_a_failure_runs_again() -> None:
@@ -96,13 +120,20 @@ def test_a_failure_runs_again() -> None:
         check_layer(layer, WIDTH, checks=["edges permuted"])
     lines = [line.strip() for line in str(error.value).splitlines() if line.startswith("    ")]
     assert len(re.findall(r"\d+", lines[0].split("num_nodes")[0])) <= 6  # three edges or fewer
-    session: dict[str, Any] = {"Graph": Graph, "torch": torch, "check_layer": check_layer, "layer": layer}
+    session: dict[str, Any] = {
+        "Graph": Graph,
+        "torch": torch,
+        "check_layer": check_layer,
+        "layer": layer,
+    }
     with pytest.raises(CheckError, match="edges permuted: edges in"):
         exec("\n".join([lines[0], lines[2]]), session)
 
 
 def test_expected_failures_and_arguments() -> None:
-    report = check_layer(Unweighted(), WIDTH, checks=["shapes", "weights"], expect_fail={"weights": "a plain mean"})
+    report = check_layer(
+        Unweighted(), WIDTH, checks=["shapes", "weights"], expect_fail={"weights": "a plain mean"}
+    )
     assert report.outcomes[1].status == "expected"
     with pytest.raises(TypeError, match=r"layer must be a torch\.nn\.Module"):
         check_layer(lambda: 3, WIDTH)  # type: ignore[arg-type,return-value]
@@ -110,7 +141,8 @@ def test_expected_failures_and_arguments() -> None:
         check_layer(Right(), 0)
 
 
-# ------------------------------------------------------------------------------------------------- layers of types
+# -------------------------------------------------------------------------------------------------
+# layers of types
 
 SCHEMA = Schema({"a": 5, "b": 9}, {("a", "x", "b"): 1, ("b", "y", "b"): 7, ("b", "x", "a"): 0})
 
@@ -119,7 +151,10 @@ SCHEMA = Schema({"a": 5, "b": 9}, {("a", "x", "b"): 1, ("b", "y", "b"): 7, ("b",
     ("layer", "options"),
     [
         (TypedConv({relation: SAGEConv(WIDTH, 2) for relation in SCHEMA.relations}), {}),
-        (TypedConv({"y": GATConv(WIDTH, 2, edge_features=1)}, "max"), {"edge_columns": {"feat": (1,)}}),
+        (
+            TypedConv({"y": GATConv(WIDTH, 2, edge_features=1)}, "max"),
+            {"edge_columns": {"feat": (1,)}},
+        ),
         (HGTConv(WIDTH, 2, SCHEMA, edge_time="dt"), {"edge_columns": {"dt": ()}}),
         (RGCNConv(WIDTH, 2, SCHEMA), {}),
         (TypedLinear({"a": WIDTH, "b": WIDTH}, 2), {}),
@@ -129,11 +164,15 @@ SCHEMA = Schema({"a": 5, "b": 9}, {("a", "x", "b"): 1, ("b", "y", "b"): 7, ("b",
 def test_layers_of_types_pass(layer: Any, options: dict[str, Any]) -> None:
     report = check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, **options)
     assert report.passed == QUICK
-    assert repr(report).startswith(type(layer).__name__) or str(report).startswith(type(layer).__name__)
+    assert repr(report).startswith(type(layer).__name__) or str(report).startswith(
+        type(layer).__name__
+    )
 
 
 class Misplaced(torch.nn.Module):
-    """Takes the rows of the first type to be the first rows of a layer, which holds in a whole graph alone."""
+    """Takes the rows of the first type to be the first rows of a layer, which holds in a whole
+    graph alone.
+    """
 
     def forward(self, flow: Any, h: torch.Tensor) -> torch.Tensor:
         scale = torch.ones(flow.num_src, 1).to(h.dtype)
@@ -156,7 +195,12 @@ def test_a_fault_of_types_is_found_and_runs_again(layer: Any, check: str) -> Non
         check_layer(layer, WIDTH, schema=SCHEMA, checks=QUICK, budget=10)
     assert check in error.value.report.failed
     lines = [line.strip() for line in str(error.value).splitlines() if line.startswith("    ")]
-    session: dict[str, Any] = {"Graph": Graph, "torch": torch, "check_layer": check_layer, "layer": layer}
+    session: dict[str, Any] = {
+        "Graph": Graph,
+        "torch": torch,
+        "check_layer": check_layer,
+        "layer": layer,
+    }
     assert lines[0].startswith("graph = Graph.typed(")
     exec(lines[0], session)
     with pytest.raises(CheckError):
@@ -164,7 +208,10 @@ def test_a_fault_of_types_is_found_and_runs_again(layer: Any, check: str) -> Non
 
 
 def test_a_graph_of_types() -> None:
-    edges = {("a", "x", "b"): ([0, 2], [0, 1], {"feat": torch.ones(2, 1)}), ("b", "y", "b"): ([0, 1], [1, 1])}
+    edges = {
+        ("a", "x", "b"): ([0, 2], [0, 1], {"feat": torch.ones(2, 1)}),
+        ("b", "y", "b"): ([0, 1], [1, 1]),
+    }
     graph = Graph.typed({"a": 3, "b": {"z": torch.ones(2, 2)}}, edges)
     conv = TypedConv({"x": GATConv(WIDTH, 2, edge_features=1), "y": SAGEConv(WIDTH, 2)})
     assert check_layer(conv, WIDTH, graph=graph, checks=QUICK).failed == []

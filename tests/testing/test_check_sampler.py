@@ -1,4 +1,6 @@
-"""check_sampler: planted faults are found by name, right samplers pass, failures are small and can be run again."""
+"""check_sampler: planted faults are found by name, right samplers pass, failures are small and can
+be run again.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ from nodeflow.testing._check_sampler import SAMPLER_CHECKS
 from nodeflow.testing._law_checks import Draws, _means, uniform_pairs
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-QUICK = [name for name, check in SAMPLER_CHECKS.items() if not check.statistical and not check.makes_graph]
+QUICK = [
+    name
+    for name, check in SAMPLER_CHECKS.items()
+    if not check.statistical and not check.makes_graph
+]
 BIASED = {"labor, hajek", "ladies, normalised", "saint, edge", "saint, walk"}
 """Families whose sums are biased, as their pages say."""
 
@@ -53,7 +59,9 @@ def test_a_planted_fault_is_found_by_name(name: str) -> None:
 @pytest.mark.slow
 def test_all_planted_faults_are_found() -> None:
     for name, (_, wanted) in SAMPLERS.items():
-        assert wanted in failures(name, [wanted] if wanted in ("marginals", "pairs", "hubs") else QUICK)
+        assert wanted in failures(
+            name, [wanted] if wanted in ("marginals", "pairs", "hubs") else QUICK
+        )
 
 
 def check(name: str, checks: list[str] | None, **options: Any) -> Any:
@@ -69,11 +77,19 @@ def test_no_false_alarm_of_quick_checks(name: str) -> None:
     assert "structure" in report.passed
 
 
-# with seed 18, ten draws at a hub have equal sums by chance; with 843 two edges are never drawn together in 100 draws
+# with seed 18, ten draws at a hub have equal sums by chance; with 843 two edges are never drawn
+# together in 100 draws
 @pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("neighbor", 3), ("ladies", 4), ("labor", 5), ("neighbor, types", 18), ("bernoulli", 843), ("bernoulli", 933)],
+    [
+        ("neighbor", 3),
+        ("ladies", 4),
+        ("labor", 5),
+        ("neighbor, types", 18),
+        ("bernoulli", 843),
+        ("bernoulli", 933),
+    ],
 )
 def test_no_false_alarm_of_statistical_checks(name: str, seed: int) -> None:
     assert "marginals" in check(name, ["marginals", "pairs", "hubs"], seed=seed).passed
@@ -103,7 +119,10 @@ def test_the_report_is_a_table() -> None:
 def test_all_failures_come_at_once_and_run_again() -> None:
     with pytest.raises(CheckError) as error:
         check_sampler(
-            lambda g: Wrong(g), graph=graph_of_all(), checks=["edges", "repeats", "excluded", "marginals"], budget=60
+            lambda g: Wrong(g),
+            graph=graph_of_all(),
+            checks=["edges", "repeats", "excluded", "marginals"],
+            budget=60,
         )
     text = str(error.value)
     assert text.startswith("3 of 4 checks failed")
@@ -112,7 +131,12 @@ def test_all_failures_come_at_once_and_run_again() -> None:
         lines = re.search(rf"^{name}: .*\n((?:    .*\n?){{3}})", text, re.MULTILINE)
         assert lines is not None
         code = "\n".join(line.strip() for line in lines.group(1).splitlines())
-        session: dict[str, Any] = {**vars(nodeflow), "torch": torch, "make": Wrong, "check_sampler": check_sampler}
+        session: dict[str, Any] = {
+            **vars(nodeflow),
+            "torch": torch,
+            "make": Wrong,
+            "check_sampler": check_sampler,
+        }
         with pytest.raises(CheckError, match=f"{name}: "):
             exec(code, session)
     small = re.search(r"edges: .*\n    graph = Graph.from_edges\((\[.*?\]),", text)
@@ -124,7 +148,9 @@ def test_a_failure_on_graphs_of_the_check_runs_again_from_the_function() -> None
     make = SAMPLERS["hub repeats"][0]
     with pytest.raises(CheckError) as error:
         check_sampler(make, graph=Graph.from_edges([1, 2], [0, 0]), checks=["hubs"])
-    code = "\n".join(line.strip() for line in str(error.value).splitlines() if line.startswith("    "))
+    code = "\n".join(
+        line.strip() for line in str(error.value).splitlines() if line.startswith("    ")
+    )
     with pytest.raises(CheckError, match="hubs: a node with 90,000 edges draws one of them twice"):
         exec(code, {**vars(nodeflow), "make": make, "check_sampler": check_sampler})
 
@@ -144,28 +170,46 @@ class Wrong(Plain):
 
 def test_a_failure_of_a_sampler_shows_its_settings() -> None:
     with pytest.raises(CheckError, match=r"    sampler = NotInverse\(graph, k=3, num_flows=1\)\n"):
-        check_sampler(NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=0)
+        check_sampler(
+            NotInverse(graph_of_all(), k=3, num_flows=1), [5], checks=["marginals"], budget=0
+        )
 
 
 def test_the_most_significant_edge_is_named() -> None:
-    """An edge that is drawn too often makes its neighbours rare, which misses more where these count more."""
-    random, chance, exact = np.random.default_rng(0), np.array([0.4, *[0.15] * 4]), np.array([1.0, *[30.0] * 4])
+    """An edge that is drawn too often makes its neighbours rare, which misses more where these
+    count more.
+    """
+    random = np.random.default_rng(0)
+    chance = np.array([0.4, *[0.15] * 4])
+    exact = np.array([1.0, *[30.0] * 4])
     draws: Any = object.__new__(Draws)
     draws.counts = random.multinomial(1, chance, 2_000)[:, None]
-    draws.weights, draws.exact = draws.counts * 5 * exact, exact
-    draws.row, draws.nodes = np.zeros(5, int), np.array([7])
+    draws.weights = draws.counts * 5 * exact
+    draws.exact = exact
+    draws.row = np.zeros(5, int)
+    draws.nodes = np.array([7])
     draws.eid = draws.group = np.arange(5)
-    draws.tested, draws.case = 1, SimpleNamespace(groups=None)
-    with pytest.raises(AssertionError, match=r"the mean weight of edge 0 \(place 0 of the 5 of node 7\) in flow -1"):
+    draws.tested = 1
+    draws.case = SimpleNamespace(groups=None)
+    with pytest.raises(
+        AssertionError, match=r"the mean weight of edge 0 \(place 0 of the 5 of node 7\) in flow -1"
+    ):
         _means(draws, 2_000)
 
 
 def test_expected_failures_must_fail() -> None:
     reason = "windows are drawn"
     report = check_sampler(
-        lambda g: Window(g), pairs="uniform", checks=["structure", "pairs"], expect_fail={"pairs": reason}, budget=0
+        lambda g: Window(g),
+        pairs="uniform",
+        checks=["structure", "pairs"],
+        expect_fail={"pairs": reason},
+        budget=0,
     )
-    assert [(o.name, o.status) for o in report.outcomes] == [("structure", "passed"), ("pairs", "expected")]
+    assert [(o.name, o.status) for o in report.outcomes] == [
+        ("structure", "passed"),
+        ("pairs", "expected"),
+    ]
     assert report.outcomes[1].note == reason
     with pytest.raises(CheckError, match=r"structure: it was expected to fail \(none\) and passed"):
         check_sampler(lambda g: Plain(g), checks=["structure"], expect_fail={"structure": "none"})
@@ -185,9 +229,13 @@ def failure_of(make: Any, checks: list[str], **options: Any) -> str:
 
 
 def test_a_report_does_not_depend_on_how_fast_a_machine_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No clock decides anything: where each look at it is a day later, the same is drawn, found, shrunk and said."""
-    make, checks = SAMPLERS["not inverse"][0], ["structure", "marginals"]
-    quick, days = failure_of(make, checks, budget=5), itertools.count(0, 86_400)
+    """No clock decides anything: where each look at it is a day later, the same is drawn, found,
+    shrunk and said.
+    """
+    make = SAMPLERS["not inverse"][0]
+    checks = ["structure", "marginals"]
+    quick = failure_of(make, checks, budget=5)
+    days = itertools.count(0, 86_400)
     monkeypatch.setattr("nodeflow.testing._run.perf_counter", lambda: next(days))
     assert failure_of(make, checks, budget=5) == quick
 
@@ -198,7 +246,11 @@ def test_the_budget_counts_smaller_graphs() -> None:
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > 10 * sizes[2]
     for budget, error, words in (
-        (8.0, TypeError, r"budget must be an integer, got 8\.0: it counts smaller graphs to try, not seconds"),
+        (
+            8.0,
+            TypeError,
+            r"budget must be an integer, got 8\.0: it counts smaller graphs to try, not seconds",
+        ),
         (-1, ValueError, "budget must be at least 0, got -1"),
     ):
         with pytest.raises(error, match=words):
@@ -208,7 +260,11 @@ def test_the_budget_counts_smaller_graphs() -> None:
 @pytest.mark.parametrize("replace", [False, True])
 def test_the_law_of_pairs_is_that_of_enumeration(replace: bool) -> None:
     for degree, k in ((2, 1), (4, 2), (4, 3), (3, 3)):
-        every = itertools.product(range(degree), repeat=k) if replace else itertools.combinations(range(degree), k)
+        every = (
+            itertools.product(range(degree), repeat=k)
+            if replace
+            else itertools.combinations(range(degree), k)
+        )
         products = [outcome.count(0) * outcome.count(1) for outcome in every]
         assert uniform_pairs(degree, np.array([k]), replace)[0] == pytest.approx(np.mean(products))
 
@@ -226,11 +282,14 @@ def test_the_last_line_says_that_weights_were_not_checked(checks: list[str], why
 
 
 class Odd(Plain):
-    """Has one property that checks look at, and cannot be made again: it keeps its argument under another name."""
+    """Has one property that checks look at, and cannot be made again: it keeps its argument under
+    another name.
+    """
 
     def __init__(self, graph: Graph, odd: str, **options: Any) -> None:
         super().__init__(graph, 2, 1, **options)
-        self.what, self.takes_times = odd, odd == "times"
+        self.what = odd
+        self.takes_times = odd == "times"
 
     def estimand(self, *time: float) -> torch.Tensor:
         if self.what == "no sum":
@@ -251,17 +310,54 @@ class Odd(Plain):
         ("hubs", lambda g: Odd(g, "no sum"), {}, "it estimates no sum"),
         ("hubs", lambda g: Odd(g, "nothing"), {}, "0 edges of a hub were drawn in"),
         ("hubs", lambda g: ShadowSampler(g, 1, 1, 2), {}, "it does not derive from Sampler"),
-        ("pairs", lambda g: ShadowSampler(g, 1, 1, 2), {"pairs": "uniform"}, "its flows have no candidates"),
-        ("marginals", lambda g: SaintSampler(g, 1, kind="edge", budget=1), {"seeds": []}, "seeds must not be empty"),
-        ("marginals", lambda g: ClusterSampler(g, 1, 3), {}, "seeds are parts: assert_unbiased takes batch_size="),
-        ("marginals", Odd(Graph.from_edges([0] * 1001, [1] * 1001), ""), {}, "on seeds of at most 1000 edges together"),
-        ("marginals", Odd(graph_of_all(), "nothing"), {}, "no edge was drawn 40 times in 500 draws: too few"),
-        ("pairs", Odd(Graph.from_edges([1], [0]), ""), {"pairs": "uniform"}, "no seed has two edges"),
+        (
+            "pairs",
+            lambda g: ShadowSampler(g, 1, 1, 2),
+            {"pairs": "uniform"},
+            "its flows have no candidates",
+        ),
+        (
+            "marginals",
+            lambda g: SaintSampler(g, 1, kind="edge", budget=1),
+            {"seeds": []},
+            "seeds must not be empty",
+        ),
+        (
+            "marginals",
+            lambda g: ClusterSampler(g, 1, 3),
+            {},
+            "seeds are parts: assert_unbiased takes batch_size=",
+        ),
+        (
+            "marginals",
+            Odd(Graph.from_edges([0] * 1001, [1] * 1001), ""),
+            {},
+            "on seeds of at most 1000 edges together",
+        ),
+        (
+            "marginals",
+            Odd(graph_of_all(), "nothing"),
+            {},
+            "no edge was drawn 40 times in 500 draws: too few",
+        ),
+        (
+            "pairs",
+            Odd(Graph.from_edges([1], [0]), ""),
+            {"pairs": "uniform"},
+            "no seed has two edges",
+        ),
         ("repeated seeds", Odd(graph_of_all(), ""), {"seeds": []}, "there are no seeds"),
-        ("future", lambda g: Odd(g, "times"), {"seeds": [0], "times": [1]}, "it has no attribute time"),
+        (
+            "future",
+            lambda g: Odd(g, "times"),
+            {"seeds": [0], "times": [1]},
+            "it has no attribute time",
+        ),
     ],
 )
-def test_a_check_that_does_not_apply_says_why(name: str, sampler: Any, options: dict[str, Any], note: str) -> None:
+def test_a_check_that_does_not_apply_says_why(
+    name: str, sampler: Any, options: dict[str, Any], note: str
+) -> None:
     with pytest.raises(CheckError, match="no check ran, so nothing is known") as error:
         check_sampler(sampler, checks=name, **options)
     (outcome,) = error.value.report.outcomes
@@ -293,10 +389,18 @@ class Broken(ClusterSampler):
     ("name", "sampler", "words"),
     [
         ("no seeds", lambda g: Odd(g, "refuses"), "raised ValueError: there must be seeds"),
-        ("marginals", lambda g: Odd(g, "nothing"), "was drawn 0 times in 100 draws, but counts 1 in estimand"),
+        (
+            "marginals",
+            lambda g: Odd(g, "nothing"),
+            "was drawn 0 times in 100 draws, but counts 1 in estimand",
+        ),
         ("structure", Broken(graph_of_all(), 1, 3), "raised RuntimeError: it is broken"),
         ("no seeds", Odd(graph_of_all(), "refuses"), r"sampler = \.\.\.  # Odd, as given"),
-        ("marginals", NotInverse(graph_of_all(), edge_filter=np.arange(500) % 5 > 0), "edge_filter='edge_filter'"),
+        (
+            "marginals",
+            NotInverse(graph_of_all(), edge_filter=np.arange(500) % 5 > 0),
+            "edge_filter='edge_filter'",
+        ),
     ],
 )
 def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) -> None:
@@ -310,7 +414,11 @@ def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) ->
         ("marginals", lambda g: SaintSampler(g, 1, kind="node", budget=8), None),
         ("pairs", lambda g: BernoulliSampler(g, [2]), None),
         ("order", lambda g: NeighborSampler(g, [2, 2], include_dst=False, direction="out"), None),
-        ("edges", lambda g: Plain(g), Graph.from_edges([], [], num_nodes=3, edata={"w": torch.zeros(0)})),
+        (
+            "edges",
+            lambda g: Plain(g),
+            Graph.from_edges([], [], num_nodes=3, edata={"w": torch.zeros(0)}),
+        ),
     ],
 )
 def test_more_right_samplers_pass(name: str, sampler: Any, graph: Graph | None) -> None:
@@ -335,21 +443,29 @@ class BySource(Plain):
 
 
 def test_samplers_without_parallel_edges() -> None:
-    options: dict[str, Any] = {"graph": Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]), "checks": ["marginals"]}
-    assert check_sampler(lambda g: BySource(g), parallel_edges=False, **options).passed == ["marginals"]
+    options: dict[str, Any] = {
+        "graph": Graph.from_edges([1, 2, 3, 4], [0, 0, 0, 0]),
+        "checks": ["marginals"],
+    }
+    assert check_sampler(lambda g: BySource(g), parallel_edges=False, **options).passed == [
+        "marginals"
+    ]
     with pytest.raises(CheckError, match="marginals: the mean weight of edge"):
         check_sampler(lambda g: BySource(g), budget=0, **options)
 
 
 @parametrize_with_checks(
-    {"full": lambda g: FullSampler(g, 1), "two": lambda g: NeighborSampler(g, [2])}, checks=["structure", "order"]
+    {"full": lambda g: FullSampler(g, 1), "two": lambda g: NeighborSampler(g, [2])},
+    checks=["structure", "order"],
 )
 def test_a_test_per_check(check: Any) -> None:
     check()
 
 
 def test_parametrized_checks_skip_and_fail() -> None:
-    mark = parametrize_with_checks([NotInverse(graph_of_all())], checks=["future", "marginals"], budget=0).args[1]
+    mark = parametrize_with_checks(
+        [NotInverse(graph_of_all())], checks=["future", "marginals"], budget=0
+    ).args[1]
     assert [case.id for case in mark] == ["NotInverse-future", "NotInverse-marginals"]
     with pytest.raises(pytest.skip.Exception, match="it takes no times"):
         mark[0].values[0]()

@@ -1,4 +1,6 @@
-"""check_sampler makes a sampler again, for graphs of its own, by the arguments that its call passed."""
+"""check_sampler makes a sampler again, for graphs of its own, by the arguments that its call
+passed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Rates(Sampler):
-    """Each edge of flow i with the probability rates[i]; ``wrong``: weights of 1 in place of one over it."""
+    """Each edge of flow i with the probability rates[i]; ``wrong``: weights of 1 in place of one
+    over it.
+    """
 
     by_row = True
     wrong = True
@@ -32,7 +36,8 @@ class Rates(Sampler):
         super().__init__(graph, len(self.rates), **options)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        edges, rate = self.candidates(dst), self.rates[step.flow]
+        edges = self.candidates(dst)
+        rate = self.rates[step.flow]
         keep = step.random.uniform(edges.eid) < rate
         return edges.select(keep, weight=1.0 if self.wrong else 1 / rate)
 
@@ -41,7 +46,8 @@ class Fixes(Rates):
     """Passes an option of its base itself, and a list of its own making."""
 
     def __init__(self, graph: Graph, rate: float, *, flows: int = 1, **options: Any) -> None:
-        self.rate, self.flows = rate, flows
+        self.rate = rate
+        self.flows = flows
         super().__init__(graph, [rate] * flows, reuse=True, **options)
 
 
@@ -74,7 +80,9 @@ class OfItsNodes(Rates):
     def __init__(self, graph: Graph, table: Any, **options: Any) -> None:
         self.table = table
         if len(table) != graph.num_nodes:
-            raise ValueError(f"table must have one entry per node ({graph.num_nodes}), got {len(table)}")
+            raise ValueError(
+                f"table must have one entry per node ({graph.num_nodes}), got {len(table)}"
+            )
         super().__init__(graph, [0.5], **options)
 
 
@@ -107,20 +115,27 @@ def test_a_sampler_is_made_again_by_the_arguments_that_its_call_passed(
 
 
 def many_edges() -> Graph:
-    """A graph that is too large for statistics of all edges: a cycle of steps of every length below 4, and a hub."""
+    """A graph that is too large for statistics of all edges: a cycle of steps of every length below
+    4, and a hub.
+    """
     nodes = np.arange(500)
-    src, dst = np.concatenate([nodes, nodes, nodes, nodes]), np.concatenate([nodes, nodes + 1, nodes + 2, nodes * 0])
+    src = np.concatenate([nodes, nodes, nodes, nodes])
+    dst = np.concatenate([nodes, nodes + 1, nodes + 2, nodes * 0])
     return Graph.from_edges(src, dst % 500)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda g: Elsewhere(g, 0.5), lambda g: OfItsNodes(g, np.ones(500))], ids=["no attribute", "one graph"]
+    "make",
+    [lambda g: Elsewhere(g, 0.5), lambda g: OfItsNodes(g, np.ones(500))],
+    ids=["no attribute", "one graph"],
 )
 def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(
     make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = make(many_edges())
-    with pytest.raises(CheckError, match=r"the mean weight of edge \d+ .* over \d+ draws is 0.* should be 1 "):
+    with pytest.raises(
+        CheckError, match=r"the mean weight of edge \d+ .* over \d+ draws is 0.* should be 1 "
+    ):
         check_sampler(sampler, checks=["marginals"])
     monkeypatch.setattr(Rates, "wrong", False)
     report = check_sampler(sampler, checks=["marginals"])
@@ -131,12 +146,20 @@ def test_weights_are_checked_on_the_given_graph_where_there_is_no_other(
 def test_a_sampler_that_cannot_be_made_again_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Rates, "wrong", False)
     sampler = Elsewhere(graph_of_all(), 0.5)
-    words = "reproducible: the sampler cannot be made again: .* does not keep its argument 'share' in an attribute"
+    words = (
+        "reproducible: the sampler cannot be made again: .* does not keep its argument 'share' in "
+        "an attribute"
+    )
     with pytest.raises(CheckError, match=words) as error:
         check_sampler(sampler)
     assert error.value.report.failed == ["reproducible"]
-    assert check_sampler(lambda g: Elsewhere(g, 0.5), checks=["marginals"]).note == ""  # a function needs no attributes
+    # a function needs no attributes
+    assert check_sampler(lambda g: Elsewhere(g, 0.5), checks=["marginals"]).note == ""
     with pytest.raises(CheckError, match="does not take the graph that it is made of as its own"):
-        check_sampler(lambda g: Rates(Graph(g.csc()[0], g.csc()[1]), [0.5]), checks=["reproducible"])
-    report = check_sampler(OfItsNodes(graph_of_all(), np.ones(60)), checks=["reproducible", "marginals"])
+        check_sampler(
+            lambda g: Rates(Graph(g.csc()[0], g.csc()[1]), [0.5]), checks=["reproducible"]
+        )
+    report = check_sampler(
+        OfItsNodes(graph_of_all(), np.ones(60)), checks=["reproducible", "marginals"]
+    )
     assert report.passed == ["reproducible", "marginals"]

@@ -1,4 +1,6 @@
-"""Strategies for flows, fanouts, frames, temporal graphs and triples: their corner cases occur, and they shrink."""
+"""Strategies for flows, fanouts, frames, temporal graphs and triples: their corner cases occur, and
+they shrink.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,18 @@ many = settings(max_examples=2_000, derandomize=True, database=None)
     ("strategy", "wanted", "smallest"),
     [
         (flows(), lambda f: f.num_edges > 0, lambda f: (f.num_edges, f.num_dst)),
-        (flows(), lambda f: f.needs_weight or (f.weight != 1).any(), lambda f: (int(f.num_edges), 1)),
+        (
+            flows(),
+            lambda f: f.needs_weight or (f.weight != 1).any(),
+            lambda f: (int(f.num_edges), 1),
+        ),
         (fanouts(2), lambda f: -1 in f, lambda f: (len(f), 2)),
         (frames(3), lambda f: len(f) > 1, lambda f: (len(f), 1)),
-        (temporal_graphs(), lambda t: len(t[1]) > 1 and t[2][0] != t[2][1], lambda t: (len(t[1]), 1)),
+        (
+            temporal_graphs(),
+            lambda t: len(t[1]) > 1 and t[2][0] != t[2][1],
+            lambda t: (len(t[1]), 1),
+        ),
         (triples(), lambda t: len(t) > len(t.unique(dim=0)), lambda t: (len(t), 1)),
     ],
     ids=["edges", "weights", "fanouts", "frames", "times", "triples"],

@@ -1,4 +1,6 @@
-"""The assertions about samplers: right ones pass, wrong ones are found at the error rate that is stated."""
+"""The assertions about samplers: right ones pass, wrong ones are found at the error rate that is
+stated.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class Fickle(Sampler):
 
     def __init__(self, graph: Graph, why: str) -> None:
         super().__init__(graph, 1)
-        self.why, self.calls = why, 0
+        self.why = why
+        self.calls = 0
 
     def choose(self, dst: torch.Tensor, step: Step) -> Choice:
         self.calls += 1
@@ -46,7 +49,11 @@ class Fickle(Sampler):
 @pytest.mark.parametrize(
     ("why", "words"),
     [
-        ("calls", "a second call with the same seeds and epoch gives another NodeFlow: layer sizes differ"),
+        (
+            "calls",
+            "a second call with the same seeds and epoch gives another NodeFlow: layer sizes "
+            "differ",
+        ),
         ("history", "a call after draws of other epochs with"),
         ("thread", "a call from another thread with"),
     ],
@@ -65,14 +72,23 @@ class Global(Sampler):
 
     def choose(self, dst: torch.Tensor, step: Step) -> Choice:
         edges = self.candidates(dst)
-        return edges.select(torch.tensor([self.draw() < 0.5 for _ in range(len(edges))], dtype=torch.bool), weight=2.0)
+        return edges.select(
+            torch.tensor([self.draw() < 0.5 for _ in range(len(edges))], dtype=torch.bool),
+            weight=2.0,
+        )
 
 
 @pytest.mark.parametrize(
-    "draw", [random.random, np.random.random_sample, lambda: float(torch.rand(()))], ids=["python", "numpy", "torch"]
+    "draw",
+    [random.random, np.random.random_sample, lambda: float(torch.rand(()))],
+    ids=["python", "numpy", "torch"],
 )
-def test_a_sampler_over_global_random_state_is_not_reproducible(draw: Callable[[], float], star: Graph) -> None:
-    with pytest.raises(AssertionError, match="with the same seeds and epoch gives another NodeFlow"):
+def test_a_sampler_over_global_random_state_is_not_reproducible(
+    draw: Callable[[], float], star: Graph
+) -> None:
+    with pytest.raises(
+        AssertionError, match="with the same seeds and epoch gives another NodeFlow"
+    ):
         assert_reproducible(Global(star, draw), [0])
 
 
@@ -87,7 +103,9 @@ def test_reproducible_samplers_pass_and_global_state_is_put_back(star: Graph) ->
 
 @pytest.fixture
 def star() -> Graph:
-    """Node 0 has 30 in-neighbours, node 1 has 2, node 5 has 4, two of them by parallel edges; others have 1 or none."""
+    """Node 0 has 30 in-neighbours, node 1 has 2, node 5 has 4, two of them by parallel edges;
+    others have 1 or none.
+    """
     src = [*range(1, 31), 3, 4, 7, 7, 8, 9, 0]
     dst = [0] * 30 + [1, 1, 5, 5, 5, 5, 2]
     return Graph.from_edges(src, dst, num_nodes=32)
@@ -112,11 +130,15 @@ def test_an_unbiased_sampler_of_ones_own_passes(star: Graph) -> None:
 
 
 class Biased(Sampler):
-    """Keeps each edge with probability one half, but those of node ``node`` in flow ``flow`` with ``rate``."""
+    """Keeps each edge with probability one half, but those of node ``node`` in flow ``flow`` with
+    ``rate``.
+    """
 
     def __init__(self, graph: Graph, node: int, flow: int, rate: float, **options: Any) -> None:
         super().__init__(graph, 2, **options)
-        self.node, self.flow, self.rate = node, flow, rate
+        self.node = node
+        self.flow = flow
+        self.rate = rate
 
     def choose(self, dst: torch.Tensor, step: Step) -> Choice:
         edges = self.candidates(dst)
@@ -133,7 +155,10 @@ RARER = [(0, 0.55, 1), (1, 0.3, 0), (5, 0.6, 0), (5, 0.6, 1)]
     [(0, 0.55, 0), (1, 0.3, 1), *(pytest.param(*case, marks=pytest.mark.slow) for case in RARER)],
 )
 def test_a_biased_sampler_is_found(node: int, rate: float, flow: int, star: Graph) -> None:
-    with pytest.raises(AssertionError, match=rf"weighted sums over flow {flow} are biased at seed {node}: their mean"):
+    with pytest.raises(
+        AssertionError,
+        match=rf"weighted sums over flow {flow} are biased at seed {node}: their mean",
+    ):
         assert_unbiased(Biased(star, node, flow, rate), [0, 1, 5], draws=600)
 
 
@@ -149,19 +174,25 @@ def test_missing_weights_and_missing_edges_are_biases(star: Graph) -> None:
             return edges.select(edges.src != 9)
 
     for kind in (Unweighted, Never):
-        with pytest.raises(AssertionError, match=r"flow 0 are biased at seed 5: .* the two may differ by"):
+        with pytest.raises(
+            AssertionError, match=r"flow 0 are biased at seed 5: .* the two may differ by"
+        ):
             assert_unbiased(kind(star, [1]), [5], draws=200)
 
 
 @pytest.mark.slow
 def test_the_error_rate_is_what_it_says() -> None:
-    """Unbiased samplers with many seeds at a large rate: about as many alarms as promised, not many more."""
+    """Unbiased samplers with many seeds at a large rate: about as many alarms as promised, not many
+    more.
+    """
     src = np.random.default_rng(3).integers(0, 200, 4000)
     graph = Graph.from_edges(src, np.repeat(np.arange(40), 100), num_nodes=200)
     alarms = 0
     for seed in range(60):
         try:
-            assert_unbiased(NeighborSampler(graph, [5], seed=seed), range(40), draws=100, false_alarm=0.2)
+            assert_unbiased(
+                NeighborSampler(graph, [5], seed=seed), range(40), draws=100, false_alarm=0.2
+            )
         except AssertionError:
             alarms += 1
     assert 2 <= alarms <= 26  # 12 are expected; 26 is 4.5 standard deviations more
@@ -169,16 +200,25 @@ def test_the_error_rate_is_what_it_says() -> None:
 
 @pytest.fixture
 def events(star: Graph) -> Graph:
-    return Graph.from_edges(*star.edges(), num_nodes=32, edata={"time": torch.arange(star.num_edges) % 20})
+    return Graph.from_edges(
+        *star.edges(), num_nodes=32, edata={"time": torch.arange(star.num_edges) % 20}
+    )
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"strict": True}, pytest.param({"replace": True}, marks=pytest.mark.slow), {"include_dst": False}],
+    [
+        {},
+        {"strict": True},
+        pytest.param({"replace": True}, marks=pytest.mark.slow),
+        {"include_dst": False},
+    ],
     ids=str,
 )
 def test_samplers_with_times(options: dict[str, Any], events: Graph) -> None:
-    sampler, seeds, times = TemporalNeighborSampler(events, [2, 2], **options), [0, 5, 0, 0], [12, 19, 30, 12]
+    sampler = TemporalNeighborSampler(events, [2, 2], **options)
+    seeds = [0, 5, 0, 0]
+    times = [12, 19, 30, 12]
     assert_unbiased(sampler, seeds, times=times, draws=400)
     assert_reproducible(sampler, seeds, times=times)
 
@@ -203,11 +243,19 @@ def test_samplers_of_other_kinds(star: Graph) -> None:
         (LinkSampler(NeighborSampler(star, [2])), [0, 5]),
     ):
         assert_reproducible(sampler, seeds)
-    for other in (ShadowSampler(star, 2, depth=1, fanout=2), LinkSampler(NeighborSampler(star, [2]))):
-        with pytest.raises(TypeError, match=f"sampler must be a nodeflow.Sampler or .*, got {type(other).__name__}"):
+    for other in (
+        ShadowSampler(star, 2, depth=1, fanout=2),
+        LinkSampler(NeighborSampler(star, [2])),
+    ):
+        with pytest.raises(
+            TypeError, match=f"sampler must be a nodeflow.Sampler or .*, got {type(other).__name__}"
+        ):
             assert_unbiased(other, [0, 5])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="pass a time for every seed"):
-        assert_reproducible(TemporalNeighborSampler(Graph.from_edges([], [], edata={"time": torch.empty(0)}), [1]), [])
+        assert_reproducible(
+            TemporalNeighborSampler(Graph.from_edges([], [], edata={"time": torch.empty(0)}), [1]),
+            [],
+        )
 
 
 def test_bad_arguments_of_assert_unbiased(star: Graph) -> None:
@@ -230,7 +278,9 @@ def dense() -> Graph:
 
 
 class Coin(SubgraphSampler):
-    """The seeds, and every other node with probability one half; ``factor`` is 1 where the weights are right."""
+    """The seeds, and every other node with probability one half; ``factor`` is 1 where the weights
+    are right.
+    """
 
     def __init__(self, graph: Graph, factor: float = 1.0, **options: Any) -> None:
         super().__init__(graph, 1, **options)
@@ -251,7 +301,9 @@ def test_subgraphs_that_are_unbiased_pass(direction: str, dense: Graph) -> None:
     parts = torch.arange(12) % 4
     assert_unbiased(SaintSampler(dense, 2, kind="node", budget=6, **options), [0], draws=400)
     assert_unbiased(SaintSampler(dense, 1, kind="edge", budget=5, **options), [0], draws=400)
-    assert_unbiased(ClusterSampler(dense, 2, parts=parts, **options), range(4), batch_size=2, draws=400)
+    assert_unbiased(
+        ClusterSampler(dense, 2, parts=parts, **options), range(4), batch_size=2, draws=400
+    )
     assert_unbiased(Coin(dense, **options), [0, 3], draws=400)
 
 
@@ -278,15 +330,23 @@ def test_a_bias_planted_in_subgraphs_is_found(dense: Graph) -> None:
         if type(sampler) is Coin and sampler.factor == 1:
             assert_unbiased(sampler, seeds, draws=400, **options)
             continue
-        with pytest.raises(AssertionError, match=r"weighted sums over flow 0 are biased at node \d+: their mean over"):
+        with pytest.raises(
+            AssertionError,
+            match=r"weighted sums over flow 0 are biased at node \d+: their mean over",
+        ):
             assert_unbiased(sampler, seeds, draws=1000, **options)
 
 
 def test_subgraph_arguments_that_are_refused(dense: Graph) -> None:
-    with pytest.raises(TypeError, match="nodes and batch_size are for samplers of subgraphs, NeighborSampler is none"):
+    with pytest.raises(
+        TypeError,
+        match="nodes and batch_size are for samplers of subgraphs, NeighborSampler is none",
+    ):
         assert_unbiased(NeighborSampler(dense, [1]), [0], nodes=[0])
     saint = SaintSampler(dense, 1, kind="node", budget=1)
-    with pytest.raises(ValueError, match="none of the 1 nodes is in 100 of the 150 draws; take more draws"):
+    with pytest.raises(
+        ValueError, match="none of the 1 nodes is in 100 of the 150 draws; take more draws"
+    ):
         assert_unbiased(saint, [0], nodes=[0], draws=150)
     with pytest.raises(ValueError, match="seeds must not be empty"):
         assert_unbiased(saint, [])

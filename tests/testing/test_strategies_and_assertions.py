@@ -1,4 +1,6 @@
-"""The tools for users' tests: strategies reach the cases that matter, assertions see every difference."""
+"""The tools for users' tests: strategies reach the cases that matter, assertions see every
+difference.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from nodeflow import (
 )
 from nodeflow.testing import assert_same_node_flow, assert_valid, graphs, node_flows, seeds
 
-many = settings(max_examples=1_000, derandomize=True, phases=[Phase.generate])  # what is found stays as it is
+# what is found stays as it is
+many = settings(max_examples=1_000, derandomize=True, phases=[Phase.generate])
 
 
 def isolated(graph: Graph) -> torch.Tensor:
@@ -77,7 +80,12 @@ def test_graphs_that_can_have_no_edges_have_none(graph: Graph) -> None:
 
 def test_seeds_of_all_kinds_occur() -> None:
     graph = Graph.from_edges([0], [1], num_nodes=3)
-    for wanted in (lambda s: s == [], lambda s: len(set(s)) < len(s), lambda s: 2 in s, lambda s: s != sorted(s)):
+    for wanted in (
+        lambda s: s == [],
+        lambda s: len(set(s)) < len(s),
+        lambda s: 2 in s,
+        lambda s: s != sorted(s),
+    ):
         find(seeds(graph), wanted, settings=many)
     assert find(seeds(graph, min_size=2, max_size=2), lambda s: True) == [0, 0]
     assert find(seeds(Graph([0], [])), lambda s: True) == []
@@ -90,7 +98,9 @@ def test_seeds_of_all_kinds_occur() -> None:
         lambda b: b.parent is None and b.num_flows > 1,
         lambda b: len(b.flows.pairs()) > b.num_flows,
         lambda b: any(not layer.has_parent for layer in b.layers),
-        lambda b: any(flow.num_edges for flow in b.flows) and any("h" in frame for frame in b.fdata),
+        lambda b: (
+            any(flow.num_edges for flow in b.flows) and any("h" in frame for frame in b.fdata)
+        ),
         lambda b: any((flow.weight != 1).any() for flow in b.flows),
         lambda b: any(flow.has_parent and (flow.parent_eid < 0).any() for flow in b.flows),
         lambda b: any((flow.dst_in_src < 0).any() for flow in b.flows) and b.parent is not None,
@@ -113,7 +123,13 @@ def test_node_flows_keep_to_their_arguments(data: st.DataObject) -> None:
 
 
 def made(**change: Any) -> NodeFlow:
-    parts: dict[str, Any] = {"src": [0, 1], "dst": [0, 0], "num_src": 2, "num_dst": 1, "parent_eid": [4, 5]}
+    parts: dict[str, Any] = {
+        "src": [0, 1],
+        "dst": [0, 0],
+        "num_src": 2,
+        "num_dst": 1,
+        "parent_eid": [4, 5],
+    }
     layers = change.pop("layers", [[7, 8], [7]])
     return create_node_flow([flow_from_edges(**{**parts, **change})], layers)
 
@@ -125,11 +141,20 @@ def made(**change: Any) -> NodeFlow:
         (made(layers=[None, [7]]), r"only one of the NodeFlows has layers\[0\].parent_nid"),
         (made(layers=[[7, 9], [7]]), r"layers\[0\].parent_nid differs first at \[1\]: 8 and 9"),
         (made(src=[1, 0]), r"flows\[0, 1\].indices differs first at \[0\]: 0 and 1"),
-        (made(src=[0], dst=[0], parent_eid=[4]), r"flows\[0, 1\].indptr differs first at \[1\]: 2 and 1"),
+        (
+            made(src=[0], dst=[0], parent_eid=[4]),
+            r"flows\[0, 1\].indptr differs first at \[1\]: 2 and 1",
+        ),
         (made(parent_eid=[4, -1]), r"flows\[0, 1\].parent_eid differs first at \[1\]: 5 and -1"),
         (made(parent_eid=None), r"only one of the NodeFlows has flows\[0, 1\].parent_eid"),
-        (made(weight=torch.tensor([1.0, 2.0])), r"flows\[0, 1\].weight differs first at \[1\]: 1.0 and 2.0"),
-        (made(data={"w": torch.ones(2)}), r"columns of flows\[0, 1\].data differ: \[\] and \['w'\]"),
+        (
+            made(weight=torch.tensor([1.0, 2.0])),
+            r"flows\[0, 1\].weight differs first at \[1\]: 1.0 and 2.0",
+        ),
+        (
+            made(data={"w": torch.ones(2)}),
+            r"columns of flows\[0, 1\].data differ: \[\] and \['w'\]",
+        ),
     ],
 )
 def test_every_difference_is_seen(other: NodeFlow, words: str) -> None:
@@ -146,14 +171,24 @@ def test_every_difference_is_seen(other: NodeFlow, words: str) -> None:
             torch.tensor([[0.0, 0.0], [-0.0, 0.0]]),
             r"\['h'\] differs first at \[1, 0\]: 0.0 and -0.0",
         ),
-        (torch.zeros(2), torch.zeros(2, dtype=torch.float64), r"type and shape of layers\[0\].data\['h'\] differ"),
+        (
+            torch.zeros(2),
+            torch.zeros(2, dtype=torch.float64),
+            r"type and shape of layers\[0\].data\['h'\] differ",
+        ),
         (torch.zeros(2), torch.zeros(2, 1), "type and shape"),
-        (torch.zeros(2, dtype=torch.bool), torch.ones(2, dtype=torch.bool), r"first at \[0\]: False and True"),
+        (
+            torch.zeros(2, dtype=torch.bool),
+            torch.ones(2, dtype=torch.bool),
+            r"first at \[0\]: False and True",
+        ),
     ],
 )
 def test_columns_are_compared_bit_for_bit(a: torch.Tensor, b: torch.Tensor, words: str) -> None:
-    x, y = made(), made()
-    x.ldata[0]["h"], y.ldata[0]["h"] = a, b
+    x = made()
+    y = made()
+    x.ldata[0]["h"] = a
+    y.ldata[0]["h"] = b
     with pytest.raises(AssertionError, match=words):
         assert_same_node_flow(x, y)
     assert_same_node_flow(x, y, frames=False)
@@ -166,7 +201,8 @@ def test_columns_are_compared_bit_for_bit(a: torch.Tensor, b: torch.Tensor, word
 def test_sparse_columns_are_compared() -> None:
     import scipy.sparse
 
-    x, y = made(), made()
+    x = made()
+    y = made()
     x.ldata[0]["s"] = y.ldata[0]["s"] = scipy.sparse.eye(2, format="csr")
     assert_same_node_flow(x, y)
     y.ldata[0]["s"] = scipy.sparse.eye(2, format="csr") * 2
@@ -188,10 +224,15 @@ def test_assert_valid_says_what_is_broken(graph: Graph) -> None:
         assert_valid(batch)
 
 
-def test_the_names_are_listed_and_hypothesis_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_are_listed_and_hypothesis_may_be_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert dir(nodeflow.testing) == sorted(nodeflow.testing.__all__)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    with pytest.raises(ImportError, match=r"nodeflow\.testing\.flows needs hypothesis; install it with: pip install"):
+    with pytest.raises(
+        ImportError,
+        match=r"nodeflow\.testing\.flows needs hypothesis; install it with: pip install",
+    ):
         nodeflow.testing.flows  # noqa: B018
 
 
@@ -211,7 +252,10 @@ from nodeflow.testing import node_flows
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout.strip()) == (1, "ready")
-    how = "ImportError: nodeflow.testing.node_flows needs hypothesis; install it with: pip install hypothesis"
+    how = (
+        "ImportError: nodeflow.testing.node_flows needs hypothesis; install it with: pip install "
+        "hypothesis"
+    )
     assert how in ran.stderr
     assert "strategies.py" not in ran.stderr
     with pytest.raises(AttributeError, match="no attribute 'graph'"):
@@ -219,7 +263,9 @@ from nodeflow.testing import node_flows
 
 
 def notes_of(strategy: st.SearchStrategy[Any], kept: list[Any]) -> list[str]:
-    """Let a test fail on what the strategy draws, keep that, and return the notes of the failure."""
+    """Let a test fail on what the strategy draws, keep that, and return the notes of the
+    failure.
+    """
 
     @settings(derandomize=True, database=None, phases=[Phase.generate])
     @given(strategy)
@@ -235,13 +281,26 @@ def notes_of(strategy: st.SearchStrategy[Any], kept: list[Any]) -> list[str]:
 def test_a_failing_test_prints_the_graph_and_the_sampler() -> None:
     drawn: list[Any] = []
     for by_ids in (True, False):
-        strategy = graphs(min_nodes=2).filter(lambda g, by=by_ids: g.num_edges > 2 and (g.csc()[2] is None) == by)
+        strategy = graphs(min_nodes=2).filter(
+            lambda g, by=by_ids: g.num_edges > 2 and (g.csc()[2] is None) == by
+        )
         session: dict[str, Any] = {"Graph": Graph}
-        exec(next(line for line in reversed(notes_of(strategy, drawn)) if line.startswith("graph = ")), session)
+        exec(
+            next(
+                line for line in reversed(notes_of(strategy, drawn)) if line.startswith("graph = ")
+            ),
+            session,
+        )
         for mine, theirs in zip(session["graph"].csc(), drawn[0].csc(), strict=True):
             assert (mine is None and theirs is None) or mine.tolist() == theirs.tolist()
-    strategy = node_flows(parents=True, columns=False).filter(lambda b: b.num_flows and sum(b.flow_sizes) > 0)
-    session = {"Graph": Graph, "NeighborSampler": NeighborSampler, "create_full_node_flow": create_full_node_flow}
+    strategy = node_flows(parents=True, columns=False).filter(
+        lambda b: b.num_flows and sum(b.flow_sizes) > 0
+    )
+    session = {
+        "Graph": Graph,
+        "NeighborSampler": NeighborSampler,
+        "create_full_node_flow": create_full_node_flow,
+    }
     lines = notes_of(strategy, drawn)
     at = max(i for i, line in enumerate(lines) if line.startswith("graph = "))
     exec(lines[at], session)
@@ -252,13 +311,17 @@ def test_a_failing_test_prints_the_graph_and_the_sampler() -> None:
 def test_layers_that_begin_with_the_next_layer(data):
     batch = data.draw(node_flows(include_dst=True))
     for i in range(batch.num_flows):
-        upper, lower = batch.layers[i + 1].parent_nid.tolist(), batch.layers[i].parent_nid.tolist()
+        upper = batch.layers[i + 1].parent_nid.tolist()
+        lower = batch.layers[i].parent_nid.tolist()
         assert lower[: len(upper)] == upper
 
 
 def test_layers_that_do_not_begin_with_the_next_layer_come_without_include_dst():
     find(node_flows(), lambda b: b.num_flows and b.front.has_parent and b.layers[1].has_parent and b.layer_sizes[1]
          and b.layers[0].parent_nid[: b.layer_sizes[1]].tolist() != b.layers[1].parent_nid.tolist())  # fmt: skip
-    find(node_flows(include_dst=True), lambda b: b.num_flows > 1 and b.layer_sizes[0] > b.layer_sizes[1] > 1)
+    find(
+        node_flows(include_dst=True),
+        lambda b: b.num_flows > 1 and b.layer_sizes[0] > b.layer_sizes[1] > 1,
+    )
     with pytest.raises(ValueError, match="include_dst must be True or None, got False"):
         find(node_flows(include_dst=False), lambda batch: True)

@@ -33,7 +33,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Fixed:
-    """The planted data set as a graph folder, dense and sparse; its partitions along its edges, and both ways."""
+    """The planted data set as a graph folder, dense and sparse; its partitions along its edges, and
+    both ways.
+    """
     place = tmp_path_factory.mktemp("planted")
     planted().save(place / "data")
     planted(sparse=True).save(place / "sparse")

@@ -35,7 +35,11 @@ WRITTEN = ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json", "cur
 def untimed(folder: Path) -> tuple[Any, ...]:
     """Everything in the output that does not tell time."""
     rows = [line.split(",")[:3] for line in (folder / "log.csv").read_text().splitlines()]
-    return (folder / "checkpoint.safetensors").read_bytes(), rows, (folder / "result.json").read_text()
+    return (
+        (folder / "checkpoint.safetensors").read_bytes(),
+        rows,
+        (folder / "result.json").read_text(),
+    )
 
 
 # train
@@ -44,16 +48,35 @@ def untimed(folder: Path) -> tuple[Any, ...]:
 def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, cli: Cli) -> None:
     output = tmp_path / "runs" / "first"
     lines = cli.train(data, output).splitlines()
-    assert lines[0] == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
+    assert (
+        lines[0]
+        == "Dataset(two: 120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30)"
+    )
     begun = r", begun \d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
-    assert re.fullmatch(re.escape(f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0") + begun, lines[1])
+    assert re.fullmatch(
+        re.escape(f"run {output}: sage, sampler neighbor, fanouts [3, 3], seed 0") + begun, lines[1]
+    )
     assert lines[2:4] == [
         "messages along 1,188 edges, 588 of them reverses (--direction in leaves these out); "
-        "a seed draws 3, and its batch has 16 nodes or fewer; task classification (by the labels of the split)",
+        "a seed draws 3, and its batch has 16 nodes or fewer; task classification (by the labels "
+        "of the split)",
         "",
     ]
-    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "run"]
-    rows = [line for line in lines if re.fullmatch(r" +\d+ +[\d.]+ +0\.[\d]+ +[\d.]+ +[\d,]+ +[\d,]+  \w+", line)]
+    assert lines[4].split() == [
+        "epoch",
+        "loss",
+        "val",
+        "accuracy",
+        "seconds",
+        "seeds/s",
+        "edges/s",
+        "run",
+    ]
+    rows = [
+        line
+        for line in lines
+        if re.fullmatch(r" +\d+ +[\d.]+ +0\.[\d]+ +[\d.]+ +[\d,]+ +[\d,]+  \w+", line)
+    ]
     assert [row.split()[0] for row in rows] == ["1", "2"]
     facts = json.loads((output / "result.json").read_text())
     for part in ("train", "val", "test"):
@@ -76,14 +99,30 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("model", ["sage", "gcn"])
-def test_control_variates_add_a_column_with_the_age(model: str, data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_control_variates_add_a_column_with_the_age(
+    model: str, data: Path, tmp_path: Path, cli: Cli
+) -> None:
     output = tmp_path / "out"
     lines = cli.train(data, output, "--sampler", "cv", "--model", model).splitlines()
     assert lines[1].startswith(f"run {output}: {model}, sampler cv, fanouts [3, 3], seed 0, begun ")
-    assert lines[4].split() == ["epoch", "loss", "val", "accuracy", "seconds", "seeds/s", "edges/s", "age", "run"]
+    assert lines[4].split() == [
+        "epoch",
+        "loss",
+        "val",
+        "accuracy",
+        "seconds",
+        "seeds/s",
+        "edges/s",
+        "age",
+        "run",
+    ]
     rows = lines[5:7]
-    assert all(re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out", row) for row in rows)
-    assert {len(line) for line in lines[4:7]} == {len(lines[4])}  # the columns stand below each other
+    assert all(
+        re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out", row)
+        for row in rows
+    )
+    # the columns stand below each other
+    assert {len(line) for line in lines[4:7]} == {len(lines[4])}
     header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
     assert header[-1] == "age"
     assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-2] for row in rows]
@@ -93,7 +132,9 @@ def test_control_variates_add_a_column_with_the_age(model: str, data: Path, tmp_
     assert type(load_model(output / FILES[0]).model) is {"sage": VRGraphSAGE, "gcn": VRGCN}[model]
 
 
-def test_the_same_options_give_the_same_files_for_any_number_of_workers(data: Path, tmp_path: Path) -> None:
+def test_the_same_options_give_the_same_files_for_any_number_of_workers(
+    data: Path, tmp_path: Path
+) -> None:
     outputs = [tmp_path / name for name in ("a", "b", "c")]
     for output in outputs[:2]:
         assert train(data, output) == 0
@@ -122,15 +163,19 @@ OPTIONS = {
 QUICK = ("--model", "--fanouts", "--sampler-option")
 
 
-@pytest.mark.parametrize("option", [pytest.param(name, marks=[] if name in QUICK else SLOW) for name in OPTIONS])
+@pytest.mark.parametrize(
+    "option", [pytest.param(name, marks=[] if name in QUICK else SLOW) for name in OPTIONS]
+)
 def test_an_option_is_used(option: str, data: Path, tmp_path: Path) -> None:
     value, name, expected = OPTIONS[option]
     for folder, more in (("plain", []), ("other", [option, *([] if value is None else [value])])):
         assert train(data, tmp_path / folder, *more) == 0
-    plain, other = untimed(tmp_path / "plain"), untimed(tmp_path / "other")
+    plain = untimed(tmp_path / "plain")
+    other = untimed(tmp_path / "other")
     assert json.loads(other[2])["settings"][name] == expected
     assert json.loads(plain[2])["settings"][name] != expected
-    assert (plain[1] == other[1]) == (option == "--workers")  # the only one that must change no number
+    # the only one that must change no number
+    assert (plain[1] == other[1]) == (option == "--workers")
 
 
 def test_every_setting_has_an_option_of_its_type() -> None:
@@ -138,13 +183,17 @@ def test_every_setting_has_an_option_of_its_type() -> None:
     add_settings(parser)
     assert vars(parser.parse_args([])) == {}  # what is not given is not there
     for name, (_, one) in FIELDS.items():
-        option, words = option_of(one), one.metadata["words"]
+        option = option_of(one)
+        words = one.metadata["words"]
         if name.endswith("_options"):
-            arguments, value = [option, "a=1", option, "b=x"], {"a": 1, "b": "x"}
+            arguments = [option, "a=1", option, "b=x"]
+            value = {"a": 1, "b": "x"}
         elif words.get("action") == "store_true":
-            arguments, value = [option], True
+            arguments = [option]
+            value = True
         elif name == "fanouts":
-            arguments, value = [option, "2", "3"], [2, 3]
+            arguments = [option, "2", "3"]
+            value = [2, 3]
         else:
             value = {int: 7, float: 0.25}.get(words.get("type"), words.get("choices", ["word"])[-1])
             arguments = [option, str(value)]
@@ -152,7 +201,8 @@ def test_every_setting_has_an_option_of_its_type() -> None:
 
 
 def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
+    first = tmp_path / "first"
+    second = tmp_path / "second"
     assert train(data, first, "--model", "gcn") == 0
     again = ["train", "--config", str(first / "run.toml"), "--output"]
     assert status([*again, str(second)]) == 0
@@ -160,19 +210,32 @@ def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:
     assert status([*again, str(second), "--seed", "9", "--overwrite"]) == 0
     assert json.loads((second / "result.json").read_text())["settings"]["seed"] == 9
     (first / "run.toml").write_text("epochs = 1\n[link]\nmargin = 3\nloss = 'margin'\n")
-    links = ["--task=link", "--model=none", "--embedding=4", "--inputs=embedding", "--link-loss=logistic"]
-    assert "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'" in cli.failure(
-        "train", data, *again[1:], second, *links
+    links = [
+        "--task=link",
+        "--model=none",
+        "--embedding=4",
+        "--inputs=embedding",
+        "--link-loss=logistic",
+    ]
+    assert (
+        "run.toml: margin (= 3) is read with link_loss 'margin' or 'self-adversarial'"
+        in cli.failure("train", data, *again[1:], second, *links)
     )
-    (first / "run.toml").write_text("epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n")
+    (first / "run.toml").write_text(
+        "epochs = 1\n[run]\ntask = 'link'\n[link]\nmargin = 3\nloss = 'margin'\n"
+    )
     assert f"not read by this run, and left out of {first / 'run.toml'}: margin" in cli(
         "train", data, *again[1:], second, *links, "--overwrite"
     )
     (first / "run.toml").write_text("hiden = 3")
-    assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in cli.failure(*again, second)
+    assert "run.toml: there is no setting 'hiden' (= 3); did you mean hidden?" in cli.failure(
+        *again, second
+    )
 
 
-def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fanouts_are_in_flow_order(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
 
     class Spy(NeighborSampler):
@@ -188,30 +251,47 @@ def test_fanouts_are_in_flow_order(data: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_fanouts_with_commas_are_understood(data: Path, tmp_path: Path) -> None:
     for name, words in (("spaces", ["2", "3"]), ("commas", ["2,3"]), ("both", ["2,", "3"])):
-        assert train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
-    results = [(tmp_path / name / "result.json").read_text() for name in ("spaces", "commas", "both")]
+        assert (
+            train(data, tmp_path / name, "--epochs", "1", "--hidden", "4", "--fanouts", *words) == 0
+        )
+    results = [
+        (tmp_path / name / "result.json").read_text() for name in ("spaces", "commas", "both")
+    ]
     assert results[0] == results[1] == results[2]
 
 
-def test_without_a_picture(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_without_a_picture(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for options in ([], ["--no-plot"]):
         output = tmp_path / f"out{len(options)}"
-        said = [line for line in cli.train(data, output, *options).splitlines() if "matplotlib" in line]
-        assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
+        said = [
+            line for line in cli.train(data, output, *options).splitlines() if "matplotlib" in line
+        ]
+        assert sorted(path.name for path in output.iterdir()) == [
+            name for name in FILES if "png" not in name
+        ]
         assert len(said) == 1 - len(options)  # silence where no picture is wanted
         assert all("pip install matplotlib" in line and "--no-plot" in line for line in said)
 
 
-def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_an_earlier_run_is_replaced_and_the_command_says_so(
+    data: Path, tmp_path: Path, cli: Cli
+) -> None:
     output = tmp_path / "out"
     says = f"replaces the earlier run in {output}"
     np.save(data / "extra.npy", np.zeros(3))
     lines = cli.train(data, output).splitlines()
     assert says not in lines
     assert lines.count(f"files of {data} that are not read: extra.npy") == 1
-    assert cli.train(data, output, "--no-plot", "--seed", "5", "--overwrite").splitlines().count(says) == 1
-    assert sorted(path.name for path in output.iterdir()) == [name for name in FILES if "png" not in name]
+    assert (
+        cli.train(data, output, "--no-plot", "--seed", "5", "--overwrite").splitlines().count(says)
+        == 1
+    )
+    assert sorted(path.name for path in output.iterdir()) == [
+        name for name in FILES if "png" not in name
+    ]
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
 
@@ -250,7 +330,10 @@ def test_a_bar_on_a_terminal_only(
 def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     assert "Dataset(debian:" in cli("train", "--output", tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"] >= 0.8
+    assert (
+        json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"]
+        >= 0.8
+    )
 
 
 # info
@@ -261,13 +344,24 @@ def test_info_describes_the_bundled_graph(cli: Cli) -> None:
     assert plain.startswith("debian: packages of Debian")
     assert cli("info", "debian") == plain
     subjects = [line.split()[0] for line in plain.splitlines()[1:]]
-    assert subjects == ["nodes", "edges", "in-degree", "out-degree", "kind", "features", "classes", "split"]
+    assert subjects == [
+        "nodes",
+        "edges",
+        "in-degree",
+        "out-degree",
+        "kind",
+        "features",
+        "classes",
+        "split",
+    ]
 
 
 def test_info_says_symmetric(tmp_path: Path, cli: Cli) -> None:
     for name, matrix in {"one": [[0, 1], [0, 0]], "both": [[0, 1], [1, 0]]}.items():
         (tmp_path / name).mkdir()
-        scipy.sparse.save_npz(tmp_path / name / "adjacency.npz", scipy.sparse.csr_array(np.array(matrix)))
+        scipy.sparse.save_npz(
+            tmp_path / name / "adjacency.npz", scipy.sparse.csr_array(np.array(matrix))
+        )
         assert (", symmetric" in cli("info", tmp_path / name)) is (name == "both")
 
 
@@ -284,19 +378,34 @@ def test_info_describes_a_folder_with_and_without_labels(data: Path, cli: Cli) -
 # help
 
 
-@pytest.mark.parametrize("command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"], ["partition"]])
+@pytest.mark.parametrize(
+    "command", [[], ["train"], ["evaluate"], ["predict"], ["compare"], ["info"], ["partition"]]
+)
 def test_help(command: list[str], cli: Cli) -> None:
     out = cli(*command, "--help")
     words = " ".join(out.split())
     if command == ["train"]:
-        assert "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds" in words
+        assert (
+            "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds"
+            in words
+        )
         for word in (*OPTIONS, "--output", "--no-plot", "--resume", "--config", *FILES):
             assert word in out
-        assert "which storage partitions needs (default: none; read with storage 'partitions')" in words
+        assert (
+            "which storage partitions needs (default: none; read with storage 'partitions')"
+            in words
+        )
     if command in (["train"], ["info"], ["partition"]):
         for name in ("edges.csv", "nodes.csv", "valid.tsv"):
             assert name in words
-        for name in ("adjacency.npz", "edges.npz", "features.npz", "features.npy", "labels.npy", "train.npy"):
+        for name in (
+            "adjacency.npz",
+            "edges.npz",
+            "features.npz",
+            "features.npy",
+            "labels.npy",
+            "train.npy",
+        ):
             assert name in words
     if not command:
         assert all(name in words for name in ("train", "evaluate", "predict", "compare", "info"))

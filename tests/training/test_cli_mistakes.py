@@ -1,4 +1,6 @@
-"""The command, given what cannot be: one line on stderr for every mistake, and nothing left behind."""
+"""The command, given what cannot be: one line on stderr for every mistake, and nothing left
+behind.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +41,35 @@ BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda data: remove(data / "labels.npy"),
         "'two' has no labels, so a model cannot be trained on it",
     ),
-    "truncated edges": (lambda data: truncate(data / "edges.npz"), r"edges\.npz must be .* cut short"),
-    "truncated features": (lambda data: truncate(data / "features.npy"), r"features\.npy must be .* cut short"),
-    "truncated labels": (lambda data: truncate(data / "labels.npy"), r"labels\.npy must be .* cut short"),
+    "truncated edges": (
+        lambda data: truncate(data / "edges.npz"),
+        r"edges\.npz must be .* cut short",
+    ),
+    "truncated features": (
+        lambda data: truncate(data / "features.npy"),
+        r"features\.npy must be .* cut short",
+    ),
+    "truncated labels": (
+        lambda data: truncate(data / "labels.npy"),
+        r"labels\.npy must be .* cut short",
+    ),
     "empty labels": (lambda data: truncate(data / "labels.npy", 0), r"labels\.npy must be"),
-    "too few labels": (overwrite("labels.npy", np.zeros(7, int)), "must have 120 rows, one per node, got"),
+    "too few labels": (
+        overwrite("labels.npy", np.zeros(7, int)),
+        "must have 120 rows, one per node, got",
+    ),
     "a feature that is no number": (
-        overwrite("features.npy", np.where(np.arange(120)[:, None] == 70, np.nan, np.ones((120, 4)))),
+        overwrite(
+            "features.npy", np.where(np.arange(120)[:, None] == 70, np.nan, np.ones((120, 4)))
+        ),
         "the features of data set 'two' must be finite, but row 70 has NaN or inf",
     ),
     "no label anywhere": (overwrite("labels.npy", np.full(120, -1)), "'two' has no training nodes"),
     "pickled labels": (overwrite("labels.npy", np.array([{}] * 120)), "pickled objects"),
-    "ids out of range": (overwrite("train.npy", np.array([0, 500])), r"train\.npy must hold ids of nodes"),
+    "ids out of range": (
+        overwrite("train.npy", np.array([0, 500])),
+        r"train\.npy must hold ids of nodes",
+    ),
 }
 
 
@@ -64,7 +83,9 @@ def one_line(capsys: pytest.CaptureFixture[str], beginning: str = "nodeflow trai
 
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning:numpy")
 @pytest.mark.parametrize("case", BAD_DATA)
-def test_bad_data(case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_data(
+    case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     damage, message = BAD_DATA[case]
     damage(data)
     assert train(data, tmp_path / "deep" / "out") == 2
@@ -75,7 +96,8 @@ def test_bad_data(case: str, data: Path, tmp_path: Path, capsys: pytest.CaptureF
 BAD_OPTIONS = {
     "--fanouts 0 5": r"fanouts\[0\] must be -1",
     "--fanouts": "--fanouts: expected at least one argument",
-    "--fanouts ten": "expected integers, as in 10 10, or by name, as in a=5,b=10, got 'ten'; DATA goes before --f",
+    "--fanouts ten": "expected integers, as in 10 10, or by name, as in a=5,b=10, got 'ten'; DATA "
+    "goes before --f",
     "--hidden 100000000000000": "memory",
     "--hidden 99999999999999999999999999": "Overflow",
     "--epochs 1.5": "--epochs: invalid int value: '1.5'",
@@ -86,14 +108,17 @@ BAD_OPTIONS = {
     "--metric best": "metric 'best' cannot be used: name must be ",
     "--task multilabel": "task 'multilabel' needs labels [nodes, labels] of 0 and 1, got (120,)",
     "--sampler-option replace": "argument --sampler-option: expected NAME=VALUE, got 'replace'",
-    "--sampler-option size=3": "'size' (= 3) is no option of sampler 'neighbor' here; those are replace, prob, ",
+    "--sampler-option size=3": "'size' (= 3) is no option of sampler 'neighbor' here; those are "
+    "replace, prob, ",
     "--model-option width=3": "model 'sage' cannot be made: ",
-    "--checkpoint-every never": "checkpoint_every must be a number of epochs, or of minutes as in '10min', got 'never'",
+    "--checkpoint-every never": "checkpoint_every must be a number of epochs, or of minutes as in "
+    "'10min', got 'never'",
     "--config nowhere.toml": "no file of settings at nowhere.toml",
     "--resume nowhere": "--resume takes the settings of its folder, but ",
     "--seeds 3 --resume nowhere": "--seeds starts runs, and --resume goes on with one",
     "--unknown": "there is no option --unknown",
-    "--data folder": "there is no option --data; the data set goes without a name: nodeflow train FOLDER",
+    "--data folder": "there is no option --data; the data set goes without a name: nodeflow train "
+    "FOLDER",
     "--dataset=folder": "there is no option --dataset=folder; the data set goes without a name",
     "--learning-rate 1": "there is no option --learning-rate; it is called --lr here",
     "--threads 1": "there is no option --threads (see",
@@ -104,7 +129,9 @@ BAD_OPTIONS = {
 
 
 @pytest.mark.parametrize("options", BAD_OPTIONS)
-def test_bad_options(options: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_options(
+    options: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert train(data, tmp_path / "deep" / "out", *options.split()) == 2
     assert BAD_OPTIONS[options].replace("\\", "") in one_line(capsys, "nodeflow")
     assert not (tmp_path / "deep").exists()
@@ -116,16 +143,23 @@ def test_bad_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) 
     assert re.fullmatch(r"nodeflow.*: .* \(see nodeflow .*--help\)\n", one_line(capsys, "nodeflow"))
 
 
-def test_an_output_folder_that_is_a_file(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_folder_that_is_a_file(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("mine")
-    for output, why in ((tmp_path / "file", "it is a file"), (tmp_path / "file" / "out", "Not a directory")):
+    for output, why in (
+        (tmp_path / "file", "it is a file"),
+        (tmp_path / "file" / "out", "Not a directory"),
+    ):
         assert train(data, output) == 2
         assert f"cannot write into the output folder {output}: {why}" in one_line(capsys)
     assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs /proc")
-def test_an_output_folder_where_nobody_can_write(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_output_folder_where_nobody_can_write(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for output in (Path("/proc/nodeflow"), Path("/proc")):
         assert train(data, output) == 2
         assert f"cannot write into the output folder {output}: " in one_line(capsys)
@@ -134,7 +168,9 @@ def test_an_output_folder_where_nobody_can_write(data: Path, capsys: pytest.Capt
 def test_an_output_folder_without_permission(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(folder, "TemporaryFile", Mock(side_effect=PermissionError(13, "Permission denied")))
+    monkeypatch.setattr(
+        folder, "TemporaryFile", Mock(side_effect=PermissionError(13, "Permission denied"))
+    )
     assert train(data, tmp_path / "out") == 2
     assert "output folder" in (line := one_line(capsys))
     assert line.endswith(": Permission denied\n")
@@ -151,14 +187,24 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
     monkeypatch.setattr(folder, "plot_curves", full)
     assert train(data, tmp_path / "new" / "out") == 2
     err = capsys.readouterr().err
-    assert err == f"nodeflow train: [Errno 28] No space left on device: '{tmp_path / 'new' / 'out'}'\n"
-    assert {file.name for file in (tmp_path / "new" / "out").iterdir()} == {"run.toml", "state.safetensors", "log.csv"}
+    assert (
+        err == f"nodeflow train: [Errno 28] No space left on device: '{tmp_path / 'new' / 'out'}'\n"
+    )
+    assert {file.name for file in (tmp_path / "new" / "out").iterdir()} == {
+        "run.toml",
+        "state.safetensors",
+        "log.csv",
+    }
 
 
-def test_a_loss_that_is_no_number_ends_training(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loss_that_is_no_number_ends_training(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert train(data, tmp_path / "deep" / "out", "--lr", "1e30") == 2
     err = capsys.readouterr().err
-    assert re.fullmatch(r"nodeflow train: the loss became (nan|inf) in epoch \d; a lower learning rate, .*\n", err)
+    assert re.fullmatch(
+        r"nodeflow train: the loss became (nan|inf) in epoch \d; a lower learning rate, .*\n", err
+    )
     assert not (tmp_path / "deep" / "out" / "result.json").exists()
 
 
@@ -182,7 +228,9 @@ def test_what_goes_wrong_inside_is_one_line_too(
         main(["info", "--traceback"])
 
 
-def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(data_sets, "debian", Mock(side_effect=RuntimeError("a shape is wrong")))
     with pytest.raises(RuntimeError, match="a shape is wrong"):
         main(["info"])
@@ -194,5 +242,8 @@ def test_an_interruption_leaves_the_settings_behind(
     monkeypatch.setattr(Trainer, "step", Mock(side_effect=KeyboardInterrupt))
     assert train(data, tmp_path / "out") == 130
     how = f"nodeflow train --resume {tmp_path / 'out'}"
-    assert capsys.readouterr().err == f"nodeflow train: interrupted; goes on from its last checkpoint: {how}\n"
+    assert (
+        capsys.readouterr().err
+        == f"nodeflow train: interrupted; goes on from its last checkpoint: {how}\n"
+    )
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["run.toml"]

@@ -1,4 +1,6 @@
-"""Narrow features of a run: coded where the network reads sums of them alone, and the same training as plain ones."""
+"""Narrow features of a run: coded where the network reads sums of them alone, and the same training
+as plain ones.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,28 @@ def no_least(monkeypatch: pytest.MonkeyPatch) -> None:
 def datasets() -> tuple[Dataset, Dataset]:
     """The same features narrow, and as the numbers that are read for these."""
     data = planted()
-    graph, spread = data.graph, torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(0))
+    graph = data.graph
+    spread = torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(0))
     narrow = storage.narrow(graph.ndata["feat"] @ spread)
     columns = narrow, narrow.fetch(torch.arange(graph.num_nodes))
-    first, second = (replace(data, graph=with_frames(graph, {**graph.ndata, "feat": x}, graph.edata)) for x in columns)
+    first, second = (
+        replace(data, graph=with_frames(graph, {**graph.ndata, "feat": x}, graph.edata))
+        for x in columns
+    )
     return first, second
 
 
 def settings(**options: Any) -> Settings:
-    return Settings(**{"hidden": 64, "epochs": 3, "fanouts": [2, 2], "batch_size": 40, "dropout": 0.3, **options})
+    return Settings(
+        **{
+            "hidden": 64,
+            "epochs": 3,
+            "fanouts": [2, 2],
+            "batch_size": 40,
+            "dropout": 0.3,
+            **options,
+        }
+    )
 
 
 def is_coded(trainer: Trainer) -> bool:
@@ -63,7 +78,9 @@ def test_what_stays_coded(model: str, options: dict[str, Any], stays: bool) -> N
     results = []
     for data in datasets():
         trainer = Trainer(data, settings(model=model, **options))
-        assert is_coded(trainer) == (stays and isinstance(data.graph.ndata["feat"], storage.NarrowRows))
+        assert is_coded(trainer) == (
+            stays and isinstance(data.graph.ndata["feat"], storage.NarrowRows)
+        )
         results.append(trainer.run())
     losses = [[record.loss for record in result.records] for result in results]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
@@ -74,7 +91,9 @@ class Own(nn.Module):
 
     def __init__(self, *, scaled: bool) -> None:
         super().__init__()
-        self.model, self.scaled, self.entered = GraphSAGE(WIDTH, 64, 3), scaled, set[type]()
+        self.model = GraphSAGE(WIDTH, 64, 3)
+        self.scaled = scaled
+        self.entered = set[type]()
 
     def forward(self, batch: NodeFlow, h: Tensor) -> Tensor:
         self.entered.add(type(h))

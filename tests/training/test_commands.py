@@ -1,4 +1,6 @@
-"""The commands of finished runs: evaluate, predict, compare; longer runs, events, and stops of many kinds."""
+"""The commands of finished runs: evaluate, predict, compare; longer runs, events, and stops of many
+kinds.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from nodeflow.training._folder import EVENTS
 
 def scores_of(text: str) -> dict[str, str]:
     return dict(
-        line.split(maxsplit=1) for line in text.splitlines() if line.split()[:1] in (["train"], ["val"], ["test"])
+        line.split(maxsplit=1)
+        for line in text.splitlines()
+        if line.split()[:1] in (["train"], ["val"], ["test"])
     )
 
 
@@ -35,7 +39,9 @@ def scores_of(text: str) -> dict[str, str]:
 def test_evaluate_prints_the_scores_of_the_run(place: Path, cli: Cli) -> None:
     shown = scores_of(cli("evaluate", place / "sage"))
     scores = json.loads((place / "sage" / "result.json").read_text())["scores"]
-    assert shown == {p: "  ".join(f"{name} {value:.4f}" for name, value in scores[p].items()) for p in scores}
+    assert shown == {
+        p: "  ".join(f"{name} {value:.4f}" for name, value in scores[p].items()) for p in scores
+    }
 
 
 def test_evaluate_on_another_data_set(place: Path, tmp_path: Path, cli: Cli) -> None:
@@ -55,16 +61,25 @@ def test_what_evaluate_refuses(place: Path, tmp_path: Path, cli: Cli) -> None:
     shutil.copytree(place / "two", other)
     (other / "labels.npy").unlink()
     message = cli.failure("evaluate", place / "sage", "--data", other)
-    assert message == "nodeflow evaluate: data set 'other' has no labels, so a model cannot be measured on it\n"
+    assert (
+        message
+        == "nodeflow evaluate: data set 'other' has no labels, so a model cannot be measured on "
+        "it\n"
+    )
     shutil.copy(place / "two" / "labels.npy", other)
     np.save(other / "features.npy", np.ones((120, 5)))
     message = cli.failure("evaluate", place / "sage", "--data", other)
-    assert f"the model in {place / 'sage'} does not fit data set 'other': size mismatch for model.convs.0" in message
+    assert (
+        f"the model in {place / 'sage'} does not fit data set 'other': size mismatch for "
+        "model.convs.0" in message
+    )
     run = tmp_path / "parts"
     shutil.copytree(place / "sage", run)
     text = (run / "run.toml").read_text().replace('partitions = ""', 'partitions = "p"')
     (run / "run.toml").write_text(re.sub(r"(?m)^data = .*\n", "", text))
-    assert "trained on parts of a graph: give the data set that they were cut" in cli.failure("evaluate", run)
+    assert "trained on parts of a graph: give the data set that they were cut" in cli.failure(
+        "evaluate", run
+    )
     message = cli.failure("evaluate", place / "sage", "--device", "cuda:99")
     assert "device 'cuda:99' is not there" in message
 
@@ -73,14 +88,19 @@ def test_what_evaluate_refuses(place: Path, tmp_path: Path, cli: Cli) -> None:
 
 
 def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None:
-    npy, table = tmp_path / "out.npy", tmp_path / "out.csv"
+    npy = tmp_path / "out.npy"
+    table = tmp_path / "out.csv"
     for file in (npy, table):
-        assert status(["predict", str(place / "gcn"), "--nodes", "test", "--output", str(file)]) == 0
+        assert (
+            status(["predict", str(place / "gcn"), "--nodes", "test", "--output", str(file)]) == 0
+        )
     outputs = torch.from_numpy(np.load(npy)).softmax(1)
     with table.open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [int(row["class"]) for row in rows] == outputs.argmax(1).tolist()
-    assert [float(row["probability"]) for row in rows] == pytest.approx(outputs.max(1).values.tolist())
+    assert [float(row["probability"]) for row in rows] == pytest.approx(
+        outputs.max(1).values.tolist()
+    )
     label = np.load(place / "two" / "labels.npy")
     accuracy = np.mean([label[int(row["node"])] == int(row["class"]) for row in rows])
     scores = json.loads((place / "gcn" / "result.json").read_text())["scores"]
@@ -90,21 +110,35 @@ def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None
 def test_a_parquet_file_has_the_columns_of_the_table(place: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for file in ("out.csv", "out.parquet"):
-        assert status(["predict", str(place / "gcn"), "--nodes", "val", "--output", str(tmp_path / file)]) == 0
+        assert (
+            status(
+                ["predict", str(place / "gcn"), "--nodes", "val", "--output", str(tmp_path / file)]
+            )
+            == 0
+        )
     with (tmp_path / "out.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     stored = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert [{name: str(value) for name, value in row.items()} for row in stored] == rows
 
 
-def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(place: Path, tmp_path: Path) -> None:
+def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(
+    place: Path, tmp_path: Path
+) -> None:
     bare = tmp_path / "bare"
     shutil.copytree(place / "two", bare)
     (bare / "labels.npy").unlink()
     np.save(tmp_path / "ids.npy", [7, 3, 7])
     found = []
     for data in (place / "two", bare):
-        options = ["--data", str(data), "--nodes", str(tmp_path / "ids.npy"), "--output", str(tmp_path / "x.npy")]
+        options = [
+            "--data",
+            str(data),
+            "--nodes",
+            str(tmp_path / "ids.npy"),
+            "--output",
+            str(tmp_path / "x.npy"),
+        ]
         assert status(["predict", str(place / "sage"), *options]) == 0
         found.append(np.load(tmp_path / "x.npy"))
     assert found[0].shape == (3, 2)
@@ -121,15 +155,22 @@ def test_integers_of_a_file_are_names_where_nodes_have_such_names(tmp_path: Path
     data.mkdir()
     rows = [f"{i},{'ab'[i % 2]},{i % 2}" for i in range(1, 31)]
     (data / "nodes.csv").write_text("id,label,x\n" + "\n".join(rows))
-    (data / "edges.csv").write_text("src,dst\n" + "\n".join(f"{i},{i % 30 + 1}" for i in range(1, 31)))
+    (data / "edges.csv").write_text(
+        "src,dst\n" + "\n".join(f"{i},{i % 30 + 1}" for i in range(1, 31))
+    )
     cli("train", data, "--output", tmp_path / "run", "--epochs", "1", "--no-plot")
     np.save(tmp_path / "ids.npy", [30, 2])
     np.save(tmp_path / "far.npy", [0])
     options = ["predict", tmp_path / "run", "--output", tmp_path / "x.csv", "--nodes"]
     cli(*options, tmp_path / "ids.npy")
     with (tmp_path / "x.csv").open(newline="") as lines:
-        assert [(row["node"], row["name"]) for row in csv.DictReader(lines)] == [("29", "30"), ("1", "2")]
-    assert "has node 0, which data set 'data' does not list" in cli.failure(*options, tmp_path / "far.npy")
+        assert [(row["node"], row["name"]) for row in csv.DictReader(lines)] == [
+            ("29", "30"),
+            ("1", "2"),
+        ]
+    assert "has node 0, which data set 'data' does not list" in cli.failure(
+        *options, tmp_path / "far.npy"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +178,10 @@ def test_integers_of_a_file_are_names_where_nodes_have_such_names(tmp_path: Path
     [
         ("--output x.txt", "output must end with .csv, .parquet or .npy, got 'x.txt'"),
         ("--output no/x.csv", "there is no folder no to write x.csv into"),
-        ("--output x.csv --nodes some", "nodes must be all, train, val, test, unlabelled or a file .npy of ids, got "),
+        (
+            "--output x.csv --nodes some",
+            "nodes must be all, train, val, test, unlabelled or a file .npy of ids, got ",
+        ),
         ("--output x.csv --nodes no.npy", "there is no file no.npy"),
         ("--output x.csv --nodes far.npy", "far.npy"),
         ("--output x.csv --nodes half.npy", "half.npy"),
@@ -161,10 +205,23 @@ def test_what_predict_refuses(
 
 
 def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, cli: Cli) -> None:
-    options = ["--no-plot", "--task", "link", "--decoder", "mlp", "--epochs", "1", "--embedding", "8"]
+    options = [
+        "--no-plot",
+        "--task",
+        "link",
+        "--decoder",
+        "mlp",
+        "--epochs",
+        "1",
+        "--embedding",
+        "8",
+    ]
     lines = cli.train(place / "two", tmp_path / "out", *options).splitlines()
     (told,) = (line for line in lines if line.startswith("links: "))
-    found = re.fullmatch(r"links: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; .*", told)
+    found = re.fullmatch(
+        r"links: train/val/test ([\d,]+)/([\d,]+)/([\d,]+) edges, decoder mlp, loss softmax; .*",
+        told,
+    )
     count = sum(int(number.replace(",", "")) for number in found.groups())
     assert count == read_folder(place / "two").graph.num_edges
 
@@ -188,7 +245,10 @@ def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, cli: Cli)
         "train", "--resume", long, "--epochs", "3"
     )
     message = cli.failure("train", "--resume", long, "--hidden", "3")
-    free = "workers, storage, memory, pack, space, partitions, share, halo, sample_on, patience, epochs"
+    free = (
+        "workers, storage, memory, pack, space, partitions, share, halo, sample_on, patience, "
+        "epochs"
+    )
     assert f"hidden was given too; leave it out. Only {free} may change" in message
 
 
@@ -217,11 +277,16 @@ def test_a_part_that_is_none() -> None:
 def test_the_command_runs_in_a_thread(place: Path, tmp_path: Path) -> None:
     """Only the main thread may set handlers of signals, so there are none."""
     found: list[int] = []
-    thread = threading.Thread(target=lambda: found.append(train(place / "two", tmp_path / "out", "--no-plot")))
+    thread = threading.Thread(
+        target=lambda: found.append(train(place / "two", tmp_path / "out", "--no-plot"))
+    )
     thread.start()
     thread.join()
     assert found == [0]
-    written = [(folder / "checkpoint.safetensors").read_bytes() for folder in (place / "sage", tmp_path / "out")]
+    written = [
+        (folder / "checkpoint.safetensors").read_bytes()
+        for folder in (place / "sage", tmp_path / "out")
+    ]
     assert written[0] == written[1]
 
 
@@ -234,7 +299,9 @@ class Writer:
     made: list[Writer] = []  # noqa: RUF012
 
     def __init__(self, folder: str, purge_step: int) -> None:
-        self.folder, self.purge_step, self.scalars = folder, purge_step, list[tuple[str, float, int]]()
+        self.folder = folder
+        self.purge_step = purge_step
+        self.scalars = list[tuple[str, float, int]]()
         (Path(folder) / EVENTS.replace("*", str(len(self.made)))).write_text("")
         self.made.append(self)
 
@@ -267,7 +334,8 @@ def test_events_of_epochs(place: Path, tmp_path: Path, monkeypatch: pytest.Monke
         *((name, epoch) for epoch in (1, 2) for name in names), ("closed", 0),
     ]  # fmt: skip
     assert len(list(out.glob(EVENTS))) == 2
-    assert train(place / "two", out, "--no-plot", "--overwrite") == 0  # a new run: the events of the old one go
+    # a new run: the events of the old one go
+    assert train(place / "two", out, "--no-plot", "--overwrite") == 0
     assert len(list(out.glob(EVENTS))) == 1
 
 
@@ -293,7 +361,9 @@ def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPat
         disable = False
 
         def __init__(self, pieces: None, **options: Any) -> None:
-            self.options, self.initial, self.start_t = options, options.get("initial"), 10.0 * len(made)
+            self.options = options
+            self.initial = options.get("initial")
+            self.start_t = 10.0 * len(made)
             if "initial" in options:  # not the bars of full passes
                 made.append(self)
 
@@ -311,15 +381,22 @@ def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("nodeflow._base.progress.Bar", Bar)
     Trainer(planted(), FAST.replace(epochs=3)).run()
-    assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [(6, 0), (6, 2), (6, 4)]
-    assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}  # the rate is that since the first epoch
+    assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [
+        (6, 0),
+        (6, 2),
+        (6, 4),
+    ]
+    # the rate is that since the first epoch
+    assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}
 
 
 def test_compare_shows_what_differs(place: Path, tmp_path: Path, cli: Cli) -> None:
     picture = tmp_path / "both.png"
     printed = cli("compare", place / "sage", place / "gcn", "--output", picture)
     header, first, second, wrote = printed.splitlines()
-    assert " ".join(header.split()) == "run test accuracy val accuracy best epoch seconds edges model"
+    assert (
+        " ".join(header.split()) == "run test accuracy val accuracy best epoch seconds edges model"
+    )
     for line, model in ((first, "sage"), (second, "gcn")):
         result = json.loads((place / model / "result.json").read_text())
         name, test, val, epoch, _, edges, shown = line.split()
@@ -327,7 +404,10 @@ def test_compare_shows_what_differs(place: Path, tmp_path: Path, cli: Cli) -> No
         assert [name, test, val] == [str(place / model), *scores]
         assert (int(epoch), shown) == (result["best_epoch"], model)
         with (place / model / "log.csv").open(newline="") as file:
-            drawn = [float(row["seconds"]) * float(row["edges_per_second"]) for row in csv.DictReader(file)]
+            drawn = [
+                float(row["seconds"]) * float(row["edges_per_second"])
+                for row in csv.DictReader(file)
+            ]
         assert edges == f"{sum(drawn) / 1e6:.3g}M"
     assert wrote == f"wrote {picture}"
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -337,7 +417,9 @@ def test_compare_shows_numbers_of_processes(place: Path, tmp_path: Path, cli: Cl
     other = shutil.copytree(place / "sage", tmp_path / "other")
     result = json.loads((other / "result.json").read_text())
     (other / "result.json").write_text(json.dumps({**result, "processes": 2}))
-    header, first, second = (line.split() for line in cli("compare", place / "sage", other).splitlines())
+    header, first, second = (
+        line.split() for line in cli("compare", place / "sage", other).splitlines()
+    )
     assert (header[-1], first[-1], second[-1]) == ("processes", "1", "2")
 
 
@@ -350,7 +432,9 @@ def test_a_finished_run_is_replaced_only_when_told(
     words = f"{run} has a finished run; give --overwrite to replace it, or choose another folder"
     assert words in cli.failure("train", *small, "--output", run)
     assert {path.name: path.read_bytes() for path in run.iterdir()} == files
-    assert f"replaces the earlier run in {run}" in cli("train", *small, "--output", run, "--overwrite")
+    assert f"replaces the earlier run in {run}" in cli(
+        "train", *small, "--output", run, "--overwrite"
+    )
     (run / "result.json").unlink()  # as one that was cut off
     assert f"replaces the earlier run in {run}" in cli("train", *small, "--output", run)
     monkeypatch.chdir(tmp_path)
@@ -366,22 +450,33 @@ def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, cli: C
     assert (header.split()[1], first.split()[1], second.split()[1]) == ("data", "two", "three")
     log = (other / "log.csv").read_bytes()
     (other / "log.csv").unlink()
-    assert f"there is no log {other / 'log.csv'}: the folder was not copied whole" in cli.failure("compare", other)
+    assert f"there is no log {other / 'log.csv'}: the folder was not copied whole" in cli.failure(
+        "compare", other
+    )
     (other / "log.csv").write_bytes(log)
     assert f"{tmp_path / 'none'} is no folder of a run" in cli.failure("compare", tmp_path / "none")
     for damage in ("{", "{}", "[]"):
         (other / "result.json").write_text(damage)
-        assert f"{other / 'result.json'} is damaged, or no result of a run" in cli.failure("compare", other)
+        assert f"{other / 'result.json'} is damaged, or no result of a run" in cli.failure(
+            "compare", other
+        )
 
 
 def test_compare_says_what_runs_were_validated_on(
     place: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour sampling on batches."""
+    """Where settings leave it open, layer-wise samplers validate on all neighbours, neighbour
+    sampling on batches.
+    """
     drawn: list[list[str]] = []
-    monkeypatch.setattr(_commands, "plot_curves", lambda runs, path, metric: drawn.append(list(runs)))
-    ladies, full = tmp_path / "ladies", tmp_path / "full"
-    assert train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
+    monkeypatch.setattr(
+        _commands, "plot_curves", lambda runs, path, metric: drawn.append(list(runs))
+    )
+    ladies = tmp_path / "ladies"
+    full = tmp_path / "full"
+    assert (
+        train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
+    )
     assert train(place / "two", full, "--no-plot", "--validate", "full") == 0
 
     printed = cli("compare", place / "sage", ladies, "--output", tmp_path / "a.png")
@@ -398,15 +493,22 @@ def test_compare_says_what_runs_were_validated_on(
     assert drawn[1:] == [[str(ladies), str(full)]]
 
 
-def test_compare_of_different_metrics_takes_one_that_all_have(place: Path, tmp_path: Path, cli: Cli) -> None:
+def test_compare_of_different_metrics_takes_one_that_all_have(
+    place: Path, tmp_path: Path, cli: Cli
+) -> None:
     other = shutil.copytree(place / "sage", tmp_path / "other")
     result = json.loads((other / "result.json").read_text())
     own = {part: {"worst recall": 0.5, **scores} for part, scores in result["scores"].items()}
-    (other / "result.json").write_text(json.dumps({**result, "metric": "worst recall", "scores": own}))
+    (other / "result.json").write_text(
+        json.dumps({**result, "metric": "worst recall", "scores": own})
+    )
     header, first, second = cli("compare", other, place / "sage").splitlines()
     assert header.split()[:5] == ["run", "best", "by", "test", "accuracy"]
     assert "worst recall" in first
-    assert first.split()[3:5] == second.split()[2:4]  # the same scores: the runs differ in the name of the metric alone
+    # the same scores: the runs differ in the name of the metric alone
+    assert first.split()[3:5] == second.split()[2:4]
     alone = {part: {"rmse": 0.5} for part in own}
     (other / "result.json").write_text(json.dumps({**result, "metric": "rmse", "scores": alone}))
-    assert "different metrics, accuracy, rmse, and none in common" in cli.failure("compare", place / "sage", other)
+    assert "different metrics, accuracy, rmse, and none in common" in cli.failure(
+        "compare", place / "sage", other
+    )

@@ -41,7 +41,9 @@ READERS = {
 
 @pytest.mark.parametrize("kind", PLACES)
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_file_is_named(name: str, kind: str, run: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_what_is_no_file_is_named(
+    name: str, kind: str, run: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
     monkeypatch.chdir(run.parent)
     make, words = PLACES[kind]
     (run / name).unlink()
@@ -69,7 +71,18 @@ def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cl
     assert len(read_log(run / "log.csv", "accuracy")) == 2
     (run / "state.safetensors").unlink()
     (run / "state.safetensors").mkdir()
-    shown = cli.failure("train", place / "two", "--fanouts", "3", "3", "--hidden", "8", "--output", run, "--overwrite")
+    shown = cli.failure(
+        "train",
+        place / "two",
+        "--fanouts",
+        "3",
+        "3",
+        "--hidden",
+        "8",
+        "--output",
+        run,
+        "--overwrite",
+    )
     assert "state.safetensors must be a file, but it is a folder" in shown
 
 
@@ -81,14 +94,23 @@ LOG = "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second\n1,0.5,
     [
         (b"", "log.csv is empty or damaged: its first line must name epoch, loss and seconds"),
         (b"\n\n", "log.csv is empty or damaged"),
-        (b"\x89PNG\r\n\x1a\n", "log.csv must be a text file of columns, .*line 1 has bytes that are no UTF-8"),
+        (
+            b"\x89PNG\r\n\x1a\n",
+            "log.csv must be a text file of columns, .*line 1 has bytes that are no UTF-8",
+        ),
         (LOG.replace("epoch", "epic").encode(), "log.csv is empty or damaged"),
-        (LOG.replace("0.4", "O.4").encode(), "log.csv, line 3, is damaged: could not convert string to float: 'O.4'"),
+        (
+            LOG.replace("0.4", "O.4").encode(),
+            "log.csv, line 3, is damaged: could not convert string to float: 'O.4'",
+        ),
         (LOG.replace("0.6,", "").encode(), "log.csv, line 3, is damaged"),
         (LOG.replace("\n2", "\n3").encode(), "log.csv, line 3, is damaged: epoch 2 is missing"),
         (LOG.replace("\n1", "\n1.5").encode(), "log.csv, line 2, is damaged: invalid literal"),
         (LOG.replace("2,3\n2", "2,\0\n2").encode(), "log.csv must be .*line 2 has a NUL byte"),
-        (LOG[: LOG.index("\n1") + 1].encode(), "log.csv was cut off, or is of another run than result.json"),
+        (
+            LOG[: LOG.index("\n1") + 1].encode(),
+            "log.csv was cut off, or is of another run than result.json",
+        ),
     ],
     ids=range(10),
 )
@@ -141,7 +163,9 @@ def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli)
     assert "plot" not in (tmp_path / "drawn" / "run.toml").read_text()
     cli("train", "--resume", tmp_path / "drawn", "--no-plot")
     assert "plot = false" in (tmp_path / "drawn" / "run.toml").read_text()
-    (tmp_path / "drawn" / "run.toml").write_text((tmp_path / "drawn" / "run.toml").read_text().replace("false", "3"))
+    (tmp_path / "drawn" / "run.toml").write_text(
+        (tmp_path / "drawn" / "run.toml").read_text().replace("false", "3")
+    )
     assert "plot must be True or False, got int 3" in cli.failure("evaluate", tmp_path / "drawn")
 
 
@@ -161,10 +185,14 @@ def test_readers_in_python_name_what_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_weights_that_are_no_numbers_are_refused_by_name(number: float, run: Path, cli: Cli) -> None:
+def test_weights_that_are_no_numbers_are_refused_by_name(
+    number: float, run: Path, cli: Cli
+) -> None:
     # files whose checksums are right
     facts, weights = read_tensors(run / "checkpoint.safetensors")
-    name = next(name for name, weight in weights.items() if weight.is_floating_point() and weight.numel())
+    name = next(
+        name for name, weight in weights.items() if weight.is_floating_point() and weight.numel()
+    )
     weights[name].view(-1)[0] = number
     write_tensors(run / "checkpoint.safetensors", weights, facts)
     words = f"its weight {name!r} holds NaN or infinity"
@@ -176,8 +204,12 @@ def test_weights_that_are_no_numbers_are_refused_by_name(number: float, run: Pat
     state = read_state(run / "state.safetensors")
     state["network"][name].view(-1)[0] = number
     write_state(run / "state.safetensors", state)
-    assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure("train", "--resume", run)
+    assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure(
+        "train", "--resume", run
+    )
     state["network"][name].view(-1)[0] = 0
     state["optimizer"]["state"][0]["exp_avg"].view(-1)[0] = number
     write_state(run / "state.safetensors", state)
-    assert "its 'exp_avg' of weight 0 in the optimizer holds NaN" in cli.failure("train", "--resume", run)
+    assert "its 'exp_avg' of weight 0 in the optimizer holds NaN" in cli.failure(
+        "train", "--resume", run
+    )

@@ -1,4 +1,6 @@
-"""From lists of edges, tables in text files and data sets in parts to a trained model, by commands alone."""
+"""From lists of edges, tables in text files and data sets in parts to a trained model, by commands
+alone.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from nodeflow.transform import reverse
 
 
 def scores(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.split()[:1] in (["train"], ["val"], ["test"])]
+    return [
+        line for line in text.splitlines() if line.split()[:1] in (["train"], ["val"], ["test"])
+    ]
 
 
 def test_from_edges_to_a_trained_model(data: Path, tmp_path: Path, cli: Cli) -> None:
@@ -40,7 +44,14 @@ def test_from_edges_to_a_trained_model(data: Path, tmp_path: Path, cli: Cli) -> 
         np.save(tmp_path / f"{part}.npy", nodes.numpy())
     files = [f"--{name}={tmp_path / name}.npy" for name in ("features", "labels", *split)]
     papers = tmp_path / "papers"
-    arguments = ["build", str(tmp_path / "a.csv"), str(tmp_path / "b.npy"), "--output", str(papers), *files]
+    arguments = [
+        "build",
+        str(tmp_path / "a.csv"),
+        str(tmp_path / "b.npy"),
+        "--output",
+        str(papers),
+        *files,
+    ]
     assert "120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30" in cli(*arguments)
     told = cli("info", papers)
     assert told == cli("info", data).replace("two", "papers", 1)
@@ -74,7 +85,10 @@ def test_options_of_build(tmp_path: Path, cli: Cli) -> None:
         (["e.csv", "--node-column", "x"], "--node-column must be NAME=FILE, got 'x'"),
         (["e.csv", "--memory", "lots"], "memory must be a number and a unit"),
         (["none.csv"], "there is no file none.csv"),
-        (["debian", "--named"], "debian is a data set, which is written as it is; options are for files of edges"),
+        (
+            ["debian", "--named"],
+            "debian is a data set, which is written as it is; options are for files of edges",
+        ),
     ],
 )
 def test_mistakes_are_one_line(
@@ -94,7 +108,9 @@ def test_mistakes_are_one_line(
 
 def test_a_data_set_is_built_as_it_is(data: Path, tmp_path: Path, cli: Cli) -> None:
     cli("build", data, "--output", tmp_path / "g")
-    assert read_folder(tmp_path / "g").graph.ndata["feat"].equal(read_folder(data).graph.ndata["feat"])
+    assert (
+        read_folder(tmp_path / "g").graph.ndata["feat"].equal(read_folder(data).graph.ndata["feat"])
+    )
 
 
 def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
@@ -108,7 +124,9 @@ def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> Non
 
 
 def write(folder: Path, labels: list[str]) -> None:
-    """Write 60 people in two teams who mostly cite their own team, in no order, with an age and a column left out."""
+    """Write 60 people in two teams who mostly cite their own team, in no order, with an age and a
+    column left out.
+    """
     random = np.random.default_rng(0)
     folder.mkdir()
     names = [f"person {v:02d}" for v in range(60)]
@@ -116,33 +134,52 @@ def write(folder: Path, labels: list[str]) -> None:
         rows = csv.writer(file)
         rows.writerow(["name", "label", "age", "_note"])
         rows.writerows(
-            [names[v], labels[v], 0.01 * random.integers(20, 70) + v % 2, ""] for v in random.permutation(60)
+            [names[v], labels[v], 0.01 * random.integers(20, 70) + v % 2, ""]
+            for v in random.permutation(60)
         )
     with (folder / "edges.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["from", "to", "how"])
         for u, v in random.integers(0, 60, (300, 2)):
-            rows.writerow([names[u], names[v if (u - v) % 2 == 0 else (v + 1) % 60], ["cites", "praises"][u % 2]])
+            rows.writerow(
+                [
+                    names[u],
+                    names[v if (u - v) % 2 == 0 else (v + 1) % 60],
+                    ["cites", "praises"][u % 2],
+                ]
+            )
 
 
 def test_from_tables_to_predictions(tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("matplotlib")
-    data, run, table = tmp_path / "people", tmp_path / "run", tmp_path / "table.csv"
+    data = tmp_path / "people"
+    run = tmp_path / "run"
+    table = tmp_path / "table.csv"
     write(data, [("red", "blue")[v % 2] if v > 3 else "" for v in range(60)])
     printed = cli("info", data)
     assert "  how         2, largest '" in printed
     assert "; 4 nodes without label" in printed
-    assert main(["train", str(data), "--output", str(run), *SMALL, "--lr", "0.1", "--epochs", "10"]) == 0
+    assert (
+        main(["train", str(data), "--output", str(run), *SMALL, "--lr", "0.1", "--epochs", "10"])
+        == 0
+    )
     assert main(["train", "--resume", str(run), "--epochs", "30"]) == 0
     assert main(["evaluate", str(run)]) == 0
     assert main(["predict", str(run), "--output", str(table)]) == 0
-    assert main(["predict", str(run), "--nodes", "unlabelled", "--output", str(tmp_path / "new.csv")]) == 0
+    assert (
+        main(["predict", str(run), "--nodes", "unlabelled", "--output", str(tmp_path / "new.csv")])
+        == 0
+    )
     with (tmp_path / "new.csv").open(newline="") as file:
-        assert sorted(row["name"] for row in csv.DictReader(file)) == [f"person {v:02d}" for v in range(4)]
+        assert sorted(row["name"] for row in csv.DictReader(file)) == [
+            f"person {v:02d}" for v in range(4)
+        ]
     assert (run / "curves.png").is_file()
     with table.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    right = sum(row["class_name"] == ("red", "blue")[int(row["name"].split()[1]) % 2] for row in rows)
+    right = sum(
+        row["class_name"] == ("red", "blue")[int(row["name"].split()[1]) % 2] for row in rows
+    )
     assert (len(rows), right >= 54) == (60, True)
 
 
@@ -152,18 +189,38 @@ def test_numbers_to_predict(tmp_path: Path, cli: Cli) -> None:
     assert "rmse" in cli.train(data, tmp_path / "run", "--lr", "0.1", "--epochs", "10")
 
 
-def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name from a file, drawn by the column too; the outputs of the first layer beside dense matrices."""
-    data, run = tmp_path / "people", tmp_path / "run"
+def test_the_model_of_the_page_weights_its_means_by_a_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name from a file, drawn by the column too; the outputs of the first layer beside dense
+    matrices.
+    """
+    data = tmp_path / "people"
+    run = tmp_path / "run"
     write(data, [("red", "blue")[v % 2] for v in range(60)])
     rows = list(csv.reader((data / "edges.csv").read_text().splitlines()))
     with (data / "edges.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([*row[:2], "weight" if i == 0 else f"{0.5 + i % 4}"] for i, row in enumerate(rows))
-    (page,) = (block.text for block in blocks(ROOT / "docs" / "training.md") if "class WeightedMean" in block.text)
+        csv.writer(file).writerows(
+            [*row[:2], "weight" if i == 0 else f"{0.5 + i % 4}"] for i, row in enumerate(rows)
+        )
+    (page,) = (
+        block.text
+        for block in blocks(ROOT / "docs" / "training.md")
+        if "class WeightedMean" in block.text
+    )
     (tmp_path / "weighted_by_column.py").write_text(page)
     monkeypatch.syspath_prepend(tmp_path)
     options = ["--direction", "in", "--sampler-option", "prob=weight", "--epochs", "2", "--no-plot"]
-    arguments = ["--model", "weighted_by_column:make", "--fanouts", "3", "3", "--hidden", "8", *options]
+    arguments = [
+        "--model",
+        "weighted_by_column:make",
+        "--fanouts",
+        "3",
+        "3",
+        "--hidden",
+        "8",
+        *options,
+    ]
     assert main(["train", str(data), "--output", str(run), *arguments]) == 0
 
     graph = read_folder(data).graph
@@ -171,7 +228,9 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path: Path, mon
     dense = torch.zeros(60, 60, dtype=torch.float64)
     dense.index_put_((dst, src), graph.edata["weight"].double(), accumulate=True)
     mean = dense / dense.sum(1, keepdim=True).clamp(min=1e-12)
-    model = load_model(run / "checkpoint.safetensors", model="weighted_by_column:make").model.double()
+    model = load_model(
+        run / "checkpoint.safetensors", model="weighted_by_column:make"
+    ).model.double()
     first, second = model.convs
     x = graph.ndata["feat"].double()
     hidden = first.linear(torch.cat([x, mean @ x], 1)).relu()
@@ -180,12 +239,26 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(tmp_path: Path, mon
 
 
 def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
-    words = ["partition", str(data), "--parts", "4", "--for", "processes", "--method", "random", "--direction", "out"]
+    words = [
+        "partition",
+        str(data),
+        "--parts",
+        "4",
+        "--for",
+        "processes",
+        "--method",
+        "random",
+        "--direction",
+        "out",
+    ]
     said = cli(*words, "--output", tmp_path / "a", "--edges", "grid", "--balance", "--seed", "3")
-    parts, dataset = GraphParts.open(tmp_path / "a"), read_folder(data)
+    parts = GraphParts.open(tmp_path / "a")
+    dataset = read_folder(data)
     assert (parts.edges, parts.method, parts.grid) == ("grid", "random", (2, 2))
     check_parts(reverse(dataset.graph), parts)
-    for own, nodes in zip((parts.train, parts.val, parts.test), dataset.splits.values(), strict=True):
+    for own, nodes in zip(
+        (parts.train, parts.val, parts.test), dataset.splits.values(), strict=True
+    ):
         assert own.tolist() == sorted(nodes.tolist())
     assert set(parts.report().train or ()) == {15}
     assert str(parts.report()) in said
@@ -203,40 +276,56 @@ def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: 
     assert repr(parts) in printed
 
 
-def test_parts_that_cannot_be_trained_on_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_that_cannot_be_trained_on_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As each of several processes reads them; here one process has the only part."""
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
 
     def parts(name: str, edges: str = "in", **columns: torch.Tensor) -> str:
         graph = Graph.from_edges([0, 1], [1, 0], ndata={"feat": torch.ones(2, 1), **columns})
-        return str(partition_graph(graph, tmp_path / name, 1, edges=edges, progress=False) and tmp_path / name)
+        return str(
+            partition_graph(graph, tmp_path / name, 1, edges=edges, progress=False)
+            and tmp_path / name
+        )
 
     with pytest.raises(ValueError, match="has edges 'out', but training finds neighbours where"):
         _data.read_parts(parts("out", "out"), links=False)
     with pytest.raises(ValueError, match="bare has no labels, so a model cannot be trained on it"):
         _data.read_parts(parts("bare"), links=False)
-    with pytest.raises(ValueError, match=r"bare has no links.safetensors, so links cannot be learned: write it with"):
+    with pytest.raises(
+        ValueError,
+        match=r"bare has no links.safetensors, so links cannot be learned: write it with",
+    ):
         _data.read_parts(str(tmp_path / "bare"), links=True)
     write_tensors(tmp_path / "bare" / "links.safetensors", {}, 3)
     with pytest.raises(ValueError, match=r"links\.safetensors is damaged, or no file of links"):
         _data.read_parts(str(tmp_path / "bare"), links=True)
     triples = dict.fromkeys(("train", "val", "test"), torch.zeros((0, 2), dtype=torch.int64))
     write_tensors(
-        tmp_path / "bare" / "links.safetensors", triples, {"target": ["node", "edge", "node"], "relation": None}
+        tmp_path / "bare" / "links.safetensors",
+        triples,
+        {"target": ["node", "edge", "node"], "relation": None},
     )
     assert _data.read_parts(str(tmp_path / "bare"), "edge", links=True).links.relation is None
     with pytest.raises(
-        ValueError, match=r"bare was cut for links of 'node edge node', so target must name .* 'follows'"
+        ValueError,
+        match=r"bare was cut for links of 'node edge node', so target must name .* 'follows'",
     ):
         _data.read_parts(str(tmp_path / "bare"), "follows", links=True)
     assert _data.read_parts(parts("several", label=torch.eye(2)), links=False).num_classes == 2
 
 
 def two_types(folder: Path) -> Path:
-    papers = {"x": torch.ones(3, 1), "y": torch.tensor([0, 1, 1]), "train": torch.tensor([True, True, False])}
-    Graph.typed({"paper": papers, "author": {"x": torch.ones(2, 1)}}, {("author", "writes", "paper"): ([0], [2])}).save(
-        folder
-    )
+    papers = {
+        "x": torch.ones(3, 1),
+        "y": torch.tensor([0, 1, 1]),
+        "train": torch.tensor([True, True, False]),
+    }
+    Graph.typed(
+        {"paper": papers, "author": {"x": torch.ones(2, 1)}},
+        {("author", "writes", "paper"): ([0], [2])},
+    ).save(folder)
     return folder
 
 
@@ -245,31 +334,64 @@ def test_parts_keep_class_codes(tmp_path: Path, cli: Cli, monkeypatch: pytest.Mo
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
     columns = {"x": torch.ones(4, 1), "label": torch.tensor([90210, 10001, -1, 90210])}
     Graph.from_edges([0, 1, 2], [1, 2, 3], ndata=columns).save(tmp_path / "data")
-    cli("partition", tmp_path / "data", "--output", tmp_path / "parts", "--parts", "1", "--for", "processes")
-    data, whole = _data.read_parts(str(tmp_path / "parts"), links=False), read_folder(tmp_path / "data")
+    cli(
+        "partition",
+        tmp_path / "data",
+        "--output",
+        tmp_path / "parts",
+        "--parts",
+        "1",
+        "--for",
+        "processes",
+    )
+    data = _data.read_parts(str(tmp_path / "parts"), links=False)
+    whole = read_folder(tmp_path / "data")
     assert data.class_names == whole.class_names == ("10001", "90210")
     for task, label in (("auto", [1, 0, -1, 1]), ("regression", [90210, 10001, -1, 90210])):
         for each in (data, whole):
-            assert _data.learned_part(each, task, "").graph.ndata["label"].nan_to_num(-1).tolist() == label
+            assert (
+                _data.learned_part(each, task, "").graph.ndata["label"].nan_to_num(-1).tolist()
+                == label
+            )
 
 
-def test_parts_keep_classes_that_no_node_has(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_keep_classes_that_no_node_has(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
-    graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2, 1), "label": torch.tensor([250, 0])})
+    graph = Graph.from_edges(
+        [0], [1], ndata={"x": torch.ones(2, 1), "label": torch.tensor([250, 0])}
+    )
     names = tuple(f"c{number}" for number in range(300))
     Dataset("few", graph, num_classes=300, class_names=names).save(tmp_path / "data")
-    cli("partition", tmp_path / "data", "--output", tmp_path / "parts", "--parts", "1", "--for", "processes")
+    cli(
+        "partition",
+        tmp_path / "data",
+        "--output",
+        tmp_path / "parts",
+        "--parts",
+        "1",
+        "--for",
+        "processes",
+    )
     data = _data.read_parts(str(tmp_path / "parts"), links=False)
-    assert (data.num_classes, data.class_names, data.graph.ndata["label"].tolist()) == (300, names, [250, 0])
+    assert (data.num_classes, data.class_names, data.graph.ndata["label"].tolist()) == (
+        300,
+        names,
+        [250, 0],
+    )
 
 
-def test_parts_of_another_type_are_refused(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_of_another_type_are_refused(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
     words = ["--parts", "1", "--method", "random", "--for", "processes", "--target", "paper"]
     cli("partition", two_types(tmp_path / "data"), "--output", tmp_path / "parts", *words)
     assert _data.read_parts(str(tmp_path / "parts"), "paper", links=False).train.tolist() == [0, 1]
     with pytest.raises(
-        ValueError, match="parts was cut for nodes that are not 'author': cut it with nodeflow partition"
+        ValueError,
+        match="parts was cut for nodes that are not 'author': cut it with nodeflow partition",
     ):
         _data.read_parts(str(tmp_path / "parts"), "author", links=False)
 
@@ -279,12 +401,15 @@ def test_parts_of_another_type_are_refused(tmp_path: Path, cli: Cli, monkeypatch
     [
         (
             ["--target", "author"],
-            "has no labels of 'author', so a model cannot be trained on it; nodes with labels are of type paper",
+            "has no labels of 'author', so a model cannot be trained on it; nodes with labels are "
+            "of type paper",
         ),
         (["--links", "--target", "reads"], "no relation 'reads'; there are"),
     ],
 )
-def test_mistakes_of_parts_of_several_types(tmp_path: Path, cli: Cli, words: list[str], message: str) -> None:
+def test_mistakes_of_parts_of_several_types(
+    tmp_path: Path, cli: Cli, words: list[str], message: str
+) -> None:
     place = ["--output", tmp_path / "a", "--parts", "1", "--method", "random", "--for", "processes"]
     assert message in cli.failure("partition", two_types(tmp_path / "data"), *place, *words)
     assert not (tmp_path / "a").exists()
@@ -292,21 +417,40 @@ def test_mistakes_of_parts_of_several_types(tmp_path: Path, cli: Cli, words: lis
 
 def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
     pytest.importorskip("pymetis")
-    assert status(["partition", str(data), "--parts", "2", "--for", "processes", "--output", str(tmp_path / "a")]) == 0
+    assert (
+        status(
+            [
+                "partition",
+                str(data),
+                "--parts",
+                "2",
+                "--for",
+                "processes",
+                "--output",
+                str(tmp_path / "a"),
+            ]
+        )
+        == 0
+    )
     assert GraphParts.open(tmp_path / "a").method == "metis"
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--edges", "in"], "--edges is for parts of processes; give --for processes, or leave it out"),
+        (
+            ["--edges", "in"],
+            "--edges is for parts of processes; give --for processes, or leave it out",
+        ),
         (["--renumber"], "--renumber is for parts of processes"),
         (["--balance"], "--balance is for parts of processes"),
         (["--links"], "--links is for parts of processes"),
         (["--for", "processes", "--links", "--renumber"], "--links keeps the ids of the data set"),
     ],
 )
-def test_mistakes_of_parts(data: Path, tmp_path: Path, cli: Cli, words: list[str], message: str) -> None:
+def test_mistakes_of_parts(
+    data: Path, tmp_path: Path, cli: Cli, words: list[str], message: str
+) -> None:
     said = cli.failure("partition", data, "--parts", "2", "--output", tmp_path / "a", *words)
     assert message in said
     assert not (tmp_path / "a").exists()
@@ -315,6 +459,17 @@ def test_mistakes_of_parts(data: Path, tmp_path: Path, cli: Cli, words: list[str
 def test_balance_needs_training_nodes(tmp_path: Path, cli: Cli) -> None:
     np.savez(tmp_path / "edges.npz", src=np.arange(5), dst=np.arange(5)[::-1])
     np.save(tmp_path / "features.npy", torch.eye(5).numpy())
-    words = ["partition", str(tmp_path), "--parts", "2", "--output", str(tmp_path / "a"), "--for", "processes"]
+    words = [
+        "partition",
+        str(tmp_path),
+        "--parts",
+        "2",
+        "--output",
+        str(tmp_path / "a"),
+        "--for",
+        "processes",
+    ]
     assert "--balance balances training nodes, and data set" in cli.failure(*words, "--balance")
-    assert "method 'train-first' needs training nodes, and data set" in cli.failure(*words, "--method", "train-first")
+    assert "method 'train-first' needs training nodes, and data set" in cli.failure(
+        *words, "--method", "train-first"
+    )

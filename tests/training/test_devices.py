@@ -62,7 +62,11 @@ def test_batches_sent_ahead_are_those_of_the_loader(workers: int, log: Log) -> N
     assert len(plain) == len(ahead) == 4
     for _ in range(2):
         assert [fingerprint(batch) for batch in ahead] == [fingerprint(batch) for batch in plain]
-    assert [ahead.seed_weight for _ in ahead] == [plain.seed_weight for _ in plain] == [1 / 16] * 3 + [1 / 12]
+    assert (
+        [ahead.seed_weight for _ in ahead]
+        == [plain.seed_weight for _ in plain]
+        == [1 / 16] * 3 + [1 / 12]
+    )
 
 
 @given(at=st.integers(0, 4), epoch=st.integers(0, 2))
@@ -93,7 +97,9 @@ def test_processes_take_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
         assert find_device("auto", several=True) == torch.device(auto)
         assert find_device("cuda", several=False) == torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(ValueError, match="3 processes of this machine need a GPU each, and torch sees 2"):
+    with pytest.raises(
+        ValueError, match="3 processes of this machine need a GPU each, and torch sees 2"
+    ):
         find_device("cuda", several=True)
 
 
@@ -101,7 +107,9 @@ def test_devices_that_are_not_there() -> None:
     with pytest.raises(ValueError, match="device must be cpu, cuda, cuda:N or auto, got 'gpu'"):
         Trainer(planted(), FAST.replace(device="gpu"))
     count = torch.cuda.device_count()
-    with pytest.raises(ValueError, match=rf"device 'cuda:{count}' is not there: torch sees {count} GPUs"):
+    with pytest.raises(
+        ValueError, match=rf"device 'cuda:{count}' is not there: torch sees {count} GPUs"
+    ):
         Trainer(planted(), FAST.replace(device=f"cuda:{count}"))
 
 
@@ -109,7 +117,9 @@ def test_a_state_of_another_kind_of_device_is_refused() -> None:
     trainer = Trainer(planted(), FAST)
     state = trainer.state_dict()
     state["random"] = {**state["random"], "cuda": state["random"]["cpu"]}
-    with pytest.raises(ValueError, match="the state is of a run on another kind of device than 'cpu'"):
+    with pytest.raises(
+        ValueError, match="the state is of a run on another kind of device than 'cpu'"
+    ):
         trainer.load_state_dict(state)
 
 
@@ -136,7 +146,9 @@ def test_a_gpu_learns_what_a_cpu_learns(name: str) -> None:
         assert one.loss == pytest.approx(other.loss, rel=tolerance, abs=tolerance)
 
 
-@pytest.mark.parametrize("settings", [pytest.param(FAST, marks=gpu), pytest.param(RUNS["history"], marks=gpu)])
+@pytest.mark.parametrize(
+    "settings", [pytest.param(FAST, marks=gpu), pytest.param(RUNS["history"], marks=gpu)]
+)
 def test_a_run_on_a_gpu_goes_on(settings: Settings, tmp_path: Path) -> None:
     settings = settings.replace(device="cuda", epochs=4)
     wanted = Trainer(planted(), settings).run()

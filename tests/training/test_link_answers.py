@@ -1,4 +1,6 @@
-"""The answers of a run that learned links: of a trainer against all scores, and the files of ``predict``."""
+"""The answers of a run that learned links: of a trainer against all scores, and the files of
+``predict``.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def ring(*, relations: bool = True, features: bool = True, sparse: bool = False)
     """24 nodes: v calls v + 1 and v + 2, and writes to v + 3."""
     src = np.tile(np.arange(24), 3)
     dst = (src + np.repeat([1, 2, 3], 24)) % 24
-    edata: dict[str, Any] = {"split": np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [56, 8, 8]))}
+    edata: dict[str, Any] = {
+        "split": np.random.default_rng(0).permutation(np.repeat([0, 1, 2], [56, 8, 8]))
+    }
     if relations:
         edata["kind"] = np.repeat([0, 0, 1], 24)
     feat = np.eye(24, dtype=np.float32)
@@ -50,7 +54,9 @@ def ring(*, relations: bool = True, features: bool = True, sparse: bool = False)
     return Dataset("ring", graph, [], [], [], 0, node_names=NAMES, category_names=names)
 
 
-def in_order(trainer: Trainer, node: int, kind: int | None, side: str, *, with_known: bool) -> list[int]:
+def in_order(
+    trainer: Trainer, node: int, kind: int | None, side: str, *, with_known: bool
+) -> list[int]:
     """All answers of a query, best first, from scores of single pairs."""
     task = trainer.task
     trainer.network.eval()
@@ -101,7 +107,9 @@ def test_without_relations_a_node_is_no_answer_to_itself() -> None:
 
 
 def test_sparse_features_are_compared_as_dense_ones() -> None:
-    sparse, dense = (Trainer(ring(sparse=one), LINKS.replace(inputs="features")) for one in (True, False))
+    sparse, dense = (
+        Trainer(ring(sparse=one), LINKS.replace(inputs="features")) for one in (True, False)
+    )
     assert sparse.run().scores == dense.run().scores
     assert torch.equal(sparse.top_links([1]).ids, dense.top_links([1]).ids)
 
@@ -121,11 +129,15 @@ def test_what_a_trainer_refuses() -> None:
     links = Trainer(ring(), LINKS.replace(inputs="embedding"))
     plain = Trainer(ring(relations=False), LINKS.replace(inputs="embedding"))
     for relation in (2, -1, "texts"):
-        with pytest.raises(ValueError, match=f"from 0 to 1 or a name, such as 'calls', in .*, got {relation!r}"):
+        with pytest.raises(
+            ValueError, match=f"from 0 to 1 or a name, such as 'calls', in .*, got {relation!r}"
+        ):
             links.top_links([0], relation=relation)
     with pytest.raises(TypeError, match="relation must be an integer"):
         links.top_links([0], relation=True)
-    with pytest.raises(ValueError, match="relation must be left out, because the edges of data set 'ring' have no"):
+    with pytest.raises(
+        ValueError, match="relation must be left out, because the edges of data set 'ring' have no"
+    ):
         plain.top_links([0], relation=0)
     with pytest.raises(IndexError, match=r"nodes\[0\] is 24"):
         plain.top_links([24])
@@ -133,7 +145,9 @@ def test_what_a_trainer_refuses() -> None:
         links.outputs(torch.tensor([0]))
     with pytest.raises(TypeError, match="the run learned links: write_top_links"):
         write_predictions("x.csv", links)
-    with pytest.raises(TypeError, match=r"top_links is for a task of links; a task of nodes has outputs\(nodes\)"):
+    with pytest.raises(
+        TypeError, match=r"top_links is for a task of links; a task of nodes has outputs\(nodes\)"
+    ):
         write_top_links("x.csv", Trainer(planted(), FAST))
     assert not Path("x.csv").exists()
 
@@ -143,14 +157,39 @@ def test_what_a_trainer_refuses() -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with finished runs: "links" with relations and names, "plain" without either, and "nodes" of labels."""
+    """A folder with finished runs: "links" with relations and names, "plain" without either, and
+    "nodes" of labels.
+    """
     place = tmp_path_factory.mktemp("answers")
     ring().save(place / "ring")
     replace(ring(relations=False), node_names=None).save(place / "bare")
-    options = ["--task", "link", "--no-plot", "--embedding", "8", "--negatives", "5", "--decoder", "bilinear"]
+    options = [
+        "--task",
+        "link",
+        "--no-plot",
+        "--embedding",
+        "8",
+        "--negatives",
+        "5",
+        "--decoder",
+        "bilinear",
+    ]
     assert train(place / "ring", place / "links", *options, "--model", "sage") == 0
-    plain = ["train", str(place / "bare"), "--output", str(place / "plain"), *options, "--model", "none"]
-    assert status([*plain, "--inputs", "embedding", "--batch-size", "40", "--epochs", "2", "--lr", "0.02"]) == 0
+    plain = [
+        "train",
+        str(place / "bare"),
+        "--output",
+        str(place / "plain"),
+        *options,
+        "--model",
+        "none",
+    ]
+    assert (
+        status(
+            [*plain, "--inputs", "embedding", "--batch-size", "40", "--epochs", "2", "--lr", "0.02"]
+        )
+        == 0
+    )
     assert train(two_communities(place / "two"), place / "nodes", "--no-plot") == 0
     return place
 
@@ -167,7 +206,9 @@ def best(place: Path, run: str) -> Trainer:
     return trainer
 
 
-def test_a_table_has_a_row_per_answer_with_names(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_has_a_row_per_answer_with_names(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     np.save(place / "ids.npy", [7, 3])
     rows = predicted(place, "links", "--nodes", str(place / "ids.npy"), "--top", "3")
     assert "out.csv: 2 nodes" in capsys.readouterr().out
@@ -184,7 +225,8 @@ def test_a_table_has_a_row_per_answer_with_names(place: Path, capsys: pytest.Cap
 
 
 def test_numbers_of_all_nodes_and_parquet(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nodeflow.training._predictions._PIECE", 30)  # several pieces, the last one smaller
+    # several pieces, the last one smaller
+    monkeypatch.setattr("nodeflow.training._predictions._PIECE", 30)
     trainer = best(place, "links")
     rows = predicted(place, "links")
     assert len(rows) == 24 * 2 * 10
@@ -223,7 +265,8 @@ def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
         predicted(place, run)
         write(place / "python.csv", best(place, run))
         assert (place / "python.csv").read_bytes() == (place / "out.csv").read_bytes()
-    trainer, data = best(place, "nodes"), read_folder(place / "two")
+    trainer = best(place, "nodes")
+    data = read_folder(place / "two")
     write_predictions(str(place / "python.csv"), trainer, data.test)
     outputs = trainer.outputs(data.test)
     write_outputs(place / "outputs.csv", data.test, outputs, data, "classification")
@@ -239,7 +282,11 @@ def test_the_table_of_a_trainer_is_that_of_the_command(place: Path) -> None:
         ("nodes", "--with-known", "--with-known is for runs that learned links"),
         ("links", "--nodes test", "--nodes must be all or a file .npy of ids, because the run in "),
         ("links", "--top 0", "--top must be at least 1, got 0"),
-        ("links", "--relation texts", "relation must be a number from 0 to 1 or a name, such as 'calls', in data set "),
+        (
+            "links",
+            "--relation texts",
+            "relation must be a number from 0 to 1 or a name, such as 'calls', in data set ",
+        ),
         ("links", "--side up", "argument --side: invalid choice: 'up'"),
         ("plain", "--relation 0", "relation must be left out, because the edges of data set "),
     ],
@@ -258,5 +305,6 @@ def test_directions_without_relations() -> None:
     for name in ("dot", "distmult", "complex", "bilinear", "transe", "rotate", "mlp"):
         settings = Settings(task="link", model="none", embedding=8, decoder=name, epochs=1)
         decoder = Trainer(ring(relations=False, features=False), settings).network.decoder
-        forth, back = decoder(rows[:1], rows[1:]), decoder(rows[1:], rows[:1])
+        forth = decoder(rows[:1], rows[1:])
+        back = decoder(rows[1:], rows[:1])
         assert torch.allclose(forth, back) == (name in ("dot", "distmult"))

@@ -24,12 +24,22 @@ from nodeflow.training._models import ALL_NODES, LINK_LOSSES
 from nodeflow.training._settings import FIELDS
 
 LINKS = FAST.replace(
-    task="link", model="none", embedding=16, negatives=20, chunk=16, dropout=0.0, lr=0.05, direction="both", epochs=4
+    task="link",
+    model="none",
+    embedding=16,
+    negatives=20,
+    chunk=16,
+    dropout=0.0,
+    lr=0.05,
+    direction="both",
+    epochs=4,
 )
 
 
 def wheel(*, relations: bool = True, split: bool = True, features: bool = False) -> Dataset:
-    """60 nodes; relation r joins node v to v + 1 + 2 r: what was held out follows from the other edges."""
+    """60 nodes; relation r joins node v to v + 1 + 2 r: what was held out follows from the other
+    edges.
+    """
     node = np.arange(60)
     src = np.tile(node, 3)
     relation = np.repeat([0, 1, 2], 60)
@@ -43,7 +53,9 @@ def wheel(*, relations: bool = True, split: bool = True, features: bool = False)
     angle = 2 * np.pi * node / 60
     waves = [np.cos(k * angle) for k in (1, 2, 3, 5)] + [np.sin(k * angle) for k in (1, 2, 3, 5)]
     ndata = {"feat": np.stack(waves, 1).astype(np.float32)} if features else {}
-    return Dataset("wheel", Graph.from_edges(src, dst, num_nodes=60, ndata=ndata, edata=edata), [], [], [], 0)
+    return Dataset(
+        "wheel", Graph.from_edges(src, dst, num_nodes=60, ndata=ndata, edata=edata), [], [], [], 0
+    )
 
 
 def test_training_edges_and_their_reverses_keep_their_columns() -> None:
@@ -51,7 +63,10 @@ def test_training_edges_and_their_reverses_keep_their_columns() -> None:
     data = wheel(relations=False)
     src, dst = data.graph.edges()
     data.graph.edata["weight"] = (1 + src * 61 % 7 + dst).float()
-    trainer = Trainer(data, LINKS.replace(model="sage", fanouts=(2,), sampler_options={"prob": "weight"}, epochs=1))
+    trainer = Trainer(
+        data,
+        LINKS.replace(model="sage", fanouts=(2,), sampler_options={"prob": "weight"}, epochs=1),
+    )
     graph = trainer.task.graph
     assert set(graph.edata) == {"weight"}
     u, v = graph.edges()
@@ -68,8 +83,14 @@ def test_training_edges_and_their_reverses_keep_their_columns() -> None:
             return super().forward(batch, h)
 
     seen: list[torch.Tensor] = []
-    settings = without(LINKS.replace(model="sage", inputs="embedding", fanouts=(2,), epochs=1), "dropout")
-    Trainer(data, settings, model=Reads(settings.model.embedding, 8, settings.model.embedding, num_layers=1)).run()
+    settings = without(
+        LINKS.replace(model="sage", inputs="embedding", fanouts=(2,), epochs=1), "dropout"
+    )
+    Trainer(
+        data,
+        settings,
+        model=Reads(settings.model.embedding, 8, settings.model.embedding, num_layers=1),
+    ).run()
     assert len(torch.cat(seen)) > 0
 
 
@@ -86,7 +107,9 @@ def test_every_decoder_trains_without_an_encoder(decoder: str, loss: str) -> Non
 @pytest.mark.parametrize("inverse", [False, True])
 def test_every_loss_trains(loss: str, inverse: bool) -> None:
     margin = {"margin": 2.0} if loss in ("margin", "self-adversarial") else {}
-    trainer = Trainer(wheel(), LINKS.replace(decoder="complex", link_loss=loss, inverse=inverse, **margin))
+    trainer = Trainer(
+        wheel(), LINKS.replace(decoder="complex", link_loss=loss, inverse=inverse, **margin)
+    )
     result = trainer.run()
     assert result.records[-1].loss < result.records[0].loss
     assert trainer.task.network.decoder.num_rows == (6 if inverse else 3)
@@ -103,7 +126,9 @@ def test_every_encoder_trains(model: str) -> None:
 @pytest.mark.slow
 def test_it_learns() -> None:
     """ComplEx can turn by an angle per relation; at random the mean of 1 / rank is about 0.08."""
-    settings = LINKS.replace(decoder="complex", link_loss="one-vs-all", embedding=32, epochs=60, batch_size=40)
+    settings = LINKS.replace(
+        decoder="complex", link_loss="one-vs-all", embedding=32, epochs=60, batch_size=40
+    )
     result = Trainer(wheel(), settings).run()
     assert result.scores["train"]["mrr"] > 0.9
     sampled = settings.replace(link_loss="softmax", negatives=60)
@@ -112,12 +137,19 @@ def test_it_learns() -> None:
 
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(direction: str) -> None:
-    """Only the other true answers are left out, whatever way messages go: rows of the first node have many."""
+    """Only the other true answers are left out, whatever way messages go: rows of the first node
+    have many.
+    """
     data = wheel()
     hub = torch.where(torch.as_tensor(data.graph.edata["relation"]) == 1, 0, data.graph.edges()[0])
     graph = Graph.from_edges(hub, data.graph.edges()[1], num_nodes=60, edata=data.graph.edata)
     settings = LINKS.replace(
-        link_loss="softmax", negatives=4000, chunk=140, batch_size=140, direction=direction, embedding=64
+        link_loss="softmax",
+        negatives=4000,
+        chunk=140,
+        batch_size=140,
+        direction=direction,
+        embedding=64,
     )
     trainer = Trainer(replace(data, graph=graph), settings)
     task = trainer.task
@@ -126,14 +158,23 @@ def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(directio
     batch = next(iter(trainer.batches))
     rows = task.network(batch)
     estimated = task.loss(rows, batch).item()
-    table, losses = task.rows().detach(), []
+    table = task.rows().detach()
+    losses = []
     known = {(int(s), int(r), int(o)) for s, r, o in task.triples["train"]}
     for s, r, o in known:
         for side, given, true in (("destination", s, o), ("source", o, s)):
-            scores = task.decoder.score_all(table[[given]], torch.tensor([r]), table, side=side)[0].detach().double()
-            triples = [((given, r, v) if side == "destination" else (v, r, given)) for v in range(60)]
+            scores = (
+                task.decoder.score_all(table[[given]], torch.tensor([r]), table, side=side)[0]
+                .detach()
+                .double()
+            )
+            triples = [
+                ((given, r, v) if side == "destination" else (v, r, given)) for v in range(60)
+            ]
             others = [v for v in range(60) if triples[v] not in known and v != given]
-            losses.append(float(torch.cat([scores[[true]], scores[others]]).logsumexp(0) - scores[true]))
+            losses.append(
+                float(torch.cat([scores[[true]], scores[others]]).logsumexp(0) - scores[true])
+            )
     assert estimated == pytest.approx(np.mean(losses), rel=0.01)
 
 
@@ -141,7 +182,9 @@ def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(directio
 @pytest.mark.parametrize("corrupt", ["source", "both"])
 def test_the_n3_regularisation_is_the_mean_of_cubed_norms(loss: str, corrupt: str) -> None:
     sides = {"corrupt": corrupt} if loss == "softmax" else {}
-    settings = LINKS.replace(decoder="complex", link_loss=loss, inverse=True, batch_size=1000, **sides)
+    settings = LINKS.replace(
+        decoder="complex", link_loss=loss, inverse=True, batch_size=1000, **sides
+    )
     losses = []
     for n3 in (0.0, 0.5):
         trainer = Trainer(wheel(), settings.replace(n3=n3))
@@ -151,7 +194,9 @@ def test_the_n3_regularisation_is_the_mean_of_cubed_norms(loss: str, corrupt: st
     rows = task.rows().detach()
     ends = ["source"] if loss == "softmax" and corrupt == "source" else ["destination", "source"]
     s, r, o = task.triples["train"].T
-    wanted = torch.cat([task.decoder.n3(rows[s], r, rows[o], side=side).detach() for side in ends]).mean()
+    wanted = torch.cat(
+        [task.decoder.n3(rows[s], r, rows[o], side=side).detach() for side in ends]
+    ).mean()
     assert losses[1] - losses[0] == pytest.approx(0.5 * wanted.item(), rel=1e-4)
 
 
@@ -167,7 +212,8 @@ def test_the_split_is_the_column_or_a_random_one() -> None:
     assert [len(random[0][part]) for part in ("train", "val", "test")] == [144, 18, 18]
     assert all(torch.equal(random[0][part], random[1][part]) for part in random[0])
     assert torch.equal(
-        torch.cat(list(random[0].values())).unique(dim=0), torch.cat(list(task.triples.values())).unique(dim=0)
+        torch.cat(list(random[0].values())).unique(dim=0),
+        torch.cat(list(task.triples.values())).unique(dim=0),
     )
 
 
@@ -196,7 +242,10 @@ def test_graphs_without_relations() -> None:
 def test_messages_never_go_along_the_seed_edges() -> None:
     trainer = Trainer(wheel(features=True), LINKS.replace(model="sage", fanouts=(-1, -1)))
     for batch in trainer.batches:
-        asked = {tuple(sorted(pair)) for pair in trainer.task.triples["train"][batch.seed_ids][:, [0, 2]].tolist()}
+        asked = {
+            tuple(sorted(pair))
+            for pair in trainer.task.triples["train"][batch.seed_ids][:, [0, 2]].tolist()
+        }
         for i in range(2):
             src, dst = batch.flows[i].edges()
             ends = batch.layers[i].parent_nid[src], batch.layers[i + 1].parent_nid[dst]
@@ -205,7 +254,9 @@ def test_messages_never_go_along_the_seed_edges() -> None:
 
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
-    trainer = Trainer(wheel(features=True), LINKS.replace(model="sage", direction=direction, epochs=1))
+    trainer = Trainer(
+        wheel(features=True), LINKS.replace(model="sage", direction=direction, epochs=1)
+    )
     trainer.run()
     task = trainer.task
     table = task.network.model.inference(task.graph, task.graph.ndata["feat"])
@@ -222,9 +273,13 @@ def test_ranks_are_those_of_the_rows_of_all_nodes(direction: str) -> None:
 def test_of_many_training_edges_some_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
     src, dst = torch.randint(20, (2, 12_000), generator=torch.Generator().manual_seed(0))
     edata = {"split": (torch.arange(12_000) < 10).to(torch.int8)}
-    task = Trainer(Dataset("many", Graph.from_edges(src, dst, edata=edata), [], [], [], 0), LINKS).task
+    task = Trainer(
+        Dataset("many", Graph.from_edges(src, dst, edata=edata), [], [], [], 0), LINKS
+    ).task
     ranked: list[int] = []
-    monkeypatch.setattr(_links, "rank_links", lambda *of, **how: ranked.append(len(of[2])) or rank_links(*of, **how))
+    monkeypatch.setattr(
+        _links, "rank_links", lambda *of, **how: ranked.append(len(of[2])) or rank_links(*of, **how)
+    )
     task.evaluate(["train", "val"], full=True)
     assert ranked == [5_995, 10]
 
@@ -243,7 +298,8 @@ def test_seeds_alone() -> None:
 
 
 def test_learned_rows_of_all_nodes_are_the_table_itself() -> None:
-    graph, inputs = wheel().graph, Inputs(wheel().graph.num_nodes, 0, 4)
+    graph = wheel().graph
+    inputs = Inputs(wheel().graph.num_nodes, 0, 4)
     whole = NodesOnly(graph)([0] * graph.num_nodes)
     assert inputs(whole) is inputs.table
     for order in (torch.arange(graph.num_nodes).flip(0), torch.arange(graph.num_nodes - 1)):
@@ -267,7 +323,9 @@ def test_a_run_goes_on_bit_for_bit(loss: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["none", "sage"])
 def test_a_saved_network_comes_back(model: str, tmp_path: Path) -> None:
-    result = Trainer(wheel(), LINKS.replace(model=model, decoder="complex", epochs=1, inverse=True)).run()
+    result = Trainer(
+        wheel(), LINKS.replace(model=model, decoder="complex", epochs=1, inverse=True)
+    ).run()
     loaded = load_model(save(result, tmp_path)[0])
     assert isinstance(loaded.decoder, ComplEx)
     weights = result.network.state_dict()
@@ -279,21 +337,35 @@ def test_a_model_and_a_loss_of_ones_own() -> None:
         return (negative.logsumexp(1) - positive).mean()
 
     model = GraphSAGE(16, 8, 16, num_layers=2)
-    result = Trainer(wheel(), without(LINKS.replace(model="sage"), "dropout"), model=model, loss=loss).run()
+    result = Trainer(
+        wheel(), without(LINKS.replace(model="sage"), "dropout"), model=model, loss=loss
+    ).run()
     assert result.records[-1].loss < result.records[0].loss
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metric": "accuracy"}, "metric must be one of mrr, mean_rank, .* for task 'link', got 'accuracy'"),
-        ({"edge_type": "kind"}, "edge_type='kind' is no edge column; the graph has relation, split"),
-        ({"sampler": "saint", "model": "sage"}, "sampler 'saint' does not go with task 'link': seeds must be nodes"),
+        (
+            {"metric": "accuracy"},
+            "metric must be one of mrr, mean_rank, .* for task 'link', got 'accuracy'",
+        ),
+        (
+            {"edge_type": "kind"},
+            "edge_type='kind' is no edge column; the graph has relation, split",
+        ),
+        (
+            {"sampler": "saint", "model": "sage"},
+            "sampler 'saint' does not go with task 'link': seeds must be nodes",
+        ),
         (
             {"model": "sage", "link_loss": "one-vs-all"},
             "'one-vs-all' does not go with model 'sage': .* needs model 'none'",
         ),
-        ({"model": "gat", "sampler": "fastgcn"}, "model 'gat' would be biased with sampler 'fastgcn'"),
+        (
+            {"model": "gat", "sampler": "fastgcn"},
+            "model 'gat' would be biased with sampler 'fastgcn'",
+        ),
         ({"decoder": "complex", "embedding": 7}, "even"),
         ({"decoder_options": {"depth": 3}}, "decoder 'distmult' cannot be made: "),
         ({"task": "auto", "model": "sage"}, "data set 'wheel' has no labels"),
@@ -308,21 +380,32 @@ def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
 def test_splits_that_cannot_be() -> None:
     data = wheel()
     data.graph.edata["split"] = data.graph.edata["split"] + 1
-    with pytest.raises(ValueError, match=r"edge column 'split' must hold 0 \(train\), 1 \(validation\) or 2 \(test\)"):
+    with pytest.raises(
+        ValueError,
+        match=r"edge column 'split' must hold 0 \(train\), 1 \(validation\) or 2 \(test\)",
+    ):
         Trainer(data, LINKS)
 
 
 def test_masks_are_the_split_of_edges() -> None:
     data = wheel()
     split = data.graph.edata.pop("split")
-    masks = {f"{part}_mask": split == number for number, part in enumerate(("train", "valid", "test"))}
+    masks = {
+        f"{part}_mask": split == number for number, part in enumerate(("train", "valid", "test"))
+    }
     data.graph.edata.update(masks)
     by_masks, by_numbers = (Trainer(each, LINKS).task.triples for each in (data, wheel()))
     assert all(torch.equal(by_masks[part], by_numbers[part]) for part in by_numbers)
     first = int(split.eq(2).nonzero()[0])
     for change, message in (
-        (masks["valid_mask"] | (split == 2), f"val and test must not share edges, but edge {first} is in both"),
-        (masks["valid_mask"] & False, f"edge {int(split.eq(1).nonzero()[0])} is in none; give it to one"),
+        (
+            masks["valid_mask"] | (split == 2),
+            f"val and test must not share edges, but edge {first} is in both",
+        ),
+        (
+            masks["valid_mask"] & False,
+            f"edge {int(split.eq(1).nonzero()[0])} is in none; give it to one",
+        ),
         (
             masks["valid_mask"].repeat(2, 1).T,
             r"column 'valid_mask' must have one entry per edge, .* of several splits keep one",
@@ -351,7 +434,10 @@ CHANGES: list[dict[str, Any]] = [
 def test_another_setting_gives_another_result(change: dict[str, Any]) -> None:
     first = next(iter(change))
     plain = LINKS.replace(**{first: change[first]}) if len(change) > 1 else LINKS
-    losses = [Trainer(wheel(), settings).run().records[-1].loss for settings in (plain, LINKS.replace(**change))]
+    losses = [
+        Trainer(wheel(), settings).run().records[-1].loss
+        for settings in (plain, LINKS.replace(**change))
+    ]
     assert losses[0] != losses[1]
 
 

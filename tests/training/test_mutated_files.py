@@ -1,4 +1,6 @@
-"""Files that are read, damaged at random: the same data, or an error that names the file; nothing else."""
+"""Files that are read, damaged at random: the same data, or an error that names the file; nothing
+else.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,12 @@ COUNT = 2000
 
 
 def mutated(contents: bytes, random: np.random.Generator) -> bytes:
-    """The contents with bits flipped, a piece cut out, put in, repeated or overwritten, or cut off."""
+    """The contents with bits flipped, a piece cut out, put in, repeated or overwritten, or cut
+    off.
+    """
     data = bytearray(contents)
-    at, size = int(random.integers(len(data))), int(random.integers(1, 40))
+    at = int(random.integers(len(data)))
+    size = int(random.integers(1, 40))
     kind = random.integers(6)
     if kind == 0:
         data[at] ^= 1 << int(random.integers(8))
@@ -44,9 +49,17 @@ def mutated(contents: bytes, random: np.random.Generator) -> bytes:
 
 def same(one: Any, other: Any) -> bool:
     if isinstance(one, torch.Tensor):
-        return type(other) is type(one) and one.dtype == other.dtype and torch.equal(one.to_dense(), other.to_dense())
+        return (
+            type(other) is type(one)
+            and one.dtype == other.dtype
+            and torch.equal(one.to_dense(), other.to_dense())
+        )
     if isinstance(one, dict):
-        return isinstance(other, dict) and list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+        return (
+            isinstance(other, dict)
+            and list(one) == list(other)
+            and all(same(one[key], other[key]) for key in one)
+        )
     if isinstance(one, (list, tuple)):
         return type(other) is type(one) and len(one) == len(other) and all(map(same, one, other))
     return type(one) is type(other) and repr(one) == repr(other)
@@ -55,28 +68,46 @@ def same(one: Any, other: Any) -> bool:
 def contents(data: Dataset) -> list[Any]:
     """What a reader made of a folder."""
     graph = data.graph
-    return [*graph.edges(), dict(graph.ndata), dict(graph.edata), dict(data.splits), data.num_classes, data.class_names]
+    return [
+        *graph.edges(),
+        dict(graph.ndata),
+        dict(graph.edata),
+        dict(data.splits),
+        data.num_classes,
+        data.class_names,
+    ]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A run, and the same data as arrays and as text, in folders beside each other."""
     data = planted()
-    save(Trainer(data, FAST.replace(epochs=2, hidden=4), checkpoints=Checkpoints(tmp_path)).run(), tmp_path)
+    save(
+        Trainer(data, FAST.replace(epochs=2, hidden=4), checkpoints=Checkpoints(tmp_path)).run(),
+        tmp_path,
+    )
     Run("debian", FAST.replace(dropout=0.5), "10min", 2).write(tmp_path)
-    graph, (src, dst) = data.graph, data.graph.edges()
-    arrays, text = tmp_path / "arrays", tmp_path / "text"
+    graph = data.graph
+    src, dst = data.graph.edges()
+    arrays = tmp_path / "arrays"
+    text = tmp_path / "text"
     for place in (arrays, text):
         place.mkdir()
     np.savez(arrays / "edges.npz", src=src, dst=dst, kind=graph.edata["kind"])
     np.save(arrays / "labels.npy", graph.ndata["label"])
-    scipy.sparse.save_npz(arrays / "features.npz", scipy.sparse.csr_matrix(graph.ndata["feat"].numpy()))
+    scipy.sparse.save_npz(
+        arrays / "features.npz", scipy.sparse.csr_matrix(graph.ndata["feat"].numpy())
+    )
     for part, nodes in data.splits.items():
         np.save(arrays / f"{part}.npy", nodes)
     edges = torch.stack([src, dst, graph.edata["kind"]], 1).tolist()
-    nodes = zip(range(300), graph.ndata["label"].tolist(), graph.ndata["feat"][:, 0].tolist(), strict=True)
+    nodes = zip(
+        range(300), graph.ndata["label"].tolist(), graph.ndata["feat"][:, 0].tolist(), strict=True
+    )
     for name, title, rows in (("edges", "src,dst,kind", edges), ("nodes", "id,label,x", nodes)):
-        (text / f"{name}.csv").write_text("\n".join([title, *(",".join(map(str, row)) for row in rows)]))
+        (text / f"{name}.csv").write_text(
+            "\n".join([title, *(",".join(map(str, row)) for row in rows)])
+        )
     return tmp_path
 
 
@@ -99,7 +130,8 @@ READERS: dict[str, tuple[Callable[[Path], Any], bool]] = {
 @pytest.mark.parametrize("name", READERS)
 def test_a_mutated_file_is_the_same_data_or_an_error_that_names_it(name: str, folder: Path) -> None:
     read, checked = READERS[name]
-    path, random = folder / name, np.random.default_rng(sum(map(ord, name)))
+    path = folder / name
+    random = np.random.default_rng(sum(map(ord, name)))
     whole = path.read_bytes()
     expected = read(path)
     outcomes: Counter[str] = Counter()

@@ -1,4 +1,6 @@
-"""Nothing that is read chooses what is imported: a model of the user's own is named again by whoever opens the file."""
+"""Nothing that is read chooses what is imported: a model of the user's own is named again by
+whoever opens the file.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,15 @@ from _support.training_tools import FAST, planted
 from nodeflow import storage
 from nodeflow.building import build_graph
 from nodeflow.datasets import read_edge_list, read_folder
-from nodeflow.training import Checkpoints, Settings, Trainer, load_model, open_finished, open_trainer, save
+from nodeflow.training import (
+    Checkpoints,
+    Settings,
+    Trainer,
+    load_model,
+    open_finished,
+    open_trainer,
+    save,
+)
 from nodeflow.training._folder import Run
 
 NAME = "module_that_a_file_names:make"
@@ -27,8 +37,12 @@ MODULE = NAME.partition(":")[0]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Path:
-    """The folder of a finished run with a model of the user's own, whose module lies in the present folder."""
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Path:
+    """The folder of a finished run with a model of the user's own, whose module lies in the present
+    folder.
+    """
     (tmp_path / f"{MODULE}.py").write_text("from nodeflow.nn import GraphSAGE as make\n")
     two_communities(tmp_path / "two")
     monkeypatch.chdir(tmp_path)
@@ -50,14 +64,18 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
-def test_a_command_imports_what_its_words_name_alone(command: list[str], run: Path, cli: Cli) -> None:
+def test_a_command_imports_what_its_words_name_alone(
+    command: list[str], run: Path, cli: Cli
+) -> None:
     shown = cli.failure(*command)
     assert f"run.toml: its model is {NAME!r}, and no file chooses what is imported" in shown
     assert f"--model {NAME}" in shown
     assert MODULE not in sys.modules
     if command[1] != "two":  # with --config, options win
         for other in ("elsewhere:make", "sage"):
-            assert f"run.toml: its model is {NAME!r}, got {other!r}" in cli.failure(*command, "--model", other)
+            assert f"run.toml: its model is {NAME!r}, got {other!r}" in cli.failure(
+                *command, "--model", other
+            )
         assert MODULE not in sys.modules
     cli(*command, "--model", NAME)
     assert MODULE in sys.modules
@@ -71,8 +89,12 @@ CALLS: dict[str, Callable[..., object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
-def test_a_call_imports_what_its_arguments_name_alone(call: Callable[..., object], run: Path) -> None:
-    with pytest.raises(ValueError, match=rf"its model is '{NAME}', and no file chooses .* model='{NAME}' in Python"):
+def test_a_call_imports_what_its_arguments_name_alone(
+    call: Callable[..., object], run: Path
+) -> None:
+    with pytest.raises(
+        ValueError, match=rf"its model is '{NAME}', and no file chooses .* model='{NAME}' in Python"
+    ):
         call(run)
     with pytest.raises(ValueError, match=rf"its model is '{NAME}', got 'elsewhere:make'"):
         call(run, model="elsewhere:make")
@@ -125,7 +147,9 @@ def hostile(marker: Path) -> dict[str, bytes]:
     files = {"pickle": pickle.dumps(Payload(marker))}
     writers: dict[str, Callable[[io.BytesIO], object]] = {
         "npy": lambda file: np.save(file, objects, allow_pickle=True),
-        "npz": lambda file: np.savez(file, src=objects, dst=objects, data=objects, indices=objects, format=objects),
+        "npz": lambda file: np.savez(
+            file, src=objects, dst=objects, data=objects, indices=objects, format=objects
+        ),
         "torch": lambda file: torch.save(Payload(marker), file),
     }
     for name, write in writers.items():
@@ -136,7 +160,9 @@ def hostile(marker: Path) -> dict[str, bytes]:
     files |= {"code": code.encode(), "json": f'{{"kind": {words}, "dtype": "{NAME}"}}'.encode()}
     header = f"{{'descr': {code}, 'fortran_order': False, 'shape': (2,)}}\n".encode()
     files["header"] = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
-    files["toml"] = f'model = "sage"\nmodel_options = {{activation = "{NAME}", norm = {words}}}\n'.encode()
+    files["toml"] = (
+        f'model = "sage"\nmodel_options = {{activation = "{NAME}", norm = {words}}}\n'.encode()
+    )
     return files
 
 
@@ -144,10 +170,17 @@ def calls(place: Path) -> dict[str, Callable[[Path], object]]:
     """Every file that something of this package reads, and a call that reads it."""
     planted().save(place / "graph")
     two_communities(place / "data")
-    save(Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(place / "run")).run(), place / "run")
+    save(
+        Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(place / "run")).run(),
+        place / "run",
+    )
     Run("debian", FAST).write(place / "run")
-    folder = dict.fromkeys(("edges.npz", "adjacency.npz", "features.npy", "labels.npy", "train.npy"), "data")
-    folder |= dict.fromkeys(("features.npz", "labels.npz", "edges.csv", "edges.csv.gz", "nodes.csv"), "data")
+    folder = dict.fromkeys(
+        ("edges.npz", "adjacency.npz", "features.npy", "labels.npy", "train.npy"), "data"
+    )
+    folder |= dict.fromkeys(
+        ("features.npz", "labels.npz", "edges.csv", "edges.csv.gz", "nodes.csv"), "data"
+    )
     own = {f"data/{name}": lambda path: read_folder(path.parent) for name in folder}
     stored = [path.relative_to(place) for path in (place / "graph").rglob("*") if path.is_file()]
     own |= {str(path): lambda _: read_folder(place / "graph") for path in stored}
@@ -179,7 +212,11 @@ def test_nothing_that_is_read_runs_code(tmp_path: Path, monkeypatch: pytest.Monk
     for name, call in calls(tmp_path).items():
         path = tmp_path / name
         before = path.read_bytes() if path.exists() else None
-        hidden = [path.with_name(other) for other in RIVALS.get(path.name, ()) if path.with_name(other).exists()]
+        hidden = [
+            path.with_name(other)
+            for other in RIVALS.get(path.name, ())
+            if path.with_name(other).exists()
+        ]
         for other in hidden:
             other.rename(tmp_path / other.name)
         for kind, contents in hostile(marker).items():

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 import torch
 from _support.cli_tools import status
-from _support.training_tools import FAST, Fixed, by_hand, contents, partitioned, planted, train, with_columns
+from _support.training_tools import (
+    FAST,
+    Fixed,
+    by_hand,
+    contents,
+    partitioned,
+    planted,
+    train,
+    with_columns,
+)
 
 from nodeflow.datasets import Dataset, debian, read_folder
 from nodeflow.training import Trainer
@@ -24,18 +33,56 @@ def data(folders: Fixed) -> Dataset:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"partitions": ""}, "storage 'partitions' needs partitions: the folder that nodeflow partition wrote"),
-        ({"slots": 0}, "storage 'partitions' needs slots: how many partitions are in memory at a time"),
-        ({"order": "random"}, "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'"),
-        ({"storage": "file"}, "slots .* is read with storage 'partitions', and this run has storage 'file'"),
-        ({"storage": "memory", "partitions": ""}, "slots .= 2. is read .* this run has storage 'memory'"),
-        ({"task": "link"}, "storage 'partitions' does not go with task 'link': negatives are drawn among all nodes"),
-        ({"inputs": "embedding"}, "storage 'partitions' does not go with inputs 'embedding': no features are read"),
-        ({"inputs": "both"}, "storage 'partitions' does not go with inputs 'both': the learned rows of all nodes"),
-        ({"sampler": "cv"}, "storage 'partitions' does not go with sampler 'cv': it reads the features of all nodes"),
-        ({"sampler": "saint"}, "storage 'partitions' does not go with sampler 'saint': its weights of nodes"),
-        ({"sampler": "cluster"}, "storage 'partitions' does not go with sampler 'cluster': it cuts the whole graph"),
-        ({"sampler": "shadow"}, "storage 'partitions' does not go with sampler 'shadow': its subgraphs would end"),
+        (
+            {"partitions": ""},
+            "storage 'partitions' needs partitions: the folder that nodeflow partition wrote",
+        ),
+        (
+            {"slots": 0},
+            "storage 'partitions' needs slots: how many partitions are in memory at a time",
+        ),
+        (
+            {"order": "random"},
+            "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'",
+        ),
+        (
+            {"storage": "file"},
+            "slots .* is read with storage 'partitions', and this run has storage 'file'",
+        ),
+        (
+            {"storage": "memory", "partitions": ""},
+            "slots .= 2. is read .* this run has storage 'memory'",
+        ),
+        (
+            {"task": "link"},
+            "storage 'partitions' does not go with task 'link': negatives are drawn among all "
+            "nodes",
+        ),
+        (
+            {"inputs": "embedding"},
+            "storage 'partitions' does not go with inputs 'embedding': no features are read",
+        ),
+        (
+            {"inputs": "both"},
+            "storage 'partitions' does not go with inputs 'both': the learned rows of all nodes",
+        ),
+        (
+            {"sampler": "cv"},
+            "storage 'partitions' does not go with sampler 'cv': it reads the features of all "
+            "nodes",
+        ),
+        (
+            {"sampler": "saint"},
+            "storage 'partitions' does not go with sampler 'saint': its weights of nodes",
+        ),
+        (
+            {"sampler": "cluster"},
+            "storage 'partitions' does not go with sampler 'cluster': it cuts the whole graph",
+        ),
+        (
+            {"sampler": "shadow"},
+            "storage 'partitions' does not go with sampler 'shadow': its subgraphs would end",
+        ),
     ],
     ids=str,
 )
@@ -63,22 +110,29 @@ def other_edges(data: Dataset) -> Dataset:
     ("of", "name", "change", "message"),
     [
         (None, "nowhere", {}, "nowhere"),
-        (None, "in", {"slots": 4, "order": "sequential"}, "slots must be at least the number of parts with"),
+        (None, "in", {"slots": 4, "order": "sequential"}, "slots must be at least the number of "
+                                                          "parts with"),
         (None, "in", {"slots": 3}, "slots must be one of 2, 4, 6 for 6 parts, got 3"),
         (lambda _: planted(val=80, test=100), "in", {}, None),
-        (lambda data: replace(data, train=data.train[1:]), "in", {}, r"node \d+ is a training node of the folder only"),
+        (lambda data: replace(data, train=data.train[1:]), "in", {}, r"node \d+ is a training node "
+                                                                     r"of the folder only"),
         (lambda data: replace(data, train=torch.cat([data.train, data.val[:1]]), val=data.val[1:]), "in", {},
          r"node \d+ is a training node of the data set only"),
-        (another_label, "in", {}, r"the label of training node \d+ is another one; write them again with nodeflow"),
+        (another_label, "in", {}, r"the label of training node \d+ is another one; write them "
+                                  r"again with nodeflow"),
         (with_features(lambda feat: feat * 2), "in", {}, r"the features of node \d+ are others"),
         (with_features(torch.Tensor.double), "in", {},
-         r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 \[300, 3\]"),
+         r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 "
+         r"\[300, 3\]"),
         (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
-        (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges with direction 'both'"),
-        (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with direction 'in'"),
+        (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges "
+                                            "with direction 'both'"),
+        (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with "
+                          r"direction 'in'"),
         (lambda _: debian(), "in", {}, "it has 300 nodes, and the data set"),
         (lambda data: with_columns(data, label=torch.eye(3)[data.graph.ndata["label"]]), "in", {}, "of training node"),
-        (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the data set"),
+        (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the "
+                                r"data set"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )  # fmt: skip
@@ -96,16 +150,29 @@ def test_folders_that_do_not_fit(
     assert "\n" not in str(caught.value)
 
 
-def test_edge_types_must_be_those_of_messages(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
+def test_edge_types_must_be_those_of_messages(
+    folders: Fixed, data: Dataset, tmp_path: Path
+) -> None:
     graph = data.graph
     graph.edata["other"] = 1 - graph.edata["kind"]
     with pytest.raises(ValueError, match="it has no edge column 'other'; write them again"):
         Trainer(data, partitioned(folders["in"], model="rgcn", edge_type="other"))
     data.save(tmp_path / "data")
-    words = ["partition", str(tmp_path / "data"), "--parts", "6", "--output", str(tmp_path / "parts")]
+    words = [
+        "partition",
+        str(tmp_path / "data"),
+        "--parts",
+        "6",
+        "--output",
+        str(tmp_path / "parts"),
+    ]
     assert status([*words, "--edge-type", "kind"]) == 0
-    settings = partitioned(tmp_path / "parts", direction="both", model="rgcn", edge_type="other", epochs=1)
-    with pytest.raises(ValueError, match=r"the largest type of an edge in column 'other' is 1, and that .* set 3"):
+    settings = partitioned(
+        tmp_path / "parts", direction="both", model="rgcn", edge_type="other", epochs=1
+    )
+    with pytest.raises(
+        ValueError, match=r"the largest type of an edge in column 'other' is 1, and that .* set 3"
+    ):
         Trainer(data, settings)
     assert status([*words, "--edge-type", "other", "--overwrite"]) == 0
     train(data, settings)
@@ -118,7 +185,10 @@ def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_pat
     for other, message in (
         (settings.replace(slots=4), "the state is of a run with slots = 2, got 4"),
         (settings.replace(order="beta"), "the state is of a run with order = 'comet', got 'beta'"),
-        (partitioned(folders["seven"], slots=2, order="beta"), "the state is of another data set, or of a changed one"),
+        (
+            partitioned(folders["seven"], slots=2, order="beta"),
+            "the state is of another data set, or of a changed one",
+        ),
         (plain, "the state is of another data set, or of a changed one"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -126,7 +196,9 @@ def test_states_of_other_runs_are_refused(folders: Fixed, data: Dataset, tmp_pat
     with pytest.raises(ValueError, match="the state is of another data set"):
         Trainer(data, settings).load_state_dict(Trainer(data, plain).state_dict())
     old = Trainer(data, plain).state_dict()
-    old["settings"] = {name: value for name, value in old["settings"].items() if name not in ("slots", "order")}
+    old["settings"] = {
+        name: value for name, value in old["settings"].items() if name not in ("slots", "order")
+    }
     Trainer(data, plain).load_state_dict(old)  # of a version that did not know them
 
 
@@ -138,12 +210,18 @@ def test_states_of_other_batches_are_refused(folders: Fixed, data: Dataset) -> N
     assert (state["epoch"], state["batch_number"]) == (0, 1)
     for change, message in (
         ({"slots": 4}, "the state is of a loader with slots=4, this one has 2"),
-        ({"batch_number": 10_000}, r"state\['batch_number'\] is 10000, but epoch 0 has \d+ batches"),
+        (
+            {"batch_number": 10_000},
+            r"state\['batch_number'\] is 10000, but epoch 0 has \d+ batches",
+        ),
         ({"epoch": -2}, r"state\['epoch'\] must be at least -1, got -2"),
     ):
         with pytest.raises(ValueError, match=message):
             batches.load_state_dict({**state, **change})
     with pytest.raises(ValueError, match="state must be what state_dict returned"):
         batches.load_state_dict({})
-    batches.load_state_dict({**state, "batch_number": len(batches)})  # a finished epoch goes on with the next one
-    assert [contents(batch) for batch in batches] == [batch for batch, _ in by_hand(partitioned(folders["in"]), 1)]
+    # a finished epoch goes on with the next one
+    batches.load_state_dict({**state, "batch_number": len(batches)})
+    assert [contents(batch) for batch in batches] == [
+        batch for batch, _ in by_hand(partitioned(folders["in"]), 1)
+    ]

@@ -1,4 +1,6 @@
-"""Training on a partition buffer: batches of states, the same run again or gone on with, commands, and refusals."""
+"""Training on a partition buffer: batches of states, the same run again or gone on with, commands,
+and refusals.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,14 @@ def data(folders: Fixed) -> Dataset:
 
 @pytest.mark.parametrize("order", ["comet", slow("beta"), "dispersed"])
 def test_batches_are_those_of_the_states(folders: Fixed, data: Dataset, order: str) -> None:
-    settings = partitioned(folders["in"], order=order, slots=4 if order == "comet" else 3, workers=2)
+    settings = partitioned(
+        folders["in"], order=order, slots=4 if order == "comet" else 3, workers=2
+    )
     batches = Trainer(data, settings).batches
     graph = planted().graph
     for epoch in range(2):
-        found, expected = [contents(batch) for batch in batches], list(by_hand(settings, epoch))
+        found = [contents(batch) for batch in batches]
+        expected = list(by_hand(settings, epoch))
         assert found == [batch for batch, _ in expected]
         assert len(found) == len(batches)
         trained = []
@@ -61,7 +66,9 @@ def test_batches_are_those_of_the_states(folders: Fixed, data: Dataset, order: s
         assert sorted(trained) == sorted(data.train.tolist())
 
 
-def test_epochs_have_different_numbers_of_batches(folders: Fixed, data: Dataset, tmp_path: Path) -> None:
+def test_epochs_have_different_numbers_of_batches(
+    folders: Fixed, data: Dataset, tmp_path: Path
+) -> None:
     trainer = Trainer(data, partitioned(folders["in"], epochs=6))
     batches = trainer.batches
     counts = [batches.num_batches(epoch) for epoch in range(6)]
@@ -72,15 +79,30 @@ def test_epochs_have_different_numbers_of_batches(folders: Fixed, data: Dataset,
     assert len(set(counts)) > 1
     data = replace(data, train=data.train[:1], test=torch.cat([data.test, data.train[1:]]))
     data.save(tmp_path / "data")
-    assert status(["partition", str(tmp_path / "data"), "--parts", "6", "--output", str(tmp_path / "parts")]) == 0
-    one = Trainer(data, partitioned(tmp_path / "parts", direction="both", order="dispersed", slots=3)).batches
+    assert (
+        status(
+            [
+                "partition",
+                str(tmp_path / "data"),
+                "--parts",
+                "6",
+                "--output",
+                str(tmp_path / "parts"),
+            ]
+        )
+        == 0
+    )
+    one = Trainer(
+        data, partitioned(tmp_path / "parts", direction="both", order="dispersed", slots=3)
+    ).batches
     assert sum(1 for _ in one) == 1  # most states have no training node
 
 
 def test_a_schedule_ends_with_the_last_step(folders: Fixed, data: Dataset) -> None:
     change = {"schedule": "linear", "warmup": 1.5, "accumulate": 2, "batch_size": 3, "epochs": 4}
     trainer = Trainer(data, partitioned(folders["in"], **change))
-    rates, update = [], trainer.update
+    rates = []
+    update = trainer.update
 
     def updated() -> None:
         rates.append(trainer.optimizer.param_groups[0]["lr"] / FAST.optimizer.lr)
@@ -144,14 +166,16 @@ def test_a_run_goes_on_at_any_batch_bit_for_bit(
 
 
 def test_a_run_again_is_the_same_also_from_sparse_features(folders: Fixed, data: Dataset) -> None:
-    one, other = train(data, partitioned(folders["in"])), train(planted(), partitioned(folders["in"]))
+    one = train(data, partitioned(folders["in"]))
+    other = train(planted(), partitioned(folders["in"]))
     assert same_result(one, replace(train(data, partitioned(folders["in"])), settings=one.settings))
     # features of the data set in memory, and in a file: the rest of a run reads both
     assert [r.loss for r in one.records] == [r.loss for r in other.records]
     assert one.scores["test"] == pytest.approx(other.scores["test"], abs=0.02)
     assert isinstance(one.task.features["node"], FeatureRows)
     assert isinstance(other.task.features["node"], torch.Tensor)
-    sparse, settings = read_folder(folders["sparse"]), partitioned(folders["sparse-in"])
+    sparse = read_folder(folders["sparse"])
+    settings = partitioned(folders["sparse-in"])
     dense = planted(sparse=True).graph.ndata["feat"].to_dense()
     for batch in Trainer(sparse, settings).batches:
         state_feat = batch.layers[0].data["feat"]
@@ -160,7 +184,9 @@ def test_a_run_again_is_the_same_also_from_sparse_features(folders: Fixed, data:
 
 
 def test_all_partitions_in_memory_learn_as_in_memory(folders: Fixed, data: Dataset) -> None:
-    """The nodes of a state are all nodes: every epoch has all training nodes, in batches of the same sizes."""
+    """The nodes of a state are all nodes: every epoch has all training nodes, in batches of the
+    same sizes.
+    """
     settings = partitioned(folders["in"], slots=6, batch_size=64, epochs=6)
     plain = FAST.replace(epochs=6)
     scores: dict[str, float] = {"plain": 0.0, "partitions": 0.0}
@@ -175,8 +201,16 @@ def test_all_partitions_in_memory_learn_as_in_memory(folders: Fixed, data: Datas
 
 
 def test_another_setting_gives_other_batches(folders: Fixed, data: Dataset) -> None:
-    changes: tuple[dict[str, Any], ...] = ({}, {"slots": 4}, {"order": "beta"}, {"order": "dispersed"}, {"seed": 1})
-    found = [Trainer(data, partitioned(folders["in"], epochs=1, **change)).batches for change in changes]
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"slots": 4},
+        {"order": "beta"},
+        {"order": "dispersed"},
+        {"seed": 1},
+    )
+    found = [
+        Trainer(data, partitioned(folders["in"], epochs=1, **change)).batches for change in changes
+    ]
     assert len({str([contents(batch) for batch in batches]) for batches in found}) == len(changes)
 
 
@@ -192,8 +226,12 @@ def test_another_setting_gives_other_batches(folders: Fixed, data: Dataset) -> N
     ],
     ids=str,
 )
-def test_samplers_and_models(folders: Fixed, data: Dataset, name: str, change: dict[str, Any]) -> None:
-    """Learning is better than chance, which is 1/3; estimator weights of a state come from the degrees of its graph."""
+def test_samplers_and_models(
+    folders: Fixed, data: Dataset, name: str, change: dict[str, Any]
+) -> None:
+    """Learning is better than chance, which is 1/3; estimator weights of a state come from the
+    degrees of its graph.
+    """
     result = train(data, partitioned(folders[name], slots=4, **change))
     assert result.scores["test"]["accuracy"] > 0.5
     if change.get("sampler") == "ladies":
@@ -208,19 +246,38 @@ def test_samplers_and_models(folders: Fixed, data: Dataset, name: str, change: d
 
 
 def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
-    folder, run = tmp_path / "parts", tmp_path / "run"
+    folder = tmp_path / "parts"
+    run = tmp_path / "run"
     assert status(["partition", str(folders["data"]), "--parts", "6", "--output", str(folder)]) == 0
     words = ["--storage", "partitions", "--partitions", str(folder), "--slots", "4", "--no-plot"]
-    assert "4 of Partitions(6 parts of 50 nodes, 3580 edges, " in cli.train(folders["data"], run, *words)
+    assert "4 of Partitions(6 parts of 50 nodes, 3580 edges, " in cli.train(
+        folders["data"], run, *words
+    )
     assert "--resume takes the settings of its folder, but slots was given too" in cli.failure(
         "train", "--resume", run, "--slots", "2"
     )
     assert status(["train", "--resume", str(run), "--epochs", "3", "--no-plot"]) == 0
     whole = tmp_path / "whole"
     assert command(folders["data"], whole, *words, "--epochs", "3") == 0
-    assert (whole / "checkpoint.safetensors").read_bytes() == (run / "checkpoint.safetensors").read_bytes()
+    assert (whole / "checkpoint.safetensors").read_bytes() == (
+        run / "checkpoint.safetensors"
+    ).read_bytes()
     moved = folder.rename(tmp_path / "moved")
-    assert status(["train", "--resume", str(run), "--epochs", "4", "--partitions", str(moved), "--no-plot"]) == 0
+    assert (
+        status(
+            [
+                "train",
+                "--resume",
+                str(run),
+                "--epochs",
+                "4",
+                "--partitions",
+                str(moved),
+                "--no-plot",
+            ]
+        )
+        == 0
+    )
     shutil.rmtree(moved)  # what follows reads the data set alone
     assert "test  accuracy" in cli("evaluate", run)
     assert status(["predict", str(run), "--output", str(tmp_path / "out.csv")]) == 0
@@ -250,8 +307,19 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on(folders: Fixed, tmp_path: Path) -> None:
-    """Killed two batches after the first epoch, one after a state that was saved in the middle of the second."""
-    words = ["--storage", "partitions", "--partitions", str(folders["in"]), "--slots", "2", "--direction", "in"]
+    """Killed two batches after the first epoch, one after a state that was saved in the middle of
+    the second.
+    """
+    words = [
+        "--storage",
+        "partitions",
+        "--partitions",
+        str(folders["in"]),
+        "--slots",
+        "2",
+        "--direction",
+        "in",
+    ]
     words += ["--batch-size", "5", "--no-plot"]
     assert command(folders["data"], tmp_path / "whole", *words) == 0
     first = Trainer(read_folder(folders["data"]), partitioned(folders["in"])).task.num_batches(0)
@@ -260,7 +328,9 @@ def test_a_killed_run_goes_on(folders: Fixed, tmp_path: Path) -> None:
     killed = subprocess.run(words, env=environment(), check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert status(["train", "--resume", str(tmp_path / "run"), "--no-plot"]) == 0
-    one, other = ((tmp_path / name / "checkpoint.safetensors").read_bytes() for name in ("whole", "run"))
+    one, other = (
+        (tmp_path / name / "checkpoint.safetensors").read_bytes() for name in ("whole", "run")
+    )
     assert one == other
 
 
@@ -268,6 +338,9 @@ def test_partitions_in_every_direction(folders: Fixed, data: Dataset) -> None:
     for name in ("in", "out", "both"):
         written = Partitions.open(folders[name], verify=True)
         graph = Trainer(data, FAST.replace(direction=name)).task.graph
-        (src, dst), size = graph.edges(), written.num_parts
-        counts = torch.bincount(written.partition_of(src) * size + written.partition_of(dst), minlength=size**2)
+        src, dst = graph.edges()
+        size = written.num_parts
+        counts = torch.bincount(
+            written.partition_of(src) * size + written.partition_of(dst), minlength=size**2
+        )
         assert written.bucket_sizes.ravel().tolist() == counts.tolist()

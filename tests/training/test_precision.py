@@ -1,4 +1,6 @@
-"""Precision bf16 by processor: what is narrow, what multiplies, what is said of it, and the waiting of the command."""
+"""Precision bf16 by processor: what is narrow, what multiplies, what is said of it, and the waiting
+of the command.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ def processor(monkeypatch: pytest.MonkeyPatch, kind: torch.dtype) -> None:
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float32])
 def test_what_is_narrow_on_a_processor(kind: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     processor(monkeypatch, kind)
-    fast, data = kind == torch.bfloat16, planted()
+    fast = kind == torch.bfloat16
+    data = planted()
     own = GraphSAGE(data.graph.ndata["feat"].shape[1], 8, data.num_classes, num_layers=2)
     trainers = {
         "full": Trainer(data, FAST),
@@ -40,7 +43,9 @@ def test_what_is_narrow_on_a_processor(kind: torch.dtype, monkeypatch: pytest.Mo
         "own": Trainer(data, without(NARROW, "hidden", "dropout"), model=own),
     }
     always = {"sage", "gcn"}
-    assert {name for name, one in trainers.items() if one.task.narrow} == ({*trainers} - {"full"} if fast else always)
+    assert {name for name, one in trainers.items() if one.task.narrow} == (
+        {*trainers} - {"full"} if fast else always
+    )
     for name, trainer in trainers.items():
         with trainer.task.precision():
             assert torch.is_autocast_enabled("cpu") == (name != "full" and (fast or name in always))
@@ -56,9 +61,13 @@ def test_what_is_narrow_on_a_processor(kind: torch.dtype, monkeypatch: pytest.Mo
         assert trainers["sage"].run().test_score > 0.75
 
 
-def test_where_products_are_slow_a_model_of_other_products_is_that_of_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_products_are_slow_a_model_of_other_products_is_that_of_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     processor(monkeypatch, torch.float32)
-    wide, narrow = (Trainer(planted(), one.replace(model="gin", epochs=1)).run() for one in (FAST, NARROW))
+    wide, narrow = (
+        Trainer(planted(), one.replace(model="gin", epochs=1)).run() for one in (FAST, NARROW)
+    )
     assert wide.records[0].loss == narrow.records[0].loss
 
 
@@ -66,12 +75,15 @@ def test_the_command_says_what_was_chosen(data: Path, tmp_path: Path, cli: Cli) 
     lines = cli.train(data, tmp_path / "run", "--precision", "bf16").splitlines()
     (line,) = (line for line in lines if line.startswith("precision bf16: "))
     assert "bfloat16" in line
-    assert not [line for line in cli.train(data, tmp_path / "full").splitlines() if "precision" in line]
+    assert not [
+        line for line in cli.train(data, tmp_path / "full").splitlines() if "precision" in line
+    ]
 
 
 def test_decoders_compare_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     processor(monkeypatch, torch.bfloat16)
-    seen, rank = [], _links.rank_links
+    seen = []
+    rank = _links.rank_links
 
     def noted(*args: object, **options: object) -> object:
         seen.append(torch.is_autocast_enabled("cpu"))
@@ -100,7 +112,9 @@ def run(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]:
     return found
 
 
-def test_threads_of_the_command_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_the_command_sleep_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert run(monkeypatch) == {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "2000"}
     assert run(monkeypatch, GOMP_SPINCOUNT="5") == {"GOMP_SPINCOUNT": "5"}
     assert run(monkeypatch, OMP_WAIT_POLICY="active") == {"OMP_WAIT_POLICY": "active"}
@@ -108,7 +122,9 @@ def test_threads_of_the_command_sleep_unless_the_user_says_otherwise(monkeypatch
 
 def test_torchs_library_reads_it() -> None:
     """It prints at its start what it has read."""
-    environment = {name: value for name, value in os.environ.items() if name not in command.waiting._NAMES}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in command.waiting._NAMES
+    }
     done = subprocess.run(
         [sys.executable, "-m", "nodeflow", "--version"],
         env={**environment, "OMP_DISPLAY_ENV": "verbose"},

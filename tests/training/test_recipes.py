@@ -44,7 +44,9 @@ def test_links_of_relations_without_features_take_the_recipe() -> None:
 
 
 def test_values_for_knowledge_graphs_have_no_jump() -> None:
-    """One entity or triple more in a hundred changes a value by 10 percent at most, always in the same direction."""
+    """One entity or triple more in a hundred changes a value by 10 percent at most, always in the
+    same direction.
+    """
     sizes = [round(1.01**n) for n in range(500, 1200)]  # 145 to 150,000
     for edges in (0, 5_000, 40_000, 300_000):
         n3 = [KNOWLEDGE.others(Sizes(nodes, edges, 1))["n3"] for nodes in sizes]
@@ -56,31 +58,55 @@ def test_values_for_knowledge_graphs_have_no_jump() -> None:
     # those with which the figures of FB15k-237 and WN18RR were measured
     for nodes, edges in ((14_541, 310_116), (40_943, 93_003)):
         values = KNOWLEDGE.others(Sizes(nodes, edges, 1))
-        assert (values["n3"], values["batch_size"], values["epochs"], values["patience"]) == (0.05, 512, 20, 0)
+        assert (values["n3"], values["batch_size"], values["epochs"], values["patience"]) == (
+            0.05,
+            512,
+            20,
+            0,
+        )
 
 
 @pytest.mark.parametrize("model", ["typed", "hgt", "rgcn"])
 def test_models_of_several_types_have_defaults_of_their_own(model: str) -> None:
     trainer = Trainer(papers(), Settings(target="paper", model=model, lr=0.02, hidden=8))
-    settings, own = trainer.settings, MODELS[model].defaults
+    settings = trainer.settings
+    own = MODELS[model].defaults
     assert trainer.recipe == f"defaults of model {model!r}"
     assert (settings.model.norm, settings.model.dropout) == ("layer", own["dropout"])
     assert (settings.optimizer.lr, settings.model.hidden) == (0.02, 8)
     assert (settings.run.epochs, settings.run.patience) == (90, 30)  # 100 labels are one step
-    smaller = Trainer(papers(), Settings(target="paper", model=model, batch_size=2, hidden=8)).settings
-    assert (smaller.run.epochs, smaller.run.patience, smaller.optimizer.lr) == (30, 6, own.get("lr", 0.003))
+    smaller = Trainer(
+        papers(), Settings(target="paper", model=model, batch_size=2, hidden=8)
+    ).settings
+    assert (smaller.run.epochs, smaller.run.patience, smaller.optimizer.lr) == (
+        30,
+        6,
+        own.get("lr", 0.003),
+    )
     again = Trainer(papers(), Settings.from_dict(settings.to_dict()))
     assert (again.settings, again.recipe) == (settings, "")
     # a rate is not read with an optimiser of the user's own
     parts = {"optimizer": lambda parameters: torch.optim.SGD(parameters, lr=0.1)}
-    assert Trainer(papers(), Settings(target="paper", model=model), **parts).settings.model.norm == "layer"
+    assert (
+        Trainer(papers(), Settings(target="paper", model=model), **parts).settings.model.norm
+        == "layer"
+    )
 
 
 def test_learned_rows_begin_the_smaller_the_more_of_them_a_type_has() -> None:
-    """Many rows of deviation 1 are learned by heart; a few small ones hide what tells their nodes apart."""
+    """Many rows of deviation 1 are learned by heart; a few small ones hide what tells their nodes
+    apart.
+    """
     torch.manual_seed(0)
-    deviations = {"author": (3000, 64 / 3000), "venue": (30, 1.0), "area": (64, 1.0), "nobody": (0, 1.0)}
-    inputs = TypedInputs({name: count for name, (count, _) in deviations.items()}, {}, embedding=64, width=8)
+    deviations = {
+        "author": (3000, 64 / 3000),
+        "venue": (30, 1.0),
+        "area": (64, 1.0),
+        "nobody": (0, 1.0),
+    }
+    inputs = TypedInputs(
+        {name: count for name, (count, _) in deviations.items()}, {}, embedding=64, width=8
+    )
     for name, (count, deviation) in deviations.items():
         table = inputs.encoder.maps[f"<{name}>"][0].weight  # type: ignore[index]
         assert table.requires_grad

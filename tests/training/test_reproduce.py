@@ -22,7 +22,18 @@ def change(run: Path, row: int, column: int, value: str) -> None:
         csv.writer(file).writerows(rows)
 
 
-LINKS = ["--task", "link", "--model", "none", "--link-loss", "one-vs-all", "--inputs", "embedding", "--epochs", "2"]
+LINKS = [
+    "--task",
+    "link",
+    "--model",
+    "none",
+    "--link-loss",
+    "one-vs-all",
+    "--inputs",
+    "embedding",
+    "--epochs",
+    "2",
+]
 
 
 @pytest.mark.parametrize("options", [SMALL, LINKS], ids=["nodes", "links"])
@@ -31,17 +42,23 @@ def test_a_run_is_the_same_again(options: list[str], data: Path, tmp_path: Path,
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()}
     lines = cli("reproduce", tmp_path / "run").splitlines()
     assert lines[-1] == "the same, bit for bit: 2 steps and all scores"
-    assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()
+    } == before
 
 
-def test_the_first_difference_is_named(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_difference_is_named(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     assert train(data, run, "--no-plot") == 0
     change(run, 2, 3, "0.125")
     capsys.readouterr()
     assert status(["reproduce", str(run)]) == 1
     line = capsys.readouterr().out.splitlines()[-1]
-    assert line.startswith("the batches are the same, the losses not: first at epoch 2, batch 0 (loss ")
+    assert line.startswith(
+        "the batches are the same, the losses not: first at epoch 2, batch 0 (loss "
+    )
     change(run, 2, 2, "0" * 16)
     assert status(["reproduce", str(run)]) == 1
     assert "differs first at epoch 2, batch 0: another batch (hash " in capsys.readouterr().out
@@ -57,7 +74,10 @@ def test_steps_that_do_not_come_are_no_agreement(data: Path, tmp_path: Path, cli
     run = tmp_path / "run"
     assert train(data, run, "--no-plot") == 0
     titles, *steps = (run / "trace.csv").read_text().splitlines(keepends=True)
-    for kept, line in (([], "of 0 steps of the earlier run, 0 came"), ([*steps, "9,0,aa,1.0\n"], "of 3 steps")):
+    for kept, line in (
+        ([], "of 0 steps of the earlier run, 0 came"),
+        ([*steps, "9,0,aa,1.0\n"], "of 3 steps"),
+    ):
         (run / "trace.csv").write_text("".join([titles, *kept]))
         cli.capsys.readouterr()
         assert status(["reproduce", str(run)]) == 1
@@ -71,7 +91,9 @@ def test_runs_of_several_processes_and_seeds_are_refused(
     assert train(data, run, "--no-plot") == 0
     text = (run / "run.toml").read_text()
     (run / "run.toml").write_text("processes = 2\n" + text)
-    assert "had 2 processes, and batches are compared with those of the first" in cli.failure("reproduce", run)
+    assert "had 2 processes, and batches are compared with those of the first" in cli.failure(
+        "reproduce", run
+    )
     (run / "result.json").write_text("{}")
     (run / "run.toml").write_text(text)
     assert f"{run / 'result.json'} is damaged" in cli.failure("reproduce", run)
@@ -79,11 +101,14 @@ def test_runs_of_several_processes_and_seeds_are_refused(
     assert "--seeds is for one process" in cli.failure("train", data, "--seeds", "2")
 
 
-def test_other_scores_and_versions_are_said(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_scores_and_versions_are_said(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = tmp_path / "run"
     assert train(data, run, "--no-plot") == 0
     facts = json.loads((run / "result.json").read_text())
-    facts["versions"]["torch"], facts["scores"]["test"]["accuracy"] = "1.0", 2.0
+    facts["versions"]["torch"] = "1.0"
+    facts["scores"]["test"]["accuracy"] = 2.0
     (run / "result.json").write_text(json.dumps(facts))
     capsys.readouterr()
     assert status(["reproduce", str(run)]) == 1
@@ -108,9 +133,12 @@ def test_seeds_are_summed_up(data: Path, tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "runs"
     words = ["train", data, *SMALL, "--seeds", "3", "--seed", "5", "--no-plot", "--output", folder]
     lines = cli(*words).splitlines()
-    results = [json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (5, 6, 7)]
+    results = [
+        json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (5, 6, 7)
+    ]
     values = [result["scores"]["test"]["accuracy"] for result in results]
-    mean, deviation = statistics.mean(values), statistics.stdev(values)
+    mean = statistics.mean(values)
+    deviation = statistics.stdev(values)
     assert lines[-4].startswith("| run | test accuracy | ")
     assert lines[-2].startswith(f"| two, sage | {mean:.4f} ± {deviation:.4f} | ")
     assert lines[-1].startswith(rf"two, sage & ${mean:.4f} \pm {deviation:.4f}$ & ")

@@ -1,4 +1,6 @@
-"""A run that is cut off goes on bit for bit: after stop, SIGTERM, kill -9, and a disk that is full."""
+"""A run that is cut off goes on bit for bit: after stop, SIGTERM, kill -9, and a disk that is
+full.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_a_run_goes_on_from_any_step(name: str, tmp_path: Path) -> None:
     steps = 3 * len(whole.batches)
     for step in {1, 2, steps // 2, steps - 1}:
         (tmp_path / STATE).unlink(missing_ok=True)
-        assert stopped_at(Trainer(planted(), run, checkpoints=Checkpoints(tmp_path, epochs=0)), step)
+        assert stopped_at(
+            Trainer(planted(), run, checkpoints=Checkpoints(tmp_path, epochs=0)), step
+        )
         torch.manual_seed(step)  # the state of the process is not that of the run
         trainer = Trainer(planted(), run.replace(workers=step % 3))
         assert Checkpoints(tmp_path).restore(trainer)
@@ -70,8 +74,18 @@ def test_a_stop_within_accumulated_gradients_waits_for_the_step(tmp_path: Path) 
 def test_states_of_other_runs_are_refused() -> None:
     cosine = FAST.replace(schedule="cosine")
     for data, first, other, message in (
-        (planted(), FAST, FAST.replace(hidden=17), "the state is of a run with hidden = 16, got 17"),
-        (planted(), cosine, cosine.replace(epochs=7), "the state is of a run with epochs = 6, got 7"),
+        (
+            planted(),
+            FAST,
+            FAST.replace(hidden=17),
+            "the state is of a run with hidden = 16, got 17",
+        ),
+        (
+            planted(),
+            cosine,
+            cosine.replace(epochs=7),
+            "the state is of a run with epochs = 6, got 7",
+        ),
         (planted(val=12), FAST, FAST, "the state is of another data set, or of a changed one"),
     ):
         state = Trainer(planted(), first).state_dict()
@@ -95,7 +109,10 @@ def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path: Path) -> 
     stopped_at(Trainer(planted(), settings, **own, checkpoints=checkpoints), 3)
     for name, part in (("loss", "crude"), ("optimizer", "gentle"), ("metrics", "f1_macro")):
         fewer = {other: value for other, value in own.items() if other != name}
-        with pytest.raises(ValueError, match=f"of a run with {name} = {part}, got that of the settings; pass parts of"):
+        with pytest.raises(
+            ValueError,
+            match=f"of a run with {name} = {part}, got that of the settings; pass parts of",
+        ):
             checkpoints.restore(Trainer(planted(), settings, **fewer))
     with pytest.raises(ValueError, match="of a run with loss = that of the settings, got crude"):
         Trainer(planted(), FAST, loss=crude).load_state_dict(Trainer(planted(), FAST).state_dict())
@@ -105,7 +122,8 @@ def test_a_run_with_parts_of_ones_own_goes_on_with_them_only(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("interval", "epochs", "minutes"), [("2", 2, 0), ("10min", 0, 10), ("0.5 min", 0, 0.5), ("0", 0, 0)]
+    ("interval", "epochs", "minutes"),
+    [("2", 2, 0), ("10min", 0, 10), ("0.5 min", 0, 0.5), ("0", 0, 0)],
 )
 def test_intervals(interval: str, epochs: int, minutes: float, tmp_path: Path) -> None:
     made = Checkpoints.every(tmp_path, interval)
@@ -114,19 +132,25 @@ def test_intervals(interval: str, epochs: int, minutes: float, tmp_path: Path) -
 
 def test_states_are_saved_when_it_is_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved: list[tuple[int, int]] = []
-    monkeypatch.setattr(Checkpoints, "save", lambda self, run: saved.append((run.epoch, run.batches_done)))
+    monkeypatch.setattr(
+        Checkpoints, "save", lambda self, run: saved.append((run.epoch, run.batches_done))
+    )
     Trainer(planted(), FAST.replace(epochs=5), checkpoints=Checkpoints(tmp_path, epochs=2)).run()
     assert saved == [(2, 0), (4, 0)]
     saved.clear()
     now = itertools.count(0, 40)  # every look at the clock is 40 seconds later
     monkeypatch.setattr("nodeflow.training._checkpoints.time.monotonic", lambda: next(now))
-    Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path, epochs=0, minutes=1)).run()
+    Trainer(
+        planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path, epochs=0, minutes=1)
+    ).run()
     assert saved == [(0, 2)]
 
 
 # the file
 
-leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+)
 trees = st.recursive(
     leaves,
     lambda inner: (
@@ -140,11 +164,19 @@ trees = st.recursive(
 
 
 @examples(60)
-@given(tree=trees, shape=st.lists(st.integers(0, 3), max_size=3), kind=st.sampled_from(["float32", "int64", "uint8"]))
-def test_a_state_comes_back_as_it_was(tree: Any, shape: list[int], kind: str, tmp_path_factory: Any) -> None:
+@given(
+    tree=trees,
+    shape=st.lists(st.integers(0, 3), max_size=3),
+    kind=st.sampled_from(["float32", "int64", "uint8"]),
+)
+def test_a_state_comes_back_as_it_was(
+    tree: Any, shape: list[int], kind: str, tmp_path_factory: Any
+) -> None:
     path = tmp_path_factory.mktemp("state") / "s.safetensors"
     tensor = torch.arange(torch.Size(shape).numel()).reshape(shape).to(getattr(torch, kind))
-    write_state(path, {"tree": tree, "tensors": [tensor, {"x": tensor.T if tensor.ndim == 2 else tensor}]})
+    write_state(
+        path, {"tree": tree, "tensors": [tensor, {"x": tensor.T if tensor.ndim == 2 else tensor}]}
+    )
     back = read_state(path)
     assert back["tree"] == tree
     assert type(back["tree"]) is type(tree)
@@ -155,23 +187,31 @@ def test_a_state_comes_back_as_it_was(tree: Any, shape: list[int], kind: str, tm
 @pytest.mark.parametrize("tree", [{"tensor": "none"}, {"dict": 3}, {"a": 1, "b": 2}])
 def test_a_state_that_is_none_is_named(tree: Any, tmp_path: Path) -> None:
     write_tensors(tmp_path / "s.safetensors", {}, tree)
-    with pytest.raises(ValueError, match=r"s\.safetensors does not hold the state that it says it holds"):
+    with pytest.raises(
+        ValueError, match=r"s\.safetensors does not hold the state that it says it holds"
+    ):
         read_state(tmp_path / "s.safetensors")
 
 
 def test_what_a_state_cannot_hold(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"a state holds tensors, numbers, strings and None, got set at state\.a\.1"):
+    with pytest.raises(
+        TypeError, match=r"a state holds tensors, numbers, strings and None, got set at state\.a\.1"
+    ):
         write_state(tmp_path / "s", {"a": [1, {2}]})
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "replace"])
-def test_a_full_disk_keeps_the_last_state(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_last_state(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trainer = Trainer(planted(), FAST.replace(epochs=1), checkpoints=Checkpoints(tmp_path))
 
     trainer.run()
     before = (tmp_path / STATE).read_bytes()
-    place, name = {"write": (Path, "open"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[step]
+    place, name = {"write": (Path, "open"), "fsync": (os, "fsync"), "replace": (Path, "replace")}[
+        step
+    ]
     monkeypatch.setattr(place, name, Mock(side_effect=OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space left on device; the state saved before stays"):
         Checkpoints(tmp_path).save(trainer)
@@ -189,7 +229,9 @@ LONG = [*SMALL[:3], "--no-plot", *(str(word) for pair in QUICK.items() for word 
 
 def start(*options: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "nodeflow", "train", *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    )
 
 
 def check_cut_run(tmp_path: Path, cli: Cli) -> None:
@@ -200,7 +242,9 @@ def check_cut_run(tmp_path: Path, cli: Cli) -> None:
     assert "goes on after epoch " in cli("train", "--resume", tmp_path / "cut", "--no-plot")
     for name in ("checkpoint.safetensors", "result.json"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert "is finished; its files are written again" in cli("train", "--resume", tmp_path / "cut", "--no-plot")
+    assert "is finished; its files are written again" in cli(
+        "train", "--resume", tmp_path / "cut", "--no-plot"
+    )
 
 
 def test_sigterm_saves_the_state_and_resume_goes_on(
@@ -208,7 +252,8 @@ def test_sigterm_saves_the_state_and_resume_goes_on(
 ) -> None:
     options = [str(data), *SMALL, "--no-plot", "--workers", "2"]
     assert status(["train", *options, "--output", str(tmp_path / "whole")]) == 0
-    step, count = Trainer.step, itertools.count(1)
+    step = Trainer.step
+    count = itertools.count(1)
 
     def terminated(trainer: Trainer, batch: NodeFlow) -> float:
         if next(count) == 3:
@@ -232,7 +277,8 @@ def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path
     wanted = (tmp_path / "whole" / "checkpoint.safetensors").read_bytes()
     before = time.monotonic()
     start(str(data), *LONG, "--output", str(tmp_path / "timed")).communicate(timeout=1200)
-    length, draw = time.monotonic() - before, random.Random(3)
+    length = time.monotonic() - before
+    draw = random.Random(3)
     cut = tmp_path / "cut"
     kills = 0
     while kills < 50:
@@ -250,7 +296,14 @@ def test_fifty_kills_at_random_moments_change_nothing(data: Path, tmp_path: Path
             process.kill()  # SIGKILL
             process.communicate()
             kills += 1
-    assert status(["train", "--resume", str(cut), "--no-plot"] if (cut / "run.toml").exists() else ["info"]) == 0
+    assert (
+        status(
+            ["train", "--resume", str(cut), "--no-plot"]
+            if (cut / "run.toml").exists()
+            else ["info"]
+        )
+        == 0
+    )
     if (cut / "checkpoint.safetensors").exists():
         assert (cut / "checkpoint.safetensors").read_bytes() == wanted
 

@@ -1,4 +1,6 @@
-"""What a training run saves: the files, the model that comes back from them, and files that are damaged."""
+"""What a training run saves: the files, the model that comes back from them, and files that are
+damaged.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ from nodeflow.training._folder import output_folder
 
 @pytest.mark.parametrize("kind", [GraphSAGE, GCN, VRGraphSAGE, VRGCN])
 def test_a_saved_model_gives_the_same_outputs(kind: type[FlowModel], tmp_path: Path) -> None:
-    data, model = planted(), "sage" if kind in (GraphSAGE, VRGraphSAGE) else "gcn"
+    data = planted()
+    model = "sage" if kind in (GraphSAGE, VRGraphSAGE) else "gcn"
     settings = FAST.replace(sampler="cv") if issubclass(kind, VRModel) else FAST
     made = train(data, settings.replace(model=model, epochs=1, fanouts=(3, 2, -1)))
     save(made, tmp_path)
@@ -39,14 +42,18 @@ def test_a_saved_model_gives_the_same_outputs(kind: type[FlowModel], tmp_path: P
     assert not loaded.training
     assert loaded.model.dropout.p == 0.2
     x = data.graph.ndata["feat"]
-    assert torch.equal(loaded.model.inference(data.graph, x), made.network.model.inference(data.graph, x))
+    assert torch.equal(
+        loaded.model.inference(data.graph, x), made.network.model.inference(data.graph, x)
+    )
     assert isinstance(load_model(str(tmp_path / "checkpoint.safetensors")), Network)
 
 
 def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     written = save(result, folder)
-    assert written == [folder / name for name in ("checkpoint.safetensors", "log.csv", "trace.csv", "result.json")]
+    assert written == [
+        folder / name for name in ("checkpoint.safetensors", "log.csv", "trace.csv", "result.json")
+    ]
     assert sorted(folder.iterdir()) == sorted(written)
     assert load_file(written[0]).keys() == result.network.state_dict().keys()
 
@@ -82,30 +89,45 @@ def test_the_files_of_a_run(result: Result, tmp_path: Path) -> None:
         "columns": {"node": "feat"},
         "schema": result.task.graph.schema.to_json(),
     }
-    further = {"settings": settings, "network": network, "versions": versions, "names": names, "target": ""}
+    further = {
+        "settings": settings,
+        "network": network,
+        "versions": versions,
+        "names": names,
+        "target": "",
+    }
     assert metadata == {**expected, **further}
     with written[1].open(newline="") as file:
         rows = list(csv.DictReader(file))
     for row, record in zip(rows, result.records, strict=True):
         scores = {f"val_{name}": value for name, value in record.scores.items()}
-        rates = {name: getattr(record, name) for name in ("seconds", "seeds_per_second", "edges_per_second")}
+        rates = {
+            name: getattr(record, name)
+            for name in ("seconds", "seeds_per_second", "edges_per_second")
+        }
         assert {name: float(value) for name, value in row.items()} == {
             "epoch": record.epoch, "loss": record.loss, **scores, **rates
         }  # fmt: skip
 
 
-def test_a_title_adds_the_picture_and_old_files_are_replaced(result: Result, tmp_path: Path) -> None:
+def test_a_title_adds_the_picture_and_old_files_are_replaced(
+    result: Result, tmp_path: Path
+) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "log.csv").write_text("old")
     (tmp_path / "notes.txt").write_text("mine")
     for options in ({"curves": "title"}, {}):  # a picture of an earlier run goes
         written = save(result, tmp_path, **options)
-        assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {"notes.txt"}
+        assert {path.name for path in tmp_path.iterdir()} == {path.name for path in written} | {
+            "notes.txt"
+        }
         assert (written[-1].read_bytes()[:4] == b"\x89PNG") == bool(options)
         assert (tmp_path / "log.csv").read_text().startswith("epoch,loss,")
 
 
-@pytest.mark.parametrize("failing", ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json"])
+@pytest.mark.parametrize(
+    "failing", ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json"]
+)
 def test_when_a_file_cannot_be_written_none_is(
     failing: str, result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,10 +167,14 @@ def test_a_save_that_is_cut_off_between_two_files_leaves_no_finished_run(
         with pytest.raises(KeyboardInterrupt):
             save(result, tmp_path)
     assert not (tmp_path / "result.json").exists()
-    assert {path.name for path in save(result, tmp_path)} == {path.name for path in tmp_path.iterdir()}
+    assert {path.name for path in save(result, tmp_path)} == {
+        path.name for path in tmp_path.iterdir()
+    }
 
 
-def test_a_full_disk_is_named(result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_named(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -181,15 +207,23 @@ def test_output_folder(tmp_path: Path) -> None:
     (tmp_path / "x" / "kept").touch()
     assert not block.__exit__(KeyError, KeyError(), None)
     assert [path.name for path in (tmp_path / "x").iterdir()] == ["kept"]
-    with pytest.raises(OSError, match=r"output folder .*\.probe: it is a file"), output_folder(tmp_path / ".probe"):
+    with (
+        pytest.raises(OSError, match=r"output folder .*\.probe: it is a file"),
+        output_folder(tmp_path / ".probe"),
+    ):
         pass
-    with pytest.raises(OSError, match=r"output folder .*: Not a directory"), output_folder(tmp_path / ".probe" / "z"):
+    with (
+        pytest.raises(OSError, match=r"output folder .*: Not a directory"),
+        output_folder(tmp_path / ".probe" / "z"),
+    ):
         pass
     assert (tmp_path / ".probe").read_text() == "a user's own"
 
 
 def test_equal_runs_write_equal_files(result: Result, tmp_path: Path) -> None:
-    contents = {tuple(path.read_bytes() for path in save(result, tmp_path / str(i))) for i in range(20)}
+    contents = {
+        tuple(path.read_bytes() for path in save(result, tmp_path / str(i))) for i in range(20)
+    }
     assert len(contents) == 1
 
 
@@ -207,7 +241,9 @@ def test_a_missing_checkpoint(tmp_path: Path) -> None:
 def test_a_checkpoint_cut_short(cut: int, result: Result, tmp_path: Path) -> None:
     checkpoint = save(result, tmp_path)[0]
     checkpoint.write_bytes(checkpoint.read_bytes()[:cut])
-    with pytest.raises(ValueError, match=r"checkpoint\.safetensors is damaged, or no safetensors file"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint\.safetensors is damaged, or no safetensors file"
+    ):
         load_model(checkpoint)
 
 
@@ -219,7 +255,9 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
     checkpoint = save(result, tmp_path)[0]
     with safe_open(checkpoint, "pt") as file:
         stored = json.loads(file.metadata()["nodeflow"])["facts"]
-    weights, settings, bare = load_file(checkpoint), stored["settings"], {**stored["network"], "model": None}
+    weights = load_file(checkpoint)
+    settings = stored["settings"]
+    bare = {**stored["network"], "model": None}
     changes = [
         (weights, {}),
         (weights, {**stored, "settings": {**settings, "model": "gat"}}),
@@ -233,12 +271,16 @@ def test_a_checkpoint_of_something_else(result: Result, tmp_path: Path) -> None:
     ]
     for tensors, facts in changes:
         write_tensors(other, tensors, facts)
-        with pytest.raises(ValueError, match=r"other\.safetensors: the model that it holds cannot be made"):
+        with pytest.raises(
+            ValueError, match=r"other\.safetensors: the model that it holds cannot be made"
+        ):
             load_model(other)
 
 
 def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
-    result = Trainer(planted(), without(FAST.replace(epochs=1), "hidden", "dropout"), model=GraphSAGE(3, 5, 3)).run()
+    result = Trainer(
+        planted(), without(FAST.replace(epochs=1), "hidden", "dropout"), model=GraphSAGE(3, 5, 3)
+    ).run()
     save(result, tmp_path)
     with pytest.raises(ValueError, match="its model was made by its user"):
         load_model(tmp_path / "checkpoint.safetensors")
@@ -248,17 +290,28 @@ def test_a_model_of_the_users_own_is_not_made_again(tmp_path: Path) -> None:
 
 
 def flipped(contents: bytes, bit: int) -> bytes:
-    return contents[: bit // 8] + bytes([contents[bit // 8] ^ (1 << bit % 8)]) + contents[bit // 8 + 1 :]
+    return (
+        contents[: bit // 8]
+        + bytes([contents[bit // 8] ^ (1 << bit % 8)])
+        + contents[bit // 8 + 1 :]
+    )
 
 
 @pytest.mark.parametrize("name", ["state.safetensors", "checkpoint.safetensors"])
 def test_no_bit_of_a_file_of_tensors_flips_in_silence(name: str, tmp_path: Path) -> None:
-    trainer = Trainer(planted(), FAST.replace(epochs=1, hidden=4), checkpoints=Checkpoints(tmp_path))
+    trainer = Trainer(
+        planted(), FAST.replace(epochs=1, hidden=4), checkpoints=Checkpoints(tmp_path)
+    )
     save(trainer.run(), tmp_path)
-    path, random = tmp_path / name, np.random.default_rng(3)
+    path = tmp_path / name
+    random = np.random.default_rng(3)
     contents = path.read_bytes()
     header = 8 * (8 + int.from_bytes(contents[:8], "little"))
-    for bits in (range(8 * 100), random.integers(0, header, 200), random.integers(0, 8 * len(contents), 200)):
+    for bits in (
+        range(8 * 100),
+        random.integers(0, header, 200),
+        random.integers(0, 8 * len(contents), 200),
+    ):
         for bit in map(int, bits):
             path.write_bytes(flipped(contents, bit))
             with pytest.raises(ValueError, match=re.escape(str(path))):
@@ -274,19 +327,31 @@ def test_the_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, c
     for name, words in {"wide": "hidden = 9, got 8", "seed": "seed = 5, got 0"}.items():
         for file in ("checkpoint.safetensors", "state.safetensors"):
             (tmp_path / "one" / file).write_bytes((tmp_path / name / file).read_bytes())
-        for command in (["evaluate"], ["predict", "--output", tmp_path / "o.csv"], ["train", "--resume"]):
+        for command in (
+            ["evaluate"],
+            ["predict", "--output", tmp_path / "o.csv"],
+            ["train", "--resume"],
+        ):
             shown = cli.failure(*command, tmp_path / "one")
             assert f"is of a run with {words}" in shown
-            assert str(tmp_path / "one" / ("state" if "train" in command else "checkpoint")) in shown
+            assert (
+                str(tmp_path / "one" / ("state" if "train" in command else "checkpoint")) in shown
+            )
     facts, tensors = read_tensors(tmp_path / "one" / "checkpoint.safetensors")
     write_tensors(tmp_path / "one" / "checkpoint.safetensors", tensors, {**facts, "network": 3})
-    assert "checkpoint.safetensors does not say of which run it is" in cli.failure("evaluate", tmp_path / "one")
+    assert "checkpoint.safetensors does not say of which run it is" in cli.failure(
+        "evaluate", tmp_path / "one"
+    )
     (tmp_path / "one" / "checkpoint.safetensors").write_bytes(own)
     cli("evaluate", tmp_path / "one")
 
 
-def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(place: Path, tmp_path: Path, cli: Cli) -> None:
-    """With the same settings and shapes; --data, which allows other data, does not allow another run."""
+def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(
+    place: Path, tmp_path: Path, cli: Cli
+) -> None:
+    """With the same settings and shapes; --data, which allows other data, does not allow another
+    run.
+    """
     kinds = []
     for turn in (0, 1):
         folder = shutil.copytree(place / "two", tmp_path / f"two{turn}")
@@ -298,20 +363,34 @@ def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(place: Path
     for name, (data, epochs) in runs.items():
         options = ["--no-plot", "--model", "rgcn", "--epochs", epochs, "--batch-size", "60"]
         cli.train(data, tmp_path / name, *options)
-    own = {name: (tmp_path / "one" / name).read_bytes() for name in ("checkpoint.safetensors", "state.safetensors")}
-    for other, words in {"data": "is of another run than run.toml", "long": "are of two runs"}.items():
+    own = {
+        name: (tmp_path / "one" / name).read_bytes()
+        for name in ("checkpoint.safetensors", "state.safetensors")
+    }
+    for other, words in {
+        "data": "is of another run than run.toml",
+        "long": "are of two runs",
+    }.items():
         shutil.copy(tmp_path / other / "checkpoint.safetensors", tmp_path / "one")
-        for command in (["evaluate"], ["evaluate", "--data", kinds[0]], ["predict", "--output", tmp_path / "o.csv"]):
+        for command in (
+            ["evaluate"],
+            ["evaluate", "--data", kinds[0]],
+            ["predict", "--output", tmp_path / "o.csv"],
+        ):
             assert words in cli.failure(*command, tmp_path / "one")
     shutil.copy(tmp_path / "data" / "state.safetensors", tmp_path / "one")
-    assert "is the state of another run than that of its folder" in cli.failure("train", "--resume", tmp_path / "one")
+    assert "is the state of another run than that of its folder" in cli.failure(
+        "train", "--resume", tmp_path / "one"
+    )
     for name, contents in own.items():
         (tmp_path / "one" / name).write_bytes(contents)
     cli("evaluate", tmp_path / "one")
     cli("train", "--resume", tmp_path / "one")
 
 
-def test_a_model_is_measured_on_the_data_that_it_was_trained_on(data: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_model_is_measured_on_the_data_that_it_was_trained_on(
+    data: Path, tmp_path: Path, cli: Cli
+) -> None:
     cli.train(data, tmp_path / "run", "--no-plot")
     np.save(data / "features.npy", np.load(data / "features.npy") + 1)
     assert "was not trained on data set 'two' as" in cli.failure("evaluate", tmp_path / "run")

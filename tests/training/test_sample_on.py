@@ -1,4 +1,6 @@
-"""Runs whose batches are drawn in operations of torch have the numbers of compiled loops, or are refused."""
+"""Runs whose batches are drawn in operations of torch have the numbers of compiled loops, or are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -45,5 +47,8 @@ def test_draws_without_a_form_in_torch_are_refused() -> None:
             Settings(sample_on="device", **change)
     for sampler, option in (("labor", {"iterations": 1}), ("ladies", {"draw": "poisson"})):
         settings = FAST.replace(sampler=sampler, sampler_options=option, sample_on="device")
-        with pytest.raises(ValueError, match=r"sample_on 'device' is not possible: .*Sampler draws in compiled loops"):
+        with pytest.raises(
+            ValueError,
+            match=r"sample_on 'device' is not possible: .*Sampler draws in compiled loops",
+        ):
             Trainer(planted(), settings)

@@ -1,4 +1,6 @@
-"""Settings: their ranges, their file, and that every one is read by a run, or refused with the reason."""
+"""Settings: their ranges, their file, and that every one is read by a run, or refused with the
+reason.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ from nodeflow.training._settings import FIELDS, GROUPS, read_toml
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "best"}, "model must be 'sage', .* 'typed' or 'none', got 'best'; a model of your own"),
+        (
+            {"model": "best"},
+            "model must be 'sage', .* 'typed' or 'none', got 'best'; a model of your own",
+        ),
         ({"model": "nowhere:"}, "model must be"),
         ({"sampler": "best"}, "sampler must be 'neighbor', .* or 'cv', got 'best'"),
         ({"task": "best"}, "task must be 'auto', .*, got 'best'"),
@@ -66,16 +71,46 @@ from nodeflow.training._settings import FIELDS, GROUPS, read_toml
             "'replce' .= True. is no option of sampler 'neighbor' here; .* replace, ",
         ),
         ({"sampler_options": {"seed": 1}}, "'seed' .= 1. is no option of sampler 'neighbor' here"),
-        ({"sampler_options": {"weight": "w"}}, "'weight' .= 'w'. cannot be set here: the model says what"),
-        ({"sampler": "labor", "sampler_options": {"include_dst": False}}, "'include_dst' .= False. cannot be set here"),
-        ({"sampler": "saint", "validate": "sampled"}, "validate 'sampled' does not go with .* its batches"),
-        ({"sampler": "shadow", "fanouts": (4, 3)}, "fanouts must be one number, repeated .*'shadow'; got .4, 3."),
-        ({"sampler": "cv", "fanouts": (4,)}, r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]"),
-        ({"sampler": "cv", "model": "gat"}, "'cv' does not go with model 'gat': it needs .* a history, sage or gcn"),
-        ({"sampler": "cv", "norm": "batch"}, "norm 'batch' does not go with sampler 'cv': models with .* have none"),
-        ({"sampler": "cv", "residual": True}, "residual True does not go with sampler 'cv': models with .* have none"),
-        ({"sampler": "cv", "storage": "file"}, "'file' does not go with sampler 'cv': .* features of all nodes"),
-        ({"storage": "disk"}, "storage must be 'memory', 'file', 'cached', 'lookahead' or 'partitions', got 'disk'"),
+        (
+            {"sampler_options": {"weight": "w"}},
+            "'weight' .= 'w'. cannot be set here: the model says what",
+        ),
+        (
+            {"sampler": "labor", "sampler_options": {"include_dst": False}},
+            "'include_dst' .= False. cannot be set here",
+        ),
+        (
+            {"sampler": "saint", "validate": "sampled"},
+            "validate 'sampled' does not go with .* its batches",
+        ),
+        (
+            {"sampler": "shadow", "fanouts": (4, 3)},
+            "fanouts must be one number, repeated .*'shadow'; got .4, 3.",
+        ),
+        (
+            {"sampler": "cv", "fanouts": (4,)},
+            r"fanouts must have two numbers or more with sampler 'cv': .*; got \[4\]",
+        ),
+        (
+            {"sampler": "cv", "model": "gat"},
+            "'cv' does not go with model 'gat': it needs .* a history, sage or gcn",
+        ),
+        (
+            {"sampler": "cv", "norm": "batch"},
+            "norm 'batch' does not go with sampler 'cv': models with .* have none",
+        ),
+        (
+            {"sampler": "cv", "residual": True},
+            "residual True does not go with sampler 'cv': models with .* have none",
+        ),
+        (
+            {"sampler": "cv", "storage": "file"},
+            "'file' does not go with sampler 'cv': .* features of all nodes",
+        ),
+        (
+            {"storage": "disk"},
+            "storage must be 'memory', 'file', 'cached', 'lookahead' or 'partitions', got 'disk'",
+        ),
         ({"memory": "2"}, "memory must be a number and a unit"),
         ({"memory": "0 GB"}, "memory must be at least 1"),
         ({"memory": "two GB"}, "memory must be a number and a unit"),
@@ -155,7 +190,10 @@ RUNS: dict[str, dict[str, Any]] = {
     "auto, of numbers": NODE,
     **{name: {**NODE, "storage": name} for name in ("file", "cached", "lookahead")},
     "partitions": {**NODE, "storage": "partitions", "slots": 2, "batch_size": 5},
-    **{name: {**ROWS, "link_loss": name} for name in ("softmax", "logistic", "margin", "self-adversarial")},
+    **{
+        name: {**ROWS, "link_loss": name}
+        for name in ("softmax", "logistic", "margin", "self-adversarial")
+    },
     "one-vs-all": {
         **{name: value for name, value in ROWS.items() if name not in ("negatives", "chunk")},
         "link_loss": "one-vs-all",
@@ -200,9 +238,15 @@ def data_of(run: str, folders: Path) -> Dataset:
 
 @contextmanager
 def reads() -> Iterator[set[str]]:
-    """Within the block, settings that code of ``training`` reads are put into a set, but not those that rules read."""
+    """Within the block, settings that code of ``training`` reads are put into a set, but not those
+    that rules read.
+    """
     read: set[str] = set()
-    names = {(kind, one.name): name_of(one) for kind in GROUPS.values() for one in kind.__dataclass_fields__.values()}
+    names = {
+        (kind, one.name): name_of(one)
+        for kind in GROUPS.values()
+        for one in kind.__dataclass_fields__.values()
+    }
 
     def get(group: Group, attribute: str) -> Any:
         code = sys._getframe(1).f_code
@@ -226,21 +270,29 @@ def test_other_values_are_of_all_settings() -> None:
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_is_read_or_refused(
+    run: str, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = ModuleType("own_of_this_test")
     own.make = GraphSAGE  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, own.__name__, own)
-    data, values = data_of(run, folders), RUNS[run]
+    data = data_of(run, folders)
+    values = RUNS[run]
     if run == "partitions":
         values = {**values, "partitions": str(folders / "parts")}
     with reads() as read:
         trainer = Trainer(data, Settings(**values))
         trainer.run()
-    facts = {"features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES, "graph": WHOLE, "processes": ONE}
+    facts = {
+        "features": FEATURES if "feat" in data.graph.ndata else NO_FEATURES,
+        "graph": WHOLE,
+        "processes": ONE,
+    }
     facts |= {"loss": LOSS, "types": ONE_TYPE}
     if values.get("task") != "link":
         facts["task"] = trainer.task.target.task  # type: ignore[attr-defined]
-    accepted, refused = {"task", "seed"}, dict[str, str]()
+    accepted = {"task", "seed"}
+    refused = dict[str, str]()
     for name, value in OTHER.items():
         if name == "task":
             continue
@@ -252,25 +304,43 @@ def test_a_setting_is_read_or_refused(run: str, folders: Path, monkeypatch: pyte
             accepted.add(name)
     assert all(name in message and "\n" not in message for name, message in refused.items())
     assert accepted - read - {"task", "seed"} == set()
-    assert set(values) <= accepted | {"task", "model", "inputs", "storage", "partitions", "fanouts", "sampler"}
+    assert set(values) <= accepted | {
+        "task",
+        "model",
+        "inputs",
+        "storage",
+        "partitions",
+        "fanouts",
+        "sampler",
+    }
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; leave it out$"),
+        ({"margin": 9}, r"^margin \(= 9\) is read with task 'link', and this run has task 'auto'; "
+                        r"leave it out$"),
         ({"margin": 1.0}, "margin .* is read with task 'link'"),  # also where it is the default
         ({"link": {"margin": 9, "decoder": "dot"}}, "margin .* is read with task 'link'"),
-        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial' .* run has link_loss 'softmax'"),
-        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* run has link_loss 'margin'"),
-        ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and link_loss 'softmax'"),
-        ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task 'link'"),
-        ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or 'complex'"),
-        ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run has storage 'memory'"),
-        ({"memory": "2 GB"}, "memory .* is read with storage other than .*, and this run has storage 'memory'"),
-        ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of nodes"),
+        ({"task": "link", "margin": 9}, "margin .* 'self-adversarial' .* run has link_loss "
+                                        "'softmax'"),
+        ({"task": "link", "link_loss": "margin", "temperature": 2}, "temperature .* run has "
+                                                                    "link_loss 'margin'"),
+        ({"task": "link", "label_smoothing": 0.3}, "label_smoothing .* has task 'link' and "
+                                                   "link_loss 'softmax'"),
+        ({"task": "link", "class_weights": "balanced"}, "class_weights .* this run has task "
+                                                        "'link'"),
+        ({"task": "link", "decoder": "dot", "n3": 0.1}, "n3 .* is read with decoder 'distmult' or "
+                                                        "'complex'"),
+        ({"order": "beta"}, r"order \(= 'beta'\) is read with storage 'partitions', and this run "
+                            r"has storage 'memory'"),
+        ({"memory": "2 GB"}, "memory .* is read with storage other than .*, and this run has "
+                             "storage 'memory'"),
+        ({"model": "none"}, "model 'none' does not go with task 'auto': it stands for rows of "
+                            "nodes"),
         ({"hiden": 3}, r"there is no setting 'hiden' \(= 3\); did you mean hidden\?"),
-        ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean link.loss\?"),
+        ({"link": {"loss_": "margin"}}, r"there is no setting 'link.loss_' .*; did you mean "
+                                        r"link.loss\?"),
         ({"link": 3}, "there is no setting 'link'"),
     ],
     ids=str,
@@ -283,7 +353,11 @@ def test_reasons(values: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("values", "facts", "message"),
     [
-        ({"share": "owned"}, {"graph": WHOLE}, "share .* is read with a part of the graph .* whole"),
+        (
+            {"share": "owned"},
+            {"graph": WHOLE},
+            "share .* is read with a part of the graph .* whole",
+        ),
         (
             {"hidden": 9},
             {"model": OWN, "types": ONE_TYPE},
@@ -292,16 +366,41 @@ def test_reasons(values: dict[str, Any], message: str) -> None:
         ({"dropout": 0.1}, {"model": OWN}, "dropout"),
         ({"lr": 0.1}, {"optimizer": OWN}, "lr .* this run has optimizer 'of your own'"),
         ({"warmup": 1.0}, {"schedule": OWN}, "warmup .* this run has schedule 'of your own'"),
-        ({"label_smoothing": 0.1}, {"loss": OWN_LOSS, "task": "classification"}, "label_smoothing .* of your own"),
-        ({"class_weights": "balanced"}, {"loss": OWN_LOSS}, "'balanced' does not go with a loss of your own"),
-        ({"embedding": 8}, {"features": FEATURES}, "embedding .* has inputs 'auto' and a data set with features"),
-        ({"label_smoothing": 0.1}, {"task": "regression"}, "label_smoothing .* this run has task 'regression'"),
-        ({"storage": "lookahead"}, {"graph": PARTS}, "'lookahead' does not go with a part .* plans differ"),
-        ({"sampler": "cv", "model": "gcn"}, {"graph": PARTS}, "'cv' does not go with .*'gcn' and a part .* self-loops"),
+        (
+            {"label_smoothing": 0.1},
+            {"loss": OWN_LOSS, "task": "classification"},
+            "label_smoothing .* of your own",
+        ),
+        (
+            {"class_weights": "balanced"},
+            {"loss": OWN_LOSS},
+            "'balanced' does not go with a loss of your own",
+        ),
+        (
+            {"embedding": 8},
+            {"features": FEATURES},
+            "embedding .* has inputs 'auto' and a data set with features",
+        ),
+        (
+            {"label_smoothing": 0.1},
+            {"task": "regression"},
+            "label_smoothing .* this run has task 'regression'",
+        ),
+        (
+            {"storage": "lookahead"},
+            {"graph": PARTS},
+            "'lookahead' does not go with a part .* plans differ",
+        ),
+        (
+            {"sampler": "cv", "model": "gcn"},
+            {"graph": PARTS},
+            "'cv' does not go with .*'gcn' and a part .* self-loops",
+        ),
         (
             {"sampler": "cv"},
             {"processes": SEVERAL, "graph": WHOLE},
-            "sampler 'cv' does not go with several processes and the whole graph .*: each process would",
+            "sampler 'cv' does not go with several processes and the whole graph .*: each process "
+            "would",
         ),
     ],
 )
@@ -318,18 +417,26 @@ def test_changes_leave_out_what_they_leave_unread() -> None:
     assert links.replace(link={"margin": 3}).link.margin == 3
     with pytest.raises(ValueError, match=r"margin .* is read with task 'link'"):
         links.replace(task="auto", margin=9)
-    with pytest.raises(ValueError, match=r"margin .* is read with task 'link'"):  # of the file, not of the change
+    # of the file, not of the change
+    with pytest.raises(ValueError, match=r"margin .* is read with task 'link'"):
         Settings.from_dict({"margin": 9}, lr=0.2)
     assert Settings.from_dict({"margin": 9}, task="link", link_loss="margin").link.margin == 9
 
 
 def test_settings_by_group() -> None:
-    one = Settings(task="link", decoder="complex", link_loss="margin", margin=9, model="gcn", hidden=32)
+    one = Settings(
+        task="link", decoder="complex", link_loss="margin", margin=9, model="gcn", hidden=32
+    )
     link = {"decoder": "complex", "loss": "margin", "margin": 9}
     groups = Settings(task="link", link=link, model={"name": "gcn", "hidden": 32})
     assert one == groups
     assert Settings(task="link", link=one.link, model=one.model) == one
-    assert (one.link.margin, one.model.name, one.model.hidden, one.link.loss) == (9.0, "gcn", 32, "margin")
+    assert (one.link.margin, one.model.name, one.model.hidden, one.link.loss) == (
+        9.0,
+        "gcn",
+        32,
+        "margin",
+    )
     assert eval(repr(one)) == one
     assert "link" not in Settings().to_dict()
     for settings in (one, Settings()):

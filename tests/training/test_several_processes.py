@@ -27,11 +27,15 @@ LINKS = PLAIN.replace(
 )  # fmt: skip
 RUNS = {
     "classes": PLAIN,
-    "weights": PLAIN.replace(class_weights="balanced", label_smoothing=0.1, sampler="labor", model="gcn", clip=0.5),
+    "weights": PLAIN.replace(
+        class_weights="balanced", label_smoothing=0.1, sampler="labor", model="gcn", clip=0.5
+    ),
     "seeds": PLAIN.replace(class_weights="seeds", norm="layer", schedule="cosine", warmup=0.5),
     "added": PLAIN.replace(accumulate=2, model="gat", optimizer="sgd", validate="full"),
     "several": PLAIN.replace(task="multilabel", inputs="both", embedding=4, fanouts=(3,)),
-    "numbers": PLAIN.replace(task="regression", sampler="bernoulli", batch_size=54, validate_every=2),
+    "numbers": PLAIN.replace(
+        task="regression", sampler="bernoulli", batch_size=54, validate_every=2
+    ),
     "softmax": LINKS.replace(n3=0.1),
     "one-vs-all": Settings(
         task="link",
@@ -46,7 +50,9 @@ RUNS = {
         edge_type="kind",
         inputs="embedding",
     ),
-    "margin": LINKS.replace(model="none", link_loss="margin", decoder="transe", inverse=False, inputs="embedding"),
+    "margin": LINKS.replace(
+        model="none", link_loss="margin", decoder="transe", inverse=False, inputs="embedding"
+    ),
 }
 
 
@@ -56,17 +62,24 @@ ON_PARTS = {
     "file": PLAIN.replace(storage="file", validate="full", batch_size=10),
     "relations": PLAIN.replace(model="rgcn", edge_type="kind", batch_size=10),
     "links": LINKS.replace(inputs="both"),
-    "links of rows": LINKS.replace(model="none", inputs="embedding", link_loss="margin", direction="both"),
-    "links of relations": LINKS.replace(model="rgcn", edge_type="kind", decoder="complex", direction="out"),
+    "links of rows": LINKS.replace(
+        model="none", inputs="embedding", link_loss="margin", direction="both"
+    ),
+    "links of relations": LINKS.replace(
+        model="rgcn", edge_type="kind", decoder="complex", direction="out"
+    ),
     "sparse": PLAIN.replace(batch_size=10),
-    "sparse, cached": PLAIN.replace(storage="cached", memory="1 KB", validate="full", batch_size=10),
+    "sparse, cached": PLAIN.replace(
+        storage="cached", memory="1 KB", validate="full", batch_size=10
+    ),
     "sparse, of a file": PLAIN.replace(storage="file", model="gat", batch_size=10),
     "sparse, control variates": PLAIN.replace(sampler="cv", fanouts=(2, 2), batch_size=10),
 }
 
 
 def data(task: str, *, sparse: bool = False) -> Dataset:
-    """The planted graph, labels for a task, and 109 training nodes: shares of last steps differ, or are empty.
+    """The planted graph, labels for a task, and 109 training nodes: shares of last steps differ, or
+    are empty.
 
     ``sparse``: of 40 features 3 are not zero in most rows, and none in every fifth.
     """
@@ -74,7 +87,11 @@ def data(task: str, *, sparse: bool = False) -> Dataset:
     label = known.graph.ndata["label"]
     if sparse:
         dense = torch.zeros(len(label), 40)
-        dense.scatter_(1, torch.arange(len(label))[:, None] % 13 + torch.arange(3) * 13, known.graph.ndata["feat"])
+        dense.scatter_(
+            1,
+            torch.arange(len(label))[:, None] % 13 + torch.arange(3) * 13,
+            known.graph.ndata["feat"],
+        )
         dense[::5] = 0
         known = with_columns(known, feat=dense.to_sparse_csr())
     labels = {
@@ -85,13 +102,17 @@ def data(task: str, *, sparse: bool = False) -> Dataset:
     return replace(with_columns(known, label=labels), train=known.train[:109], num_classes=classes)
 
 
-def outcome(settings: Settings, dataset: Dataset | None = None, state: Any = None) -> dict[str, Any]:
+def outcome(
+    settings: Settings, dataset: Dataset | None = None, state: Any = None
+) -> dict[str, Any]:
     """What a run gives, which goes on from a state: losses, scores and weights."""
     trainer = Trainer(data(settings.run.task) if dataset is None else dataset, settings)
     if state is not None:
         trainer.load_state_dict(state)
     result = trainer.run()
-    weights = {name: value.flatten().tolist() for name, value in trainer.network.state_dict().items()}
+    weights = {
+        name: value.flatten().tolist() for name, value in trainer.network.state_dict().items()
+    }
     records = [[record.loss, record.scores] for record in result.records]
     sums = [record.seeds_per_second * record.seconds for record in result.records]
     return {"records": records, "scores": result.scores, "weights": weights, "seeds": sums}
@@ -119,7 +140,9 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     def make(folder: Path) -> None:
         for name in parts:
             cut_parts(folder, name)
-        ended = run_processes(PROCESSES, 2, folder, json.dumps([runs, parts]), Path(__file__).parent)
+        ended = run_processes(
+            PROCESSES, 2, folder, json.dumps([runs, parts]), Path(__file__).parent
+        )
         assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
 
     folder = made_once(tmp_path_factory, "several-processes", make)
@@ -129,9 +152,24 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def cut_parts(folder: Path, name: str) -> None:
     settings = ON_PARTS[name]
     data("auto", sparse=name.startswith("sparse")).save(folder / "data", overwrite=True)
-    links = ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
-    cut = ["partition", str(folder / "data"), "--for", "processes", "--parts", "2", "--method", "hash", *links]
-    assert status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)]) == 0
+    links = (
+        ["--links", "--edge-type", settings.graph.edge_type] if settings.run.task == "link" else []
+    )
+    cut = [
+        "partition",
+        str(folder / "data"),
+        "--for",
+        "processes",
+        "--parts",
+        "2",
+        "--method",
+        "hash",
+        *links,
+    ]
+    assert (
+        status([*cut, "--direction", settings.graph.direction, "--output", parts_of(folder, name)])
+        == 0
+    )
 
 
 def parts_of(folder: Path, name: str) -> str:
@@ -142,7 +180,8 @@ def outcome_on_parts(name: str, file: str) -> Any:
     """The same of a part in each process."""
     run = Run.of(ON_PARTS[name].to_dict(), {"partitions": parts_of(Path(file).parent, name)})
     state = None
-    if name.endswith("control variates"):  # that of all processes, after some steps of the second epoch
+    # that of all processes, after some steps of the second epoch
+    if name.endswith("control variates"):
         trainer = Trainer(run.dataset(), run.settings)
         assert stopped_at(trainer, 9)
         state = trainer.state_dict()
@@ -158,7 +197,8 @@ def outcome_on_parts(name: str, file: str) -> Any:
 def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
     first, second = (one[3][name] for one in found)
     assert first == second | {"seeds": first["seeds"]}
-    settings, whole = ON_PARTS[name], data("auto", sparse=name.startswith("sparse"))
+    settings = ON_PARTS[name]
+    whole = data("auto", sparse=name.startswith("sparse"))
     whole = replace(whole, **{part: nodes.sort().values for part, nodes in whole.splits.items()})
     changes = {"storage": "memory", "batch_size": 2 * settings.sampler.batch_size}
     alone = outcome(settings.replace(**changes), whole)
@@ -169,15 +209,21 @@ def test_parts_train_what_the_whole_does(name: str, found: list[Any]) -> None:
 def close(one: Any, other: Any, tolerance: float = 2e-5) -> bool:
     """Whether two trees have the same numbers up to rounding."""
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(close(one[name], other[name], tolerance) for name in one)
+        return one.keys() == other.keys() and all(
+            close(one[name], other[name], tolerance) for name in one
+        )
     if isinstance(one, list):
-        return len(one) == len(other) and all(close(*pair, tolerance) for pair in zip(one, other, strict=True))
+        return len(one) == len(other) and all(
+            close(*pair, tolerance) for pair in zip(one, other, strict=True)
+        )
     return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
 
 
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", RUNS)
-def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, found: list[Any]) -> None:
+def test_two_processes_train_what_one_trains_with_twice_the_batch(
+    name: str, found: list[Any]
+) -> None:
     first, second = (one[0][name] for one in found)
     assert first == second | {"seeds": first["seeds"]}
     whole = outcome(RUNS[name].replace(batch_size=2 * RUNS[name].sampler.batch_size))
@@ -233,7 +279,8 @@ def test_all_stop_at_the_same_batch(found: list[Any]) -> None:
 def means(rank: int) -> list[float | None]:
     """The gradients of parameters that both processes use, that one uses, and that none does."""
     both, one, none = parameters = [torch.nn.Parameter(torch.zeros(1)) for _ in range(3)]
-    both.grad, one.grad = torch.tensor([float(rank)]), torch.ones(1) if rank else None
+    both.grad = torch.tensor([float(rank)])
+    one.grad = torch.ones(1) if rank else None
     with present().averaging(parameters):
         pass
     return [None if each.grad is None else each.grad.item() for each in (both, one, none)]

@@ -1,4 +1,6 @@
-"""Training with features that stay in a file: the same run, byte for byte; and partitions by a command."""
+"""Training with features that stay in a file: the same run, byte for byte; and partitions by a
+command.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ import pytest
 import torch
 from _support.cli_tools import Cli, status, train as command, two_communities
 from _support.own_rows import OwnRows
-from _support.training_tools import FAST, planted, same_result, same_training, slow, stop_after, train, with_columns
+from _support.training_tools import (
+    FAST,
+    planted,
+    same_result,
+    same_training,
+    slow,
+    stop_after,
+    train,
+    with_columns,
+)
 from hypothesis import given, strategies
 from torch import Tensor
 
@@ -26,7 +37,9 @@ SHORT = FAST.replace(epochs=2)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The planted data set as graph folders: with features of several types, sparse, none, or not finite."""
+    """The planted data set as graph folders: with features of several types, sparse, none, or not
+    finite.
+    """
     place = tmp_path_factory.mktemp("planted")
     broken = planted().graph.ndata["feat"].clone()
     broken[217, 1] = torch.nan
@@ -52,31 +65,42 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     [
         ("float32", {}),
         ("float64", {"sampler": "labor", "memory": "400 B"}),
-        ("narrow", {"sampler": "labor", "sampler_options": {"batch_dependency": 4}, "memory": "1 KB"}),
+        (
+            "narrow",
+            {"sampler": "labor", "sampler_options": {"batch_dependency": 4}, "memory": "1 KB"},
+        ),
         ("narrow", {"memory": "400 B"}),
         slow("half", {"class_weights": "seeds", "memory": "60 B"}),
         slow("float32", {"precision": "bf16"}),
-        slow("float32", {"sampler": "ladies", "fanouts": (30, 30), "validate": "sampled", "memory": "1 KB"}),
+        slow(
+            "float32",
+            {"sampler": "ladies", "fanouts": (30, 30), "validate": "sampled", "memory": "1 KB"},
+        ),
         slow("float32", {"sampler": "saint"}),
         slow("float32", {"inputs": "both", "embedding": 4}),
         slow("narrow", {"precision": "bf16", "inputs": "both", "embedding": 4}),
     ],
     ids=str,
 )
-def test_the_run_is_the_same_byte_for_byte(folders: dict[str, Path], data: str, change: dict[str, Any]) -> None:
+def test_the_run_is_the_same_byte_for_byte(
+    folders: dict[str, Path], data: str, change: dict[str, Any]
+) -> None:
     settings = SHORT.replace(storage="file", **change)
     plain = train(read_folder(folders[data]), settings.replace(storage="memory"))
     for kind in STORED:
         stored = train(read_folder(folders[data]), settings.replace(storage=kind))
         assert same_training(plain, stored), kind
         assert stored.task.fingerprint() == plain.task.fingerprint()
-        for part, scores in plain.scores.items():  # from full passes, which are equal up to rounding
+        # from full passes, which are equal up to rounding
+        for part, scores in plain.scores.items():
             assert stored.scores[part] == pytest.approx(scores, abs=0.02)
 
 
 @pytest.mark.slow
 def test_links_with_features(folders: dict[str, Path]) -> None:
-    links = SHORT.replace(task="link", embedding=8, fanouts=(4,), negatives=8, epochs=1, batch_size=256)
+    links = SHORT.replace(
+        task="link", embedding=8, fanouts=(4,), negatives=8, epochs=1, batch_size=256
+    )
     plain = train(read_folder(folders["float32"]), links)
     for kind in STORED:
         stored = train(read_folder(folders["float32"]), links.replace(storage=kind, memory="1 KB"))
@@ -85,11 +109,15 @@ def test_links_with_features(folders: dict[str, Path]) -> None:
 
 
 def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
-    """Reads of one epoch, in rows: every row of every batch; those that are not hot; and every row once."""
+    """Reads of one epoch, in rows: every row of every batch; those that are not hot; and every row
+    once.
+    """
     read: dict[str, int] = {}
     needed = 0
     for kind in STORED:
-        trainer = Trainer(read_folder(folders["float32"]), FAST.replace(storage=kind, memory="2.4 KB"))
+        trainer = Trainer(
+            read_folder(folders["float32"]), FAST.replace(storage=kind, memory="2.4 KB")
+        )
         features: Any = trainer.task.features["node"]
         assert isinstance(features.rows, storage.FileRows)
         assert not isinstance(trainer.task.graph.ndata["feat"], Tensor)
@@ -105,11 +133,15 @@ def test_features_are_read_and_not_kept(folders: dict[str, Path]) -> None:
 
 
 def test_the_plan_takes_no_more_memory_than_the_rows(folders: dict[str, Path]) -> None:
-    """8 bytes for each of the rows of a batch: a few KB foresee 16 batches, the least, and 1 MB all 37."""
+    """8 bytes for each of the rows of a batch: a few KB foresee 16 batches, the least, and 1 MB all
+    37.
+    """
     base = SHORT.replace(batch_size=3, fanouts=(10, 10), epochs=1)
     plain = train(read_folder(folders["float32"]), base)
     for memory, window in (("2 KB", "16"), ("1 MB", "37")):
-        trainer = Trainer(read_folder(folders["float32"]), base.replace(storage="lookahead", memory=memory))
+        trainer = Trainer(
+            read_folder(folders["float32"]), base.replace(storage="lookahead", memory=memory)
+        )
         assert f", {window} batches ahead" in repr(trainer.batches)
         assert same_training(plain, trainer.run())
 
@@ -119,7 +151,9 @@ def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
     plain = train(planted(), SHORT)
     for kind in ("memory", *STORED):
         data = read_folder(folders["float32"])
-        data.graph.ndata["feat"] = storage.Cached(data.graph.ndata["feat"], range(300), memory="84 B")
+        data.graph.ndata["feat"] = storage.Cached(
+            data.graph.ndata["feat"], range(300), memory="84 B"
+        )
         assert same_training(plain, train(data, SHORT.replace(storage=kind)))
 
 
@@ -130,7 +164,8 @@ def test_rows_of_ones_own(folders: dict[str, Path]) -> None:
 def test_a_run_goes_on_bit_for_bit_also_with_another_storage(
     kind: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    data, settings = folders["float32"], FAST.replace(epochs=3, storage=kind, memory="1 KB")
+    data = folders["float32"]
+    settings = FAST.replace(epochs=3, storage=kind, memory="1 KB")
     whole = train(read_folder(data), settings)
     for other in dict.fromkeys([kind, "memory", "lookahead"]):
         place = tmp_path / f"then {other}"
@@ -161,7 +196,8 @@ def test_a_state_of_other_features_is_refused(folders: dict[str, Path], tmp_path
 
 
 def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
-    outputs, printed = {}, {}
+    outputs = {}
+    printed = {}
     for kind in ("memory", "cached", "lookahead"):
         run = tmp_path / kind
         options = [] if kind == "memory" else ["--storage", kind, "--memory", "1 KB"]
@@ -172,7 +208,12 @@ def test_commands_with_a_storage(folders: dict[str, Path], tmp_path: Path, cli: 
         outputs[kind] = np.load(tmp_path / "out.npy")
         np.testing.assert_allclose(outputs[kind], outputs["memory"], rtol=1e-4, atol=1e-5)
     assert printed["cached"] == printed["lookahead"] == printed["memory"]
-    assert status(["train", "--resume", str(tmp_path / "memory"), "--epochs", "4", "--storage", "file"]) == 0
+    assert (
+        status(
+            ["train", "--resume", str(tmp_path / "memory"), "--epochs", "4", "--storage", "file"]
+        )
+        == 0
+    )
     # another data set whose features are in memory
     data = two_communities(tmp_path / "two")
     read_folder(data).save(tmp_path / "saved")
@@ -188,7 +229,8 @@ def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
     plain = train(read_folder(folders["float32"]), settings)
     stored = train(read_folder(folders["float32"]), settings.replace(storage=kind, memory="1 KB"))
     for one, other in zip(plain.records, stored.records, strict=True):
-        assert one.loss == pytest.approx(other.loss, rel=1e-3)  # sums on a GPU need not be in one order
+        # sums on a GPU need not be in one order
+        assert one.loss == pytest.approx(other.loss, rel=1e-3)
     assert stored.scores["test"] == pytest.approx(plain.scores["test"], abs=0.02)
 
 
@@ -199,11 +241,27 @@ def test_a_gpu_learns_the_same(kind: str, folders: dict[str, Path]) -> None:
     ("data", "change", "message"),
     [
         ("none", {}, "storage 'file' does not go with a data set without features"),
-        ("float32", {"inputs": "embedding"}, "'file' does not go with inputs 'embedding': no features are read"),
+        (
+            "float32",
+            {"inputs": "embedding"},
+            "'file' does not go with inputs 'embedding': no features are read",
+        ),
         ("broken", {}, "features of data set 'planted' must be finite, but row 217 has NaN or inf"),
-        ("float32", {"storage": "cached", "memory": "11 B"}, "memory is '11 B', but a row takes 12 bytes: nothing"),
-        ("float32", {"storage": "lookahead", "memory": "11 B"}, "memory is '11 B', but a row takes 12 bytes"),
-        ("float32", {"task": "link", "model": "none"}, "'file' does not go with model 'none': the features of"),
+        (
+            "float32",
+            {"storage": "cached", "memory": "11 B"},
+            "memory is '11 B', but a row takes 12 bytes: nothing",
+        ),
+        (
+            "float32",
+            {"storage": "lookahead", "memory": "11 B"},
+            "memory is '11 B', but a row takes 12 bytes",
+        ),
+        (
+            "float32",
+            {"task": "link", "model": "none"},
+            "'file' does not go with model 'none': the features of",
+        ),
     ],
     ids=str,
 )
@@ -217,7 +275,13 @@ def test_data_and_settings_that_do_not_fit(
 
 def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> None:
     for kind in STORED:
-        arguments = [two_communities(tmp_path / kind), "--output", tmp_path / "run", "--storage", kind]
+        arguments = [
+            two_communities(tmp_path / kind),
+            "--output",
+            tmp_path / "run",
+            "--storage",
+            kind,
+        ]
         message = cli.failure("train", *arguments)
         assert f"storage '{kind}' needs features in a file" in message
         assert "Dataset.save(folder) or nodeflow build" in message
@@ -226,7 +290,9 @@ def test_features_in_memory_say_how_to_save_them(tmp_path: Path, cli: Cli) -> No
 
 def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_path: Path) -> None:
     planted().save(tmp_path / "cut")
-    trainer = Trainer(read_folder(tmp_path / "cut"), FAST.replace(storage="lookahead", memory="60 B"))
+    trainer = Trainer(
+        read_folder(tmp_path / "cut"), FAST.replace(storage="lookahead", memory="60 B")
+    )
     features: Any = trainer.task.features["node"]
     with features.rows.path.open("rb+") as file:
         file.truncate(600)
@@ -257,7 +323,8 @@ def test_features_are_hashed_and_searched_in_pieces(
 def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
     column = read_folder(folders["float32"]).graph.ndata["feat"]
     ids = torch.tensor([3, 299, 3])
-    rows, part = storage.opened(column), storage.opened(column[100:])
+    rows = storage.opened(column)
+    part = storage.opened(column[100:])
     assert rows.fetch(ids).equal(column[ids])
     assert part.fetch(torch.tensor([0])).equal(column[100:101])
     assert storage.opened(column.clone()) is None
@@ -268,12 +335,26 @@ def test_the_file_behind_a_tensor(folders: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("method", ["random", slow("train-first")])
-def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, method: str) -> None:
+def test_partitions_hold_the_data_set(
+    folders: dict[str, Path], tmp_path: Path, method: str
+) -> None:
     for name in ("float32", "sparse"):
-        arguments = ["partition", str(folders[name]), "--parts", "4", "--output", str(tmp_path / name)]
+        arguments = [
+            "partition",
+            str(folders[name]),
+            "--parts",
+            "4",
+            "--output",
+            str(tmp_path / name),
+        ]
         assert status([*arguments, "--method", method, "--seed", "3", "--direction", "in"]) == 0
-        written, data = partitions.Partitions.open(tmp_path / name, verify=True), read_folder(folders[name])
-        assert (written.num_parts, written.num_nodes, written.num_edges) == (4, 300, data.graph.num_edges)
+        written = partitions.Partitions.open(tmp_path / name, verify=True)
+        data = read_folder(folders[name])
+        assert (written.num_parts, written.num_nodes, written.num_edges) == (
+            4,
+            300,
+            data.graph.num_edges,
+        )
         assert written.train.tolist() == sorted(data.train.tolist())
         feat = data.graph.ndata["feat"]
         found = written.column("feat").fetch(torch.arange(300))
@@ -288,7 +369,8 @@ def test_partitions_hold_the_data_set(folders: dict[str, Path], tmp_path: Path, 
 
 
 def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cli) -> None:
-    place, foreign = tmp_path / "parts", tmp_path / "foreign"
+    place = tmp_path / "parts"
+    foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "letter.txt").write_text("dear")
     data = str(folders["none"])
@@ -297,10 +379,29 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cl
     wrong = {
         "exists; give --overwrite to replace it": [*arguments, "2"],
         "parts must be at least 1, got 0": [*arguments, "0", "--overwrite"],
-        "parts must be at most the number of nodes, 300, got 301": [*arguments, "301", "--overwrite"],
+        "parts must be at most the number of nodes, 300, got 301": [
+            *arguments,
+            "301",
+            "--overwrite",
+        ],
         "invalid choice: 'best'": [*arguments, "2", "--method", "best"],
-        "there is no folder": ["partition", str(tmp_path / "nowhere"), "--output", str(place), "--parts", "2"],
-        "is not replaced": ["partition", data, "--output", str(foreign), "--parts", "2", "--overwrite"],
+        "there is no folder": [
+            "partition",
+            str(tmp_path / "nowhere"),
+            "--output",
+            str(place),
+            "--parts",
+            "2",
+        ],
+        "is not replaced": [
+            "partition",
+            data,
+            "--output",
+            str(foreign),
+            "--parts",
+            "2",
+            "--overwrite",
+        ],
     }
     for message, words in wrong.items():
         said = cli.failure(*words)
@@ -313,7 +414,10 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cl
 
 @pytest.mark.slow
 def test_the_bundled_data_set_in_partitions(tmp_path: Path) -> None:
-    assert status(["partition", "debian", "--parts", "8", "--output", str(tmp_path), "--overwrite"]) == 0
+    assert (
+        status(["partition", "debian", "--parts", "8", "--output", str(tmp_path), "--overwrite"])
+        == 0
+    )
     ids = torch.arange(0, debian().graph.num_nodes, 1000)
     rows = partitions.Partitions.open(tmp_path).column("feat").fetch(ids)
     assert rows.layout == torch.sparse_csr

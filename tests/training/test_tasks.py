@@ -1,4 +1,6 @@
-"""Tasks: classes, several labels, numbers; what enters a network; and which samplers go with which models."""
+"""Tasks: classes, several labels, numbers; what enters a network; and which samplers go with which
+models.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_a_metric_that_has_no_value_does_not_end_a_run() -> None:
     assert math.isnan(scores["r2"])
     assert math.isfinite(scores["rmse"])
     with pytest.raises(ValueError, match="so r2 has no value; use mse"):
-        Trainer(replace(data, val=data.val[:1]), FAST.replace(task="regression", epochs=1, metric="r2")).run()
+        Trainer(
+            replace(data, val=data.val[:1]), FAST.replace(task="regression", epochs=1, metric="r2")
+        ).run()
 
 
 # samplers and models
@@ -53,17 +57,24 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
     options: dict[str, Any] = {"edge_type": "kind"} if model == "rgcn" else {}
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
     if sampler == "cv" and model not in ("sage", "gcn"):
-        message = f"'cv' does not go with model '{model}': it needs a model with a history, sage or gcn"
+        message = (
+            f"'cv' does not go with model '{model}': it needs a model with a history, sage or gcn"
+        )
         with pytest.raises(ValueError, match=message):
             FAST.replace(sampler=sampler, model=model, **options)
         return
     if sampler == "random-walk" and model in ("hgt", "typed"):
-        with pytest.raises(ValueError, match="its edges have no relations; take sampler 'neighbor'"):
+        with pytest.raises(
+            ValueError, match="its edges have no relations; take sampler 'neighbor'"
+        ):
             FAST.replace(sampler=sampler, model=model)
         return
     settings = FAST.replace(sampler=sampler, model=model, fanouts=fanouts, epochs=2, **options)
     if sampler in WEIGHTED and model in ("gat", "gatv2", "rgcn", "hgt", "typed"):
-        message = f"model '{model}' would be biased with sampler '{sampler}', .* Use model sage, gcn or gin, or sampler"
+        message = (
+            f"model '{model}' would be biased with sampler '{sampler}', .* Use model sage, gcn or "
+            "gin, or sampler"
+        )
         with pytest.raises(ValueError, match=message):
             Trainer(planted(), settings)
         return
@@ -81,7 +92,9 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
         ({"model": "gat"}, "Use model sage, gcn or gin, or leave out prob of sampler_options"),
     ],
 )
-def test_what_to_change_where_edges_are_drawn_by_a_column(settings: dict[str, Any], advice: str) -> None:
+def test_what_to_change_where_edges_are_drawn_by_a_column(
+    settings: dict[str, Any], advice: str
+) -> None:
     data = planted()
     data.graph.edata["strength"] = 1.0 + torch.arange(data.graph.num_edges) % 3
     with pytest.raises(ValueError, match=f"biased with sampler 'neighbor', .*. {advice}$"):
@@ -89,19 +102,26 @@ def test_what_to_change_where_edges_are_drawn_by_a_column(settings: dict[str, An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"])
+@pytest.mark.parametrize(
+    "sampler", ["saint", "cluster", "fastgcn", "ladies", "shadow", "random-walk", "labor"]
+)
 def test_it_learns(sampler: str) -> None:
     fanouts = (64, 64) if sampler in ("fastgcn", "ladies") else (4, 4)
-    result = train(planted(), FAST.replace(sampler=sampler, fanouts=fanouts, model="gcn", epochs=12))
+    result = train(
+        planted(), FAST.replace(sampler=sampler, fanouts=fanouts, model="gcn", epochs=12)
+    )
     assert result.test_score > 0.8  # the features alone give about 0.6
 
 
 @pytest.mark.parametrize("sampler", ["saint", "cluster"])
 def test_losses_of_subgraphs_estimate_the_mean_over_the_training_nodes(sampler: str) -> None:
-    """The mean over many subgraphs of the weighted losses is that of all training nodes, for fixed losses of nodes."""
+    """The mean over many subgraphs of the weighted losses is that of all training nodes, for fixed
+    losses of nodes.
+    """
     settings = FAST.replace(sampler=sampler, model="gcn", batch_size=100, dropout=0.0)
     trainer = Trainer(planted(), settings)
-    task, fixed = trainer.task, torch.rand(300, 3, generator=torch.Generator().manual_seed(1))
+    task = trainer.task
+    fixed = torch.rand(300, 3, generator=torch.Generator().manual_seed(1))
     estimates = []
     for epoch in range(200 if sampler == "saint" else 1):
         trainer.batches.set_epoch(epoch)
@@ -110,13 +130,16 @@ def test_losses_of_subgraphs_estimate_the_mean_over_the_training_nodes(sampler: 
     labels = task.dataset.graph.ndata["label"][train_nodes]
     wanted = float(nn.functional.cross_entropy(fixed[train_nodes], labels))
     error = np.std(estimates) / math.sqrt(len(estimates)) if sampler == "saint" else 1e-6
-    assert np.mean(estimates) == pytest.approx(wanted, abs=4 * error + 1e-6)  # wrong once in 15,000 seeds
+    # wrong once in 15,000 seeds
+    assert np.mean(estimates) == pytest.approx(wanted, abs=4 * error + 1e-6)
 
 
 # tasks
 
 
-CLASSES_ONLY = "class_weights .* is read with task .* 'classification', and this run has task 'regression'"
+CLASSES_ONLY = (
+    "class_weights .* is read with task .* 'classification', and this run has task 'regression'"
+)
 
 
 def test_several_labels_per_node() -> None:
@@ -135,7 +158,9 @@ def test_numbers() -> None:
     label = data.graph.ndata["label"].float() * 2 - 1
     result = train(relabelled(label, num_classes=0), FAST.replace(model="gcn", epochs=20))
     assert result.metric == "rmse"
-    assert result.records[result.best_epoch - 1].score == min(record.score for record in result.records)
+    assert result.records[result.best_epoch - 1].score == min(
+        record.score for record in result.records
+    )
     assert result.scores["test"]["r2"] > 0.5
     both = train(relabelled(torch.stack([label, -label], 1), num_classes=0), FAST.replace(epochs=1))
     assert both.task.target.width == 2
@@ -144,17 +169,41 @@ def test_numbers() -> None:
 @pytest.mark.parametrize(
     ("label", "change", "message"),
     [
-        (torch.zeros(300, 2), {"task": "classification"}, r"needs one int64 label per node, got torch.float32"),
+        (
+            torch.zeros(300, 2),
+            {"task": "classification"},
+            r"needs one int64 label per node, got torch.float32",
+        ),
         (
             torch.full((300, 2), 0.5),
             {"task": "multilabel"},
             r"0 and 1 .*, but node \d+ has \[0.5, 0.5\]",
         ),
-        (torch.zeros(300), {"task": "multilabel"}, r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)"),
-        (torch.full((300,), math.nan), {"task": "regression"}, r"holds node \d+ for training, which has no label"),
-        (torch.zeros(300), {"class_weights": "balanced"}, "class_weights .* this run has task 'regression'"),
-        (torch.zeros(300), {"class_weights": "seeds"}, "class_weights .* this run has task 'regression'"),
-        (torch.zeros(300), {"metric": "accuracy"}, "metric 'accuracy' .* does not fit the task 'regression'"),
+        (
+            torch.zeros(300),
+            {"task": "multilabel"},
+            r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)",
+        ),
+        (
+            torch.full((300,), math.nan),
+            {"task": "regression"},
+            r"holds node \d+ for training, which has no label",
+        ),
+        (
+            torch.zeros(300),
+            {"class_weights": "balanced"},
+            "class_weights .* this run has task 'regression'",
+        ),
+        (
+            torch.zeros(300),
+            {"class_weights": "seeds"},
+            "class_weights .* this run has task 'regression'",
+        ),
+        (
+            torch.zeros(300),
+            {"metric": "accuracy"},
+            "metric 'accuracy' .* does not fit the task 'regression'",
+        ),
     ],
 )
 def test_labels_that_do_not_fit(label: Tensor, change: dict[str, Any], message: str) -> None:
@@ -164,21 +213,32 @@ def test_labels_that_do_not_fit(label: Tensor, change: dict[str, Any], message: 
 
 def test_the_labels_of_the_split_tell_the_task() -> None:
     data = planted()
-    classes, outside = data.graph.ndata["label"], data.val[0]
+    classes = data.graph.ndata["label"]
+    outside = data.val[0]
     data = replace(data, val=data.val[1:])  # so that one node is in no part
     several = torch.stack([classes == 0, classes != 1, classes == 2], 1).float()
     several[outside] = math.nan
     gaps = classes.double()
     gaps[outside] = math.nan
-    for label, task in ((several, "multilabel"), (gaps, "classification"), (gaps / 2, "regression")):
+    for label, task in (
+        (several, "multilabel"),
+        (gaps, "classification"),
+        (gaps / 2, "regression"),
+    ):
         trainer = Trainer(replace(with_columns(data, label=label), num_classes=0), FAST)
         assert trainer.task.target.task == task
         assert trainer.task.description()[0].endswith(f"; task {task} (by the labels of the split)")
     node = int(data.test[0])
     for label in (several, torch.full_like(several, 0.5)):
         label[node, 1] = math.nan if label is several else 2
-        with pytest.raises(ValueError, match=r"must have labels of 0 and 1 .*, but node \d+ has \[.*\]; take it out"):
-            Trainer(replace(with_columns(data, label=label), num_classes=3), FAST.replace(task="multilabel"))
+        with pytest.raises(
+            ValueError,
+            match=r"must have labels of 0 and 1 .*, but node \d+ has \[.*\]; take it out",
+        ):
+            Trainer(
+                replace(with_columns(data, label=label), num_classes=3),
+                FAST.replace(task="multilabel"),
+            )
     with pytest.raises(ValueError, match=f"node {node} has .*nan"):
         Trainer(replace(with_columns(data, label=several), num_classes=3), FAST)
 
@@ -187,15 +247,24 @@ def test_class_codes_are_numbers_for_a_regression_and_names_in_a_table(tmp_path:
     codes = planted().graph.ndata["label"] * 1000 + 10_001
     data = relabelled(codes, num_classes=0)
     trainer = Trainer(data, FAST)
-    assert (trainer.task.target.width, trainer.task.dataset.class_names) == (3, ("10001", "11001", "12001"))
+    assert (trainer.task.target.width, trainer.task.dataset.class_names) == (
+        3,
+        ("10001", "11001", "12001"),
+    )
     write_outputs(
-        tmp_path / "p.csv", torch.tensor([4]), torch.tensor([[0.0, 0, 9]]), trainer.task.dataset, "classification"
+        tmp_path / "p.csv",
+        torch.tensor([4]),
+        torch.tensor([[0.0, 0, 9]]),
+        trainer.task.dataset,
+        "classification",
     )
     assert (tmp_path / "p.csv").read_text().splitlines()[1].startswith("4,2,12001,")
     task = Trainer(data, FAST.replace(task="regression")).task
     assert torch.equal(task.graph.ndata["label"], codes.float())
     named = replace(planted(), class_names=("a", "b", "c"))
-    with pytest.raises(ValueError, match=r"task 'regression' needs numbers as labels, .* has classes such as 'a'"):
+    with pytest.raises(
+        ValueError, match=r"task 'regression' needs numbers as labels, .* has classes such as 'a'"
+    ):
         Trainer(named, FAST.replace(task="regression"))
 
 
@@ -213,7 +282,9 @@ def test_balanced_classes_weigh_the_same() -> None:
 
 
 def test_classes_are_drawn_equally_often() -> None:
-    """Few nodes have class 1: half of the draws are of them, and the loss counts a node as often as it is drawn."""
+    """Few nodes have class 1: half of the draws are of them, and the loss counts a node as often as
+    it is drawn.
+    """
     label = torch.zeros(300, dtype=torch.int64)
     label[planted().train[:11]] = 1
     data = relabelled(label, num_classes=2)
@@ -230,7 +301,9 @@ def test_classes_are_drawn_equally_often() -> None:
     of = label[torch.cat(drawn)].double().mean()
     assert abs(float(of) - 0.5) < 5 * 0.5 / math.sqrt(4 * len(data.train))
     assert all(part in data.train.tolist() for part in torch.cat(drawn).tolist())
-    with pytest.raises(ValueError, match="class_weights 'seeds' does not go with sampler 'cluster': its batches"):
+    with pytest.raises(
+        ValueError, match="class_weights 'seeds' does not go with sampler 'cluster': its batches"
+    ):
         FAST.replace(class_weights="seeds", sampler="cluster")
 
 
@@ -242,22 +315,28 @@ def test_nodes_without_features_learn_rows() -> None:
     result = train(bare, FAST.replace(embedding=8, epochs=15, model="gcn"))
     assert result.network.inputs.width == 8
     assert result.test_score > 0.6
-    with pytest.raises(ValueError, match="has no features, so inputs must be 'embedding'; got 'both'"):
+    with pytest.raises(
+        ValueError, match="has no features, so inputs must be 'embedding'; got 'both'"
+    ):
         Trainer(bare, FAST.replace(inputs="both"))
 
 
 def test_both_beside_each_other() -> None:
     for sparse in (False, True):
-        inputs = Trainer(planted(sparse=sparse), FAST.replace(inputs="both", embedding=5)).network.inputs
+        inputs = Trainer(
+            planted(sparse=sparse), FAST.replace(inputs="both", embedding=5)
+        ).network.inputs
         assert inputs.width == 8
         graph = planted(sparse=sparse).graph
-        x, table = graph.ndata["feat"].to_dense(), inputs.table
+        x = graph.ndata["feat"].to_dense()
+        table = inputs.table
         assert torch.equal(inputs.everywhere(graph), torch.cat([x, table], 1))
 
 
 def test_reversed_edges_have_types_of_their_own() -> None:
     trainer = Trainer(planted(), FAST.replace(model="rgcn", edge_type="kind", direction="both"))
-    graph, given = trainer.task.graph, planted().graph
+    graph = trainer.task.graph
+    given = planted().graph
     assert trainer.network.model.convs[0].num_relations == 4
     kinds = given.edata["kind"]
     assert torch.equal(graph.edata["kind"][: given.num_edges], kinds)
@@ -272,7 +351,9 @@ def test_reversed_edges_have_types_of_their_own() -> None:
 class Half(nn.Module):
     """A model that is no FlowModel."""
 
-    def __init__(self, in_features: int, hidden: int, out_features: int, num_layers: int, *, dropout: float) -> None:
+    def __init__(
+        self, in_features: int, hidden: int, out_features: int, num_layers: int, *, dropout: float
+    ) -> None:
         super().__init__()
         self.linear = nn.Linear(2 * in_features, out_features)
 
@@ -289,7 +370,8 @@ def test_a_model_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     result = train(planted(), FAST.replace(model="mine:Half", fanouts=(4,)))
     assert result.test_score > 0.6
     for name, message in {
-        "mine:number": "'mine:number' must be a class or a function that returns a model, got int 3",
+        "mine:number": "'mine:number' must be a class or a function that returns a model, got int "
+        "3",
         "mine:other": "'mine:other' cannot be imported: module 'mine' has no attribute",
         "mine:wide": r"must return one row of 3 outputs per seed, \[64, 3\], got \(64, 7\)",
     }.items():
@@ -304,7 +386,11 @@ def test_losses_and_metrics_of_ones_own() -> None:
         calls.append(len(outputs))
         return (outputs.softmax(1) - nn.functional.one_hot(labels, 3)).square().sum(1)
 
-    worst = Metric("worst", lambda outputs, labels: (outputs.argmax(1) - labels).abs().max(), larger_is_better=False)
+    worst = Metric(
+        "worst",
+        lambda outputs, labels: (outputs.argmax(1) - labels).abs().max(),
+        larger_is_better=False,
+    )
     trainer = Trainer(planted(), FAST.replace(epochs=3), loss=loss, metrics=[worst])
     result = trainer.run()
     assert calls == [64, 46] * 3
@@ -358,7 +444,8 @@ def test_gradients_that_are_added_up_are_those_of_a_larger_batch() -> None:
 
 def test_a_loop_of_ones_own_is_the_trainers() -> None:
     settings = FAST.replace(dropout=0.0, epochs=2)
-    trainer, own = Trainer(planted(), settings), Trainer(planted(), settings)
+    trainer = Trainer(planted(), settings)
+    own = Trainer(planted(), settings)
     trainer.run()
     for _ in range(2):
         own.network.train()
@@ -381,7 +468,8 @@ def test_bf16_computes_in_16_bits() -> None:
 
 
 def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
-    data, settings = planted(), FAST.replace(precision="bf16")
+    data = planted()
+    settings = FAST.replace(precision="bf16")
     exact = data.graph.ndata["feat"]
     trainer = Trainer(data, settings)
     features = trainer.task.graph.ndata["feat"]
@@ -396,7 +484,8 @@ def test_bf16_keeps_features_in_16_bits_where_products_read_them() -> None:
 
 
 def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, nodes = planted(), torch.tensor([4, 0])
+    data = planted()
+    nodes = torch.tensor([4, 0])
     outputs = torch.tensor([[0.0, 3.0, 1.0], [2.0, 0.0, 0.0]])
     named = replace(data, class_names=("a", "b", "c"))
     write_outputs(tmp_path / "x.csv", nodes, outputs, named, "classification")
@@ -410,10 +499,14 @@ def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (tmp_path / "z.csv").read_text().splitlines() == ["node,value_0", "4,0.0", "0,2.0"]
     write_outputs(tmp_path / "x.npy", nodes, outputs, data, "classification")
     assert np.array_equal(np.load(tmp_path / "x.npy"), outputs.numpy())
-    with pytest.raises(ValueError, match=r"output must end with \.csv, \.parquet or \.npy, got 'x\.txt'"):
+    with pytest.raises(
+        ValueError, match=r"output must end with \.csv, \.parquet or \.npy, got 'x\.txt'"
+    ):
         check_predictions(tmp_path / "x.txt")
     monkeypatch.setattr(_predictions, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="Parquet files need pyarrow; install it with: pip install pyarrow"):
+    with pytest.raises(
+        ImportError, match="Parquet files need pyarrow; install it with: pip install pyarrow"
+    ):
         check_predictions(tmp_path / "x.parquet")
 
 
@@ -421,7 +514,8 @@ def test_files_of_predictions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_predictions_that_cannot_be_written_leave_the_older_ones(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes, file = torch.arange(3), tmp_path / f"x.{kind}"
+    nodes = torch.arange(3)
+    file = tmp_path / f"x.{kind}"
     write_outputs(file, nodes, torch.eye(3), planted(), "classification")
     before = file.read_bytes()
     for name in ("nodeflow.training._predictions.csv.writer", "numpy.save"):
@@ -435,4 +529,9 @@ def test_predictions_that_cannot_be_written_leave_the_older_ones(
 def test_settings_of_samplers_are_those_of_their_classes() -> None:
     sampler = Trainer(planted(), FAST.replace(sampler_options={"replace": True})).batches.sampler
     assert sampler.settings["replace"] is True
-    assert Settings(sampler="saint", sampler_options={"kind": "node", "budget": 5}).sampler.options["budget"] == 5
+    assert (
+        Settings(sampler="saint", sampler_options={"kind": "node", "budget": 5}).sampler.options[
+            "budget"
+        ]
+        == 5
+    )

@@ -1,4 +1,6 @@
-"""``torchrun -m nodeflow train``: the run of a single process, on whole data sets and on parts, cut off and killed."""
+"""``torchrun -m nodeflow train``: the run of a single process, on whole data sets and on parts, cut
+off and killed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,20 @@ from nodeflow.training._folder import Run
 from nodeflow.training._processes import own_store
 
 STRICT = environment() | {"PYTHONWARNINGS": "error"}
-RUN = ["--fanouts", "4", "4", "--hidden", "8", "--epochs", "4", "--lr", "0.02", "--direction", "in", "--no-plot"]
+RUN = [
+    "--fanouts",
+    "4",
+    "4",
+    "--hidden",
+    "8",
+    "--epochs",
+    "4",
+    "--lr",
+    "0.02",
+    "--direction",
+    "in",
+    "--no-plot",
+]
 SAME = [*RUN, "--dropout", "0"]
 
 HURT = '''
@@ -71,14 +86,20 @@ atexit.register(threads)
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with a data set whose split is ascending, as that of parts, and a module of the user's own."""
+    """A folder with a data set whose split is ascending, as that of parts, and a module of the
+    user's own.
+    """
     whole = planted()
-    replace(whole, **{part: nodes.sort().values for part, nodes in whole.splits.items()}).save(tmp_path / "whole")
+    replace(whole, **{part: nodes.sort().values for part, nodes in whole.splits.items()}).save(
+        tmp_path / "whole"
+    )
     (tmp_path / "hurt.py").write_text(HURT)
     return tmp_path
 
 
-def torchrun(place: Path, *options: str, restarts: int = 0, processes: int = 2, **more: str) -> tuple[int, str, str]:
+def torchrun(
+    place: Path, *options: str, restarts: int = 0, processes: int = 2, **more: str
+) -> tuple[int, str, str]:
     """Return status, output and errors of ``torchrun -m nodeflow train``."""
     path = os.pathsep.join([str(ROOT), str(place)])
     done = subprocess.run(
@@ -97,7 +118,10 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 def log(folder: Path) -> list[list[float]]:
     """Epochs, losses and scores."""
     with (folder / "log.csv").open(newline="") as file:
-        return [[float(value) for name, value in row.items() if "second" not in name] for row in csv.DictReader(file)]
+        return [
+            [float(value) for name, value in row.items() if "second" not in name]
+            for row in csv.DictReader(file)
+        ]
 
 
 def alone(place: Path, output: str, *options: str) -> Path:
@@ -115,15 +139,34 @@ def test_two_processes_make_the_run_of_one_and_print_it_once(place: Path) -> Non
     code, output, errors = torchrun(place, "whole", *SAME, "--batch-size", "10", "--output", "two")
     assert (code, errors) == (0, "")
     assert [
-        output.count(word) for word in ("test accuracy", "2 processes share every step: 10 seeds each, 20 in all")
+        output.count(word)
+        for word in ("test accuracy", "2 processes share every step: 10 seeds each, 20 in all")
     ] == [1, 1]
     files = {path.name for path in (place / "two").iterdir() if not path.name.startswith("events")}
-    assert files == {"checkpoint.safetensors", "log.csv", "result.json", "run.toml", "state.safetensors", "trace.csv"}
+    assert files == {
+        "checkpoint.safetensors",
+        "log.csv",
+        "result.json",
+        "run.toml",
+        "state.safetensors",
+        "trace.csv",
+    }
     check_close(place / "two", alone(place, "one", *SAME, "--batch-size", "20"))
 
 
 OWN = ["--model", "hurt:Hurt"]
-LINKS = ["--task", "link", "--edge-type", "kind", "--decoder", "complex", "--embedding", "8", "--negatives", "8"]
+LINKS = [
+    "--task",
+    "link",
+    "--edge-type",
+    "kind",
+    "--decoder",
+    "complex",
+    "--embedding",
+    "8",
+    "--negatives",
+    "8",
+]
 
 
 @pytest.mark.slow
@@ -136,8 +179,19 @@ LINKS = ["--task", "link", "--edge-type", "kind", "--decoder", "complex", "--emb
     ],
     ids=["even", "owned", "links"],
 )
-def test_parts_make_the_run_of_the_whole(place: Path, cut: list[str], options: list[str], also: list[str]) -> None:
-    words = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--output", str(place / "parts")]
+def test_parts_make_the_run_of_the_whole(
+    place: Path, cut: list[str], options: list[str], also: list[str]
+) -> None:
+    words = [
+        "partition",
+        str(place / "whole"),
+        "--for",
+        "processes",
+        "--parts",
+        "2",
+        "--output",
+        str(place / "parts"),
+    ]
     assert status([*words, "--direction", "in", "--method", "hash", *cut]) == 0
     mine = [*SAME, *also, *options, "--partitions", "parts"]
     code, output, errors = torchrun(place, *mine, "--batch-size", "10", "--output", "two")
@@ -151,15 +205,31 @@ def test_parts_make_the_run_of_the_whole(place: Path, cut: list[str], options: l
 def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> None:
     mine = [*SAME, *OWN, "--checkpoint-every", "0"]
     code, output, errors = torchrun(
-        place, "whole", *mine, "--batch-size", "10", "--output", "two", HURT_AT="9", HURT_BY="SIGTERM"
+        place,
+        "whole",
+        *mine,
+        "--batch-size",
+        "10",
+        "--output",
+        "two",
+        HURT_AT="9",
+        HURT_BY="SIGTERM",
     )
     assert code == 1
-    assert errors.count("nodeflow train: stopped in epoch 2 after batch 3 of 6; its state is saved") == 1
+    assert (
+        errors.count("nodeflow train: stopped in epoch 2 after batch 3 of 6; its state is saved")
+        == 1
+    )
     state = read_state(place / "two" / "state.safetensors")
     assert (state["epoch"], state["done"], state["settings"]["batch_size"]) == (1, 3, 20)
     code, output, errors = torchrun(place, "--resume", "two", "--no-plot", *OWN, processes=3)
     assert code == 1
-    assert errors.count("nodeflow train: a step of the run has 20 seeds (batch_size 10 of 2 processes)") == 1
+    assert (
+        errors.count(
+            "nodeflow train: a step of the run has 20 seeds (batch_size 10 of 2 processes)"
+        )
+        == 1
+    )
     code, output, errors = torchrun(place, "--resume", "two", "--no-plot", *OWN, processes=1)
     assert (code, errors) == (0, ""), output
     assert "goes on after epoch 1 and batch 3 of the next" in output
@@ -169,9 +239,21 @@ def test_a_stopped_run_goes_on_with_another_number_of_processes(place: Path) -> 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are read from /proc")
 def test_no_thread_of_gloo_outlives_a_run(place: Path) -> None:
-    """One that drops a tensor while the interpreter ends aborts the process, once in some hundred runs."""
+    """One that drops a tensor while the interpreter ends aborts the process, once in some hundred
+    runs.
+    """
     (place / "ends.py").write_text(ENDS)
-    options = [*SAME, "--epochs", "1", "--batch-size", "10", "--model", "ends:Sage", "--output", "two"]
+    options = [
+        *SAME,
+        "--epochs",
+        "1",
+        "--batch-size",
+        "10",
+        "--model",
+        "ends:Sage",
+        "--output",
+        "two",
+    ]
     code, output, errors = torchrun(place, "whole", *options)
     assert (code, errors) == (0, "")
     ends = re.findall("(?m)^ends with (.*)$", output)
@@ -181,38 +263,63 @@ def test_no_thread_of_gloo_outlives_a_run(place: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["whole", "parts"])
-def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undisturbed_run(place: Path, kind: str) -> None:
+def test_a_killed_process_is_started_again_and_the_result_is_that_of_an_undisturbed_run(
+    place: Path, kind: str
+) -> None:
     data = ["whole"]
     if kind == "parts":
-        cut = ["partition", str(place / "whole"), "--for", "processes", "--parts", "2", "--direction", "in"]
+        cut = [
+            "partition",
+            str(place / "whole"),
+            "--for",
+            "processes",
+            "--parts",
+            "2",
+            "--direction",
+            "in",
+        ]
         assert status([*cut, "--output", str(place / "parts")]) == 0
         data = ["--partitions", "parts"]
     mine = [*data, *RUN, "--dropout", "0.3", *OWN, "--batch-size", "10", "--output"]
     assert torchrun(place, *mine, "wanted")[0] == 0
-    code, output, errors = torchrun(place, *mine, "two", restarts=1, HURT_AT="15", HURT_BY="SIGKILL")
+    code, output, errors = torchrun(
+        place, *mine, "two", restarts=1, HURT_AT="15", HURT_BY="SIGKILL"
+    )
     assert code == 0, errors
     assert "goes on after epoch 2 and batch 0 of the next" in output
     assert log(place / "two") == log(place / "wanted")
-    found, wanted = weights(place / "two"), weights(place / "wanted")
+    found = weights(place / "two")
+    wanted = weights(place / "wanted")
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
 @pytest.mark.slow
 def test_the_lines_of_the_page(place: Path) -> None:
     page = (ROOT / "docs" / "training-large.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^(?:torchrun --standalone|nodeflow partition DATA --for processes) .*$", page, re.MULTILINE)
+    lines = re.findall(
+        r"^(?:torchrun --standalone|nodeflow partition DATA --for processes) .*$",
+        page,
+        re.MULTILINE,
+    )
     assert len(lines) == 3
     for line in lines:
-        _, options = line.replace("DATA", "whole").split("train " if "torchrun" in line else "nodeflow ")
+        _, options = line.replace("DATA", "whole").split(
+            "train " if "torchrun" in line else "nodeflow "
+        )
         if "torchrun" in line:
-            assert torchrun(place, *options.split(), "--epochs", "1", "--hidden", "8", "--no-plot")[::2] == (0, "")
+            assert torchrun(place, *options.split(), "--epochs", "1", "--hidden", "8", "--no-plot")[
+                ::2
+            ] == (0, "")
         else:
-            words = options.replace("whole", str(place / "whole")).replace("papers-2", str(place / "papers-2"))
+            words = options.replace("whole", str(place / "whole")).replace(
+                "papers-2", str(place / "papers-2")
+            )
             assert status(words.split()) == 0
 
 
 def test_processes_that_are_started_again_do_not_meet_those_of_before() -> None:
-    store, names = dist.HashStore(), []
+    store = dist.HashStore()
+    names = []
     for _ in range(3):  # the keys of each start stay
         with ThreadPoolExecutor(3) as pool:
             rounds = list(pool.map(lambda rank: own_store(store, rank, 3), range(3)))
@@ -226,17 +333,23 @@ def test_runs_of_parts_and_numbers_of_processes_that_do_not_fit(tmp_path: Path) 
     parts = {"partitions": str(tmp_path / "parts")}
     with pytest.raises(ValueError, match="data must be left out with parts of a graph"):
         Run.of({"data": "debian", **parts})
-    with pytest.raises(ValueError, match="partitions is for parts in several processes, and this is one"):
+    with pytest.raises(
+        ValueError, match="partitions is for parts in several processes, and this is one"
+    ):
         Run.of(parts).dataset()
     run = Run.of({"batch_size": 10, "processes": 3})
     assert run.shared_by(5).settings.sampler.batch_size == 6
     assert Run.of(run.shared_by(1).values()).settings.sampler.batch_size == 30
-    with pytest.raises(ValueError, match=r"a step of the run has 30 seeds .* which 4 processes cannot share evenly"):
+    with pytest.raises(
+        ValueError, match=r"a step of the run has 30 seeds .* which 4 processes cannot share evenly"
+    ):
         run.shared_by(4)
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=STRICT, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=folder, env=STRICT, check=False
+    )
 
 
 def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
@@ -248,7 +361,8 @@ def check_process(command: list[str], data: Path, tmp_path: Path) -> None:
     failed = run([*command, "train", str(data), "--output", "other"], tmp_path)
     assert (failed.returncode, failed.stdout) == (2, "")
     assert re.fullmatch(
-        r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n", failed.stderr
+        r"nodeflow train: data set .* has no labels, so a model cannot be trained on it\n",
+        failed.stderr,
     )
     assert not (tmp_path / "other").exists()
 
@@ -268,7 +382,11 @@ def test_the_installed_command(data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["--version", *(pytest.param(what, marks=pytest.mark.slow) for what in ("train", "info", "--help"))]
+    "what",
+    [
+        "--version",
+        *(pytest.param(what, marks=pytest.mark.slow) for what in ("train", "info", "--help")),
+    ],
 )
 def test_a_reader_that_leaves_early_is_no_error(what: str, data: Path, tmp_path: Path) -> None:
     options = {"train": [str(data), *SMALL], "info": [str(data)]}.get(what, [])

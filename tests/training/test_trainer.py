@@ -1,4 +1,6 @@
-"""Training on a planted graph: it learns, the records are right, and the same settings give the same result."""
+"""Training on a planted graph: it learns, the records are right, and the same settings give the
+same result.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ CV = FAST.replace(sampler="cv", fanouts=(2, 2))
 @pytest.mark.parametrize("sparse", [False, slow(True)])
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_it_learns(kind: type[FlowModel], sparse: bool, direction: str) -> None:
-    data, settings = planted(sparse=sparse), CV.replace(epochs=12) if issubclass(kind, VRModel) else FAST
+    data = planted(sparse=sparse)
+    settings = CV.replace(epochs=12) if issubclass(kind, VRModel) else FAST
     model = "sage" if issubclass(kind, GraphSAGE | VRGraphSAGE) else "gcn"
     result = train(data, settings.replace(model=model, direction=direction))
     assert type(result.network.model) is kind
@@ -50,7 +53,10 @@ def test_the_direction_is_that_of_the_edges() -> None:
     feat = np.zeros((400, 2), np.float32)
     feat[200 + np.arange(200), label] = 1
     columns = {"feat": feat, "label": np.concatenate([label, label])}
-    ends = {"in": (np.arange(200, 400), np.arange(200)), "out": (np.arange(200), np.arange(200, 400))}
+    ends = {
+        "in": (np.arange(200, 400), np.arange(200)),
+        "out": (np.arange(200), np.arange(200, 400)),
+    }
     for way, (src, dst) in ends.items():
         graph = Graph.from_edges(src, dst, num_nodes=400, ndata=columns)
         data = Dataset("pairs", graph, np.arange(100), np.arange(100, 150), np.arange(150, 200), 2)
@@ -75,7 +81,9 @@ def test_double_precision_and_integer_features_are_trained_in_float32() -> None:
         other = planted(dtype=dtype)
         result = train(other, FAST)
         assert other.graph.ndata["feat"].numpy().dtype == dtype
-        exact = data.graph.ndata["feat"] if dtype is np.float64 else other.graph.ndata["feat"].float()
+        exact = (
+            data.graph.ndata["feat"] if dtype is np.float64 else other.graph.ndata["feat"].float()
+        )
         assert same_result(result, train(with_columns(other, feat=exact), FAST))
 
 
@@ -94,7 +102,8 @@ def test_an_epoch_is_all_training_nodes_in_a_new_order_then_all_validation_nodes
         return forward(self, batch, h)
 
     monkeypatch.setattr(FlowModel, "forward", spy)
-    data, orders = planted(), []
+    data = planted()
+    orders = []
     for seed in (0, 1):
         trainer = Trainer(data, FAST.replace(epochs=2, seed=seed))
         seen.clear()  # one batch is tried when the trainer is made
@@ -145,7 +154,9 @@ def test_the_test_accuracy_is_that_of_all_neighbours(result: Result) -> None:
 
 
 def test_the_weights_are_those_of_the_best_epoch() -> None:
-    """A long enough run is not best at its end; stopped at its best epoch, it gives the same model."""
+    """A long enough run is not best at its end; stopped at its best epoch, it gives the same
+    model.
+    """
     data = planted(val=12)
     settings = FAST.replace(epochs=12, lr=0.05)
     long = train(data, settings)
@@ -157,7 +168,9 @@ def test_the_weights_are_those_of_the_best_epoch() -> None:
     assert short.best_epoch == long.best_epoch
     assert short.test_score == long.test_score
     weights = long.network.state_dict()
-    assert all(torch.equal(weights[name], value) for name, value in short.network.state_dict().items())
+    assert all(
+        torch.equal(weights[name], value) for name, value in short.network.state_dict().items()
+    )
 
 
 def test_without_validation_nodes_the_last_epoch_counts() -> None:
@@ -166,7 +179,9 @@ def test_without_validation_nodes_the_last_epoch_counts() -> None:
     assert result.best_epoch == 6
     assert math.isnan(result.best_val_score)
     first = train(planted(val=0), FAST.replace(epochs=1))
-    assert not torch.equal(first.network.model.convs[0].own.weight, result.network.model.convs[0].own.weight)
+    assert not torch.equal(
+        first.network.model.convs[0].own.weight, result.network.model.convs[0].own.weight
+    )
 
 
 def test_without_test_nodes_there_is_no_test_accuracy(tmp_path: Path) -> None:
@@ -186,7 +201,9 @@ def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(
     usual: Settings, model: str, workers: int
 ) -> None:
     settings = usual.replace(model=model, epochs=2, batch_size=16)
-    assert same_result(train(planted(), settings), train(planted(), settings.replace(workers=workers)))
+    assert same_result(
+        train(planted(), settings), train(planted(), settings.replace(workers=workers))
+    )
 
 
 EACH: dict[str, tuple[Any, ...]] = {
@@ -216,16 +233,29 @@ def test_another_setting_gives_another_result(change: dict[str, Any], result: Re
 
 def test_every_setting_is_tried() -> None:
     # they change no number
-    unheard = {"workers", "device", "sample_on", "compile", "storage", "memory", "pack", "space", "share", "halo"}
+    unheard = {
+        "workers",
+        "device",
+        "sample_on",
+        "compile",
+        "storage",
+        "memory",
+        "pack",
+        "space",
+        "share",
+        "halo",
+    }
     unheard |= {name for name, (group, _) in FIELDS.items() if group == "link"}  # see test_links
-    unheard |= {"partitions", "slots", "order", "target"}  # see test_partition_training and test_typed_training
+    # see test_partition_training and test_typed_training
+    unheard |= {"partitions", "slots", "order", "target"}
     assert {name for change in CHANGES for name in change} == {*FIELDS} - unheard
 
 
 def test_global_random_state_is_neither_read_nor_touched(result: Result) -> None:
     torch.manual_seed(123)
     np.random.seed(4)  # noqa: NPY002  the global state is what is meant
-    before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    before = torch.get_rng_state()
+    numpy_before = np.random.get_state()[1].tolist()  # noqa: NPY002
     assert same_result(result, train(planted(), FAST))
     assert torch.equal(torch.get_rng_state(), before)
     assert np.random.get_state()[1].tolist() == numpy_before  # noqa: NPY002
@@ -242,11 +272,17 @@ def with_label(node: int, label: int) -> Dataset:
 
 def test_data_sets_that_cannot_be_trained_on() -> None:
     data = planted()
-    feat, label = data.graph.ndata["feat"], data.graph.ndata["label"]
-    train_node, val_node, test_node = int(data.train[7]), int(data.val[0]), int(data.test[3])
+    feat = data.graph.ndata["feat"]
+    label = data.graph.ndata["label"]
+    train_node = int(data.train[7])
+    val_node = int(data.val[0])
+    test_node = int(data.test[3])
     for bad, message in (
         (with_columns(data, label=None), "data set 'planted' has no labels"),
-        (with_columns(data, label=torch.zeros(300, 3)), r"one int64 label .* got torch.float32 \(300, 3\)"),
+        (
+            with_columns(data, label=torch.zeros(300, 3)),
+            r"one int64 label .* got torch.float32 \(300, 3\)",
+        ),
         (with_columns(data, label=label.float()), "one int64 label per node, got torch.float32"),
         (with_columns(data, feat=feat[:, 0]), r"a row of features per node, got \(300,\)"),
         (replace(data, train=[]), "has no training nodes"),
@@ -266,13 +302,18 @@ def test_features_that_are_not_finite_are_refused(value: float, sparse: bool) ->
     for row in (299, 41):  # the first row counts, not the first found
         feat[row, 2] = value
     bad = feat.to_sparse_csr() if sparse else feat
-    with pytest.raises(ValueError, match="features of data set 'planted' must be finite, but row 41 has NaN or inf"):
+    with pytest.raises(
+        ValueError, match="features of data set 'planted' must be finite, but row 41 has NaN or inf"
+    ):
         Trainer(with_columns(data, feat=bad), FAST)
 
 
 def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
     graph = Graph.from_edges(
-        [], [], num_nodes=70_000, ndata={"feat": torch.zeros(70_000, 1), "label": np.zeros(70_000, int)}
+        [],
+        [],
+        num_nodes=70_000,
+        ndata={"feat": torch.zeros(70_000, 1), "label": np.zeros(70_000, int)},
     )
     data = Dataset("large", graph, [0], [], [], 1)
     Trainer(data, FAST)
@@ -283,7 +324,9 @@ def test_finite_features_are_looked_for_in_all_rows_of_a_large_set() -> None:
 
 def test_a_loss_that_is_no_number_ends_training() -> None:
     seen: list[EpochRecord] = []
-    with pytest.raises(FloatingPointError, match=r"the loss became (nan|inf) in epoch \d; a lower learning rate"):
+    with pytest.raises(
+        FloatingPointError, match=r"the loss became (nan|inf) in epoch \d; a lower learning rate"
+    ):
         train(planted(), FAST.replace(lr=1e30), seen.append)
     assert all(math.isfinite(record.loss) for record in seen)
 
@@ -299,10 +342,12 @@ def test_nodes_outside_the_split_need_no_label() -> None:
 def test_gradients_before_a_loss_that_is_no_number_are_gone_with_it() -> None:
     trainer = Trainer(planted(), FAST.replace(accumulate=3))
     weight = next(trainer.network.parameters())
-    trainer.optimizer, losses = torch.optim.SGD([weight], lr=1.0), iter([1.0, math.nan, 1.0, 1.0, 1.0])
+    trainer.optimizer = torch.optim.SGD([weight], lr=1.0)
+    losses = iter([1.0, math.nan, 1.0, 1.0, 1.0])
     trainer.scheduler = torch.optim.lr_scheduler.ConstantLR(trainer.optimizer, factor=1.0)
     trainer.loss = lambda _: weight.sum() * next(losses)  # type: ignore[method-assign]
-    before, batch = weight.detach().clone(), next(iter(trainer.batches))
+    before = weight.detach().clone()
+    batch = next(iter(trainer.batches))
     trainer.step(batch)
     with pytest.raises(FloatingPointError):
         trainer.step(batch)

@@ -1,4 +1,6 @@
-"""Training with control variates: the same loop, with a history that batches read and steps write."""
+"""Training with control variates: the same loop, with a history that batches read and steps
+write.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ KINDS = {"sage": VRGraphSAGE, "gcn": VRGCN}
 
 
 def dense_outputs(model: VRModel, data: Dataset, kind: str, direction: str) -> Tensor:
-    """The model on full neighbourhoods, from the definitions: a dense matrix of the propagation in float64."""
+    """The model on full neighbourhoods, from the definitions: a dense matrix of the propagation in
+    float64.
+    """
     src, dst = data.graph.edges()
     size = data.graph.num_nodes
     a = torch.zeros(size, size, dtype=torch.float64)
@@ -47,7 +51,9 @@ def dense_outputs(model: VRModel, data: Dataset, kind: str, direction: str) -> T
     return h
 
 
-def dense_accuracy(model: VRModel, data: Dataset, nodes: Tensor, kind: str, direction: str) -> float:
+def dense_accuracy(
+    model: VRModel, data: Dataset, nodes: Tensor, kind: str, direction: str
+) -> float:
     right = dense_outputs(model, data, kind, direction).argmax(1) == data.graph.ndata["label"]
     return float(right[nodes].double().mean())
 
@@ -58,12 +64,19 @@ def dense_accuracy(model: VRModel, data: Dataset, nodes: Tensor, kind: str, dire
 @pytest.mark.parametrize("model", KINDS)
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 def test_accuracies_are_those_of_the_definition(model: str, direction: str) -> None:
-    """With all neighbours the estimate on the validation nodes is exact too, whatever the history holds."""
+    """With all neighbours the estimate on the validation nodes is exact too, whatever the history
+    holds.
+    """
     data = planted(val=90)
-    result = train(data, CV.replace(model=model, direction=direction, fanouts=(-1, -1, -1), epochs=3))
+    result = train(
+        data, CV.replace(model=model, direction=direction, fanouts=(-1, -1, -1), epochs=3)
+    )
 
     def exact(way: str) -> list[float]:
-        return [dense_accuracy(result.network.model, data, nodes, model, way) for nodes in (data.val, data.test)]
+        return [
+            dense_accuracy(result.network.model, data, nodes, model, way)
+            for nodes in (data.val, data.test)
+        ]
 
     found = [result.best_val_score, result.test_score]
     assert found == pytest.approx(exact(direction))
@@ -101,10 +114,15 @@ def test_the_data_set_stays_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("model", KINDS)
-def test_the_age_is_that_of_the_rows_that_training_read(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a record of our own of who wrote when; rows of validation neither count nor are written."""
+def test_the_age_is_that_of_the_rows_that_training_read(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against a record of our own of who wrote when; rows of validation neither count nor are
+    written.
+    """
     ages: list[list[int]] = []
-    written: dict[tuple[int, int], int] = defaultdict(int)  # the full pass at the start wrote all, before step 0
+    # the full pass at the start wrote all, before step 0
+    written: dict[tuple[int, int], int] = defaultdict(int)
     step = 0
     forward = VRModel.forward
 
@@ -129,7 +147,9 @@ def test_the_age_is_that_of_the_rows_that_training_read(model: str, monkeypatch:
 
 
 def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With weights that do not change, rows from before dropout and of exact sums are those that the pass made."""
+    """With weights that do not change, rows from before dropout and of exact sums are those that
+    the pass made.
+    """
     kept: list[Any] = []
     real = METHODS["cv"]
 
@@ -143,13 +163,17 @@ def test_rows_are_written_as_the_model_computed_them(monkeypatch: pytest.MonkeyP
     method, first = kept[0]
     assert first.abs().max() > 0.1
     torch.testing.assert_close(method.history.rows(1, range(300)), first)
-    assert int((method.history.age(1) < 4).sum()) >= 110  # the training nodes at least were written anew
+    # the training nodes at least were written anew
+    assert int((method.history.age(1) < 4).sum()) >= 110
     assert int(method.history.step) == 1 + 4  # the pass, and two epochs of two steps
 
 
 def test_the_log_has_the_age_of_a_history(tmp_path: Path) -> None:
     columns = "epoch,loss,val_accuracy,val_f1_macro,seconds,seeds_per_second,edges_per_second"
-    for result, header in ((trained(), columns), (train(planted(), CV.replace(epochs=2)), f"{columns},age")):
+    for result, header in (
+        (trained(), columns),
+        (train(planted(), CV.replace(epochs=2)), f"{columns},age"),
+    ):
         save(result, tmp_path)
         first, *rows = (tmp_path / "log.csv").read_text().splitlines()
         assert first == header
@@ -176,7 +200,11 @@ def test_draws_depend_on_the_seed_and_on_nothing_else(sampler: str) -> None:
     for method in methods:
         for seed in (1, 2):
             made = method.sampler(seed)
-            drawn.append(made([0] if sampler == "saint" else range(min(50, made.num_seeds))).flows[1].indices.tolist())
+            drawn.append(
+                made([0] if sampler == "saint" else range(min(50, made.num_seeds)))
+                .flows[1]
+                .indices.tolist()
+            )
     assert drawn[:2] == drawn[2:]
     assert (drawn[0] != drawn[1]) is (sampler != "cluster")  # whose parts are cut once
 
@@ -187,7 +215,9 @@ def test_the_number_of_the_first_flow_changes_nothing() -> None:
     one, other = (train(planted(), settings.replace(fanouts=(k, 2))) for k in (3, -1))
     assert same_result(replace(one, settings=settings), replace(other, settings=settings))
     edges = [record.edges_per_second * record.seconds for record in one.records]
-    assert edges == pytest.approx([record.edges_per_second * record.seconds for record in other.records])
+    assert edges == pytest.approx(
+        [record.edges_per_second * record.seconds for record in other.records]
+    )
 
 
 def test_a_model_without_history_is_refused() -> None:

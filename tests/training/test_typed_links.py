@@ -1,4 +1,6 @@
-"""Links of one relation of a graph of several types: splits, messages, negatives, ranks, and the command."""
+"""Links of one relation of a graph of several types: splits, messages, negatives, ranks, and the
+command.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,12 @@ SHORT = Settings(
 
 
 def papers(*, reverse: bool = False, split: str = "") -> Graph:
-    """Authors write papers of their group, and papers cite papers of it; "reviews" has the same ends as "writes"."""
+    """Authors write papers of their group, and papers cite papers of it; "reviews" has the same
+    ends as "writes".
+    """
     random = np.random.default_rng(3)
-    group, topic = np.arange(60) % 6, np.arange(90) % 6
+    group = np.arange(60) % 6
+    topic = np.arange(90) % 6
     paper = np.repeat(np.arange(90), 3)
     author = random.integers(0, 10, len(paper)) * 6 + topic[paper]
     cites = np.repeat(np.arange(90), 2)
@@ -39,7 +44,11 @@ def papers(*, reverse: bool = False, split: str = "") -> Graph:
         ("author", "reviews", "paper"): (author[::2], paper[::2]),
         ("paper", "at", "venue"): (np.arange(90), topic),
     }
-    nodes: dict[str, Any] = {"author": {"x": np.eye(6, dtype=np.float32)[group]}, "paper": 90, "venue": 6}
+    nodes: dict[str, Any] = {
+        "author": {"x": np.eye(6, dtype=np.float32)[group]},
+        "paper": 90,
+        "venue": 6,
+    }
     graph = Graph.typed(nodes, edges, reverse=reverse)
     part = torch.from_numpy(random.permutation(np.repeat([0, 1, 2], [200, 35, 35])))
     if split == "own":
@@ -52,8 +61,11 @@ def papers(*, reverse: bool = False, split: str = "") -> Graph:
 
 
 def pairs_of(graph: Graph, relation: Any) -> list[tuple[int, int]]:
-    ids, (src, dst) = graph.relations[relation].ids, graph.edges()
-    return list(zip(src[ids.start : ids.stop].tolist(), dst[ids.start : ids.stop].tolist(), strict=True))
+    ids = graph.relations[relation].ids
+    src, dst = graph.edges()
+    return list(
+        zip(src[ids.start : ids.stop].tolist(), dst[ids.start : ids.stop].tolist(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -70,7 +82,8 @@ def test_held_out_edges_and_their_reverses_carry_no_message(split: str, reverse:
     assert "split" not in {*kept.edata, *kept.relations["writes"].data}
     assert len(kept.relations["writes"].data["w"]) == len(parts["train"])
     hidden = {*parts["val"], *parts["test"]}
-    assert not split or hidden & {*parts["train"]}  # drawn splits keep parallel edges together, others may not
+    # drawn splits keep parallel edges together, others may not
+    assert not split or hidden & {*parts["train"]}
     for name in ("cites", "reviews", "at"):
         assert pairs_of(kept, name) == pairs_of(graph, name)
     if reverse:
@@ -83,16 +96,23 @@ def test_held_out_edges_and_their_reverses_carry_no_message(split: str, reverse:
 @pytest.mark.parametrize("direction", ["in", "out", "both"])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("target", ["writes", "cites"])
-def test_no_message_goes_along_seeds_and_their_reverses(direction: str, reverse: bool, target: str) -> None:
+def test_no_message_goes_along_seeds_and_their_reverses(
+    direction: str, reverse: bool, target: str
+) -> None:
     data = Dataset("p", papers(reverse=reverse))
-    run = SHORT.replace(target=target, direction=direction, fanouts=(-1,), batch_size=4, chunk=4, negatives=1)
+    run = SHORT.replace(
+        target=target, direction=direction, fanouts=(-1,), batch_size=4, chunk=4, negatives=1
+    )
     trainer = Trainer(data, run)
-    schema, other = trainer.task.graph.schema, 0
+    schema = trainer.task.graph.schema
+    other = 0
     for batch in trainer.batches:
         assert isinstance(batch, NodeFlow)
         ends = batch.seeds[batch.seed_index[:, :2]].tolist()
-        seeds, flow = {frozenset(pair) for pair in ends}, batch.flows[0]
-        src, dst = batch.layers[0].parent_nid, batch.layers[1].parent_nid
+        seeds = {frozenset(pair) for pair in ends}
+        flow = batch.flows[0]
+        src = batch.layers[0].parent_nid
+        dst = batch.layers[1].parent_nid
         u, v = flow.edges()
         names = [list(schema.relations)[i][1] for i in schema.relations_of(flow.parent_eid.numpy())]
         for a, b, name in zip(src[u].tolist(), dst[v].tolist(), names, strict=True):
@@ -115,7 +135,8 @@ def test_ranks_are_among_nodes_of_the_type(model: str) -> None:
         trainer.network.eval()
         rows = task.rows().double().numpy()
     every = [tuple(pair) for part in task.triples.values() for pair in part.tolist()]
-    authors, venues = range(60), range(60, 150)
+    authors = range(60)
+    venues = range(60, 150)
     for part in ("val", "test"):
         ranks = []
         for u, v in task.triples[part].tolist():
@@ -162,7 +183,9 @@ def test_the_softmax_corrects_for_the_number_of_nodes_of_the_type(corrupt: str) 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     data = Dataset("p", papers(reverse=True, split="own"))
-    run = SHORT.replace(model=model, norm="batch", fanouts=[{"writes": 4, "rev_writes": 4, "cites": 2}, 5])
+    run = SHORT.replace(
+        model=model, norm="batch", fanouts=[{"writes": 4, "rev_writes": 4, "cites": 2}, 5]
+    )
     wanted = Trainer(data, run).run()
     for step in (1, 5):
         assert stopped_at(Trainer(data, run, checkpoints=Checkpoints(tmp_path, epochs=0)), step)
@@ -172,11 +195,16 @@ def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     # other edges of another relation are another data set
     other = papers(reverse=True, split="own")
     edges: dict[Any, Any] = {
-        name: tuple(np.array(pairs_of(other, name)).T - [[other.nodes[name[end]].ids.start] for end in (0, 2)])
+        name: tuple(
+            np.array(pairs_of(other, name)).T
+            - [[other.nodes[name[end]].ids.start] for end in (0, 2)]
+        )
         for name in other.schema.relations
     }
     edges["paper", "at", "venue"] = (np.arange(90), np.arange(90) // 15)
-    changed = Graph.typed({"author": {"x": other.nodes["author"].data["x"]}, "paper": 90, "venue": 6}, edges)
+    changed = Graph.typed(
+        {"author": {"x": other.nodes["author"].data["x"]}, "paper": 90, "venue": 6}, edges
+    )
     changed.relations["writes"].data["split"] = other.relations["writes"].data["split"]
     assert Trainer(Dataset("p", changed), run).fingerprint != Trainer(data, run).fingerprint
 
@@ -194,7 +222,19 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
         "--fanouts",
         "writes=3,rev_writes=3",
     ]
-    words += ["2", "--hidden", "8", "--embedding", "8", "--negatives", "8", "--batch-size", "64", "--chunk", "16"]
+    words += [
+        "2",
+        "--hidden",
+        "8",
+        "--embedding",
+        "8",
+        "--negatives",
+        "8",
+        "--batch-size",
+        "64",
+        "--chunk",
+        "16",
+    ]
     words += ["--epochs", "2", "--no-plot", "--storage", "cached"]
     printed = cli("train", tmp_path / "data", "--output", run, *words)
     assert "links of author writes paper: train/val/test 2" in printed
@@ -217,8 +257,19 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     )
     assert hasattr(load_model(run / "checkpoint.safetensors"), "decoder")
     wrong = ["--fanouts", "3", "at=3"]
-    assert "fanouts[1] draws nothing: it has 'paper at venue', but its nodes are of type author, paper" in cli.failure(
-        "train", tmp_path / "data", "--output", tmp_path / "wrong", "--task", "link", "--target", "writes", *wrong
+    assert (
+        "fanouts[1] draws nothing: it has 'paper at venue', but its nodes are of type author, paper"
+        in cli.failure(
+            "train",
+            tmp_path / "data",
+            "--output",
+            tmp_path / "wrong",
+            "--task",
+            "link",
+            "--target",
+            "writes",
+            *wrong,
+        )
     )
     data = read_folder(tmp_path / "data", labels=False)
     trainer = Trainer(data, SHORT.replace(sampler="shadow", fanouts=(3,), storage="lookahead"))
@@ -230,9 +281,18 @@ def test_links_of_a_relation_between_nodes_of_one_type() -> None:
     graph = papers()
     ids = graph.relations["cites"].ids
     src, dst = (end[ids.start : ids.stop] - 60 for end in graph.edges())
-    edges: dict[Any, Any] = {("p", "cites", "p"): (src, dst), ("p", "like", "p"): (dst, (src + 6) % 90)}
+    edges: dict[Any, Any] = {
+        ("p", "cites", "p"): (src, dst),
+        ("p", "like", "p"): (dst, (src + 6) % 90),
+    }
     data = Dataset("p", Graph.typed({"p": 90}, edges))
-    common: dict[str, Any] = {"task": "link", "target": "cites", "embedding": 8, "lr": 0.05, "batch_size": 64}
+    common: dict[str, Any] = {
+        "task": "link",
+        "target": "cites",
+        "embedding": 8,
+        "lr": 0.05,
+        "batch_size": 64,
+    }
     for change in (
         {"model": "sage", "fanouts": (3,), "hidden": 8},
         {"model": "none"},

@@ -1,4 +1,6 @@
-"""Several processes train on nodes of several types, each with a part of the graph or with all of it, as one does."""
+"""Several processes train on nodes of several types, each with a part of the graph or with all of
+it, as one does.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,15 @@ RUNS: dict[str, Any] = {
 }
 LINKS: dict[str, Any] = {
     "links, typed": {"model": "typed", "direction": "both", "chunk": 16, "negative_law": "degree"},
-    # learned rows begin near 0: with small steps two scores may be equal but for rounding, and their ranks differ
-    "links, hgt": {"model": "hgt", "direction": "in", "target": "rev_writes", "corrupt": "both", "lr": 0.05},
+    # learned rows begin near 0: with small steps two scores may be equal but for rounding, and
+    # their ranks differ
+    "links, hgt": {
+        "model": "hgt",
+        "direction": "in",
+        "target": "rev_writes",
+        "corrupt": "both",
+        "lr": 0.05,
+    },
     "links, rgcn": {"model": "rgcn", "direction": "out", "inputs": "embedding"},
 }
 CUTS = [("both", "writes"), ("in", "rev_writes"), ("out", "writes")]
@@ -57,7 +66,8 @@ def settings_of(name: str, *, whole: bool = False, **changes: Any) -> Settings:
         common = {"dropout": 0.0, "chunk": 1, "epochs": 1, "batch_size": 32}
         return SHORT_LINKS.replace(**{**common, **LINKS[name], **changes})
     return PLAIN.replace(
-        **{key: value for key, value in RUNS[name].items() if not whole or key not in ONLY_PARTS} | changes
+        **{key: value for key, value in RUNS[name].items() if not whole or key not in ONLY_PARTS}
+        | changes
     )
 
 
@@ -74,7 +84,10 @@ def parts_of(name: str) -> str:
 
 def on_whole(name: str, file: str, **changes: Any) -> Any:
     dataset = read_folder(Path(file).parent / ("links" if name in LINKS else "data"), labels=False)
-    return outcome(settings_of(name, whole=True, **changes), dataset if name in LINKS else dataset.of_type("paper"))
+    return outcome(
+        settings_of(name, whole=True, **changes),
+        dataset if name in LINKS else dataset.of_type("paper"),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -86,10 +99,30 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         papers().save(folder / "data")
         papers_with_links(reverse=True, split="own").save(folder / "links")
         cuts = [("data", direction, []) for direction in ("in", "both")]
-        cuts += [("links", f"{direction}-{target}", ["--links", "--target", target]) for direction, target in CUTS]
-        for data, name, words in [cut for cut in cuts if cut[1] in {parts_of(name) for name in names}]:
-            cut = ["partition", str(folder / data), "--for", "processes", "--parts", "2", "--method", "hash", *words]
-            assert status([*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]) == 0
+        cuts += [
+            ("links", f"{direction}-{target}", ["--links", "--target", target])
+            for direction, target in CUTS
+        ]
+        for data, name, words in [
+            cut for cut in cuts if cut[1] in {parts_of(name) for name in names}
+        ]:
+            cut = [
+                "partition",
+                str(folder / data),
+                "--for",
+                "processes",
+                "--parts",
+                "2",
+                "--method",
+                "hash",
+                *words,
+            ]
+            assert (
+                status(
+                    [*cut, "--direction", name.partition("-")[0], "--output", str(folder / name)]
+                )
+                == 0
+            )
         ended = run_processes(PROCESSES, 2, folder, Path(__file__).parent, json.dumps(names))
         assert not any(one.status for one in ended), "\n".join(one.errors for one in ended)
 
@@ -99,7 +132,9 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [*RUNS, *LINKS])
 def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, folder: Path) -> None:
-    first, second = (json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2))
+    first, second = (
+        json.loads((folder / f"group-{rank}.json").read_text())[name] for rank in range(2)
+    )
     twice = 2 * settings_of(name).sampler.batch_size
     alone = json.loads(json.dumps(on_whole(name, str(folder / "group"), batch_size=twice)))
     for one, other in zip(first, second, strict=True):
@@ -108,13 +143,27 @@ def test_two_processes_train_what_one_trains_with_twice_the_batch(name: str, fol
             assert close(one[what], alone[what]), what
 
 
-def test_the_target_is_named_when_a_graph_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_target_is_named_when_a_graph_is_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     graph = papers()
     graph.nodes["author"].data["y"] = torch.arange(90) % 2
     graph.save(tmp_path / "data")
-    cut = ["partition", str(tmp_path / "data"), "--for", "processes", "--parts", "2", "--method", "train-first"]
+    cut = [
+        "partition",
+        str(tmp_path / "data"),
+        "--for",
+        "processes",
+        "--parts",
+        "2",
+        "--method",
+        "train-first",
+    ]
     assert status([*cut, "--output", str(tmp_path / "none")]) != 0
-    assert "nodes of several types have labels, author, paper: name one as the target" in capsys.readouterr().err
+    assert (
+        "nodes of several types have labels, author, paper: name one as the target"
+        in capsys.readouterr().err
+    )
     assert status([*cut, "--target", "paper", "--output", str(tmp_path / "parts")]) == 0
     parts = GraphParts.open(tmp_path / "parts")
     assert [len(ids) for ids in (parts.train, parts.val, parts.test)] == [100, 50, 50]
@@ -130,7 +179,10 @@ def test_a_bad_row_of_features_is_named_by_its_number_within_the_type() -> None:
 
     def check(held: Graph, rank: int) -> None:
         x = held.nodes["paper"].data["x"]
-        with pytest.raises((ValueError, PeerError), match=r"features of type 'paper' of .* but row 141 has NaN or inf"):
+        with pytest.raises(
+            (ValueError, PeerError),
+            match=r"features of type 'paper' of .* but row 141 has NaN or inf",
+        ):
             check_features(Dataset("papers", held), "paper", x)
 
     parts.run(check)

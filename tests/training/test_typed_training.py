@@ -1,4 +1,6 @@
-"""Training on nodes of several types: labels of one type that depend on the neighbours of another."""
+"""Training on nodes of several types: labels of one type that depend on the neighbours of
+another.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +24,35 @@ from nodeflow.training._folder import Run
 from nodeflow.training._graph import directed
 
 MODELS = ("rgcn", "hgt", "typed")
-SHORT = Settings(target="paper", fanouts=(4, 4), hidden=16, embedding=8, lr=0.02, dropout=0.1, batch_size=64, epochs=2)
+SHORT = Settings(
+    target="paper",
+    fanouts=(4, 4),
+    hidden=16,
+    embedding=8,
+    lr=0.02,
+    dropout=0.1,
+    batch_size=64,
+    epochs=2,
+)
 BUFFERED = Settings(
-    target="paper", fanouts=(4, 4), hidden=16, lr=0.01, batch_size=20, storage="partitions", partitions="parts", slots=2
+    target="paper",
+    fanouts=(4, 4),
+    hidden=16,
+    lr=0.01,
+    batch_size=20,
+    storage="partitions",
+    partitions="parts",
+    slots=2,
 )
 
 
 def papers() -> Graph:
-    """200 papers of 3 classes, which are those of their authors; features of papers are noise, venues have none."""
+    """200 papers of 3 classes, which are those of their authors; features of papers are noise,
+    venues have none.
+    """
     random = np.random.default_rng(3)
-    group, label = np.arange(90) % 3, random.integers(0, 3, 200)
+    group = np.arange(90) % 3
+    label = random.integers(0, 3, 200)
     paper = np.repeat(np.arange(200), 4)
     author = random.integers(0, 30, len(paper)) * 3 + label[paper]
     masks = {name: np.zeros(200, np.bool_) for name in ("train", "val", "test")}
@@ -80,7 +101,10 @@ def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
         assert same_result(trainer.run(), wanted)
     other = Graph.typed({"a": 2}, {("a", "to", "a"): ([0], [1])})
     other.ndata["y"] = torch.tensor([0, 1])
-    assert Trainer(Dataset("o", other, [0], [1], [], 2), SHORT.replace(target="")).fingerprint != trainer.fingerprint  # type: ignore[arg-type]
+    assert (
+        Trainer(Dataset("o", other, [0], [1], [], 2), SHORT.replace(target="")).fingerprint
+        != trainer.fingerprint
+    )  # type: ignore[arg-type]
 
 
 def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
@@ -96,18 +120,31 @@ def test_features_in_files_give_the_same_run(tmp_path: Path) -> None:
         assert same_result(trainer.run(), wanted)
         columns: Any = [trainer.task.graph.nodes[name].data["feat"] for name in ("author", "paper")]
         if storage == "cached":
-            assert [len(x.ids) for x in columns] == {"1100 B": [90, 1], "2 MB": [90, 200]}[memory["memory"]]
+            assert [len(x.ids) for x in columns] == {"1100 B": [90, 1], "2 MB": [90, 200]}[
+                memory["memory"]
+            ]
         assert isinstance(trainer.batches, Lookahead) == (storage == "lookahead")
 
 
 @pytest.mark.cases(1)
-@pytest.mark.parametrize("model", ["hgt", "rgcn", "typed", pytest.param("sage", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "model", ["hgt", "rgcn", "typed", pytest.param("sage", marks=pytest.mark.slow)]
+)
 def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
     graph = papers()
     graph.nodes["venue"].data["x"] = torch.eye(5)
     graph.save(tmp_path / "data")
     parts, run, again = (tmp_path / name for name in ("parts", "run", "again"))
-    partition = ["partition", tmp_path / "data", "--target", "paper", "--parts", 4, "--output", parts]
+    partition = [
+        "partition",
+        tmp_path / "data",
+        "--target",
+        "paper",
+        "--parts",
+        4,
+        "--output",
+        parts,
+    ]
     assert "4 parts of 75 nodes (author 23, venue 2, paper 50)" in cli(*partition)
     settings = BUFFERED.replace(model=model, partitions=str(parts), epochs=5)
     folder = read_folder(tmp_path / "data")
@@ -118,7 +155,17 @@ def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
         trainer = Trainer(folder, settings)
         assert Checkpoints(again).restore(trainer)
         assert same_result(trainer.run(), wanted)
-    words = ["--model", model, "--target", "paper", "--no-plot", "--storage", "partitions", "--partitions", parts]
+    words = [
+        "--model",
+        model,
+        "--target",
+        "paper",
+        "--no-plot",
+        "--storage",
+        "partitions",
+        "--partitions",
+        parts,
+    ]
     printed = cli("train", tmp_path / "data", *SMALL, "--output", run, *words, "--slots", 2)
     tested = next(line for line in printed.splitlines() if line.startswith(" test"))
     assert tested in cli("evaluate", run)
@@ -133,7 +180,9 @@ def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
         ({}, "its types are Schema"),
     ],
 )
-def test_partitions_of_other_data_are_refused(change: dict[str, torch.Tensor], message: str, tmp_path: Path) -> None:
+def test_partitions_of_other_data_are_refused(
+    change: dict[str, torch.Tensor], message: str, tmp_path: Path
+) -> None:
     graph = papers()
     graph.nodes["venue"].data["x"] = torch.eye(5)
     data = Dataset("papers", graph).of_type("paper")
@@ -141,7 +190,9 @@ def test_partitions_of_other_data_are_refused(change: dict[str, torch.Tensor], m
     write_partitions(data.graph, tmp_path / "parts", 4, train=data.train, progress=False)
     for name, x in change.items():
         data.graph.nodes[name].data["x"] = x
-    settings = BUFFERED.replace(model="hgt", direction=direction, partitions=str(tmp_path / "parts"))
+    settings = BUFFERED.replace(
+        model="hgt", direction=direction, partitions=str(tmp_path / "parts")
+    )
     with pytest.raises(ValueError, match=message):
         Trainer(data, settings)
 
@@ -164,7 +215,9 @@ def test_the_command(tmp_path: Path, cli: Cli) -> None:
     cli("predict", run, "--output", tmp_path / "test.npy", "--nodes", "test")
     with (tmp_path / "all.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(int(row["node"]), int(row["local"])) for row in rows] == [(95 + i, i) for i in range(200)]
+    assert [(int(row["node"]), int(row["local"])) for row in rows] == [
+        (95 + i, i) for i in range(200)
+    ]
     outputs = np.load(tmp_path / "test.npy")
     test = np.flatnonzero(papers().nodes["paper"].data["test"].numpy())
     assert [int(rows[i]["class"]) for i in test] == outputs.argmax(1).tolist()
@@ -180,34 +233,51 @@ BY_RELATION = ["--fanouts", "writes=3,paper cites paper=2", "writes=4,rev_cites=
 
 def test_the_command_takes_fanouts_by_relation(tmp_path: Path, cli: Cli) -> None:
     papers().save(tmp_path / "data")
-    run, words = tmp_path / "run", ["--model", "hgt", "--target", "paper", "--no-plot", *BY_RELATION]
+    run = tmp_path / "run"
+    words = ["--model", "hgt", "--target", "paper", "--no-plot", *BY_RELATION]
     short = [word for word in SMALL if word not in ("--fanouts", "3")]
     assert "fanouts [{'writes': 3, 'paper cites paper': 2}" in cli(
         "train", tmp_path / "data", *short, "--output", run, *words
     )
     settings = Run.read(run).settings
-    assert settings.sampler.fanouts == ({"writes": 3, "paper cites paper": 2}, {"writes": 4, "rev_cites": 1})
-    names: list[Any] = [{"writes": 3, ("paper", "cites", "paper"): 2}, {"writes": 4, "rev_cites": 1}]
+    assert settings.sampler.fanouts == (
+        {"writes": 3, "paper cites paper": 2},
+        {"writes": 4, "rev_cites": 1},
+    )
+    names: list[Any] = [
+        {"writes": 3, ("paper", "cites", "paper"): 2},
+        {"writes": 4, "rev_cites": 1},
+    ]
     assert Settings(fanouts=names).sampler.fanouts == settings.sampler.fanouts
     trainer = Trainer(read_folder(tmp_path / "data").of_type("paper"), settings)
     drawn = next(iter(trainer.batches)).flows
-    names = [{name[1] for name in trainer.task.graph.schema.relations if flow.of(name).num_edges} for flow in drawn]
+    names = [
+        {name[1] for name in trainer.task.graph.schema.relations if flow.of(name).num_edges}
+        for flow in drawn
+    ]
     assert names == [{"writes", "cites"}, {"writes", "rev_cites"}]
     assert "the same, bit for bit" in cli("reproduce", run)
     assert "is finished" in cli("train", "--resume", run)
     again = cli("train", "--config", run / "run.toml", "--output", tmp_path / "again")
-    assert next(line for line in again.splitlines() if line.startswith(" test")) in cli("evaluate", run)
+    assert next(line for line in again.splitlines() if line.startswith(" test")) in cli(
+        "evaluate", run
+    )
     for fanout, message in {
-        "wrote=3": "no relation 'wrote'; there are ('author', 'writes', 'paper'), ('paper', 'at', 'venue')",
-        "at=3": "draws nothing: it has 'paper at venue', but its nodes are of type paper; relations that enter these: "
-        "'author writes paper', 'paper cites paper', 'venue rev_at paper', 'paper rev_cites paper'",
+        "wrote=3": "no relation 'wrote'; there are ('author', 'writes', 'paper'), ('paper', 'at', "
+        "'venue')",
+        "at=3": "draws nothing: it has 'paper at venue', but its nodes are of type paper; "
+        "relations that enter these: 'author writes paper', 'paper cites paper', 'venue rev_at "
+        "paper', 'paper rev_cites paper'",
         "writes": "or by name, as in a=5,b=10, got '3 writes'",
-        "writes=3,writes=4": "expected NAME=NUMBER,NAME=NUMBER of one layer, got 'writes=3,writes=4'",
+        "writes=3,writes=4": "expected NAME=NUMBER,NAME=NUMBER of one layer, got "
+        "'writes=3,writes=4'",
         "writes=3,5": "expected NAME=NUMBER",
         "writes=-2": "fanouts[1]['writes'] must be -1",
     }.items():
         wrong = ["--target", "paper", "--fanouts", "3", fanout]
-        assert message in cli.failure("train", tmp_path / "data", *short, "--output", tmp_path / "wrong", *wrong)
+        assert message in cli.failure(
+            "train", tmp_path / "data", *short, "--output", tmp_path / "wrong", *wrong
+        )
 
 
 def test_which_samplers_take_fanouts_by_name() -> None:
@@ -215,7 +285,10 @@ def test_which_samplers_take_fanouts_by_name() -> None:
     for name in ("labor", "bernoulli", "shadow"):
         Trainer(data(), SHORT.replace(model="rgcn", sampler=name, fanouts=fanouts))
     for name in ("cv", "saint", "cluster", "random-walk"):
-        with pytest.raises(ValueError, match=rf"by name go with sampler neighbor, .*, shadow, not with '{name}'; got"):
+        with pytest.raises(
+            ValueError,
+            match=rf"by name go with sampler neighbor, .*, shadow, not with '{name}'; got",
+        ):
             Settings(sampler=name, fanouts=fanouts)
     sizes: Any = [{"author": 9}, {"author": 5, "paper": 4}]
     trainer = Trainer(data(), SHORT.replace(model="sage", sampler="ladies", fanouts=sizes))
@@ -224,9 +297,16 @@ def test_which_samplers_take_fanouts_by_name() -> None:
 
 def test_fanouts_by_type_of_an_edge_column() -> None:
     dataset = debian()
-    column = next(name for name in dataset.graph.edata if not dataset.graph.edata[name].is_floating_point())
+    column = next(
+        name for name in dataset.graph.edata if not dataset.graph.edata[name].is_floating_point()
+    )
     fanouts: Any = [{"0": 2}, {0: 3, "1": 1}]
-    options = {"fanouts": fanouts, "sampler_options": {"edge_type": column}, "direction": "in", "hidden": 4}
+    options = {
+        "fanouts": fanouts,
+        "sampler_options": {"edge_type": column},
+        "direction": "in",
+        "hidden": 4,
+    }
     trainer = Trainer(dataset, Settings(model="rgcn", **options))
     assert trainer.task.method.sampler(0).settings["fanouts"] == ({0: 2}, {0: 3, 1: 1})
 
@@ -237,7 +317,17 @@ def test_predictions_of_a_set_without_labels(tmp_path: Path, cli: Cli) -> None:
     for name in ("y", "train", "val", "test"):
         del graph.nodes["paper"].data[name]
     graph.save(tmp_path / "bare")
-    cli("train", tmp_path / "data", *SMALL, "--output", tmp_path / "run", "--model", "rgcn", "--target", "paper")
+    cli(
+        "train",
+        tmp_path / "data",
+        *SMALL,
+        "--output",
+        tmp_path / "run",
+        "--model",
+        "rgcn",
+        "--target",
+        "paper",
+    )
     for name in ("data", "bare"):
         words = ["--data", tmp_path / name, "--nodes", "all", "--output", tmp_path / f"{name}.npy"]
         cli("predict", tmp_path / "run", *words)
@@ -249,17 +339,27 @@ def test_messages_go_along_relations_and_their_reverses() -> None:
     graph.edata["weight"] = torch.arange(graph.num_edges)
     graph.relations["cites"].data["year"] = torch.arange(100)
     assert directed(graph, "in") is graph
-    both, out = directed(graph, "both"), directed(graph, "out")
+    both = directed(graph, "both")
+    out = directed(graph, "out")
     assert list(both.schema.relations)[3:] == list(out.schema.relations)
     assert directed(both, "both") is both
     src, dst = graph.edges()
     for one, start in ((both, graph.num_edges), (out, 0)):
         assert torch.equal(torch.stack(one.edges())[:, start:], torch.stack([dst, src]))
         assert torch.equal(one.edata["weight"][start:], graph.edata["weight"])
-        assert torch.equal(one.relations["rev_cites"].data["year"], graph.relations["cites"].data["year"])
+        assert torch.equal(
+            one.relations["rev_cites"].data["year"], graph.relations["cites"].data["year"]
+        )
         assert torch.equal(one.nodes["author"].data["x"], graph.nodes["author"].data["x"])
     # one relation between two types
-    assert len(directed(Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0], [1])}), "both").schema.relations) == 2
+    assert (
+        len(
+            directed(
+                Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0], [1])}), "both"
+            ).schema.relations
+        )
+        == 2
+    )
     # a relation that has its reverse gets no other one
     some = Graph.typed(
         {"a": 2, "b": 2},
@@ -271,15 +371,21 @@ def test_messages_go_along_relations_and_their_reverses() -> None:
 @pytest.mark.parametrize("model", ["hgt", "typed"])
 def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
     """The same run, whether its only type and relation have names of their own or not."""
-    label, x = torch.arange(40) % 2, torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
+    label = torch.arange(40) % 2
+    x = torch.rand(40, 3, generator=torch.Generator().manual_seed(0))
     src, dst = torch.randint(0, 40, (2, 200), generator=torch.Generator().manual_seed(1))
     graphs = [
         Graph.from_edges(src, dst, ndata={"label": label, "feat": x}),
         Graph.typed({"n": {"label": label, "x": x}}, {("n", "to", "n"): (src, dst)}),
     ]
     settings = SHORT.replace(target="", model=model, inputs="features", direction="in")
-    settings = Settings({name: value for name, value in settings.chosen.items() if name != "embedding"})
-    sets = [Dataset("one", graph, torch.arange(20), torch.arange(20, 30), torch.arange(30, 40), 2) for graph in graphs]
+    settings = Settings(
+        {name: value for name, value in settings.chosen.items() if name != "embedding"}
+    )
+    sets = [
+        Dataset("one", graph, torch.arange(20), torch.arange(20, 30), torch.arange(30, 40), 2)
+        for graph in graphs
+    ]
     one, other = (Trainer(each, settings).run() for each in sets)
     assert one.scores == other.scores
     assert [record.loss for record in one.records] == [record.loss for record in other.records]
@@ -288,16 +394,35 @@ def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": "link", "target": None}, "target must name the relation whose links .*: 'author writes paper', 'pap"),
+        (
+            {"task": "link", "target": None},
+            "target must name the relation whose links .*: 'author writes paper', 'pap",
+        ),
         (
             {"task": "link", "target": "writes", "model": "none", "fanouts": None, "hidden": None},
             "'none' does not go with several node types: .* take model 'typed'",
         ),
-        ({"sampler": "cv"}, "sampler 'cv' does not go with several node types: .* take sampler 'neighbor'"),
-        ({"storage": "partitions", "partitions": "p", "slots": 2}, "'partitions' does not go .* take storage 'cached'"),
-        ({"inputs": "both"}, "inputs 'both' does not go with several node types: .* take inputs 'auto'"),
-        ({"sampler": "random-walk", "model": "rgcn"}, "'random-walk' does not go with model 'rgcn' and several node"),
-        ({"model": "gat"}, "'gat' would be biased with sampler 'neighbor', .* Use model rgcn, hgt or typed, or sage"),
+        (
+            {"sampler": "cv"},
+            "sampler 'cv' does not go with several node types: .* take sampler 'neighbor'",
+        ),
+        (
+            {"storage": "partitions", "partitions": "p", "slots": 2},
+            "'partitions' does not go .* take storage 'cached'",
+        ),
+        (
+            {"inputs": "both"},
+            "inputs 'both' does not go with several node types: .* take inputs 'auto'",
+        ),
+        (
+            {"sampler": "random-walk", "model": "rgcn"},
+            "'random-walk' does not go with model 'rgcn' and several node",
+        ),
+        (
+            {"model": "gat"},
+            "'gat' would be biased with sampler 'neighbor', .* Use model rgcn, hgt or typed, or "
+            "sage",
+        ),
         (
             {"inputs": "features", "embedding": None},
             "has no features of type .venue., so inputs must be .auto.; got .features.",
@@ -308,7 +433,9 @@ def test_a_graph_of_one_type_is_one_with_types(model: str) -> None:
     ],
 )
 def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
-    changed = {name: value for name, value in {**SHORT.chosen, **change}.items() if value is not None}
+    changed = {
+        name: value for name, value in {**SHORT.chosen, **change}.items() if value is not None
+    }
     with pytest.raises(ValueError, match=message):
         Trainer(data(), Settings(changed))
 
@@ -316,7 +443,10 @@ def test_what_cannot_be(change: dict[str, Any], message: str) -> None:
 def test_features_must_be_finite_and_targets_known() -> None:
     graph = papers()
     graph.nodes["paper"].data["x"][7] = torch.inf
-    with pytest.raises(ValueError, match="the features of type 'paper' of data set 'papers' must be finite, but row 7"):
+    with pytest.raises(
+        ValueError,
+        match="the features of type 'paper' of data set 'papers' must be finite, but row 7",
+    ):
         Trainer(Dataset("papers", graph), SHORT)
     with pytest.raises(KeyError, match="no node type 'book'; there are 'author', 'venue', 'paper'"):
         Trainer(data(), SHORT.replace(target="book"))
@@ -325,21 +455,39 @@ def test_features_must_be_finite_and_targets_known() -> None:
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("direction", ["in", "both"])
 def test_one_relation_between_two_types(model: str, direction: str) -> None:
-    nodes: dict[str, Any] = {"a": 3, "b": {"y": torch.tensor([0, 1, 0, 1]), "x": torch.rand(4, 2)}, "empty": 0}
+    nodes: dict[str, Any] = {
+        "a": 3,
+        "b": {"y": torch.tensor([0, 1, 0, 1]), "x": torch.rand(4, 2)},
+        "empty": 0,
+    }
     graph = Graph.typed(nodes, {("a", "to", "b"): ([0, 1, 2], [0, 1, 2])})
-    result = Trainer(Dataset("small", graph), SHORT.replace(model=model, target="", direction=direction)).run()
+    result = Trainer(
+        Dataset("small", graph), SHORT.replace(model=model, target="", direction=direction)
+    ).run()
     assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
 
 
-@pytest.mark.parametrize("change", [{}, {"storage": "lookahead"}, {"inputs": "both", "embedding": 4}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{}, {"storage": "lookahead"}, {"inputs": "both", "embedding": 4}], ids=str
+)
 def test_several_relations_of_one_node_type(change: dict[str, Any], tmp_path: Path) -> None:
-    label, (src, dst) = np.arange(60) % 2, np.random.default_rng(0).integers(0, 60, (2, 240))
+    label = np.arange(60) % 2
+    src, dst = np.random.default_rng(0).integers(0, 60, (2, 240))
     same = label[src] == label[dst]
-    edges: dict[Any, Any] = {("n", "same", "n"): (src[same], dst[same]), ("n", "other", "n"): (src[~same], dst[~same])}
+    edges: dict[Any, Any] = {
+        ("n", "same", "n"): (src[same], dst[same]),
+        ("n", "other", "n"): (src[~same], dst[~same]),
+    }
     noisy = (label[:, None] + np.random.default_rng(1).normal(0, 1, (60, 2))).astype(np.float32)
     Graph.typed({"n": {"label": label, "feat": noisy}}, edges).save(tmp_path / "g")
-    settings = Settings({name: value for name, value in SHORT.chosen.items() if name not in ("embedding", "target")})
-    result = Trainer(read_folder(tmp_path / "g"), settings.replace(model="rgcn", epochs=10, **change)).run()
+    settings = Settings(
+        {name: value for name, value in SHORT.chosen.items() if name not in ("embedding", "target")}
+    )
+    result = Trainer(
+        read_folder(tmp_path / "g"), settings.replace(model="rgcn", epochs=10, **change)
+    ).run()
     assert result.test_score > 0.85
-    with pytest.raises(ValueError, match=r"target must name the relation .*: 'n same n', 'n other n'"):
+    with pytest.raises(
+        ValueError, match=r"target must name the relation .*: 'n same n', 'n other n'"
+    ):
         Trainer(read_folder(tmp_path / "g"), Settings(task="link"))

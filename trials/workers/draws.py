@@ -1,8 +1,10 @@
-"""What the workers of ``judge.py`` do: keep the last graph, and answer every call with the drawn edges.
+"""What the workers of ``judge.py`` do: keep the last graph, and answer every call with the drawn
+edges.
 
-A worker runs in the environment of the library that it draws with, so this file needs torch only. A line on standard
-input is a graph, ``{"src", "dst", "num_nodes", "edata"}``, or a call, ``{"sampler", "seeds", "seed", "times"}``; the
-answer to a call has one list ``[src, dst, eid]`` per flow, in flow order, with the numbers of trees where it has any.
+A worker runs in the environment of the library that it draws with, so this file needs torch only. A
+line on standard input is a graph, ``{"src", "dst", "num_nodes", "edata"}``, or a call,
+``{"sampler", "seeds", "seed", "times"}``; the answer to a call has one list ``[src, dst, eid]`` per
+flow, in flow order, with the numbers of trees where it has any.
 """
 
 from __future__ import annotations
@@ -14,11 +16,19 @@ from typing import Any, TextIO
 
 import torch
 
-Draw = Callable[[dict[str, Any], torch.Tensor, int, "torch.Tensor | None"], list[list[torch.Tensor]]]
+Draw = Callable[
+    [dict[str, Any], torch.Tensor, int, "torch.Tensor | None"], list[list[torch.Tensor]]
+]
 
 
-def serve(version: str, prepare: Callable[[torch.Tensor, int, dict[str, torch.Tensor]], Draw], answers: TextIO) -> None:
-    """Answer lines until there are no more; ``prepare`` takes ends of edges, the number of nodes and columns."""
+def serve(
+    version: str,
+    prepare: Callable[[torch.Tensor, int, dict[str, torch.Tensor]], Draw],
+    answers: TextIO,
+) -> None:
+    """Answer lines until there are no more; ``prepare`` takes ends of edges, the number of nodes
+    and columns.
+    """
     torch.set_num_threads(1)
     print(json.dumps({"version": version}), file=answers, flush=True)
     draw: Draw | None = None

@@ -8,7 +8,9 @@ import warnings
 from typing import Any
 
 warnings.filterwarnings("ignore")
-answers, sys.stdout = sys.stdout, sys.stderr  # the import prints to standard output, which carries the answers
+# the import prints to standard output, which carries the answers
+answers = sys.stdout
+sys.stdout = sys.stderr
 os.environ.setdefault("DGLBACKEND", "pytorch")
 import dgl  # noqa: E402
 import dgl.graphbolt as gb  # noqa: E402
@@ -19,11 +21,17 @@ from draws import Draw, serve  # noqa: E402
 def prepare(ends: torch.Tensor, num_nodes: int, columns: dict[str, torch.Tensor]) -> Draw:
     src, dst = ends
     order = dst.argsort(stable=True)
-    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), dst.bincount(minlength=num_nodes).cumsum(0)])
+    indptr = torch.cat(
+        [torch.zeros(1, dtype=torch.int64), dst.bincount(minlength=num_nodes).cumsum(0)]
+    )
     attributes = {name: column[order] for name, column in columns.items()}
-    graph = gb.fused_csc_sampling_graph(indptr, src[order], edge_attributes={gb.ORIGINAL_EDGE_ID: order, **attributes})
+    graph = gb.fused_csc_sampling_graph(
+        indptr, src[order], edge_attributes={gb.ORIGINAL_EDGE_ID: order, **attributes}
+    )
 
-    def draw(options: dict[str, Any], seeds: torch.Tensor, seed: int, times: torch.Tensor | None) -> list[Any]:
+    def draw(
+        options: dict[str, Any], seeds: torch.Tensor, seed: int, times: torch.Tensor | None
+    ) -> list[Any]:
         gb.seed(seed)
         torch.manual_seed(seed)  # draws with replacement are torch's
         if times is not None:
@@ -43,18 +51,29 @@ def drawn(subgraph: Any) -> list[torch.Tensor]:
     return [subgraph.original_row_node_ids[csc.indices], dst, subgraph.original_edge_ids]
 
 
-def past(graph: Any, options: dict[str, Any], seeds: torch.Tensor, times: torch.Tensor) -> list[Any]:
+def past(
+    graph: Any, options: dict[str, Any], seeds: torch.Tensor, times: torch.Tensor
+) -> list[Any]:
     """Hop by hop: every node of a tree once, at the time of its seed."""
-    trees, nodes, flows = torch.arange(len(seeds)), seeds, []
+    trees = torch.arange(len(seeds))
+    nodes = seeds
+    flows = []
     for fanout in reversed(options["fanouts"]):
         sampled = graph.temporal_sample_neighbors(
-            nodes, times[trees], torch.tensor([fanout]), options["replace"], edge_timestamp_attr_name="time"
+            nodes,
+            times[trees],
+            torch.tensor([fanout]),
+            options["replace"],
+            edge_timestamp_attr_name="time",
         )
-        counts, src = sampled.sampled_csc.indptr.diff(), sampled.sampled_csc.indices
-        dst, tree = nodes.repeat_interleave(counts), trees.repeat_interleave(counts)
+        counts = sampled.sampled_csc.indptr.diff()
+        src = sampled.sampled_csc.indices
+        dst = nodes.repeat_interleave(counts)
+        tree = trees.repeat_interleave(counts)
         flows.append([src, dst, sampled.original_edge_ids, tree])
         reached = torch.stack([torch.cat([trees, tree]), torch.cat([nodes, src])]).unique(dim=1)
-        trees, nodes = (row.contiguous() for row in reached)  # rows of a transposed tensor are misread
+        # rows of a transposed tensor are misread
+        trees, nodes = (row.contiguous() for row in reached)
     return flows[::-1]
 
 

@@ -8,7 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 warnings.filterwarnings("ignore")
-answers, sys.stdout = sys.stdout, sys.stderr
+answers = sys.stdout
+sys.stdout = sys.stderr
 import pyg_lib  # noqa: E402
 import torch  # noqa: E402
 import torch_geometric  # noqa: E402
@@ -23,13 +24,19 @@ def prepare(ends: torch.Tensor, num_nodes: int, columns: dict[str, torch.Tensor]
 
     def prepared(options: dict[str, Any]) -> tuple[Data, torch.Tensor, NeighborSampler]:
         # in the order that is_sorted=True asks for: sorting needs more of pyg-lib than its samplers
-        order = columns["time"].argsort(stable=True) if "time_attr" in options else torch.arange(ends.shape[1])
+        order = (
+            columns["time"].argsort(stable=True)
+            if "time_attr" in options
+            else torch.arange(ends.shape[1])
+        )
         order = order[ends[1, order].argsort(stable=True)]
         own = {name: column[order] for name, column in columns.items()}
         data = Data(edge_index=ends[:, order], num_nodes=num_nodes, **own)
         return data, order, NeighborSampler(data, is_sorted=True, **options)
 
-    def draw(options: dict[str, Any], seeds: torch.Tensor, seed: int, times: torch.Tensor | None) -> list[Any]:
+    def draw(
+        options: dict[str, Any], seeds: torch.Tensor, seed: int, times: torch.Tensor | None
+    ) -> list[Any]:
         name = repr(options)
         data, order, sampler = samplers[name] = samplers.get(name) or prepared(options)
         torch.manual_seed(seed)

@@ -1,8 +1,9 @@
-"""LABOR draws: every source has one random number for all destinations. Poisson and order sampling of rows.
+"""LABOR draws: every source has one random number for all destinations. Poisson and order sampling
+of rows.
 
-A destination of degree d must look at the numbers of all its d neighbours. The number of a source is therefore a hash
-of 32 bits that a processor computes for many sources at once. Rows are hashed in blocks, and parts of a block in which
-no number is small enough are skipped.
+A destination of degree d must look at the numbers of all its d neighbours. The number of a source
+is therefore a hash of 32 bits that a processor computes for many sources at once. Rows are hashed
+in blocks, and parts of a block in which no number is small enough are skipped.
 """
 
 import numpy as np
@@ -41,8 +42,8 @@ def _round(x, one, two):
 def _hash(x, before, between, after):
     """Two rounds with a word of the key before, between and after them: a bijection for every key.
 
-    With a word before only, the numbers under two keys would be permutations of each other. The multipliers are those
-    of C. Wellons' search for 32-bit hashes of low bias (2018).
+    With a word before only, the numbers under two keys would be permutations of each other. The
+    multipliers are those of C. Wellons' search for 32-bit hashes of low bias (2018).
     """
     x = _round(U32(x ^ before), U32(0x21F0AAAD), U32(0xD35A2D97))
     x = _round(U32(x ^ between), U32(0x7FEB352D), U32(0x846CA68B))
@@ -51,26 +52,33 @@ def _hash(x, before, between, after):
 
 @njit(inline="always")
 def _words(key):
-    first, second = mix(key + GOLDEN), mix(key + GOLDEN + GOLDEN)
+    first = mix(key + GOLDEN)
+    second = mix(key + GOLDEN + GOLDEN)
     return U32(first), U32(first >> _TOP), U32(second)
 
 
 @njit(inline="always")
 def _fold(t):
-    """32 bits of an id. An id below 2**32 is kept as it is, so that no two of these have the same number."""
+    """32 bits of an id. An id below 2**32 is kept as it is, so that no two of these have the same
+    number.
+    """
     return U32(U32(t) ^ U32(U32(U64(t) >> _TOP) * U32(0x9E3779B9)))
 
 
 @njit(inline="always")
 def is_renewed(t, keys, early):
-    """Whether node ``t`` takes its number from ``keys[1]`` and not from ``keys[0]``: ``early`` in 2**32 nodes do."""
+    """Whether node ``t`` takes its number from ``keys[1]`` and not from ``keys[0]``: ``early`` in
+    2**32 nodes do.
+    """
     a, b, c = _words(keys[2])
     return _hash(_fold(t), a, b, c) < early
 
 
 @njit(nogil=True, cache=True)
 def hash_block(ids, keys, early, out):
-    """Write the 32-bit number of every id into ``out``, under ``keys[0]`` or ``keys[1]`` (see ``is_renewed``)."""
+    """Write the 32-bit number of every id into ``out``, under ``keys[0]`` or ``keys[1]`` (see
+    ``is_renewed``).
+    """
     a0, b0, c0 = _words(keys[0])
     narrow = ids.itemsize == 4  # known when compiled
     if early == 0:
@@ -87,7 +95,9 @@ def hash_block(ids, keys, early, out):
 
 @njit(inline="always")
 def _prefetch_block(indices, first, end):
-    """Prefetch the sources of a block, up to ``end``: the processor foresees no more than a few lines of a row."""
+    """Prefetch the sources of a block, up to ``end``: the processor foresees no more than a few
+    lines of a row.
+    """
     for position in range(first, min(first + _BLOCK, end), _LINE // indices.itemsize):
         prefetch(indices, position)
 
@@ -97,8 +107,11 @@ def _prefetch_block(indices, first, end):
 
 @njit(inline="always")
 def _below(numbers, g, size, bound):
-    """A bit for each of the 64 numbers from ``g``: whether it is at most ``bound`` and its index below ``size``."""
-    part, mask = numbers[g : g + _MASK], U64(0)
+    """A bit for each of the 64 numbers from ``g``: whether it is at most ``bound`` and its index
+    below ``size``.
+    """
+    part = numbers[g : g + _MASK]
+    mask = U64(0)
     for q in range(_MASK):  # vectorised, which an early exit or a branch would prevent
         mask |= U64(part[q] <= bound) << U64(q)
     if size - g < _MASK:
@@ -113,7 +126,9 @@ def _trimmed(array, used):
 
 @njit(inline="always")
 def _probability(fanout, degree):
-    """Return the inclusion probability of the edges of a row in LABOR-0, which is c of the row where all pi are 1."""
+    """Return the inclusion probability of the edges of a row in LABOR-0, which is c of the row
+    where all pi are 1.
+    """
     return 1.0 if fanout < 0 or degree <= fanout else fanout / degree
 
 
@@ -125,7 +140,8 @@ def sum_of_inverses(fanout, degree):
 
 @njit(nogil=True, cache=True)
 def labor0_rates(fanout, degree):
-    """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of LABOR-i.
+    """Return ``_probability`` of every row: for the weights of Poisson draws, and as the first c of
+    LABOR-i.
 
     ``fanout`` and ``degree`` have an entry per row, here and below; -1 takes all edges.
     """
@@ -137,7 +153,8 @@ def labor0_rates(fanout, degree):
 
 @njit(nogil=True, cache=True)
 def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
-    """Keep the edges of each row whose source has a number below ``ceil(2**32 * p)``, p of ``_probability``.
+    """Keep the edges of each row whose source has a number below ``ceil(2**32 * p)``, p of
+    ``_probability``.
 
     Returns ``(indptr, positions, src)``. ``expected`` is the expected number of edges.
     """
@@ -145,30 +162,35 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
     indptr = np.zeros(n + 1, np.int64)
     # Slack above the expected number saves reallocations by ``reserve``.
     capacity = expected + 4 * int(np.sqrt(expected)) + _BLOCK
-    positions, src = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    positions = np.empty(capacity, np.int64)
+    src = np.empty(capacity, np.int64)
     numbers = np.zeros(_BLOCK, U32)
     w = 0
     for i in range(n):
         if i + _AHEAD < n:
             _prefetch_block(indices, begin[i + _AHEAD], begin[i + _AHEAD] + degree[i + _AHEAD])
-        first, d, rate = begin[i], degree[i], _probability(fanout[i], degree[i])
+        first = begin[i]
+        d = degree[i]
+        rate = _probability(fanout[i], degree[i])
         if rate == 1.0:
-            positions, src = reserve(positions, w, d), reserve(src, w, d)
+            positions = reserve(positions, w, d)
+            src = reserve(src, w, d)
             for j in range(d):
                 positions[w + j] = first + j
                 src[w + j] = indices[first + j]
             w += d
             indptr[i + 1] = w
             continue
-        # Numbers are hashed and compared a block at a time, in loops without branches that the compiler turns into
-        # vectors; only the edges that are kept are then visited one by one.
+        # Numbers are hashed and compared a block at a time, in loops without branches that the
+        # compiler turns into vectors; only the edges that are kept are then visited one by one.
         bound = U32(U64(np.ceil(rate * _WORDS)) - _ONE)
         for start in range(first, first + d, _BLOCK):
             _prefetch_block(indices, start + _BLOCK, first + d)
             part = indices[start : min(start + _BLOCK, first + d)]
             size = part.shape[0]
             hash_block(part, keys, early, numbers)
-            positions, src = reserve(positions, w, size), reserve(src, w, size)
+            positions = reserve(positions, w, size)
+            src = reserve(src, w, size)
             for g in range(0, size, _MASK):
                 mask = _below(numbers, g, size, bound)
                 while mask:
@@ -186,11 +208,13 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
 
 @njit(nogil=True, cache=True)
 def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, positions, src):
-    """Fill ``positions`` and ``src`` with the edges of each row whose sources have the smallest numbers.
+    """Fill ``positions`` and ``src`` with the edges of each row whose sources have the smallest
+    numbers.
 
-    They are as many as ``indptr`` says, and come in the order of the row. ``again`` are the positions (ascending) of
-    edges whose source occurred before in the row, and ``copies`` how often it did (see ``find_repeats``): such an edge
-    has a number of its own. Rows are shorter than 2**32.
+    They are as many as ``indptr`` says, and come in the order of the row. ``again`` are the
+    positions (ascending) of edges whose source occurred before in the row, and ``copies`` how often
+    it did (see ``find_repeats``): such an edge has a number of its own. Rows are shorter than
+    2**32.
     """
     # number << 32 | offset in the row, less 2**63, so that it fits int64 in the same order
     smallest = np.empty(_BLOCK, np.int64)
@@ -199,18 +223,24 @@ def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, po
     for i in range(n):
         if i + _AHEAD < n:
             _prefetch_block(indices, begin[i + _AHEAD], begin[i + _AHEAD] + degree[i + _AHEAD])
-        first, d, w, k = begin[i], degree[i], indptr[i], indptr[i + 1] - indptr[i]
+        first = begin[i]
+        d = degree[i]
+        w = indptr[i]
+        k = indptr[i + 1] - indptr[i]
         if k == d:
             for j in range(d):
                 positions[w + j] = first + j
                 src[w + j] = indices[first + j]
             continue
-        # The k smallest of d uniform numbers lie below about k / d. Numbers below a somewhat larger bound are
-        # collected, and only these are sorted; in the few rows that have less than k of them, the bound is doubled.
-        guess, count = (k + 4 * np.sqrt(k) + 4) / d, 0
+        # The k smallest of d uniform numbers lie below about k / d. Numbers below a somewhat larger
+        # bound are collected, and only these are sorted; in the few rows that have less than k of
+        # them, the bound is doubled.
+        guess = (k + 4 * np.sqrt(k) + 4) / d
+        count = 0
         while count < k:
             bound = U32(U64(np.ceil(min(1.0, guess) * _WORDS)) - _ONE)
-            count, guess = 0, 2 * guess
+            count = 0
+            guess = 2 * guess
             extra = np.searchsorted(again, first) if again.shape[0] else 0
             for start in range(first, first + d, _BLOCK):
                 _prefetch_block(indices, start + _BLOCK, first + d)
@@ -230,7 +260,8 @@ def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, po
                         smallest[count] = np.int64((U64(numbers[p]) << _TOP | U64(offset)) ^ _SIGN)
                         count += 1
                         mask &= mask - _ONE
-        # By number, and where numbers are equal by place in the row; then the k first in the order of the row.
+        # By number, and where numbers are equal by place in the row; then the k first in the order
+        # of the row.
         _sort(smallest, count)
         for q in range(k):
             smallest[q] &= 0xFFFFFFFF
@@ -249,7 +280,8 @@ def _sort(array, size):
             array[i] = ordered[i]
         return
     for i in range(1, size):
-        entry, j = array[i], i
+        entry = array[i]
+        j = i
         while j > 0 and array[j - 1] > entry:
             array[j] = array[j - 1]
             j -= 1
@@ -264,18 +296,25 @@ def _number_of_copy(t, keys, early, copy):
 
 @njit(nogil=True, cache=True)
 def find_repeats(indptr, indices, num_nodes):
-    """Return ``(positions, copies)`` of the edges whose source occurred before in their row, and how often it did."""
-    last, times = np.full(num_nodes, -1, np.int64), np.zeros(num_nodes, np.int32)
-    again, copies = np.empty(16, np.int64), np.empty(16, np.int64)
+    """Return ``(positions, copies)`` of the edges whose source occurred before in their row, and
+    how often it did.
+    """
+    last = np.full(num_nodes, -1, np.int64)
+    times = np.zeros(num_nodes, np.int32)
+    again = np.empty(16, np.int64)
+    copies = np.empty(16, np.int64)
     w = 0
     for row in range(indptr.shape[0] - 1):
         for e in range(indptr[row], indptr[row + 1]):
             t = indices[e]
             if last[t] != row:
-                last[t], times[t] = row, 0
+                last[t] = row
+                times[t] = 0
                 continue
             times[t] += 1
-            again, copies = reserve(again, w, 1), reserve(copies, w, 1)
-            again[w], copies[w] = e, times[t]
+            again = reserve(again, w, 1)
+            copies = reserve(copies, w, 1)
+            again[w] = e
+            copies[w] = times[t]
             w += 1
     return again[:w].copy(), copies[:w].copy()

@@ -1,7 +1,8 @@
 """Layer-wise samplers: passes over the edges of all destinations of a flow.
 
-``column`` are the weights of the edges in the order of the positions; empty: every edge has weight 1. ``left_out`` are
-the positions of edges that do not count, ascending. A norm is a sum of squared weights.
+``column`` are the weights of the edges in the order of the positions; empty: every edge has weight
+1. ``left_out`` are the positions of edges that do not count, ascending. A norm is a sum of squared
+weights.
 """
 
 import numpy as np
@@ -29,7 +30,8 @@ def _weight(column, p):
 
 @njit(nogil=True, cache=True)
 def row_sums(indptr, rows, column, left_out, squared):
-    """Return the sum of the weights of every row, or with ``squared`` its norm, float64 ``[len(rows)]``.
+    """Return the sum of the weights of every row, or with ``squared`` its norm, float64
+    ``[len(rows)]``.
 
     Edges are added in their order.
     """
@@ -51,9 +53,11 @@ def draw_edges(indptr, indices, rows, left_out, size, key):
     Returns ``(sources of the drawn edges, number of all edges)``; no sources without edges.
     """
     n = rows.shape[0]
-    ends, total = np.empty(n, np.int64), 0
+    ends = np.empty(n, np.int64)
+    total = 0
     for i in range(n):
-        begin, end = indptr[rows[i]], indptr[rows[i] + 1]
+        begin = indptr[rows[i]]
+        end = indptr[rows[i] + 1]
         total += end - begin
         if left_out.shape[0]:
             total -= np.searchsorted(left_out, end) - np.searchsorted(left_out, begin)
@@ -66,7 +70,8 @@ def draw_edges(indptr, indices, rows, left_out, size, key):
         i = first_above(ends, 0, n - 1, x)
         p = indptr[rows[i]] + x - (ends[i - 1] if i else 0)
         if left_out.shape[0]:
-            first, last = np.searchsorted(left_out, indptr[rows[i]]), np.searchsorted(left_out, indptr[rows[i] + 1])
+            first = np.searchsorted(left_out, indptr[rows[i]])
+            last = np.searchsorted(left_out, indptr[rows[i] + 1])
             p = step_past(left_out, first, last, p)
         src[j] = indices[p]
     return src, total
@@ -76,9 +81,9 @@ def draw_edges(indptr, indices, rows, left_out, size, key):
 def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, key):
     """Draw ``size`` edges of ``rows`` with replacement, in proportion to their squared weights.
 
-    Returns ``(sources of the drawn edges, sum of the norms)``; no sources where all weights are 0. ``norms`` are the
-    norms of the rows. The squared weights lie side by side on a line. The points drawn on this line are sorted first,
-    so that one pass over a row finds all its edges.
+    Returns ``(sources of the drawn edges, sum of the norms)``; no sources where all weights are 0.
+    ``norms`` are the norms of the rows. The squared weights lie side by side on a line. The points
+    drawn on this line are sorted first, so that one pass over a row finds all its edges.
     """
     total = 0.0
     for i in range(rows.shape[0]):
@@ -89,18 +94,22 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
         state += GOLDEN
         points[j] = uniform(state) * total
     points.sort()
-    # The points are met in ascending order, so a row without a point is stepped over by its norm alone.
+    # The points are met in ascending order, so a row without a point is stepped over by its norm
+    # alone.
     positions = np.empty(points.shape[0], np.int64)
-    j, start = 0, 0.0
+    j = 0
+    start = 0.0
     for i in range(rows.shape[0]):
         prefetch_at(indptr, rows, i + 2 * _AHEAD)
         if i + _AHEAD < rows.shape[0]:
             prefetch(column, indptr[rows[i + _AHEAD]])
         end = start + norms[i]
         if j < points.shape[0] and points[j] < end:
-            running, last = start, -1
+            running = start
+            last = -1
             for p in range(indptr[rows[i]], indptr[rows[i] + 1]):
-                a = np.float64(column[p])  # numba keeps float32 as it is in float(), whose squares overflow
+                # numba keeps float32 as it is in float(), whose squares overflow
+                a = np.float64(column[p])
                 if a * a > 0 and not _contains(left_out, p):
                     running += a * a
                     last = p
@@ -109,7 +118,8 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
                         j += 1
                     if j == points.shape[0] or points[j] >= end:
                         break
-            while j < points.shape[0] and points[j] < end:  # rounding has put it beyond the last edge
+            # rounding has put it beyond the last edge
+            while j < points.shape[0] and points[j] < end:
                 positions[j] = last
                 j += 1
         start = end
@@ -123,16 +133,20 @@ def draw_edges_weighted(indptr, indices, rows, norms, column, left_out, size, ke
 def edges_from(indptr, indices, rows, nodes, column, left_out):
     """Find the edges of ``rows`` whose sources are among the distinct ``nodes``.
 
-    Returns ``(indptr [rows + 1], positions [E], index of the source in nodes [E], norm of every node over these
-    edges)``. A bitmap of the last bits of the ids, which fits the fastest cache, rules out nearly all other edges; a
-    hash table decides about the rest.
+    Returns
+    ``(indptr [rows + 1], positions [E], index of the source in nodes [E], norm of every node over these edges)``.
+    A bitmap of the last bits of the ids, which fits the fastest cache, rules out nearly all other
+    edges; a hash table decides about the rest.
     """
-    n, size, bits = nodes.shape[0], 1 << 4, 1 << 12
+    n = nodes.shape[0]
+    size = 1 << 4
+    bits = 1 << 12
     while size < 4 * n:
         size *= 2
     while bits < 512 * n and bits < 1 << 23:
         bits *= 2
-    table, bitmap = np.full(size, -1, np.int64), np.zeros(bits >> 3, np.uint8)
+    table = np.full(size, -1, np.int64)
+    bitmap = np.zeros(bits >> 3, np.uint8)
     # Every node sets its bit of the bitmap, and has an entry in the hash table.
     for k in range(n):
         bit = nodes[k] & (bits - 1)
@@ -141,8 +155,12 @@ def edges_from(indptr, indices, rows, nodes, column, left_out):
         while table[h] != -1:
             h = (h + 1) & (size - 1)
         table[h] = k
-    ends, norms, likely = np.zeros(rows.shape[0] + 1, np.int64), np.zeros(n, np.float64), np.empty(_PIECE, np.int64)
-    positions, local, w = np.empty(4 * _PIECE, np.int64), np.empty(4 * _PIECE, np.int64), 0
+    ends = np.zeros(rows.shape[0] + 1, np.int64)
+    norms = np.zeros(n, np.float64)
+    likely = np.empty(_PIECE, np.int64)
+    positions = np.empty(4 * _PIECE, np.int64)
+    local = np.empty(4 * _PIECE, np.int64)
+    w = 0
     for i in range(rows.shape[0]):
         prefetch_at(indptr, rows, i + 2 * _AHEAD)
         if i + _AHEAD < rows.shape[0]:
@@ -152,16 +170,31 @@ def edges_from(indptr, indices, rows, nodes, column, left_out):
         end = indptr[rows[i] + 1]
         for begin in range(indptr[rows[i]], end, _PIECE):
             if w + _PIECE > positions.shape[0]:
-                positions, local = reserve(positions, w, _PIECE), reserve(local, w, _PIECE)
+                positions = reserve(positions, w, _PIECE)
+                local = reserve(local, w, _PIECE)
             number = _scan(indices[begin : min(begin + _PIECE, end)], bitmap, likely)
-            w = _sure(indices, begin, likely[:number], nodes, table, column, left_out, norms, positions, local, w)
+            w = _sure(
+                indices,
+                begin,
+                likely[:number],
+                nodes,
+                table,
+                column,
+                left_out,
+                norms,
+                positions,
+                local,
+                w,
+            )
         ends[i + 1] = w
     return ends, positions[:w].copy(), local[:w].copy(), norms
 
 
 @njit(nogil=True, cache=True)
 def _scan(row, bitmap, likely):
-    w, last = U64(0), U64(8 * bitmap.shape[0] - 1)  # unsigned, so that no index is checked for being negative
+    # unsigned, so that no index is checked for being negative
+    w = U64(0)
+    last = U64(8 * bitmap.shape[0] - 1)
     for j in range(row.shape[0]):
         bit = U64(row[j]) & last
         likely[w] = j  # the next edge overwrites it unless this one counts: without a branch
@@ -181,7 +214,8 @@ def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positio
         k = table[h]
         if k == -1 or _contains(left_out, p):
             continue
-        positions[w], local[w] = p, k
+        positions[w] = p
+        local[w] = k
         w += 1
         a = _weight(column, p)
         norms[k] += a * a
@@ -190,12 +224,14 @@ def _sure(indices, begin, likely, nodes, table, column, left_out, norms, positio
 
 @njit(nogil=True, cache=True)
 def edges_by_chance(indptr, indices, rows, prob, key):
-    """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with probability ``prob[u]``.
+    """Find the edges of ``rows`` whose source is drawn; node u is drawn independently with
+    probability ``prob[u]``.
 
     Returns ``(indptr [rows + 1], positions [E])``.
     """
     ends = np.zeros(rows.shape[0] + 1, np.int64)
-    positions, w = np.empty(4 * _PIECE, np.int64), 0
+    positions = np.empty(4 * _PIECE, np.int64)
+    w = 0
     for i in range(rows.shape[0]):
         end = indptr[rows[i] + 1]
         for begin in range(indptr[rows[i]], end, _PIECE):

@@ -1,7 +1,8 @@
-"""Subgraphs: nodes drawn as GraphSAINT does, as ends of random edges or on walks, and all edges between given nodes.
+"""Subgraphs: nodes drawn as GraphSAINT does, as ends of random edges or on walks, and all edges
+between given nodes.
 
-Edges are found by looking up all neighbours of the nodes in a hash table. A slot of it has two numbers, a key (any
-int64 from 0) and its index; an empty one has -1 as its key.
+Edges are found by looking up all neighbours of the nodes in a hash table. A slot of it has two
+numbers, a key (any int64 from 0) and its index; an empty one has -1 as its key.
 """
 
 import numpy as np
@@ -19,28 +20,34 @@ _AHEAD = 12  # neighbours between the prefetch of a slot and its use
 def edge_ends(indptr, indices, back_indptr, back_indices, joined, key, nodes):
     """Fill ``nodes`` with the two ends of random edges, end after end.
 
-    A node is drawn uniformly among ``joined``, then an edge uniformly among its in- and out-edges. The probability of
-    an edge is therefore proportional to 1 / degree of one end + 1 / degree of the other.
+    A node is drawn uniformly among ``joined``, then an edge uniformly among its in- and out-edges.
+    The probability of an edge is therefore proportional to 1 / degree of one end + 1 / degree of
+    the other.
     """
     for j in range(nodes.shape[0] // 2):
         state = stream(key, j)
         number, state = bounded(state, U64(joined.shape[0]))
         node = int64(joined[int64(number)])
-        first, back = indptr[node], back_indptr[node]
+        first = indptr[node]
+        back = back_indptr[node]
         degree = indptr[node + 1] - first
         number, state = bounded(state, U64(degree + back_indptr[node + 1] - back))
         pick = int64(number)
         nodes[2 * j] = node
-        nodes[2 * j + 1] = indices[first + pick] if pick < degree else back_indices[back + pick - degree]
+        nodes[2 * j + 1] = (
+            indices[first + pick] if pick < degree else back_indices[back + pick - degree]
+        )
 
 
 @njit(nogil=True, cache=True)
 def walks(indptr, indices, length, key, nodes):
-    """Fill ``nodes`` ``[roots * (length + 1)]`` with uniform roots and the nodes of a uniform walk from each.
+    """Fill ``nodes`` ``[roots * (length + 1)]`` with uniform roots and the nodes of a uniform walk
+    from each.
 
     A walk that comes to a node without edges stays there.
     """
-    num_nodes, steps = indptr.shape[0] - 1, length + 1
+    num_nodes = indptr.shape[0] - 1
+    steps = length + 1
     for j in range(nodes.shape[0] // steps):
         state = stream(key, j)
         number, state = bounded(state, U64(num_nodes))
@@ -56,7 +63,9 @@ def walks(indptr, indices, length, key, nodes):
 
 @njit(nogil=True, cache=True)
 def touch_rates(indptr, indices, degree):
-    """Return, for every node, the sum of 1 / degree + 1 / degree over the edges at it, each edge once, float64."""
+    """Return, for every node, the sum of 1 / degree + 1 / degree over the edges at it, each edge
+    once, float64.
+    """
     total = np.zeros(indptr.shape[0] - 1, np.float64)
     for v in range(indptr.shape[0] - 1):
         for p in range(indptr[v], indptr[v + 1]):
@@ -75,7 +84,9 @@ def tabulate(keys):
     while size < 2 * keys.shape[0]:
         size *= 2
     table = np.full(2 * size, -1, np.int64)
-    mask, shift, repeated = size - 1, shift_for(size), -1
+    mask = size - 1
+    shift = shift_for(size)
+    repeated = -1
     for i in range(keys.shape[0]):
         h = slot(keys[i], shift)
         while table[2 * h] != -1 and table[2 * h] != keys[i]:
@@ -91,22 +102,27 @@ def tabulate(keys):
 
 @njit(nogil=True, cache=True)
 def induced(indptr, indices, rows, keys, num_nodes, table):
-    """Return ``(indptr [n + 1], src [E], positions [E])`` of the edges between the nodes of n ``keys``.
+    """Return ``(indptr [n + 1], src [E], positions [E])`` of the edges between the nodes of n
+    ``keys``.
 
-    A key is ``context * num_nodes + node``; edges join nodes of the same context only. ``rows`` ``[n]`` are the rows of
-    the nodes in ``indptr``, and ``src`` indices of keys. The edges of a destination come in the graph's order. The time
-    is proportional to the sum of the nodes' degrees.
+    A key is ``context * num_nodes + node``; edges join nodes of the same context only. ``rows``
+    ``[n]`` are the rows of the nodes in ``indptr``, and ``src`` indices of keys. The edges of a
+    destination come in the graph's order. The time is proportional to the sum of the nodes'
+    degrees.
     """
     n = keys.shape[0]
     size = table.shape[0] // 2
-    mask, shift = size - 1, shift_for(size)
+    mask = size - 1
+    shift = shift_for(size)
     out_indptr = np.zeros(n + 1, np.int64)
     start = max(1024, 4 * n)
-    src, positions = np.empty(start, np.int64), np.empty(start, np.int64)
+    src = np.empty(start, np.int64)
+    positions = np.empty(start, np.int64)
     w = 0
     for i in range(n):
         base = keys[i] - keys[i] % num_nodes
-        first, end = indptr[rows[i]], indptr[rows[i] + 1]
+        first = indptr[rows[i]]
+        end = indptr[rows[i] + 1]
         for p in range(first, min(first + _AHEAD, end)):
             prefetch(table, 2 * slot(base + indices[p], shift))
         for p in range(first, end):
@@ -119,7 +135,8 @@ def induced(indptr, indices, rows, keys, num_nodes, table):
             if table[2 * h] == -1:
                 continue
             if w == src.shape[0]:
-                src, positions = reserve(src, w, 1), reserve(positions, w, 1)
+                src = reserve(src, w, 1)
+                positions = reserve(positions, w, 1)
             src[w] = table[2 * h + 1]
             positions[w] = p
             w += 1

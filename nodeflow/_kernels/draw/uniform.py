@@ -1,4 +1,6 @@
-"""Uniform draws of edges, row by row, with and without replacement: of all edges of a row, or of its past ones."""
+"""Uniform draws of edges, row by row, with and without replacement: of all edges of a row, or of
+its past ones.
+"""
 
 import numpy as np
 from numba import int64, njit
@@ -18,12 +20,16 @@ _SCAN = 32  # up to this many picks, a search through all of them is faster than
 def plan(indptr, rows, fanouts, kind, replace, left_out):
     """Return ``(indptr of the draw [n + 1], first position [n], degree [n])`` of n ``rows``.
 
-    ``fanouts`` has one number per kind of rows (-1: all); the kind of row i is ``kind[i]``, which is not read where
-    there is one. The edges at the positions ``left_out`` (ascending) do not count in the degrees. A draw then gives
-    ranks among the other edges, which ``step_over`` turns into positions.
+    ``fanouts`` has one number per kind of rows (-1: all); the kind of row i is ``kind[i]``, which
+    is not read where there is one. The edges at the positions ``left_out`` (ascending) do not count
+    in the degrees. A draw then gives ranks among the other edges, which ``step_over`` turns into
+    positions.
     """
-    n, kinds = rows.shape[0], fanouts.shape[0]
-    out_indptr, begin, degree = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    n = rows.shape[0]
+    kinds = fanouts.shape[0]
+    out_indptr = np.zeros(n + 1, np.int64)
+    begin = np.empty(n, np.int64)
+    degree = np.empty(n, np.int64)
     for i in range(n):
         prefetch_at(indptr, rows, i + _AHEAD)
         begin[i] = indptr[U64(rows[i])]
@@ -41,16 +47,22 @@ def plan(indptr, rows, fanouts, kind, replace, left_out):
 
 
 @njit(nogil=True, cache=True)
-def plan_past(indptr, stamps, rows, limits, starts, lowest, context, fanouts, kind, replace, strict):
-    """Return ``(indptr of the draw [n + 1], first position [n], number of past edges [n])`` of n rows.
+def plan_past(
+    indptr, stamps, rows, limits, starts, lowest, context, fanouts, kind, replace, strict
+):
+    """Return ``(indptr of the draw [n + 1], first position [n], number of past edges [n])`` of n
+    rows.
 
-    The past edges of row ``rows[i]`` have a stamp of at most ``limits[context[i]]``, with ``strict`` a smaller one,
-    and of at least ``starts[context[i]]``, unless ``starts`` is empty, or all stamps of the row are ``lowest``, which
-    stands for no time. ``stamps`` ascend within a row. ``fanouts`` and ``kind`` say how many of them a row draws, as in
-    ``plan``.
+    The past edges of row ``rows[i]`` have a stamp of at most ``limits[context[i]]``, with
+    ``strict`` a smaller one, and of at least ``starts[context[i]]``, unless ``starts`` is empty, or
+    all stamps of the row are ``lowest``, which stands for no time. ``stamps`` ascend within a row.
+    ``fanouts`` and ``kind`` say how many of them a row draws, as in ``plan``.
     """
-    n, kinds = rows.shape[0], fanouts.shape[0]
-    out_indptr, begin, past = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    n = rows.shape[0]
+    kinds = fanouts.shape[0]
+    out_indptr = np.zeros(n + 1, np.int64)
+    begin = np.empty(n, np.int64)
+    past = np.empty(n, np.int64)
     for i in range(n):
         prefetch_at(indptr, rows, i + _AHEAD)
         if i + _SOON < n:  # where the search begins
@@ -60,7 +72,11 @@ def plan_past(indptr, stamps, rows, limits, starts, lowest, context, fanouts, ki
         end = indptr[rows[i] + 1]
         if len(starts) and end > begin[i] and stamps[end - 1] > lowest:
             begin[i] = first_at_least(stamps, begin[i], end, starts[context[i]])
-        now = first_at_least(stamps, begin[i], end, limit) if strict else first_above(stamps, begin[i], end, limit)
+        now = (
+            first_at_least(stamps, begin[i], end, limit)
+            if strict
+            else first_above(stamps, begin[i], end, limit)
+        )
         past[i] = now - begin[i]
         number = past[i]
         fanout = fanouts[0] if kinds == 1 else fanouts[kind[i]]
@@ -72,12 +88,14 @@ def plan_past(indptr, stamps, rows, limits, starts, lowest, context, fanouts, ki
 
 @njit(nogil=True, cache=True)
 def draw_with(begin, degree, indices, ident, key, fanouts, kind, out_indptr, positions, src):
-    """Fill ``positions`` and ``src`` with uniform draws with replacement, as many per row as ``out_indptr`` says.
+    """Fill ``positions`` and ``src`` with uniform draws with replacement, as many per row as
+    ``out_indptr`` says.
 
-    Row i draws from the stream of ``ident[i]``. A row whose fanout is -1 keeps all its edges once. ``kind`` as in
-    ``plan``.
+    Row i draws from the stream of ``ident[i]``. A row whose fanout is -1 keeps all its edges once.
+    ``kind`` as in ``plan``.
     """
-    read, kinds = 0, fanouts.shape[0]
+    read = 0
+    kinds = fanouts.shape[0]
     for i in range(ident.shape[0]):
         if kinds > 1 and fanouts[U64(kind[U64(i)])] < 0:
             for w in range(out_indptr[i], out_indptr[i + 1]):
@@ -94,12 +112,14 @@ def draw_with(begin, degree, indices, ident, key, fanouts, kind, out_indptr, pos
 
 @njit(nogil=True, cache=True)
 def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src):
-    """Fill ``positions`` and ``src`` with uniform subsets of the rows, by Floyd's method (Bentley and Floyd 1987).
+    """Fill ``positions`` and ``src`` with uniform subsets of the rows, by Floyd's method (Bentley
+    and Floyd 1987).
 
-    Step j picks one of the first ``last + 1`` edges; if that was picked before, it takes edge ``last`` instead. A row
-    whose count equals its degree keeps all its edges in the graph's order.
+    Step j picks one of the first ``last + 1`` edges; if that was picked before, it takes edge
+    ``last`` instead. A row whose count equals its degree keeps all its edges in the graph's order.
     """
-    read, most = 0, 0
+    read = 0
+    most = 0
     for i in range(ident.shape[0]):
         if out_indptr[i + 1] - out_indptr[i] < degree[i]:
             most = max(most, out_indptr[i + 1] - out_indptr[i])
@@ -108,7 +128,9 @@ def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src)
         size *= 2
     seen = np.empty(size if most > _SCAN else 1, np.int64)
     for i in range(ident.shape[0]):
-        first, start, count = begin[i], out_indptr[i], out_indptr[i + 1] - out_indptr[i]
+        first = begin[i]
+        start = out_indptr[i]
+        count = out_indptr[i + 1] - out_indptr[i]
         read = read_sources(indices, read, start - _LAG, positions, src)
         if count == degree[i]:
             for j in range(count):
@@ -130,7 +152,8 @@ def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src)
         hashed = count > _SCAN
         if hashed:
             seen[:] = -1
-        maybe = U64(0)  # a bit per remainder modulo 64: not set, no pick has it and no search is needed
+        # a bit per remainder modulo 64: not set, no pick has it and no search is needed
+        maybe = U64(0)
         for j in range(count):
             last = degree[i] - count + j
             pick, state = bounded(state, U64(last + 1))
@@ -152,7 +175,9 @@ def draw_without(begin, degree, indices, ident, key, out_indptr, positions, src)
 
 @njit(nogil=True, cache=True)
 def step_over(indptr, rows, left_out, indices, out_indptr, positions, src):
-    """Turn ranks among the edges that are not left out (see ``plan``) into positions, and read their sources."""
+    """Turn ranks among the edges that are not left out (see ``plan``) into positions, and read
+    their sources.
+    """
     for i in range(rows.shape[0]):
         first = np.searchsorted(left_out, indptr[rows[i]])
         if first == left_out.shape[0] or left_out[first] >= indptr[rows[i] + 1]:
@@ -168,7 +193,8 @@ def step_over(indptr, rows, left_out, indices, out_indptr, positions, src):
 def read_sources(indices, start, stop, positions, src):
     """Copy the sources at ``positions[start:stop]`` into ``src``; return where to go on."""
     for w in range(start, stop):
-        src[U64(w)] = indices[U64(positions[U64(w)])]  # unsigned, so that no index is checked for being negative
+        # unsigned, so that no index is checked for being negative
+        src[U64(w)] = indices[U64(positions[U64(w)])]
     return max(start, stop)
 
 

@@ -1,10 +1,13 @@
-"""Draws in proportion to edge weights: how each row draws, Sampford's method, the estimator weights of the drawn edges.
+"""Draws in proportion to edge weights: how each row draws, Sampford's method, the estimator weights
+of the drawn edges.
 
-Sampford's method (1967) draws k distinct edges of a row, each with a probability of exactly k w / W, by rejection.
+Sampford's method (1967) draws k distinct edges of a row, each with a probability of exactly k w /
+W, by rejection.
 
-The first draw is in proportion to the weights w, the k - 1 others in proportion to pi / (1 - pi) with pi = k w / W.
-When an edge is drawn twice, all are drawn again. Here all draws are in proportion to w, and each but the first is
-accepted with probability (1 - largest pi) / (1 - pi). When one is rejected, all are drawn again: the same distribution.
+The first draw is in proportion to the weights w, the k - 1 others in proportion to pi / (1 - pi)
+with pi = k w / W. When an edge is drawn twice, all are drawn again. Here all draws are in
+proportion to w, and each but the first is accepted with probability (1 - largest pi) / (1 - pi).
+When one is rejected, all are drawn again: the same distribution.
 """
 
 import numpy as np
@@ -19,19 +22,26 @@ _AHEAD = 16  # rows between the prefetch of their numbers and their use
 _SHORT = 100  # longest row in which weights may be counted
 _CLEAR = 1 + 1e-6  # a margin larger than rounding errors
 _SLOTS = 64  # slots per draw in the hash table of drawn edges, so that few collide
-_EASY, _HARD, _LONG = 2.0, 4.0, 100  # see ``may_reject``
+# limits of ``may_reject``
+_EASY = 2.0
+_HARD = 4.0
+_LONG = 100
 
-TABLE, SCAN, KEEP = 0, 1, 2  # how a row draws: from its alias table; by a pass over its edges; all non-zero edges
+# how a row draws: from its alias table; by a pass over its edges; all non-zero edges
+TABLE = 0
+SCAN = 1
+KEEP = 2
 
 
 @njit(inline="always")
 def may_reject(count, degree, total, most, squares):
-    """Whether to draw ``count`` edges of a row by rejection; the expected number of attempts is about e^x or less.
+    """Whether to draw ``count`` edges of a row by rejection; the expected number of attempts is
+    about e^x or less.
 
-    x bounds the expected number of rejected draws (each has probability at most the largest pi) and of pairs of equal
-    draws (each has a probability of about ``squares``, the sum of (w / W)^2). Rejection with many attempts pays only in
-    long rows, where a pass over all edges costs more. No pi may exceed 1/2; that bounds the probability of success from
-    below for every graph.
+    x bounds the expected number of rejected draws (each has probability at most the largest pi) and
+    of pairs of equal draws (each has a probability of about ``squares``, the sum of (w / W)^2).
+    Rejection with many attempts pays only in long rows, where a pass over all edges costs more. No
+    pi may exceed 1/2; that bounds the probability of success from below for every graph.
     """
     x = (count - 1) * count * (most / total + squares / 2)
     possible = count == 1 or 2 * count * most <= total
@@ -40,16 +50,23 @@ def may_reject(count, degree, total, most, squares):
 
 @njit(nogil=True, cache=True)
 def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
-    """Return ``(indptr of the draw [n + 1], first position, degree, unit, top [n], ways [3, n], sizes [3])``.
+    """Return
+    ``(indptr of the draw [n + 1], first position, degree, unit, top [n], ways [3, n], sizes [3])``.
 
-    The first ``sizes[w]`` entries of ``ways[w]`` are the numbers (0 to n - 1) of the rows that draw in way w,
-    ascending. ``unit`` is W / k, the weight that is drawn once on average; 0 for rows that keep all edges. ``top`` is
-    the largest weight in units of W / k. ``fanouts`` and ``kind`` are as in ``uniform.plan``.
+    The first ``sizes[w]`` entries of ``ways[w]`` are the numbers (0 to n - 1) of the rows that draw
+    in way w, ascending. ``unit`` is W / k, the weight that is drawn once on average; 0 for rows
+    that keep all edges. ``top`` is the largest weight in units of W / k. ``fanouts`` and ``kind``
+    are as in ``uniform.plan``.
     """
-    n, kinds = rows.shape[0], fanouts.shape[0]
-    out_indptr, begin, degree = np.zeros(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    unit, top = np.zeros(n, np.float64), np.zeros(n, np.float64)
-    ways, sizes = np.empty((3, n), np.int64), np.zeros(3, np.int64)
+    n = rows.shape[0]
+    kinds = fanouts.shape[0]
+    out_indptr = np.zeros(n + 1, np.int64)
+    begin = np.empty(n, np.int64)
+    degree = np.empty(n, np.int64)
+    unit = np.zeros(n, np.float64)
+    top = np.zeros(n, np.float64)
+    ways = np.empty((3, n), np.int64)
+    sizes = np.zeros(3, np.int64)
     for i in range(n):
         prefetch_at(indptr, rows, i + _AHEAD)
         begin[i] = indptr[U64(rows[i])]
@@ -62,8 +79,11 @@ def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
                 prefetch(weights, begin[i + _AHEAD])
         r = U64(rows[i])
         fanout = fanouts[0] if kinds == 1 else fanouts[U64(kind[U64(i)])]
-        total, most, squares = sums[r, U64(TOTAL)], sums[r, U64(MOST)], sums[r, U64(SQUARES)]
-        number, way = fanout, KEEP
+        total = sums[r, U64(TOTAL)]
+        most = sums[r, U64(MOST)]
+        squares = sums[r, U64(SQUARES)]
+        number = fanout
+        way = KEEP
         if total == 0 or fanout == 0:
             number = 0
         elif fanout > 0 and (replace or may_reject(float(fanout), degree[i], total, most, squares)):
@@ -71,14 +91,17 @@ def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
         elif fanout > 0 and fanout < degree[i] and fanout * most * _CLEAR < total:
             way = SCAN
         else:
-            number, p = 0, begin[i]
+            number = 0
+            p = begin[i]
             while p < begin[i] + degree[i] and (fanout < 0 or number <= fanout):
                 number += weights[U64(p)] > 0
                 p += 1
             if 0 < fanout < number:
-                number, way = fanout, SCAN
+                number = fanout
+                way = SCAN
         if way != KEEP:
-            unit[i], top[i] = total / fanout, most * fanout / total
+            unit[i] = total / fanout
+            top[i] = most * fanout / total
         out_indptr[i + 1] = out_indptr[i] + number
         ways[way, sizes[way]] = i
         sizes[way] += number > 0
@@ -86,37 +109,53 @@ def plan_weighted(indptr, sums, weights, rows, kind, fanouts, replace):
 
 
 @njit(nogil=True, cache=True)
-def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit, top, out_indptr, positions, src):
-    """Fill ``positions`` and ``src`` with a subset for each of the rows number ``rows`` of the draw.
+def draw_sampford(
+    rows, begin, degree, table, weights, indices, ident, key, unit, top, out_indptr, positions, src
+):
+    """Fill ``positions`` and ``src`` with a subset for each of the rows number ``rows`` of the
+    draw.
 
-    ``unit`` ``[n]`` is W / k and ``top`` ``[n]`` the largest pi of every row. An attempt takes 2 k - 1 numbers of the
-    stream: k for the draws, and one to accept or reject each draw but the first. Edges come in the order of the draws.
-    Rows whose attempt has failed try again in the next round, so that the loads of many rows are always under way.
+    ``unit`` ``[n]`` is W / k and ``top`` ``[n]`` the largest pi of every row. An attempt takes 2 k
+    - 1 numbers of the stream: k for the draws, and one to accept or reject each draw but the first.
+    Edges come in the order of the draws. Rows whose attempt has failed try again in the next round,
+    so that the loads of many rows are always under way.
     """
-    left, widest = rows.shape[0], 0
+    left = rows.shape[0]
+    widest = 0
     for step in range(left):
         widest = max(widest, out_indptr[rows[step] + 1] - out_indptr[rows[step]])
     spread = bit_length(U64(_SLOTS * widest))
-    marks, attempt = np.zeros(1 << int64(spread), np.uint32), np.uint32(0)
+    marks = np.zeros(1 << int64(spread), np.uint32)
+    attempt = np.uint32(0)
     lows = src.view(np.uint64)  # the memory of the result, until sources are read
-    waiting, again, number = rows, np.empty(left, np.int64), 0
+    waiting = rows
+    again = np.empty(left, np.int64)
+    number = 0
     while left > 0:
         failed = 0
-        # Three rows are under way at a time: cells of row ``step`` are drawn and prefetched, those of the row ``ROWS``
-        # before it become edges that are accepted or not, and the one before that reads its sources.
+        # Three rows are under way at a time: cells of row ``step`` are drawn and prefetched, those
+        # of the row ``ROWS`` before it become edges that are accepted or not, and the one before
+        # that reads its sources.
         for step in range(left + 2 * ROWS):
             if step < left:
                 i = waiting[step]
-                start, stop = out_indptr[i], out_indptr[i + 1]
+                start = out_indptr[i]
+                stop = out_indptr[i + 1]
                 state = stream(key, ident[i]) + U64(number * (2 * (stop - start) - 1)) * GOLDEN
                 ask(state, U64(begin[i]), U64(degree[i]), table, start, stop, positions, lows)
             lagged = step - ROWS
             if 0 <= lagged < left:
                 i = waiting[lagged]
-                start, stop, first = out_indptr[i], out_indptr[i + 1], U64(begin[i])
+                start = out_indptr[i]
+                stop = out_indptr[i + 1]
+                first = U64(begin[i])
                 bits = bit_length(U64(degree[i] - 1))
-                state = stream(key, ident[i]) + U64(number * (2 * (stop - start) - 1) + stop - start) * GOLDEN
-                least, part = 1 - top[i], top[i] * (1.0 / CLASSES)
+                state = (
+                    stream(key, ident[i])
+                    + U64(number * (2 * (stop - start) - 1) + stop - start) * GOLDEN
+                )
+                least = 1 - top[i]
+                part = top[i] * (1.0 / CLASSES)
                 attempt += np.uint32(1)
                 if attempt == 0:  # the counter has wrapped: old marks would look new
                     marks[:] = 0
@@ -128,15 +167,19 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
                     p = first + offset
                     prefetch(indices, int64(p))
                     if w > start:
-                        # pi / (largest pi) is known to within 1 / 256 from the weight class: the weight itself is read
-                        # only where that does not decide.
+                        # pi / (largest pi) is known to within 1 / 256 from the weight class: the
+                        # weight itself is read only where that does not decide.
                         chance = uniform(state)
                         stays = chance * (1 - float64(int64(kind)) * part) < least
-                        if not stays and chance * (1 - (float64(int64(kind)) + 1.02) * part) < least:
+                        if (
+                            not stays
+                            and chance * (1 - (float64(int64(kind)) + 1.02) * part) < least
+                        ):
                             stays = chance * (1 - float64(weights[p]) / unit[i]) < least
                         bad |= not stays
                     state += GOLDEN
-                    # The drawn edges are searched for a duplicate only if this attempt has marked the hash of the edge.
+                    # The drawn edges are searched for a duplicate only if this attempt has marked
+                    # the hash of the edge.
                     h = (offset * GOLDEN) >> (U64(64) - spread)
                     if marks[h] == attempt:
                         for v in range(start, w):
@@ -151,26 +194,33 @@ def draw_sampford(rows, begin, degree, table, weights, indices, ident, key, unit
                 read_sources(indices, out_indptr[i], out_indptr[i + 1], positions, src)
         if number == 0:
             waiting = np.empty(failed, np.int64)
-        waiting, again, left, number = again, waiting, failed, number + 1
+        waiting, again = again, waiting
+        left = failed
+        number += 1
 
 
 @njit(nogil=True, cache=True)
 def keep_nonzero(rows, begin, weights, indices, out_indptr, positions, src):
-    """Fill ``positions`` and ``src`` with the non-zero edges of the rows number ``rows`` of the draw."""
+    """Fill ``positions`` and ``src`` with the non-zero edges of the rows number ``rows`` of the
+    draw.
+    """
     for i in rows:
         p = begin[i] - 1
         for w in range(out_indptr[i], out_indptr[i + 1]):
             p += 1
             while weights[U64(p)] == 0:
                 p += 1
-            positions[U64(w)], src[U64(w)] = p, indices[U64(p)]
+            positions[U64(w)] = p
+            src[U64(w)] = indices[U64(p)]
 
 
 @njit(nogil=True, cache=True)
 def inverse_probability(weights, positions, out_indptr, unit, replace):
-    """Return 1 / probability of every drawn edge, float64: unit / weight, and at least 1 without replacement.
+    """Return 1 / probability of every drawn edge, float64: unit / weight, and at least 1 without
+    replacement.
 
-    With replacement it is 1 / (number of times that the edge is drawn on average). It is 1 in rows that keep all edges.
+    With replacement it is 1 / (number of times that the edge is drawn on average). It is 1 in rows
+    that keep all edges.
     """
     inverse = np.empty(positions.shape[0], np.float64)
     for i in range(unit.shape[0]):

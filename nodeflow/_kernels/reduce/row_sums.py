@@ -1,8 +1,10 @@
-"""Weighted sums of rows over the edges of a flow or of a whole graph, their transposes, and the weights' gradients.
+"""Weighted sums of rows over the edges of a flow or of a whole graph, their transposes, and the
+weights' gradients.
 
-A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is ``[edges * groups]``), or None: 1.
-Everything is flat. A call does a range of rows, or of groups and columns, so that threads can do ranges beside each
-other. A number is always added in the same order, so ranges change no bit of any result.
+A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is
+``[edges * groups]``), or None: 1. Everything is flat. A call does a range of rows, or of groups and
+columns, so that threads can do ranges beside each other. A number is always added in the same
+order, so ranges change no bit of any result.
 """
 
 import numpy as np
@@ -31,13 +33,16 @@ _LINE = 64  # bytes that the processor fetches at once
 BLOCK = 32
 """Edges of a row that are summed in all columns before the next edges are read.
 
-64 columns are summed at a time. The other columns of a row with many edges would have left the cache meanwhile.
+64 columns are summed at a time. The other columns of a row with many edges would have left the
+cache meanwhile.
 """
 
 
 @njit
 def prefetch_distance(size):
-    """Return how many edges ahead rows of ``size`` numbers are prefetched: more for narrower rows."""
+    """Return how many edges ahead rows of ``size`` numbers are prefetched: more for narrower
+    rows.
+    """
     return max(8, min(32, 1024 // size))
 
 
@@ -49,14 +54,17 @@ def row_of(indices, e):
 
 @njit
 def weight_of(weight, edges, e, groups, group):
-    """Return the weight of edge ``edges[e]`` (without ``edges``: of e) for a group; without ``weight``, 1."""
+    """Return the weight of edge ``edges[e]`` (without ``edges``: of e) for a group; without
+    ``weight``, 1.
+    """
     return 1 if weight is None else weight[U64(row_of(edges, e) * groups + group)]
 
 
 @njit
 def prefetch_row(x, begin, count):
     """Prefetch ``x[begin : begin + count]``."""
-    c, step = 0, _LINE // x.itemsize
+    c = 0
+    step = _LINE // x.itemsize
     while c < count:  # a range with a step would divide
         prefetch(x, begin + c)
         c += step
@@ -83,7 +91,9 @@ def put(out, at, vector, streamed):
 
 
 def held_sums(out, size):
-    """Return the array that accumulates a row: ``out``, or float32 if ``out`` holds words, which would round."""
+    """Return the array that accumulates a row: ``out``, or float32 if ``out`` holds words, which
+    would round.
+    """
     return out if out.dtype.kind == "f" else np.empty(size, np.float32)
 
 
@@ -95,38 +105,60 @@ def _held_sums(out, size):
 
 
 @njit(nogil=True, cache=True)
-def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mean, own, streamed, out, first, last):
-    """Write ``out[i] = sum of weight[e] * x[indices[e]]`` over the edges e of row i, for ``first <= i < last``.
+def sum_rows(
+    indptr,
+    indices,
+    edges,
+    rows,
+    x,
+    stride,
+    weight,
+    groups,
+    width,
+    mean,
+    own,
+    streamed,
+    out,
+    first,
+    last,
+):
+    """Write ``out[i] = sum of weight[e] * x[indices[e]]`` over the edges e of row i, for
+    ``first <= i < last``.
 
-    Arguments that may be None are left out of the compiled code, which is made once per combination:
+    Arguments that may be None are left out of the compiled code, which is made once per
+    combination:
 
     - ``indices``: the rows of ``x`` that edges read; None: edge e reads row e.
     - ``edges``: edge e has the weight of edge ``edges[e]``; None: its own.
     - ``rows``: row i has the edges of row ``rows[i]`` of ``indptr``, in any order; None: of row i.
     - ``weight``: None: 1.
 
-    Rows of ``x`` begin ``stride`` numbers after one another. Words (uint16, int16) are read as in ``simd.load``. Where
-    ``out`` holds words (uint16), sums are made in float32 and rounded once.
+    Rows of ``x`` begin ``stride`` numbers after one another. Words (uint16, int16) are read as in
+    ``simd.load``. Where ``out`` holds words (uint16), sums are made in float32 and rounded once.
 
-    With ``mean`` a sum is divided by the number of its edges. With ``own`` the rows of ``out`` are twice as long, and
-    row i of ``x`` comes before the sum. With ``streamed`` sums are written past the caches, which needs a ``width``
-    of whole vectors and an ``out`` that begins a line of 64 bytes.
+    With ``mean`` a sum is divided by the number of its edges. With ``own`` the rows of ``out`` are
+    twice as long, and row i of ``x`` comes before the sum. With ``streamed`` sums are written past
+    the caches, which needs a ``width`` of whole vectors and an ``out`` that begins a line of 64
+    bytes.
 
     Edges are added one after another, in their order.
     """
-    # One function for all of it: parts that take arrays as arguments count references to them once per row, inlined or
-    # not, which took 12 to 25 % more time.
+    # One function for all of it: parts that take arrays as arguments count references to them once
+    # per row, inlined or not, which took 12 to 25 % more time.
     size = groups * width
-    sums, words = held_sums(out, size), out.dtype.type(0.5) == 0  # integers; known when compiled
+    sums = held_sums(out, size)
+    words = out.dtype.type(0.5) == 0  # integers; known when compiled
     number = sums.dtype.type
-    before, ahead = size if own else 0, prefetch_distance(size)
+    before = size if own else 0
+    ahead = prefetch_distance(size)
     end = np.int64(indptr[U64(last)] if rows is None else 0)
-    zero, half = splat(number(0)), splat_half(number(0))
+    zero = splat(number(0))
+    half = splat_half(number(0))
     for i in range(first, last):
         v = np.int64(i if rows is None else rows[U64(i)])
         if rows is not None:
-            # Edges of listed rows are not contiguous, so each lookup is prefetched in turn: ``indptr`` 16 rows ahead,
-            # the edges 8 rows ahead, and the rows of x 3 rows ahead.
+            # Edges of listed rows are not contiguous, so each lookup is prefetched in turn:
+            # ``indptr`` 16 rows ahead, the edges 8 rows ahead, and the rows of x 3 rows ahead.
             if i + 16 < last:
                 prefetch(indptr, np.int64(rows[U64(i + 16)]))
             if i + 8 < last:
@@ -136,10 +168,12 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                     prefetch(weight, later)
             if i + 3 < last:  # rows may be short
                 later = np.int64(rows[U64(i + 3)])
-                start, stop = np.int64(indptr[U64(later)]), np.int64(indptr[U64(later + 1)])
+                start = np.int64(indptr[U64(later)])
+                stop = np.int64(indptr[U64(later + 1)])
                 for e in range(start, min(start + BLOCK, stop)):
                     prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
-        a, b = np.int64(indptr[U64(v)]), np.int64(indptr[U64(v + 1)])
+        a = np.int64(indptr[U64(v)])
+        b = np.int64(indptr[U64(v + 1)])
         degree = number(max(b - a, 1))
         to = i * (before + size)
         copy_row(x, v * stride, out, to, before)
@@ -147,10 +181,14 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
         base = 0 if words else to
         p = a
         while True:  # once for a row without edges
-            q, begun = min(p + BLOCK, b), p > a
-            divided, by, streams = mean and q == b, splat(degree), streamed and q == b
+            q = min(p + BLOCK, b)
+            begun = p > a
+            divided = mean and q == b
+            by = splat(degree)
+            streams = streamed and q == b
             if rows is None:
-                # The edges of the next rows follow in memory, so the prefetches run ahead across rows.
+                # The edges of the next rows follow in memory, so the prefetches run ahead across
+                # rows.
                 for e in range(min(p + ahead, end), min(q + ahead, end)):
                     if indices is not None:
                         prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
@@ -160,15 +198,21 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                 for e in range(q, min(q + BLOCK, b)):
                     prefetch_row(x, np.int64(indices[U64(e)]) * stride, size)
             for group in range(groups):
-                at, c = group * width, 0
-                # Four vectors at a time: their additions do not wait for each other, and they share the look-up of the
-                # edge's row and weight.
+                at = group * width
+                c = 0
+                # Four vectors at a time: their additions do not wait for each other, and they share
+                # the look-up of the edge's row and weight.
                 while c + 4 * LANES <= width:
                     o = base + at + c
-                    s0, s1, s2, s3 = zero, zero, zero, zero
+                    s0 = zero
+                    s1 = zero
+                    s2 = zero
+                    s3 = zero
                     if begun:
-                        s0, s1 = load(sums, o, LANES), load(sums, o + LANES, LANES)
-                        s2, s3 = load(sums, o + 2 * LANES, LANES), load(sums, o + 3 * LANES, LANES)
+                        s0 = load(sums, o, LANES)
+                        s1 = load(sums, o + LANES, LANES)
+                        s2 = load(sums, o + 2 * LANES, LANES)
+                        s3 = load(sums, o + 3 * LANES, LANES)
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
                         w = splat(number(weight_of(weight, edges, e, groups, group)))
@@ -177,7 +221,10 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                         s2 = mul_add(w, load(x, j + 2 * LANES, LANES), s2)
                         s3 = mul_add(w, load(x, j + 3 * LANES, LANES), s3)
                     if divided:
-                        s0, s1, s2, s3 = div(s0, by), div(s1, by), div(s2, by), div(s3, by)
+                        s0 = div(s0, by)
+                        s1 = div(s1, by)
+                        s2 = div(s2, by)
+                        s3 = div(s3, by)
                     put(sums, o, s0, streams)
                     put(sums, o + LANES, s1, streams)
                     put(sums, o + 2 * LANES, s2, streams)
@@ -204,7 +251,8 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
                     store(sums, o, HALF, div(h0, splat_half(degree)) if divided else h0)
                     c += HALF
                 if c < width:
-                    n, o = width - c, base + at + c
+                    n = width - c
+                    o = base + at + c
                     h0 = load_half(sums, o, n) if begun else half
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
@@ -224,28 +272,42 @@ def sum_rows(indptr, indices, edges, rows, x, stride, weight, groups, width, mea
 def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column_range):
     """Add ``weight[e] * g[v]`` to ``out[indices[e]]`` for all edges e into v.
 
-    These are the sums over the edges that leave each source, in the same order as after sorting the edges by source.
+    These are the sums over the edges that leave each source, in the same order as after sorting the
+    edges by source.
 
-    A call does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and last.
+    A call does the columns in ``column_range`` of the groups in ``group_range``, pairs of first and
+    last.
     """
-    size, end = groups * width, indptr[indptr.shape[0] - 1]
+    size = groups * width
+    end = indptr[indptr.shape[0] - 1]
     ahead = prefetch_distance(size)
-    unit, (first, last) = g.dtype.type(1), column_range
-    lowest, count = group_range[0] * width + first, (group_range[1] - group_range[0] - 1) * width + last - first
+    unit = g.dtype.type(1)
+    first, last = column_range
+    lowest = group_range[0] * width + first
+    count = (group_range[1] - group_range[0] - 1) * width + last - first
     for v in range(indptr.shape[0] - 1):
         for e in range(indptr[U64(v)], indptr[U64(v + 1)]):
             if e + ahead < end:
                 prefetch_row(out, indices[U64(e + ahead)] * size + lowest, count)
             for group in range(group_range[0], group_range[1]):
                 number = unit if weight is None else weight[U64(e * groups + group)]
-                w, i, o = splat(number), v * size + group * width, indices[U64(e)] * size + group * width
+                w = splat(number)
+                i = v * size + group * width
+                o = indices[U64(e)] * size + group * width
                 c = first
                 while c + LANES <= last:
-                    store(out, o + c, LANES, mul_add(w, load(g, i + c, LANES), load(out, o + c, LANES)))
+                    store(
+                        out,
+                        o + c,
+                        LANES,
+                        mul_add(w, load(g, i + c, LANES), load(out, o + c, LANES)),
+                    )
                     c += LANES
                 if c + HALF <= last:
                     h = splat_half(number)
-                    store(out, o + c, HALF, mul_add(h, load(g, i + c, HALF), load(out, o + c, HALF)))
+                    store(
+                        out, o + c, HALF, mul_add(h, load(g, i + c, HALF), load(out, o + c, HALF))
+                    )
                     c += HALF
                 if c < last:
                     n = last - c
@@ -254,11 +316,13 @@ def add_rows(indptr, indices, g, weight, groups, width, out, group_range, column
 
 @njit(nogil=True, cache=True)
 def edge_dots(indptr, indices, a, b, groups, width, out, first, last):
-    """Write to ``out[e, group]`` the dot product of that group of ``a[v]`` and ``b[indices[e]]``, for edges e into v.
+    """Write to ``out[e, group]`` the dot product of that group of ``a[v]`` and ``b[indices[e]]``,
+    for edges e into v.
 
     A call does the rows ``first <= v < last``.
     """
-    size, end = groups * width, indptr[U64(last)]
+    size = groups * width
+    end = indptr[U64(last)]
     ahead = prefetch_distance(size)
     nothing = a.dtype.type(0)
     for v in range(first, last):
@@ -266,8 +330,12 @@ def edge_dots(indptr, indices, a, b, groups, width, out, first, last):
             if e + ahead < end:
                 prefetch_row(b, indices[U64(e + ahead)] * size, size)
             for group in range(groups):
-                i, j = v * size + group * width, indices[U64(e)] * size + group * width
-                s0, s1, h0, c = splat(nothing), splat(nothing), splat_half(nothing), 0
+                i = v * size + group * width
+                j = indices[U64(e)] * size + group * width
+                s0 = splat(nothing)
+                s1 = splat(nothing)
+                h0 = splat_half(nothing)
+                c = 0
                 while c + 2 * LANES <= width:
                     s0 = mul_add(load(a, i + c, LANES), load(b, j + c, LANES), s0)
                     s1 = mul_add(load(a, i + c + LANES, LANES), load(b, j + c + LANES, LANES), s1)

@@ -1,4 +1,6 @@
-"""The softmax over the edges of each destination, for ``width`` scores per edge, and its gradient."""
+"""The softmax over the edges of each destination, for ``width`` scores per edge, and its
+gradient.
+"""
 
 import numpy as np
 from numba import njit
@@ -22,12 +24,19 @@ from nodeflow._kernels.simd import (
 
 @njit(nogil=True, cache=True)
 def softmax_rows(indptr, scores, width, out, first, last):
-    """Write the softmax of the edges of the rows ``first <= v < last``; 0 where all scores of a row are -inf."""
-    zero, one, least = splat(scores.dtype.type(0)), splat(scores.dtype.type(1)), splat(scores.dtype.type(-np.inf))
+    """Write the softmax of the edges of the rows ``first <= v < last``; 0 where all scores of a row
+    are -inf.
+    """
+    zero = splat(scores.dtype.type(0))
+    one = splat(scores.dtype.type(1))
+    least = splat(scores.dtype.type(-np.inf))
     for v in range(first, last):
-        a, b = indptr[U64(v)] * width, indptr[U64(v + 1)] * width
+        a = indptr[U64(v)] * width
+        b = indptr[U64(v + 1)] * width
         for c in range(0, width, LANES):
-            n, best, sums = min(LANES, width - c), least, zero
+            n = min(LANES, width - c)
+            best = least
+            sums = zero
             for i in range(a + c, b, width):
                 value = load(scores, i, n)
                 best = where_above(value, best, value, best)
@@ -43,12 +52,16 @@ def softmax_rows(indptr, scores, width, out, first, last):
 
 @njit(nogil=True, cache=True)
 def softmax_gradient(indptr, p, g, width, out, first, last):
-    """Write ``p * (g - sum over the row's edges of p * g)`` for the edges of the rows ``first <= v < last``."""
+    """Write ``p * (g - sum over the row's edges of p * g)`` for the edges of the rows
+    ``first <= v < last``.
+    """
     zero = splat(p.dtype.type(0))
     for v in range(first, last):
-        a, b = indptr[U64(v)] * width, indptr[U64(v + 1)] * width
+        a = indptr[U64(v)] * width
+        b = indptr[U64(v + 1)] * width
         for c in range(0, width, LANES):
-            n, sums = min(LANES, width - c), zero
+            n = min(LANES, width - c)
+            sums = zero
             for i in range(a + c, b, width):
                 sums = mul_add(load(p, i, n), load(g, i, n), sums)
             for i in range(a + c, b, width):

@@ -1,8 +1,10 @@
-"""Stands in for DGL 0.4's NodeFlow code: ``import nodeflow.compat.dgl as dgl`` instead of ``import dgl``.
+"""Stands in for DGL 0.4's NodeFlow code: ``import nodeflow.compat.dgl as dgl`` instead of
+``import dgl``.
 
-It has ``DGLGraph``, ``NodeFlow``, ``function``, ``contrib.sampling``, ``random`` and ``init``, with the names, ids,
-orders and defaults of version 0.4. docs/coming-from-dgl.md lists what is different, and the new way for every old name.
-``DGLGraph.graph`` and ``NodeFlow.batch`` are the objects of nodeflow behind them, for code that changes step by step.
+It has ``DGLGraph``, ``NodeFlow``, ``function``, ``contrib.sampling``, ``random`` and ``init``, with
+the names, ids, orders and defaults of version 0.4. docs/coming-from-dgl.md lists what is different,
+and the new way for every old name. ``DGLGraph.graph`` and ``NodeFlow.batch`` are the objects of
+nodeflow behind them, for code that changes step by step.
 
 >>> import torch
 >>> import nodeflow.compat.dgl as dgl

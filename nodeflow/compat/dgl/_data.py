@@ -39,10 +39,14 @@ class Space(NamedTuple):
 
 
 class Rows(MutableMapping[str, Tensor]):
-    """The rows ``ids`` of the columns of a frame. Setting a column sets these rows, in a new tensor."""
+    """The rows ``ids`` of the columns of a frame. Setting a column sets these rows, in a new
+    tensor.
+    """
 
     def __init__(self, frame: Frame, ids: Tensor, where: str) -> None:
-        self._frame, self._ids, self._where = frame, ids, where
+        self._frame = frame
+        self._ids = ids
+        self._where = where
 
     def __getitem__(self, name: str) -> Tensor:
         return take_rows(self._frame[name], self._ids)
@@ -52,7 +56,9 @@ class Rows(MutableMapping[str, Tensor]):
         self._frame.update(written(self._frame, {name: column}, self._ids, self._where))
 
     def __delitem__(self, name: str) -> None:
-        raise ValueError(f"column {name!r} cannot be deleted for some rows only: delete it from the whole frame")
+        raise ValueError(
+            f"column {name!r} cannot be deleted for some rows only: delete it from the whole frame"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._frame)
@@ -73,7 +79,9 @@ def as_initializer(function: Initializer) -> Initializer:
 
 @contextmanager
 def in_place(frame: Frame, wanted: bool) -> Iterator[None]:
-    """Put columns that are replaced inside into the memory of the old ones, without gradient, where that is wanted."""
+    """Put columns that are replaced inside into the memory of the old ones, without gradient, where
+    that is wanted.
+    """
     before = frame.snapshot() if wanted else {}
     yield
     for name, old in before.items():
@@ -85,14 +93,18 @@ def in_place(frame: Frame, wanted: bool) -> Iterator[None]:
 
 
 def structure_of(data: Any) -> Graph:
-    """Return the graph of ``data``, with edge ids in its order: see ``DGLGraph``. Raises TypeError for other data."""
+    """Return the graph of ``data``, with edge ids in its order: see ``DGLGraph``. Raises TypeError
+    for other data.
+    """
     if data is None:
         return Graph.from_edges([], [], num_nodes=0)
     if isinstance(data, Graph):
         return data
     if isinstance(data, (list, tuple)):
         pair = isinstance(data, tuple) and len(data) == 2
-        src, dst = map(np.asarray, data if pair else zip(*data, strict=True) if len(data) else ([], []))
+        src, dst = map(
+            np.asarray, data if pair else zip(*data, strict=True) if len(data) else ([], [])
+        )
         if len(src) and (lowest := min(src.min(), dst.min())) != 0:
             raise ValueError(f"nodes of an edge list must start from 0, got {lowest} as the lowest")
         return Graph.from_edges(src, dst)
@@ -106,10 +118,11 @@ def structure_of(data: Any) -> Graph:
 
 
 def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[str] = ()) -> Graph:
-    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes, with attributes as columns.
+    """Return the graph of a networkx graph, or of what ``networkx.DiGraph`` takes, with attributes
+    as columns.
 
-    Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An undirected edge becomes
-    two. The nodes must be 0 to n - 1.
+    Edge ids are the attribute ``id`` of the edges where they have it, else networkx's order. An
+    undirected edge becomes two. The nodes must be 0 to n - 1.
     """
     import networkx
 
@@ -118,25 +131,40 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
             data = networkx.DiGraph(data)
         except Exception as error:
             raise TypeError(
-                f"a graph is made of an edge list, a scipy matrix or a networkx graph, got {describe(data)}"
+                "a graph is made of an edge list, a scipy matrix or a networkx graph, got "
+                f"{describe(data)}"
             ) from error
     edges = list((data if data.is_directed() else data.to_directed()).edges(data=True))
     ends = np.array([(u, v) for u, v, _ in edges]).reshape(-1, 2)
     if len(ends) and ends.dtype.kind not in "iu":
-        raise TypeError("networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers others")
+        raise TypeError(
+            "networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers "
+            "others"
+        )
     attributes = [own for _, _, own in edges]
     ids = [own["id"] for own in attributes] if edges and "id" in attributes[0] else None
     if ids is not None:
-        attributes = [own for _, own in sorted(zip(ids, attributes, strict=True), key=itemgetter(0))]
+        attributes = [
+            own for _, own in sorted(zip(ids, attributes, strict=True), key=itemgetter(0))
+        ]
     src, dst = ends.astype(np.int64).T
     graph = Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
-    graph.ndata.update({name: _column([data.nodes[i][name] for i in range(graph.num_nodes)]) for name in node_attrs})
+    graph.ndata.update(
+        {
+            name: _column([data.nodes[i][name] for i in range(graph.num_nodes)])
+            for name in node_attrs
+        }
+    )
     graph.edata.update({name: _column([own[name] for own in attributes]) for name in edge_attrs})
     return graph
 
 
 def _column(values: list[Any]) -> Tensor:
-    return torch.stack(values) if values and isinstance(values[0], Tensor) else column_of_numbers(values)
+    return (
+        torch.stack(values)
+        if values and isinstance(values[0], Tensor)
+        else column_of_numbers(values)
+    )
 
 
 def sorted_by_source(graph: Graph) -> Graph:
@@ -149,4 +177,6 @@ def sorted_by_source(graph: Graph) -> Graph:
 
 def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:
     """Return the sparse tensor with a one, float32, at every entry of ``index`` ``[2, k]``."""
-    return torch.sparse_coo_tensor(index, torch.ones(index.shape[1]), shape, check_invariants=False).to(ctx)
+    return torch.sparse_coo_tensor(
+        index, torch.ones(index.shape[1]), shape, check_invariants=False
+    ).to(ctx)

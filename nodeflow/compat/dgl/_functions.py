@@ -1,4 +1,5 @@
-"""Functions of programs for DGL 0.4: edges and nodes as they see them, and message passing on a whole graph.
+"""Functions of programs for DGL 0.4: edges and nodes as they see them, and message passing on a
+whole graph.
 
 The nodes of a graph are the sources and the destinations; its frames are read and written.
 """
@@ -27,7 +28,8 @@ DEFAULT = "default"
 class EdgeBatch:
     """Edges as a message function sees them.
 
-    ``src``, ``dst`` and ``data`` are mappings from names to columns with a row per edge, gathered when asked for.
+    ``src``, ``dst`` and ``data`` are mappings from names to columns with a row per edge, gathered
+    when asked for.
 
     >>> from nodeflow.compat import dgl
     >>> g = dgl.DGLGraph([(0, 1), (2, 1)])
@@ -38,10 +40,14 @@ class EdgeBatch:
 
     def __init__(self, edges: flow.EdgeBatch) -> None:
         self._edges = edges
-        self.src, self.dst, self.data = edges.src, edges.dst, edges.data
+        self.src = edges.src
+        self.dst = edges.dst
+        self.data = edges.data
 
     def edges(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``(src, dst, eid)``, int64: ids local to layers and block, or ids of the graph on a graph."""
+        """Return ``(src, dst, eid)``, int64: ids local to layers and block, or ids of the graph on
+        a graph.
+        """
         return (*self._edges.edges(), self._edges.edge_ids())
 
     def batch_size(self) -> int:
@@ -57,8 +63,8 @@ class EdgeBatch:
 class NodeBatch:
     """Nodes as a reduce or an apply function sees them.
 
-    ``data`` is a mapping from names to columns; ``mailbox`` one to messages ``[nodes, degree, ...]``, or None outside
-    reduce functions.
+    ``data`` is a mapping from names to columns; ``mailbox`` one to messages
+    ``[nodes, degree, ...]``, or None outside reduce functions.
 
     >>> import torch
     >>> from nodeflow.compat import dgl
@@ -69,7 +75,8 @@ class NodeBatch:
     """
 
     def __init__(self, nodes: flow.NodeBatch, ids: Tensor | None = None) -> None:
-        self._nodes, self._ids = nodes, ids
+        self._nodes = nodes
+        self._ids = ids
         self.data = nodes.data
 
     @property
@@ -78,7 +85,9 @@ class NodeBatch:
         return self._nodes.mailbox if self._nodes.has_mailbox else None
 
     def nodes(self) -> Tensor:
-        """Return the ids of the nodes, int64: local to the layer, or ids of the graph on a graph."""
+        """Return the ids of the nodes, int64: local to the layer, or ids of the graph on a
+        graph.
+        """
         rows = self._nodes.nodes()
         return rows if self._ids is None else self._ids[rows]
 
@@ -93,12 +102,16 @@ class NodeBatch:
 
 
 def is_made_here(function: object) -> bool:
-    """Return whether ``messages_of`` makes the messages of a function: a user-defined one, or a dot product."""
+    """Return whether ``messages_of`` makes the messages of a function: a user-defined one, or a dot
+    product.
+    """
     return callable(function) or (isinstance(function, MessageFunction) and function.op == "dot")
 
 
 def messages_of(function: Any, edges: EdgeBatch) -> Any:
-    """Return the messages along edges, a row per edge; a dot product drops the dimension that it contracts."""
+    """Return the messages along edges, a row per edge; a dot product drops the dimension that it
+    contracts.
+    """
     if not isinstance(function, MessageFunction):
         return function(edges)
     ends = {"u": edges.src, "v": edges.dst, "e": edges.data}
@@ -106,7 +119,9 @@ def messages_of(function: Any, edges: EdgeBatch) -> Any:
     each = torch.arange(len(edges) + 1)
     structure = ops.Structure._trusted(each, each[:-1], len(edges))
     names = f"column {function.lhs!r}", f"column {function.rhs!r}"
-    column = ops.message(structure, function.op, "e", ends[function.lhs_kind][function.lhs], "e", rhs, names=names)
+    column = ops.message(
+        structure, function.op, "e", ends[function.lhs_kind][function.lhs], "e", rhs, names=names
+    )
     return {function.out: column.squeeze(-1) if function.op == "dot" else column}
 
 
@@ -125,7 +140,9 @@ def of_edges(functions: Any) -> Any:
 
 
 def of_nodes(functions: Any, ids: Tensor | None = None) -> Any:
-    """Return a reduce or an apply function, or a list, as nodeflow takes it; ``ids`` are what it sees, by local id."""
+    """Return a reduce or an apply function, or a list, as nodeflow takes it; ``ids`` are what it
+    sees, by local id.
+    """
     if isinstance(functions, (list, tuple)):
         return [of_nodes(function, ids) for function in functions]
     if not callable(functions):
@@ -138,14 +155,17 @@ def of_nodes(functions: Any, ids: Tensor | None = None) -> Any:
     return function
 
 
-NODES, EDGES = "the graph's nodes", "the graph's edges"
+NODES = "the graph's nodes"
+EDGES = "the graph's edges"
 
 
 def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], dst: Frame) -> None:
-    """Compute columns of the nodes ``v``, distinct ids or ALL, from messages along their in-edges, and store them.
+    """Compute columns of the nodes ``v``, distinct ids or ALL, from messages along their in-edges,
+    and store them.
 
-    ``functions`` are for messages, reduction and update, as DGL takes them; those of the program's own see ids of the
-    graph, all edges in the order of their ids, and those into some nodes node by node. ``dst``: a frame for the nodes.
+    ``functions`` are for messages, reduction and update, as DGL takes them; those of the program's
+    own see ids of the graph, all edges in the order of their ids, and those into some nodes node by
+    node. ``dst``: a frame for the nodes.
     """
     whole = isinstance(v, _All)
     message, reduce, update = functions
@@ -165,15 +185,33 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], dst: Frame) -> 
         def message(_: flow.EdgeBatch) -> dict[str, Tensor]:
             seen = edges_at(graph, torch.arange(len(eid)) if whole else eid)
             columns = Frame(len(eid), messages_of(function, EdgeBatch(seen)))
-            return {name: take_rows(column, eid) for name, column in columns.items()} if whole else dict(columns)
+            return (
+                {name: take_rows(column, eid) for name, column in columns.items()}
+                if whole
+                else dict(columns)
+            )
 
         return message
 
-    messages = [along(function) for function in (message if isinstance(message, (list, tuple)) else [message])]
-    dst.update({name: column if whole else take_rows(column, nodes) for name, column in graph.ndata.items()})
+    messages = [
+        along(function)
+        for function in (message if isinstance(message, (list, tuple)) else [message])
+    ]
+    dst.update(
+        {
+            name: column if whole else take_rows(column, nodes)
+            for name, column in graph.ndata.items()
+        }
+    )
     try:
         columns = flow.message_passing(
-            edges, messages, of_nodes(reduce, nodes), of_nodes(update, nodes), src=graph.ndata, dst=dst, edge=edge
+            edges,
+            messages,
+            of_nodes(reduce, nodes),
+            of_nodes(update, nodes),
+            src=graph.ndata,
+            dst=dst,
+            edge=edge,
         )
     except Exception as error:
         error.add_note(f"layers 0 and 1 are {NODES} here, and flow 0->1 is {EDGES}")
@@ -182,18 +220,24 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], dst: Frame) -> 
 
 
 def _edges_into(graph: Graph, nodes: Tensor, whole: bool) -> tuple[flow.Flow, Tensor]:
-    """Return a flow from all nodes to some, and the ids of its edges; the whole graph is not gathered."""
+    """Return a flow from all nodes to some, and the ids of its edges; the whole graph is not
+    gathered.
+    """
     if not whole:
         src, _, eid = graph.in_edges(nodes)
         ends = graph.in_degrees(nodes).cumsum(0)
-        return flow.flow_from_csr(torch.nn.functional.pad(ends, (1, 0)), src, num_src=graph.num_nodes), eid
+        return flow.flow_from_csr(
+            torch.nn.functional.pad(ends, (1, 0)), src, num_src=graph.num_nodes
+        ), eid
     indptr, indices, ids = graph.csc()
     eid = torch.from_numpy(np.arange(len(indices)) if ids is None else ids.astype(np.int64))
     return flow.flow_from_csr(indptr, indices, num_src=graph.num_nodes), eid
 
 
 def apply_nodes(graph: Graph, function: Any, v: Any) -> None:
-    """Apply a function to distinct nodes, or to ALL, and store what it returns; the other rows stay."""
+    """Apply a function to distinct nodes, or to ALL, and store what it returns; the other rows
+    stay.
+    """
     size = graph.num_nodes
     rows = None if isinstance(v, _All) else torch.from_numpy(distinct(v, "v", size, "node"))
     ids = torch.arange(size) if rows is None else rows
@@ -203,9 +247,15 @@ def apply_nodes(graph: Graph, function: Any, v: Any) -> None:
 
 
 def apply_edges(graph: Graph, function: Any, edges: Any) -> None:
-    """Apply a function to distinct edges, or to ALL, and store what it returns; the other rows stay."""
+    """Apply a function to distinct edges, or to ALL, and store what it returns; the other rows
+    stay.
+    """
     size = graph.num_edges
-    rows = None if isinstance(edges, _All) else torch.from_numpy(distinct(edges, "edges", size, "edge"))
+    rows = (
+        None
+        if isinstance(edges, _All)
+        else torch.from_numpy(distinct(edges, "edges", size, "edge"))
+    )
     seen = EdgeBatch(edges_at(graph, torch.arange(size) if rows is None else rows))
     columns = dict(Frame(len(seen), messages_of(function, seen)))
     whole = rows is None or len(rows) == size

@@ -1,4 +1,6 @@
-"""DGLGraph: the parent graph of DGL 0.4, with frames, message passing and edges that can be added."""
+"""DGLGraph: the parent graph of DGL 0.4, with frames, message passing and edges that can be
+added.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,14 @@ from nodeflow.compat.dgl._data import (
     sorted_by_source,
     structure_of,
 )
-from nodeflow.compat.dgl._functions import DEFAULT, EDGES, NODES, apply_edges, apply_nodes, update_nodes
+from nodeflow.compat.dgl._functions import (
+    DEFAULT,
+    EDGES,
+    NODES,
+    apply_edges,
+    apply_nodes,
+    update_nodes,
+)
 from nodeflow.compat.dgl._queries import BaseGraph, as_pairs, as_vector, refuse
 from nodeflow.graph import Frame, Graph
 
@@ -35,31 +44,42 @@ _Addition: TypeAlias = tuple[int, Ints, Ints]
 
 
 class DGLGraph(BaseGraph):
-    """A graph with frames ``ndata`` and ``edata``, whose nodes and edges can be added until it is ``readonly``.
+    """A graph with frames ``ndata`` and ``edata``, whose nodes and edges can be added until it is
+    ``readonly``.
 
-    ``graph`` is the ``nodeflow.Graph`` behind it, with the same columns. It is another object after edges were added.
-    Methods have DGL's names and results. Ids and degrees are int64, and one id stands for a list of one:
+    ``graph`` is the ``nodeflow.Graph`` behind it, with the same columns. It is another object after
+    edges were added. Methods have DGL's names and results. Ids and degrees are int64, and one id
+    stands for a list of one:
 
-    - ``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``. ``g.edges()`` is
-      ``all_edges``, and ``g.edges[e]`` takes ids of edges, or a pair ``(u, v)`` of their ends.
-    - ``in_edges``, ``out_edges`` and ``all_edges`` return ``(src, dst)``, with ``form="all"`` ``(src, dst, eid)``, with
-      "eid" ids: node by node, ``all_edges`` in the order of ids, or of sources, then destinations (``order="srcdst"``).
-    - ``number_of_nodes``, ``number_of_edges``, ``is_multigraph``, ``has_node``, ``has_edge_between``, ``predecessors``,
-      ``successors``, ``find_edges``, ``in_degree``, ``in_degrees``, ``out_degree`` and ``out_degrees`` are as in DGL.
-    - ``has_nodes`` and ``has_edges_between`` return 1 or 0, int64 ``[k]``; one of ``u`` and ``v`` goes with all others.
-    - ``register_message_func`` and its like set what calls without a function use; ``set_n_initializer`` and
-      ``set_e_initializer`` what fills rows that nobody sets, a function of (shape, dtype, device, range).
-    - ``set_n_repr`` and ``set_e_repr`` set columns of all nodes or edges, or of some, with ``inplace`` in their memory.
-    - ``to`` moves all columns, in this graph; ``readonly(False)`` allows adding nodes and edges again.
+    - ``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``.
+      ``g.edges()`` is ``all_edges``, and ``g.edges[e]`` takes ids of edges, or a pair ``(u, v)`` of
+      their ends.
+    - ``in_edges``, ``out_edges`` and ``all_edges`` return ``(src, dst)``, with ``form="all"``
+      ``(src, dst, eid)``, with "eid" ids: node by node, ``all_edges`` in the order of ids, or of
+      sources, then destinations (``order="srcdst"``).
+    - ``number_of_nodes``, ``number_of_edges``, ``is_multigraph``, ``has_node``,
+      ``has_edge_between``, ``predecessors``, ``successors``, ``find_edges``, ``in_degree``,
+      ``in_degrees``, ``out_degree`` and ``out_degrees`` are as in DGL.
+    - ``has_nodes`` and ``has_edges_between`` return 1 or 0, int64 ``[k]``; one of ``u`` and ``v``
+      goes with all others.
+    - ``register_message_func`` and its like set what calls without a function use;
+      ``set_n_initializer`` and ``set_e_initializer`` what fills rows that nobody sets, a function
+      of (shape, dtype, device, range).
+    - ``set_n_repr`` and ``set_e_repr`` set columns of all nodes or edges, or of some, with
+      ``inplace`` in their memory.
+    - ``to`` moves all columns, in this graph; ``readonly(False)`` allows adding nodes and edges
+      again.
 
     Args:
-        graph_data: a list of pairs ``(u, v)``; a tuple of two lists, sources and destinations; a scipy matrix, whose
-            entry (u, v) is an edge u -> v; a networkx graph with nodes 0 to n - 1; a DGLGraph (which shares the
-            structure, without columns) or a ``nodeflow.Graph`` (which becomes ``graph``); None for no nodes.
+        graph_data: a list of pairs ``(u, v)``; a tuple of two lists, sources and destinations; a
+            scipy matrix, whose entry (u, v) is an edge u -> v; a networkx graph with nodes 0 to n -
+            1; a DGLGraph (which shares the structure, without columns) or a ``nodeflow.Graph``
+            (which becomes ``graph``); None for no nodes.
         node_frame, edge_frame: columns by name.
         multigraph: ignored: several edges may always join two nodes.
         readonly: whether adding nodes and edges is refused.
-        sort_csr: whether the in-edges of a node come in the order of their sources instead of their ids.
+        sort_csr: whether the in-edges of a node come in the order of their sources instead of their
+            ids.
 
     >>> g = DGLGraph([(0, 1), (2, 1)])
     >>> g.add_edges([1, 1], [0, 2])
@@ -79,7 +99,8 @@ class DGLGraph(BaseGraph):
         sort_csr: bool = False,
     ) -> None:
         super().__init__(num_blocks=1)
-        self._sorted, self.is_readonly = bool(sort_csr), bool(readonly)
+        self._sorted = bool(sort_csr)
+        self.is_readonly = bool(readonly)
         self._initializers: list[tuple[str, Any, str | None]] = []
         if isinstance(graph_data, DGLGraph):
             indptr, indices, edge_ids = graph_data.graph.csc()
@@ -95,7 +116,8 @@ class DGLGraph(BaseGraph):
     def graph(self) -> Graph:
         """The graph of nodeflow, after all that was added so far."""
         if self._added:
-            self._graph, self._added = self._grown(self._added), []
+            self._graph = self._grown(self._added)
+            self._added = []
         return self._graph
 
     def readonly(self, readonly_state: bool = True) -> Self:
@@ -104,12 +126,16 @@ class DGLGraph(BaseGraph):
         return self
 
     def add_nodes(self, num: int, data: Mapping[str, Any] | None = None) -> None:
-        """Add ``num`` nodes, with columns ``data`` of ``num`` rows each; other columns get initial rows."""
+        """Add ``num`` nodes, with columns ``data`` of ``num`` rows each; other columns get initial
+        rows.
+        """
         none = np.zeros(0, np.int64)
         self._add(as_count(num, "num"), none, none, data)
 
     def add_edges(self, u: Any, v: Any, data: Mapping[str, Any] | None = None) -> None:
-        """Add edges ``u[i] -> v[i]``, with columns ``data`` of a row each; one node goes with all of the others."""
+        """Add edges ``u[i] -> v[i]``, with columns ``data`` of a row each; one node goes with all
+        of the others.
+        """
         size = self._graph.num_nodes + sum(num for num, *_ in self._added)
         self._add(0, *as_pairs(u, v, size), data)
 
@@ -117,15 +143,20 @@ class DGLGraph(BaseGraph):
 
     def _add(self, num: int, src: Any, dst: Any, data: Mapping[str, Any] | None) -> None:
         if self.is_readonly:
-            raise ValueError("this graph is read-only: call g.readonly(False) before adding nodes or edges")
+            raise ValueError(
+                "this graph is read-only: call g.readonly(False) before adding nodes or edges"
+            )
         grows = self._graph.ndata if num else self._graph.edata if len(src) else {}
         if sparse := [name for name, column in grows.items() if column.layout != torch.strided]:
             raise TypeError(
-                f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or edge is added"
+                f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or "
+                "edge is added"
             )
-        # with columns, build the graph now: if they do not fit, this raises before anything is added
+        # with columns, build the graph now: if they do not fit, this raises before anything is
+        # added
         if data:
-            self._graph, self._added = self._grown([*self._added, (num, src, dst)], data), []
+            self._graph = self._grown([*self._added, (num, src, dst)], data)
+            self._added = []
         else:  # programs add edges one by one: rebuilding the graph for each would take quadratic time
             self._added.append((num, src, dst))
 
@@ -144,7 +175,9 @@ class DGLGraph(BaseGraph):
         return frame
 
     def _grown(self, added: Sequence[_Addition], data: Mapping[str, Any] | None = None) -> Graph:
-        """Return the graph with all that was added since the last one; ``data`` are columns of the last addition."""
+        """Return the graph with all that was added since the last one; ``data`` are columns of the
+        last addition.
+        """
         old = self._graph
         size = old.num_nodes + sum(num for num, *_ in added)
         ends = [
@@ -155,7 +188,9 @@ class DGLGraph(BaseGraph):
         for frame, before in ((new.ndata, old.ndata), (new.edata, old.edata)):
             for name, column in before.items():
                 count = frame.num_rows - len(column)
-                frame[name] = torch.cat([column, frame.initial(name, count, column)]) if count else column
+                frame[name] = (
+                    torch.cat([column, frame.initial(name, count, column)]) if count else column
+                )
         if data:
             num, src, _ = added[-1]
             frame, count, where = (new.ndata, num, NODES) if num else (new.edata, len(src), EDGES)
@@ -163,7 +198,9 @@ class DGLGraph(BaseGraph):
         return new
 
     def from_networkx(self, nx_graph: Any, node_attrs: Any = None, edge_attrs: Any = None) -> None:
-        """Become the graph of a networkx graph, with its nodes in sorted order and attributes as columns."""
+        """Become the graph of a networkx graph, with its nodes in sorted order and attributes as
+        columns.
+        """
         import networkx
 
         nx_graph = networkx.convert_node_labels_to_integers(nx_graph, ordering="sorted")
@@ -174,7 +211,8 @@ class DGLGraph(BaseGraph):
         self._become(structure_of(spmat))
 
     def _become(self, graph: Graph) -> None:
-        self._graph, self._added = self._finished(graph), []
+        self._graph = self._finished(graph)
+        self._added = []
 
     # ---- frames
 
@@ -190,12 +228,16 @@ class DGLGraph(BaseGraph):
 
     @property
     def nodes(self) -> _Items:
-        """``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes ``v``."""
+        """``g.nodes()`` are the ids of all nodes, ``g.nodes[v].data`` the columns at nodes
+        ``v``.
+        """
         return _Items(self.ndata, lambda: torch.arange(self.graph.num_nodes), as_vector, "node")
 
     @property
     def edges(self) -> _Items:
-        """``g.edges()`` is ``all_edges``, ``g.edges[e].data`` are the columns at edges: ids, or a pair ``(u, v)``."""
+        """``g.edges()`` is ``all_edges``, ``g.edges[e].data`` are the columns at edges: ids, or a
+        pair ``(u, v)``.
+        """
         return _Items(self.edata, self.all_edges, self.edge_ids_at, "edge")
 
     def node_attr_schemes(self) -> dict[str, Scheme]:
@@ -248,9 +290,14 @@ class DGLGraph(BaseGraph):
     # ---- message passing
 
     def update_all(
-        self, message_func: Any = DEFAULT, reduce_func: Any = DEFAULT, apply_node_func: Any = DEFAULT
+        self,
+        message_func: Any = DEFAULT,
+        reduce_func: Any = DEFAULT,
+        apply_node_func: Any = DEFAULT,
     ) -> None:
-        """Compute all nodes from messages along all edges. Without edges only ``apply_node_func`` is applied."""
+        """Compute all nodes from messages along all edges. Without edges only ``apply_node_func``
+        is applied.
+        """
         self._compute(ALL, message_func, reduce_func, apply_node_func)
 
     def pull(
@@ -295,10 +342,11 @@ class DGLGraph(BaseGraph):
     def adjacency_matrix_scipy(
         self, transpose: bool | None = None, fmt: str = "csr", return_edge_ids: bool | None = None
     ) -> scipy.sparse.spmatrix:
-        """Return the scipy matrix whose entry (v, u) is the id of the edge u -> v, ``[num_nodes, num_nodes]``.
+        """Return the scipy matrix whose entry (v, u) is the id of the edge u -> v,
+        ``[num_nodes, num_nodes]``.
 
-        With ``transpose`` the entry is (u, v), with ``return_edge_ids=False`` all entries are 1. Repeated edges stay
-        apart. ``fmt``: "csr" or "coo".
+        With ``transpose`` the entry is (u, v), with ``return_edge_ids=False`` all entries are 1.
+        Repeated edges stay apart. ``fmt``: "csr" or "coo".
         """
         import scipy.sparse
 
@@ -309,18 +357,25 @@ class DGLGraph(BaseGraph):
         shape = (self.graph.num_nodes, self.graph.num_nodes)
         if fmt == "coo":
             return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape)
-        order = np.argsort(rows, kind="stable")  # scipy's own conversion would add up repeated edges
+        # scipy's own conversion would add up repeated edges
+        order = np.argsort(rows, kind="stable")
         indptr = np.searchsorted(rows[order], np.arange(shape[0] + 1))
         return scipy.sparse.csr_matrix((values[order], columns[order], indptr), shape=shape)
 
-    def adjacency_matrix(self, transpose: bool | None = None, ctx: torch.device | str = "cpu") -> Tensor:
-        """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with ``transpose`` (u, v)."""
+    def adjacency_matrix(
+        self, transpose: bool | None = None, ctx: torch.device | str = "cpu"
+    ) -> Tensor:
+        """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with
+        ``transpose`` (u, v).
+        """
         src, dst = self.graph.edges()
         size = self.graph.num_nodes
         return ones(torch.stack((src, dst) if transpose else (dst, src)), (size, size), ctx)
 
     def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
-        """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both": in minus out."""
+        """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both":
+        in minus out.
+        """
         check_one_of(typestr, "typestr", ("in", "out", "both"))
         if typestr == "both":
             return (self.incidence_matrix("in", ctx) - self.incidence_matrix("out", ctx)).coalesce()
@@ -339,10 +394,17 @@ class DGLGraph(BaseGraph):
 
 
 class _Items:
-    """All nodes or edges of a graph: called for their ids, measured, and asked for the columns at some of them."""
+    """All nodes or edges of a graph: called for their ids, measured, and asked for the columns at
+    some of them.
+    """
 
-    def __init__(self, frame: Frame, every: Callable[..., Any], ids: Callable[[Any], Any], what: str) -> None:
-        self._frame, self._every, self._ids, self._what = frame, every, ids, what
+    def __init__(
+        self, frame: Frame, every: Callable[..., Any], ids: Callable[[Any], Any], what: str
+    ) -> None:
+        self._frame = frame
+        self._every = every
+        self._ids = ids
+        self._what = what
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._every(*args, **kwargs)

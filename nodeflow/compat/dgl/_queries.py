@@ -1,4 +1,5 @@
-"""Base of the graphs and NodeFlows of DGL 0.4: questions about edges and degrees, and registered functions.
+"""Base of the graphs and NodeFlows of DGL 0.4: questions about edges and degrees, and registered
+functions.
 
 Also the error for names that have no stand-in.
 """
@@ -20,17 +21,24 @@ from nodeflow.graph import Graph
 
 
 def refuse(owner: str, name: str) -> NoReturn:
-    """Raise AttributeError for a name that ``owner`` does not have; it names the page that says what to use."""
+    """Raise AttributeError for a name that ``owner`` does not have; it names the page that says
+    what to use.
+    """
     raise AttributeError(
         f"{owner} of nodeflow.compat has no {name!r}: "
-        'the page "Coming from DGL\'s NodeFlow" of the documentation says what to use instead of names of DGL',
+        'the page "Coming from DGL\'s NodeFlow" of the documentation says what to use instead of '
+        "names of DGL",
         name=name,
     )
 
 
 def as_vector(value: Any) -> Any:
     """Return one id as a list of one; several ids as they are."""
-    return [int(value)] if isinstance(value, (int, np.integer)) or getattr(value, "ndim", 1) == 0 else value
+    return (
+        [int(value)]
+        if isinstance(value, (int, np.integer)) or getattr(value, "ndim", 1) == 0
+        else value
+    )
 
 
 def _formed(edges: tuple[Tensor, Tensor, Tensor], form: str) -> Any:
@@ -39,7 +47,9 @@ def _formed(edges: tuple[Tensor, Tensor, Tensor], form: str) -> Any:
 
 
 class BaseGraph(ABC):
-    """The questions, by ids of ``graph``: its own, or NodeFlow ids; and functions of each block (a graph is one)."""
+    """The questions, by ids of ``graph``: its own, or NodeFlow ids; and functions of each block (a
+    graph is one).
+    """
 
     is_readonly: bool
     """Whether adding nodes and edges is refused."""
@@ -85,7 +95,9 @@ class BaseGraph(ABC):
         return bool(self.graph.has_edges([int(u)], [int(v)]))
 
     def has_edges_between(self, u: Any, v: Any) -> Tensor:
-        """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node goes with all."""
+        """Return 1 where there is an edge ``u[i] -> v[i]`` and 0 elsewhere, int64 ``[k]``; one node
+        goes with all.
+        """
         return self.graph.has_edges(*as_pairs(u, v, self.graph.num_nodes)).long()
 
     def predecessors(self, v: int) -> Tensor:
@@ -96,24 +108,32 @@ class BaseGraph(ABC):
         """Return the destinations of the out-edges of a node."""
         return self.graph.out_edges([int(v)])[1]
 
-    def edge_id(self, u: int, v: int, force_multi: bool | None = None, return_array: bool = False) -> Any:
-        """Return the id of the only edge from ``u`` to ``v`` (else ValueError); ``return_array``: of all of them."""
+    def edge_id(
+        self, u: int, v: int, force_multi: bool | None = None, return_array: bool = False
+    ) -> Any:
+        """Return the id of the only edge from ``u`` to ``v`` (else ValueError); ``return_array``:
+        of all of them.
+        """
         if return_array if force_multi is None else force_multi:
             return self.graph.edge_ids([int(u)], [int(v)], return_uv=True)[2]
         return int(self.edge_ids(int(u), int(v)))
 
-    def edge_ids(self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False) -> Any:
+    def edge_ids(
+        self, u: Any, v: Any, force_multi: bool | None = None, return_uv: bool = False
+    ) -> Any:
         """Return the ids of the edges ``u[i] -> v[i]``, int64 ``[k]``; one node goes with all.
 
-        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs; else ValueError for a pair without
-        edge or with several.
+        With ``return_uv``: ``(src, dst, eid)`` of all edges between the pairs; else ValueError for
+        a pair without edge or with several.
         """
         src, dst = as_pairs(u, v, self.graph.num_nodes)
         if return_uv if force_multi is None else force_multi:
             return self.graph.edge_ids(src, dst, return_uv=True)
         lowest = self.graph.edge_ids(src, dst)  # raises for a pair without edges
         if len(self.graph.edge_ids(src, dst, return_uv=True)[2]) > len(lowest):
-            raise ValueError("several edges join one of the pairs: pass return_uv=True for all of them")
+            raise ValueError(
+                "several edges join one of the pairs: pass return_uv=True for all of them"
+            )
         return lowest
 
     def find_edges(self, eid: Any) -> tuple[Tensor, Tensor]:
@@ -121,19 +141,29 @@ class BaseGraph(ABC):
         return self.graph.find_edges(as_vector(eid))
 
     def in_edges(self, v: Any, form: str = "uv") -> Any:
-        """Return the in-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
+        """Return the in-edges of nodes, node by node: ``(src, dst)``, with "all"
+        ``(src, dst, eid)``, or "eid".
+        """
         return _formed(self.graph.in_edges(as_vector(v)), form)
 
     def out_edges(self, v: Any, form: str = "uv") -> Any:
-        """Return the out-edges of nodes, node by node: ``(src, dst)``, with "all" ``(src, dst, eid)``, or "eid"."""
+        """Return the out-edges of nodes, node by node: ``(src, dst)``, with "all"
+        ``(src, dst, eid)``, or "eid".
+        """
         return _formed(self.graph.out_edges(as_vector(v)), form)
 
     def all_edges(self, form: str = "uv", order: str | None = None) -> Any:
-        """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then destination."""
+        """Return all edges in the order of their ids; with ``order="srcdst"`` by source, then
+        destination.
+        """
         check_one_of(order, "order", ("srcdst", "eid", None))
         src, dst = self.graph.edges()
         by_ends = order == "srcdst"
-        eid = torch.from_numpy(np.lexsort((dst.numpy(), src.numpy()))) if by_ends else torch.arange(len(src))
+        eid = (
+            torch.from_numpy(np.lexsort((dst.numpy(), src.numpy())))
+            if by_ends
+            else torch.arange(len(src))
+        )
         return _formed((src[eid], dst[eid], eid), form)
 
     def in_degree(self, v: int) -> int:
@@ -153,7 +183,9 @@ class BaseGraph(ABC):
         return self.graph.out_degrees(as_vector(v))
 
     def edge_ids_at(self, edges: Any) -> Any:
-        """Return the ids of edges that are given by ids, or by a pair ``(u, v)`` of their ends; ALL stays."""
+        """Return the ids of edges that are given by ids, or by a pair ``(u, v)`` of their ends; ALL
+        stays.
+        """
         if not isinstance(edges, tuple):
             return as_vector(edges)
         u, v = edges
@@ -165,7 +197,9 @@ class BaseGraph(ABC):
         """Return the numbers of a block, or of all."""
         blocks = range(len(self._functions["message"]))
         return (
-            blocks if isinstance(block_id, _All) else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]
+            blocks
+            if isinstance(block_id, _All)
+            else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]
         )
 
     def _register(self, role: str, func: Any, block_id: Any = ALL) -> None:
@@ -178,17 +212,23 @@ class BaseGraph(ABC):
     register_apply_edge_func = partialmethod(_register, "apply edge")
 
     def function(self, role: str, func: Any, block: int = 0) -> Any:
-        """Return ``func``, or the registered one for "default"; ValueError for None, except as "apply node"."""
+        """Return ``func``, or the registered one for "default"; ValueError for None, except as
+        "apply node".
+        """
         if isinstance(func, str) and func == DEFAULT:
             func = self._functions[role][block]
         if func is None and role != "apply node":
             name = role.replace(" ", "_")
-            raise ValueError(f"there is no {role} function: pass one, or call register_{name}_func first")
+            raise ValueError(
+                f"there is no {role} function: pass one, or call register_{name}_func first"
+            )
         return func
 
     def functions(self, functions: Sequence[Any], block: int = 0) -> list[Any]:
         roles = ("message", "reduce", "apply node")
-        return [self.function(role, func, block) for role, func in zip(roles, functions, strict=True)]
+        return [
+            self.function(role, func, block) for role, func in zip(roles, functions, strict=True)
+        ]
 
 
 def as_pairs(u: Any, v: Any, num_nodes: int) -> tuple[Any, Any]:

@@ -1,4 +1,6 @@
-"""Part: the edges and destinations of a flow that one call computes, and what functions see of them."""
+"""Part: the edges and destinations of a flow that one call computes, and what functions see of
+them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from nodeflow.ops import Structure
 
 
 class Part:
-    """All of a flow, or some destinations with all their edges, or some edges with the destinations they reach.
+    """All of a flow, or some destinations with all their edges, or some edges with the destinations
+    they reach.
 
     Attributes:
         structure: the edges, over all sources and the chosen destinations.
@@ -37,7 +40,10 @@ class Part:
         order: Tensor | None = None,
     ) -> None:
         self.structure = flow.structure if structure is None else structure
-        self.flow, self.rows, self.edges, self.order = flow, rows, edges, order
+        self.flow = flow
+        self.rows = rows
+        self.edges = edges
+        self.order = order
         i, j = flow.layers
         self.src = columns_at(flow.src_layer.data, f"layer {i}")
         self.dst = columns_at(flow.dst_layer.data, f"layer {j}", rows)
@@ -52,14 +58,18 @@ class Part:
 
     @classmethod
     def of_edges(cls, flow: Flow, edges: Ints) -> Part:
-        """The edges ``edges`` (distinct local ids, any order) and the destinations they reach, ascending."""
+        """The edges ``edges`` (distinct local ids, any order) and the destinations they reach,
+        ascending.
+        """
         whole = flow.structure
         ids, back = torch.sort(torch.from_numpy(edges).to(whole.device))
         order = torch.empty_like(back)
         order[back] = torch.arange(len(back), device=whole.device)
         rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
         indptr = ends_of(counts)
-        return cls(flow, Structure._trusted(indptr, whole.indices[ids], whole.num_src), rows, ids, order)
+        return cls(
+            flow, Structure._trusted(indptr, whole.indices[ids], whole.num_src), rows, ids, order
+        )
 
     @property
     def destinations(self) -> Tensor:
@@ -75,8 +85,13 @@ class Part:
             self._along(self.src, "src"),
             self._along(self.dst, "dst"),
             Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name])),
-            lambda: (self.as_asked(s.indices), self.as_asked(self.destinations.index_select(0, s.dst))),
-            lambda: self.as_asked(torch.arange(s.num_edges, device=s.device) if self.edges is None else self.edges),
+            lambda: (
+                self.as_asked(s.indices),
+                self.as_asked(self.destinations.index_select(0, s.dst)),
+            ),
+            lambda: self.as_asked(
+                torch.arange(s.num_edges, device=s.device) if self.edges is None else self.edges
+            ),
             s.num_edges,
         )
 
@@ -84,7 +99,8 @@ class Part:
         """The columns of an end of the edges, in the order asked for."""
 
         def read(name: str) -> Tensor:
-            column, s = nodes[name], self.structure
+            column = nodes[name]
+            s = self.structure
             if column.layout != torch.strided:
                 return self.as_asked(take_rows(column, s.indices if end == "src" else s.dst))
             return self.as_asked((ops.gather_src if end == "src" else ops.gather_dst)(s, column))
@@ -102,8 +118,8 @@ class Part:
     def __str__(self) -> str:
         i, j = self.flow.layers
         return (
-            f"flow {i}->{j} ({self.structure.num_src} -> {self.structure.num_dst} nodes, {self.structure.num_edges} "
-            "edges)"
+            f"flow {i}->{j} ({self.structure.num_src} -> {self.structure.num_dst} nodes, "
+            f"{self.structure.num_edges} edges)"
         )
 
 
@@ -114,11 +130,14 @@ def columns_at(frame: Frame, where: str, rows: Tensor | None = None) -> Columns:
     return Columns(frame, where, lambda name: take_rows(frame[name], rows))
 
 
-def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where: str) -> dict[str, Tensor]:
-    """Return the columns to store so that ``rows`` of them become those of ``columns`` (None: all rows).
+def written(
+    frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where: str
+) -> dict[str, Tensor]:
+    """Return the columns to store so that ``rows`` of them become those of ``columns`` (None: all
+    rows).
 
-    The other rows keep what the frame has, or are initial in a new column (``Frame.set_initializer``; 0 without).
-    Writes nothing; old columns are left as they are.
+    The other rows keep what the frame has, or are initial in a new column
+    (``Frame.set_initializer``; 0 without). Writes nothing; old columns are left as they are.
     """
     if rows is None:
         return columns
@@ -126,16 +145,21 @@ def written(frame: Frame, columns: dict[str, Tensor], rows: Tensor | None, where
     for name, column in columns.items():
         if column.layout != torch.strided:
             raise TypeError(
-                f"column {name!r} of {where} is sparse, and only some rows are to be written: call .to_dense() on them"
+                f"column {name!r} of {where} is sparse, and only some rows are to be written: call "
+                ".to_dense() on them"
             )
         base = frame[name] if name in frame else frame.initial(name, frame.num_rows, column)
         if base.layout != torch.strided:
-            raise TypeError(f"column {name!r} of {where} is sparse: set the whole column, or make it dense first")
+            raise TypeError(
+                f"column {name!r} of {where} is sparse: set the whole column, or make it dense "
+                "first"
+            )
         if (base.shape[1:], base.dtype) != (column.shape[1:], column.dtype):
             raise ValueError(
-                f"column {name!r} of {where} has rows of shape {tuple(base.shape[1:])} and dtype {base.dtype}; rows of "
-                f"shape {tuple(column.shape[1:])} and dtype {column.dtype} cannot be written into it: delete the "
-                "column first, or give the new one another name"
+                f"column {name!r} of {where} has rows of shape {tuple(base.shape[1:])} and dtype "
+                f"{base.dtype}; rows of shape {tuple(column.shape[1:])} and dtype {column.dtype} "
+                "cannot be written into it: delete the column first, or give the new one another "
+                "name"
             )
         whole[name] = base.index_copy(0, rows, column)
     return whole

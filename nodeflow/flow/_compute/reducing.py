@@ -1,4 +1,6 @@
-"""Messages of a part of a flow, and their reduction per destination, by built-in and by user-defined functions."""
+"""Messages of a part of a flow, and their reduction per destination, by built-in and by
+user-defined functions.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,17 @@ class Messages(Columns):
         names: dict[str, object] = {}  # of all messages, none of them made by asking
         builtin: dict[str, MessageFunction] = {}
         # no reference to this object itself: such a circle would keep messages alive after the call
-        super().__init__(names, "the mailbox", lambda name: built_in(part, builtin[name], ops.message))
-        self.part, self.builtin = part, builtin
+        super().__init__(
+            names, "the mailbox", lambda name: built_in(part, builtin[name], ops.message)
+        )
+        self.part = part
+        self.builtin = builtin
 
         def claim(name: str) -> None:
             if name in names:
-                raise ValueError(f"two message functions make message {name!r}: give one of them another name")
+                raise ValueError(
+                    f"two message functions make message {name!r}: give one of them another name"
+                )
             names[name] = None
 
         for function in functions:
@@ -42,20 +49,28 @@ class Messages(Columns):
                 continue
             edges = part.edge_batch()
             with explained(function, "message function", part, edges.src, edges.dst, edges.data):
-                columns = columns_of(function(edges), len(edges), function, "message function", "edge")
+                columns = columns_of(
+                    function(edges), len(edges), function, "message function", "edge"
+                )
             for name, column in columns.items():
                 claim(name)
                 if column.layout != torch.strided:
                     raise TypeError(
-                        f"message {name!r} is a sparse matrix, but messages are combined dense: .to_dense() it"
+                        f"message {name!r} is a sparse matrix, but messages are combined dense: "
+                        ".to_dense() it"
                     )
                 self._seen[name] = part.as_stored(column)
 
 
-def built_in(part: Part, function: MessageFunction, compute: Callable[..., Tensor], *reduce: str) -> Tensor:
-    """Call ``ops.message``, or ``ops.message_reduce`` with a reduction, for the columns that a function combines."""
+def built_in(
+    part: Part, function: MessageFunction, compute: Callable[..., Tensor], *reduce: str
+) -> Tensor:
+    """Call ``ops.message``, or ``ops.message_reduce`` with a reduction, for the columns that a
+    function combines.
+    """
     sides = {"u": part.src, "v": part.dst, "e": part.data}
-    left, right = sides[function.lhs_kind], sides[function.rhs_kind or "u"]
+    left = sides[function.lhs_kind]
+    right = sides[function.rhs_kind or "u"]
     names = f"column {function.lhs!r} of {left.where}", f"column {function.rhs!r} of {right.where}"
     with explained(function, "message function", part):
         return compute(
@@ -70,26 +85,35 @@ def built_in(part: Part, function: MessageFunction, compute: Callable[..., Tenso
         )
 
 
-def reduce_messages(messages: Messages, reducer: ReduceFunction | ColumnsOfNodes) -> dict[str, Tensor]:
-    """Reduce messages per destination with one reduce function: columns with a row per destination of the part."""
+def reduce_messages(
+    messages: Messages, reducer: ReduceFunction | ColumnsOfNodes
+) -> dict[str, Tensor]:
+    """Reduce messages per destination with one reduce function: columns with a row per destination
+    of the part.
+    """
     if not isinstance(reducer, ReduceFunction):
         return _by_degree(messages, reducer)
-    part, name = messages.part, reducer.message
+    part = messages.part
+    name = reducer.message
     if name not in messages:
         words = ", ".join(map(repr, messages)) or "none"
         raise ValueError(
-            f"the reduce function {reducer.reduce} takes message {name!r}, but the messages made are {words}: the out "
-            "of the message function and the message of the reduce function must be the same name"
+            f"the reduce function {reducer.reduce} takes message {name!r}, but the messages made "
+            f"are {words}: the out of the message function and the message of the reduce function "
+            "must be the same name"
         )
     if name in messages.builtin:
-        return {reducer.out: built_in(part, messages.builtin[name], ops.message_reduce, reducer.reduce)}
+        return {
+            reducer.out: built_in(part, messages.builtin[name], ops.message_reduce, reducer.reduce)
+        }
     with explained(reducer, "reduce function", part):
         return {reducer.out: ops.segment_reduce(part.structure, messages[name], reducer.reduce)}
 
 
 def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]:
     """Call a user-defined reduce function once per distinct in-degree."""
-    part, structure = messages.part, messages.part.structure
+    part = messages.part
+    structure = messages.part.structure
     groups = [(bucket.rows, bucket.degree) for bucket in structure.buckets()]
     if not groups:  # a call without nodes gives the names and shapes of the columns
         groups = [(torch.zeros(0, dtype=torch.int64, device=structure.device), 1)]
@@ -111,34 +135,53 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
         seen = Columns(part.dst, part.dst.where, lambda name: columns(name)[k])
         box = Columns(messages, messages.where, lambda name: mailboxes(name)[k])
         nodes = NodeBatch(seen, lambda: part.destinations.index_select(0, rows), len(rows), box)
-        with explained(reducer, "reduce function", f"{part}, {len(rows)} nodes of degree {degree}", seen, box):
-            results.append(columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node"))
-            first, shapes = ({name: tuple(column.shape[1:]) for name, column in results[i].items()} for i in (0, -1))
+        with explained(
+            reducer, "reduce function", f"{part}, {len(rows)} nodes of degree {degree}", seen, box
+        ):
+            results.append(
+                columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node")
+            )
+            first, shapes = (
+                {name: tuple(column.shape[1:]) for name, column in results[i].items()}
+                for i in (0, -1)
+            )
             if shapes != first:
                 raise ValueError(
-                    f"the reduce function {name_of(reducer)} must return the same columns for every degree, with rows "
-                    f"of one shape, got {first} for degree {groups[0][1]} and {shapes} for degree {degree}: reduce "
-                    "over dimension 1"
+                    f"the reduce function {name_of(reducer)} must return the same columns for "
+                    f"every degree, with rows of one shape, got {first} for degree {groups[0][1]} "
+                    f"and {shapes} for degree {degree}: reduce over dimension 1"
                 )
 
     for k, (rows, degree) in enumerate(groups):
         call(k, rows, degree)
     with explained(reducer, "reduce function", part):
-        joined = {name: ops.join_rows(structure, [columns[name] for columns in results]) for name in results[0]}
+        joined = {
+            name: ops.join_rows(structure, [columns[name] for columns in results])
+            for name in results[0]
+        }
         return {name: _initial_without_edges(part, name, column) for name, column in joined.items()}
 
 
 def _copied_from_sources(messages: Messages, name: str) -> Tensor | None:
-    """Return the column that message ``name`` is a copy of, where it is one of the sources without gradient."""
-    function, sources = messages.builtin.get(name), messages.part.src
-    if function is None or (function.op, function.lhs_kind) != ("copy", "u") or function.lhs not in sources:
+    """Return the column that message ``name`` is a copy of, where it is one of the sources without
+    gradient.
+    """
+    function = messages.builtin.get(name)
+    sources = messages.part.src
+    if (
+        function is None
+        or (function.op, function.lhs_kind) != ("copy", "u")
+        or function.lhs not in sources
+    ):
         return None
     column = sources[function.lhs]
     return column if column.layout == torch.strided and not column.requires_grad else None
 
 
 def _initial_without_edges(part: Part, name: str, column: Tensor) -> Tensor:
-    """Return a reduced column in which destinations without edges are initial, where the frame says how."""
+    """Return a reduced column in which destinations without edges are initial, where the frame says
+    how.
+    """
     frame = part.flow.dst_layer.data
     if not frame.has_initializer(name):
         return column

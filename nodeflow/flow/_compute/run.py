@@ -1,4 +1,6 @@
-"""The calls of a NodeFlow that pass messages: they run the functions given, and store the columns."""
+"""The calls of a NodeFlow that pass messages: they run the functions given, and store the
+columns.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_index, check_type, describe, first_true
+from nodeflow._base.checks import (
+    ALL,
+    Ints,
+    _All,
+    as_ids,
+    as_index,
+    check_type,
+    describe,
+    first_true,
+)
 from nodeflow.flow._compute.part import Part, columns_at, written
 from nodeflow.flow._compute.reducing import Messages, reduce_messages
 from nodeflow.flow._compute.udf import Columns, NodeBatch, atomic, columns_of, explained
@@ -47,20 +58,28 @@ def flow_compute(
 
     Args:
         flow: flow number, or the pair ``(i, j)`` of the layers it joins.
-        message: a built-in of ``nodeflow.fn``, a function of ``edges`` that returns columns, or a list of them.
-        reduce: a built-in of ``nodeflow.fn``, a function of ``nodes`` (with ``nodes.mailbox``) that returns columns, or
-            a list of them. A function is called once per distinct in-degree; destinations without edges get 0. When
-            no destination has an edge it is called once, with no nodes and degree 1, to learn the columns.
+        message: a built-in of ``nodeflow.fn``, a function of ``edges`` that returns columns, or a
+            list of them.
+        reduce: a built-in of ``nodeflow.fn``, a function of ``nodes`` (with ``nodes.mailbox``) that
+            returns columns, or a list of them. A function is called once per distinct in-degree;
+            destinations without edges get 0. When no destination has an edge it is called once,
+            with no nodes and degree 1, to learn the columns.
         update: any callable or module that takes ``nodes`` and returns columns; None for none.
-        v: distinct local ids of the destinations to compute; the other rows stay (initial in a new column, see
+        v: distinct local ids of the destinations to compute; the other rows stay (initial in a new
+            column, see
         ``Frame.set_initializer``).
 
-    The reduced columns and those returned by ``update`` are stored in the destination layer's frame. If anything
-    raises, no frame has changed. Raises ValueError or TypeError for functions that do not fit together, KeyError for
-    unknown columns, IndexError for unknown flows or nodes. An error in one of the functions gets notes that say where.
+    The reduced columns and those returned by ``update`` are stored in the destination layer's
+    frame. If anything raises, no frame has changed. Raises ValueError or TypeError for functions
+    that do not fit together, KeyError for unknown columns, IndexError for unknown flows or nodes.
+    An error in one of the functions gets notes that say where.
     """
     chosen = _flow(batch, flow)
-    part = Part(chosen) if v is ALL else Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
+    part = (
+        Part(chosen)
+        if v is ALL
+        else Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
+    )
     with atomic(batch):
         run(part, message, reduce, update)
 
@@ -73,22 +92,28 @@ def flow_send_and_recv(
     reduce: ReduceLike,
     update: ColumnsOfNodes | None = None,
 ) -> None:
-    """Like ``flow_compute`` with messages on the given edges only (distinct local edge ids, or ``ALL``), in any order.
+    """Like ``flow_compute`` with messages on the given edges only (distinct local edge ids, or
+    ``ALL``), in any order.
 
-    Only destinations that receive a message are computed and updated. Message functions see the edges in the order
-    given.
+    Only destinations that receive a message are computed and updated. Message functions see the
+    edges in the order given.
     """
     chosen = _flow(batch, flow)
-    ids = np.arange(chosen.num_edges) if edges is ALL else distinct(edges, "edges", chosen.num_edges, "edge")
+    ids = (
+        np.arange(chosen.num_edges)
+        if edges is ALL
+        else distinct(edges, "edges", chosen.num_edges, "edge")
+    )
     with atomic(batch):
         run(Part.of_edges(chosen, ids), message, reduce, update)
 
 
 def apply_layers(batch: NodeFlow, layer: RangeLike, func: ColumnsOfNodes, v: SomeIds = ALL) -> None:
-    """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns it returns.
+    """Apply ``func`` to the nodes of a layer (a number, a slice or ``ALL``) and store the columns
+    it returns.
 
-    ``v``: distinct local ids of the nodes to apply it to; the other rows stay (initial in a new column, see
-        ``Frame.set_initializer``).
+    ``v``: distinct local ids of the nodes to apply it to; the other rows stay (initial in a new
+        column, see ``Frame.set_initializer``).
     """
     numbers = _numbers(layer, "layer", batch.num_layers)
     with atomic(batch):
@@ -97,13 +122,17 @@ def apply_layers(batch: NodeFlow, layer: RangeLike, func: ColumnsOfNodes, v: Som
 
 
 def apply_flows(
-    batch: NodeFlow, flow: RangeLike | tuple[int, int], func: MessageFunction | ColumnsOfEdges, edges: SomeIds = ALL
+    batch: NodeFlow,
+    flow: RangeLike | tuple[int, int],
+    func: MessageFunction | ColumnsOfEdges,
+    edges: SomeIds = ALL,
 ) -> None:
-    """Apply ``func`` to the edges of a flow (a number, a pair of layers, a slice or ``ALL``), store what it returns.
+    """Apply ``func`` to the edges of a flow (a number, a pair of layers, a slice or ``ALL``), store
+    what it returns.
 
-    ``func`` takes ``edges`` and returns columns, or is a built-in message function, whose messages become the column
-    named by its ``out``. ``edges``: distinct local edge ids, seen in this order; the other rows stay (0 in a new
-    column).
+    ``func`` takes ``edges`` and returns columns, or is a built-in message function, whose messages
+    become the column named by its ``out``. ``edges``: distinct local edge ids, seen in this order;
+    the other rows stay (0 in a new column).
     """
     keys = [flow] if isinstance(flow, tuple) else _numbers(flow, "flow", batch.num_flows)
     with atomic(batch):
@@ -117,12 +146,17 @@ def apply_flows(
 
 
 def forward(
-    batch: NodeFlow, message: MessagesLike, reduce: ReducesLike, update: UpdatesLike = None, flows: RangeLike = ALL
+    batch: NodeFlow,
+    message: MessagesLike,
+    reduce: ReducesLike,
+    update: UpdatesLike = None,
+    flows: RangeLike = ALL,
 ) -> None:
     """Run ``flow_compute`` over a range of flows (a number, a slice or ``ALL``), in order.
 
-    Each of ``message``, ``reduce`` and ``update`` is one function for all flows, or a list with one entry per flow.
-    Raises ValueError for a list of another length. If anything raises, no frame has changed.
+    Each of ``message``, ``reduce`` and ``update`` is one function for all flows, or a list with one
+    entry per flow. Raises ValueError for a list of another length. If anything raises, no frame has
+    changed.
     """
     numbers = _numbers(flows, "flows", batch.num_flows)
     per_flow = [
@@ -141,22 +175,30 @@ def register_layer_computation(
     reduce: ReduceLike | None = None,
     update: ColumnsOfNodes | None = None,
 ) -> None:
-    """Set how a layer is computed from the one before it; ``compute`` runs all such computations in layer order.
+    """Set how a layer is computed from the one before it; ``compute`` runs all such computations in
+    layer order.
 
-    Arguments are those of ``flow_compute``. With ``update`` alone, which is all that layer 0 takes, ``compute`` applies
-    it to the layer as ``apply_layers`` does. Another call for the same layer replaces the first.
+    Arguments are those of ``flow_compute``. With ``update`` alone, which is all that layer 0 takes,
+    ``compute`` applies it to the layer as ``apply_layers`` does. Another call for the same layer
+    replaces the first.
 
     Raises ValueError for functions that are missing or too many.
     """
     i = as_index(layer, "layer", batch.num_layers)
     if message is None:
         if reduce is not None:
-            raise ValueError("a reduce function needs a message function: give both, or update alone")
+            raise ValueError(
+                "a reduce function needs a message function: give both, or update alone"
+            )
         if update is None:
-            raise ValueError(f"layer {i} needs a computation: message and reduce functions, or an update function")
+            raise ValueError(
+                f"layer {i} needs a computation: message and reduce functions, or an update "
+                "function"
+            )
     elif i == 0:
         raise ValueError(
-            "layer 0 has no flow into it, so it takes an update function only: leave out message and reduce"
+            "layer 0 has no flow into it, so it takes an update function only: leave out message "
+            "and reduce"
         )
     elif reduce is None:
         raise ValueError("a message function needs a reduce function: give both")
@@ -164,31 +206,44 @@ def register_layer_computation(
 
 
 def compute(batch: NodeFlow) -> None:
-    """Compute every layer that has a registered computation, in layer order: layer i through flow i - 1.
+    """Compute every layer that has a registered computation, in layer order: layer i through flow i
+    - 1.
 
     Raises ValueError when nothing is registered. If anything raises, no frame has changed.
     """
     if not batch.computations:
-        raise ValueError("no layer has a computation: call register_layer_computation(layer, ...) first")
+        raise ValueError(
+            "no layer has a computation: call register_layer_computation(layer, ...) first"
+        )
     with atomic(batch):
-        for layer, (message, reduce, update) in sorted(batch.computations.items(), key=lambda item: item[0]):
+        for layer, (message, reduce, update) in sorted(
+            batch.computations.items(), key=lambda item: item[0]
+        ):
             if message is None or reduce is None:
                 _apply_layer(batch, layer, update, ALL)
             else:
                 run(Part(batch.flows[layer - 1]), message, reduce, update)
 
 
-def run(part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfNodes | None) -> dict[str, Tensor]:
-    """Run message, reduce and update functions on a part of a flow, store the columns, and return them."""
+def run(
+    part: Part, message: MessageLike, reduce: ReduceLike, update: ColumnsOfNodes | None
+) -> dict[str, Tensor]:
+    """Run message, reduce and update functions on a part of a flow, store the columns, and return
+    them.
+    """
     messages = Messages(part, _functions(message, "message", ReduceFunction))
     columns: dict[str, Tensor] = {}
     for reducer in _functions(reduce, "reduce", MessageFunction):
         columns.update(reduce_messages(messages, reducer))
-    frame, where = part.flow.dst_layer.data, part.dst.where
+    frame = part.flow.dst_layer.data
+    where = part.dst.where
     if update is not None:
-        reduced, stored = columns.copy(), part.dst
+        reduced = columns.copy()
+        stored = part.dst
         names = {**dict.fromkeys(stored), **reduced}
-        seen = Columns(names, where, lambda name: reduced[name] if name in reduced else stored[name])
+        seen = Columns(
+            names, where, lambda name: reduced[name] if name in reduced else stored[name]
+        )
         nodes = NodeBatch(seen, lambda: part.destinations, part.structure.num_dst)
         with explained(update, "update function", part, nodes.data):
             columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
@@ -207,7 +262,8 @@ def message_passing(
     dst: ColumnsLike | None = None,
     edge: ColumnsLike | None = None,
 ) -> dict[str, Tensor]:
-    """Do what ``NodeFlow.flow_compute`` does, with the columns given, and return the columns computed.
+    """Do what ``NodeFlow.flow_compute`` does, with the columns given, and return the columns
+    computed.
 
     No frame is read but that of the flow, and none is changed.
 
@@ -215,11 +271,12 @@ def message_passing(
         flow: the edges.
         message, reduce, update: as for ``flow_compute``.
         src: columns of the sources, ``[num_src, ...]`` each.
-        dst: columns of the destinations, ``[num_dst, ...]`` each; a Frame brings its initializers too.
+        dst: columns of the destinations, ``[num_dst, ...]`` each; a Frame brings its initializers
+            too.
         edge: columns of the edges, ``[num_edges, ...]`` each, beside those of ``flow.data``.
 
-    Returns the columns that ``reduce`` and ``update`` make, ``[num_dst, ...]`` each. Raises what ``flow_compute``
-    raises, and ValueError for columns of another number of rows.
+    Returns the columns that ``reduce`` and ``update`` make, ``[num_dst, ...]`` each. Raises what
+    ``flow_compute`` raises, and ValueError for columns of another number of rows.
 
     >>> import torch
     >>> from nodeflow import flow_from_edges, fn
@@ -238,7 +295,8 @@ def message_passing(
 
 
 def _apply_layer(batch: NodeFlow, number: int, func: Any, v: SomeIds) -> None:
-    layer, where = batch.layers[number], f"layer {number}"
+    layer = batch.layers[number]
+    where = f"layer {number}"
     check_type(func, "func", Callable, "a function or module that takes nodes")
     ids = np.arange(layer.num_nodes) if v is ALL else distinct(v, "v", layer.num_nodes, "node")
     rows = torch.from_numpy(ids).to(batch.device)
@@ -251,7 +309,9 @@ def _apply_layer(batch: NodeFlow, number: int, func: Any, v: SomeIds) -> None:
 
 def _flow(batch: NodeFlow, flow: FlowLike | RangeLike) -> Flow:
     if isinstance(flow, (slice, _All)):
-        raise TypeError("one flow is computed at a time: give its number or a pair of layers, or call forward()")
+        raise TypeError(
+            "one flow is computed at a time: give its number or a pair of layers, or call forward()"
+        )
     return batch.flows[flow]
 
 
@@ -261,7 +321,9 @@ def distinct(value: object, name: str, upper: int, what: str) -> Ints:
     again = np.ones(len(ids), np.bool_)
     again[np.unique(ids, return_index=True)[1]] = False
     if (at := first_true(again)) is not None:
-        raise ValueError(f"{name}[{at}] names {what} {ids[at]} again: every {what} may be given once")
+        raise ValueError(
+            f"{name}[{at}] names {what} {ids[at]} again: every {what} may be given once"
+        )
     return ids
 
 
@@ -277,13 +339,17 @@ def _per_flow(functions: Any, name: str, count: int) -> Sequence[Any]:
     if not isinstance(functions, (list, tuple)):
         return [functions] * count
     if len(functions) != count:
-        raise ValueError(f"{name} has {len(functions)} functions, but {count} flows are run: give one, or one per flow")
+        raise ValueError(
+            f"{name} has {len(functions)} functions, but {count} flows are run: give one, or one "
+            "per flow"
+        )
     return functions
 
 
 def _functions(value: Any, role: str, other: type) -> Sequence[Any]:
     """One function or a list of them, as a list of functions of the right kind."""
-    if type(value) in (MessageFunction, ReduceFunction) and type(value) is not other:  # the usual case, quickly
+    # the usual case, quickly
+    if type(value) in (MessageFunction, ReduceFunction) and type(value) is not other:
         return (value,)
     functions = value if isinstance(value, (list, tuple)) else [value]
     if not functions:
@@ -292,7 +358,7 @@ def _functions(value: Any, role: str, other: type) -> Sequence[Any]:
         kinds = (MessageFunction, ReduceFunction)
         if isinstance(function, other) or not (callable(function) or isinstance(function, kinds)):
             raise TypeError(
-                f"{role} must be a built-in {role} function of nodeflow.fn or a function of your own, got "
-                f"{describe(function)}"
+                f"{role} must be a built-in {role} function of nodeflow.fn or a function of your "
+                f"own, got {describe(function)}"
             )
     return functions

@@ -1,4 +1,6 @@
-"""User-defined functions: the edges and nodes they see, checks of what they return, frames restored when one fails."""
+"""User-defined functions: the edges and nodes they see, checks of what they return, frames restored
+when one fails.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,20 @@ if TYPE_CHECKING:
 
 
 class Columns(Mapping[str, Tensor]):
-    """Columns that are read when asked for: those named in ``names``, each made by ``read(name)`` and then kept.
+    """Columns that are read when asked for: those named in ``names``, each made by ``read(name)``
+    and then kept.
 
     ``where`` says in error messages what they belong to.
     """
 
     __slots__ = ("_names", "_read", "_seen", "where")
 
-    def __init__(self, names: Mapping[str, object], where: str, read: Callable[[str], Tensor]) -> None:
-        self._names, self._read, self.where = names, read, where
+    def __init__(
+        self, names: Mapping[str, object], where: str, read: Callable[[str], Tensor]
+    ) -> None:
+        self._names = names
+        self._read = read
+        self.where = where
         self._seen: dict[str, Tensor] = {}
 
     def __getitem__(self, name: str) -> Tensor:
@@ -44,7 +51,9 @@ class Columns(Mapping[str, Tensor]):
         return len(self._names)
 
     def __setitem__(self, name: str, value: object) -> NoReturn:
-        raise TypeError(f"columns cannot be set in here: return {{{name!r}: ...}} from the function instead")
+        raise TypeError(
+            f"columns cannot be set in here: return {{{name!r}: ...}} from the function instead"
+        )
 
     def __repr__(self) -> str:
         return f"{self.where}: {', '.join(map(self._describe, self._names)) or 'no columns'}"
@@ -84,7 +93,12 @@ class EdgeBatch:
         ids: Callable[[], Tensor],
         count: int,
     ) -> None:
-        self.src, self.dst, self.data, self._ends, self._ids, self._count = src, dst, data, ends, ids, count
+        self.src = src
+        self.dst = dst
+        self.data = data
+        self._ends = ends
+        self._ids = ids
+        self._count = count
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``: local ids of the ends, int64 ``[len(edges)]`` each."""
@@ -98,14 +112,19 @@ class EdgeBatch:
         return self._count
 
     def __repr__(self) -> str:
-        return f"EdgeBatch({len(self)} edges; src from {self.src}; dst from {self.dst}; data from {self.data})"
+        return (
+            f"EdgeBatch({len(self)} edges; src from {self.src}; dst from {self.dst}; data from "
+            f"{self.data})"
+        )
 
 
 class NodeBatch:
-    """Nodes of one layer, as a reduce or update function sees them; every column has one row per node.
+    """Nodes of one layer, as a reduce or update function sees them; every column has one row per
+    node.
 
     Attributes:
-        data: columns of the nodes. In an update function after a reduction they include the reduced columns.
+        data: columns of the nodes. In an update function after a reduction they include the reduced
+            columns.
         mailbox: in reduce functions, the messages: ``mailbox[name]`` is ``[nodes, degree, ...]``.
 
     >>> import torch
@@ -119,8 +138,13 @@ class NodeBatch:
 
     __slots__ = ("_count", "_mailbox", "_nodes", "data")
 
-    def __init__(self, data: Columns, nodes: Callable[[], Tensor], count: int, mailbox: Columns | None = None) -> None:
-        self.data, self._nodes, self._count, self._mailbox = data, nodes, count, mailbox
+    def __init__(
+        self, data: Columns, nodes: Callable[[], Tensor], count: int, mailbox: Columns | None = None
+    ) -> None:
+        self.data = data
+        self._nodes = nodes
+        self._count = count
+        self._mailbox = mailbox
 
     @property
     def has_mailbox(self) -> bool:
@@ -131,7 +155,9 @@ class NodeBatch:
     def mailbox(self) -> Columns:
         """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
         if self._mailbox is None:
-            raise AttributeError("only reduce functions have nodes.mailbox; here the messages are already reduced")
+            raise AttributeError(
+                "only reduce functions have nodes.mailbox; here the messages are already reduced"
+            )
         return self._mailbox
 
     def nodes(self) -> Tensor:
@@ -164,19 +190,25 @@ class atomic:  # noqa: N801
 
 
 class explained:  # noqa: N801
-    """Add a note to what is raised inside: the function, where it ran (said by ``str``), and the columns it saw."""
+    """Add a note to what is raised inside: the function, where it ran (said by ``str``), and the
+    columns it saw.
+    """
 
     __slots__ = ("_function", "_role", "_seen", "_where")
 
     def __init__(self, function: object, role: str, where: object, *seen: object) -> None:
-        self._function, self._role, self._where, self._seen = function, role, where, seen
+        self._function = function
+        self._role = role
+        self._where = where
+        self._seen = seen
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, Exception):
-            lines = "".join(f"\n  {columns!r}" for columns in self._seen)  # of each column read: type and shape
+            # of each column read: type and shape
+            lines = "".join(f"\n  {columns!r}" for columns in self._seen)
             error.add_note(
                 f"in the {self._role} {name_of(self._function)} on "
                 f"{self._where}{', which saw' if self._seen else ''}{lines}"
@@ -188,23 +220,32 @@ def name_of(function: object) -> str:
     return getattr(function, "__name__", None) or repr(function).split("\n", 1)[0]
 
 
-def columns_of(returned: object, rows: int, function: object, role: str, what: str) -> dict[str, Tensor]:
-    """Return the columns a user-defined function returned, checked: a dict of tensors with a row per node or edge.
+def columns_of(
+    returned: object, rows: int, function: object, role: str, what: str
+) -> dict[str, Tensor]:
+    """Return the columns a user-defined function returned, checked: a dict of tensors with a row
+    per node or edge.
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.
     """
     if type(returned) is not dict and not isinstance(returned, Mapping):  # the first is quick
-        raise TypeError(f"the {role} {name_of(function)} must return a dict of columns, got {describe(returned)}")
+        raise TypeError(
+            f"the {role} {name_of(function)} must return a dict of columns, got "
+            f"{describe(returned)}"
+        )
     for name, column in returned.items():
         if not isinstance(name, str):
-            raise TypeError(f"the {role} {name_of(function)} must name its columns by str, got {describe(name)}")
+            raise TypeError(
+                f"the {role} {name_of(function)} must name its columns by str, got {describe(name)}"
+            )
         if not isinstance(column, Tensor):
             raise TypeError(
-                f"the {role} {name_of(function)} must return tensors, but column {name!r} is {describe(column)}"
+                f"the {role} {name_of(function)} must return tensors, but column {name!r} is "
+                f"{describe(column)}"
             )
         if column.ndim == 0 or column.size(0) != rows:
             raise ValueError(
-                f"the {role} {name_of(function)} must return one row per {what}, here {rows}, but column {name!r} has "
-                f"shape {tuple(column.shape)}"
+                f"the {role} {name_of(function)} must return one row per {what}, here {rows}, but "
+                f"column {name!r} has shape {tuple(column.shape)}"
             )
     return dict(returned)

@@ -1,8 +1,9 @@
 """Base classes and parts of samplers, for a sampler of one's own.
 
-Start from ``nodeflow.Sampler`` and return ``self.candidates(dst).select(...)`` from ``choose``: ten lines.
-``RowSampler`` is for rows that draw on their own in a compiled loop, ``SubgraphSampler`` for all edges among chosen
-nodes. A sampler names its own arguments and ends with ``**options``, those of ``Sampler``, which it passes on.
+Start from ``nodeflow.Sampler`` and return ``self.candidates(dst).select(...)`` from ``choose``: ten
+lines. ``RowSampler`` is for rows that draw on their own in a compiled loop, ``SubgraphSampler`` for
+all edges among chosen nodes. A sampler names its own arguments and ends with ``**options``, those
+of ``Sampler``, which it passes on.
 
 >>> from typing import Any
 >>> from nodeflow import Graph, Sampler

@@ -1,4 +1,6 @@
-"""Adaptive layer sampling: the edges of sampled layers are weighted by learned attention. DGL 0.4 style."""
+"""Adaptive layer sampling: the edges of sampled layers are weighted by learned attention. DGL 0.4
+style.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +18,9 @@ class Net(nn.Module):
         self.attention = nn.Parameter(torch.zeros(in_feats, 2))
 
     def edge_weight(self, edges):
-        near, own = (end["features"] @ self.attention[:, k] for k, end in enumerate((edges.src, edges.dst)))
+        near, own = (
+            end["features"] @ self.attention[:, k] for k, end in enumerate((edges.src, edges.dst))
+        )
         return {"w": edges.src["importance"] * (F.relu(near + own) + 1)}
 
     def forward(self, nf):
@@ -39,7 +43,9 @@ class Net(nn.Module):
 
 
 def importance(g, nf, i):
-    """How much of the graph every node of layer i stands for: candidates drawn seldom count more."""
+    """How much of the graph every node of layer i stands for: candidates drawn seldom count
+    more.
+    """
     degree = g.in_degrees(nf.layer_parent_nid(i)).float()
     return 1.0 / degree.sqrt()
 
@@ -53,7 +59,13 @@ def main(data, n_epochs=8, n_hidden=16, layer_sizes=(300, 300), batch_size=100):
 
     def flows(seeds, sizes, shuffle):
         for nf in dgl.contrib.sampling.LayerSampler(
-            g, batch_size, list(sizes), neighbor_type="in", seed_nodes=seeds, shuffle=shuffle, num_workers=4
+            g,
+            batch_size,
+            list(sizes),
+            neighbor_type="in",
+            seed_nodes=seeds,
+            shuffle=shuffle,
+            num_workers=4,
         ):
             nf.copy_from_parent()
             for i in range(nf.num_blocks):

@@ -1,4 +1,6 @@
-"""A GCN with control variates and skip connections, and an inference pass that refreshes the history: DGL 0.4 style."""
+"""A GCN with control variates and skip connections, and an inference pass that refreshes the
+history: DGL 0.4 style.
+"""
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +16,10 @@ L = 2
 class Update(nn.Module):
     def __init__(self, layer_id, in_feats, out_feats, activation=None, test=False, concat=False):
         super().__init__()
-        self.layer_id, self.activation, self.test, self.concat = layer_id, activation, test, concat
+        self.layer_id = layer_id
+        self.activation = activation
+        self.test = test
+        self.concat = concat
         self.linear = nn.Linear(in_feats, out_feats)
 
     def forward(self, node):
@@ -32,7 +37,10 @@ class GCN(nn.Module):
         self.test = test
         self.linear = nn.Linear(in_feats, n_hidden)
         self.layers = nn.ModuleList(
-            [Update(1, n_hidden, n_hidden, F.relu, test, concat=True), Update(2, 2 * n_hidden, n_classes, test=test)]
+            [
+                Update(1, n_hidden, n_hidden, F.relu, test, concat=True),
+                Update(2, 2 * n_hidden, n_classes, test=test),
+            ]
         )
 
     def forward(self, nf):
@@ -44,7 +52,12 @@ class GCN(nn.Module):
             if self.test:
                 nf.block_compute(i, fn.copy_src(src="h", out="m"), fn.sum(msg="m", out="h"), layer)
             else:
-                nf.block_compute(i, fn.copy_src(src="h", out="m"), lambda n: {"h": n.mailbox["m"].mean(dim=1)}, layer)
+                nf.block_compute(
+                    i,
+                    fn.copy_src(src="h", out="m"),
+                    lambda n: {"h": n.mailbox["m"].mean(dim=1)},
+                    layer,
+                )
             nf.layers[i].data[history] = new_history
             h = nf.layers[i + 1].data.pop("activation")
         return h
@@ -78,7 +91,9 @@ def main(data, n_epochs=8, n_hidden=16, num_neighbors=2, batch_size=100):
                     fn.sum(msg="m", out=agg_history),
                     lambda node, name=agg_history: {name: node.data[name] * node.data["norm"]},
                 )
-            nf.copy_from_parent(node_embed_names=[["preprocess", "h_0"], ["h_1", "agg_h_0"], ["agg_h_1"]])
+            nf.copy_from_parent(
+                node_embed_names=[["preprocess", "h_0"], ["h_1", "agg_h_0"], ["agg_h_1"]]
+            )
             loss = F.cross_entropy(model(nf), labels[nf.layer_parent_nid(-1)])
             optimizer.zero_grad()
             loss.backward()
@@ -89,6 +104,9 @@ def main(data, n_epochs=8, n_hidden=16, num_neighbors=2, batch_size=100):
     nf.copy_from_parent(node_embed_names=[["preprocess"], ["norm"], ["norm"]])
     with torch.no_grad():
         pred = infer_model(nf)
-    nf.copy_to_parent(node_embed_names=[["h_0"], ["h_1"], []])  # the history of all nodes is that of the final weights
+    # the history of all nodes is that of the final weights
+    nf.copy_to_parent(node_embed_names=[["h_0"], ["h_1"], []])
     stale = (g.ndata["h_0"] - F.relu(infer_model.linear(g.ndata["preprocess"]))).abs().max()
-    return (pred.argmax(dim=1)[data.test_nid] == labels[data.test_nid]).float().mean().item(), stale.item()
+    return (
+        pred.argmax(dim=1)[data.test_nid] == labels[data.test_nid]
+    ).float().mean().item(), stale.item()

@@ -1,7 +1,9 @@
-"""Built-in message and reduce functions by DGL's names and keywords; they make those of ``nodeflow.fn``.
+"""Built-in message and reduce functions by DGL's names and keywords; they make those of
+``nodeflow.fn``.
 
-``copy_src`` is also ``copy_u``, ``src_mul_edge`` also ``u_mul_e``, and so on. A dot product drops the dimension that it
-contracts, as in version 0.4: run by this layer, ``u_dot_v`` of rows ``[D]`` makes a column ``[num_edges]``.
+``copy_src`` is also ``copy_u``, ``src_mul_edge`` also ``u_mul_e``, and so on. A dot product drops
+the dimension that it contracts, as in version 0.4: run by this layer, ``u_dot_v`` of rows ``[D]``
+makes a column ``[num_edges]``.
 
 >>> import nodeflow.compat.dgl.function as fn
 >>> fn.src_mul_edge(src="h", edge="w", out="m") == fn.u_mul_e(lhs_field="h", rhs_field="w", out="m")
@@ -24,8 +26,12 @@ _OLD = {"u": "src", "v": "dst", "e": "edge"}
 
 
 def _maker(name: str, words: tuple[str, ...], build: _Maker) -> tuple[str, _Maker]:
-    """Return the name, and a function of arguments called ``words``, which are those of ``build`` in order."""
-    signature = inspect.Signature([inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in words])
+    """Return the name, and a function of arguments called ``words``, which are those of ``build``
+    in order.
+    """
+    signature = inspect.Signature(
+        [inspect.Parameter(word, inspect.Parameter.POSITIONAL_OR_KEYWORD) for word in words]
+    )
 
     def make(*args: str, **keywords: str) -> MessageFunction | ReduceFunction:
         return build(*signature.bind(*args, **keywords).args)
@@ -48,7 +54,8 @@ def _makers() -> Iterator[tuple[str, _Maker]]:
             yield _maker(f"copy_{word}", (word, "out"), partial(_message, "copy", kind, None))
     for op, left, right in product(("add", "sub", "mul", "div", "dot"), "uve", "uve"):
         build = partial(_message, op, left, right)
-        a, b = _OLD[left], _OLD[right]
+        a = _OLD[left]
+        b = _OLD[right]
         yield _maker(f"{left}_{op}_{right}", ("lhs_field", "rhs_field", "out"), build)
         yield _maker(f"{a}_{op}_{b}", (a, b, "out") if a != b else ("lhs", "rhs", "out"), build)
 

@@ -8,7 +8,9 @@ from torch import Tensor
 __all__ = ["zero_initializer"]
 
 
-def zero_initializer(shape: tuple[int, ...], dtype: torch.dtype, ctx: torch.device, id_range: slice) -> Tensor:
+def zero_initializer(
+    shape: tuple[int, ...], dtype: torch.dtype, ctx: torch.device, id_range: slice
+) -> Tensor:
     """Return zeros.
 
     >>> zero_initializer((2, 1), torch.float32, torch.device("cpu"), slice(0, 2))

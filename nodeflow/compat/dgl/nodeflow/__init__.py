@@ -25,17 +25,19 @@ Names = Sequence[Sequence[str]] | _All | None
 class NodeFlow(BaseGraph):
     """Layers of nodes of a parent graph, and blocks of edges between them; samplers make it.
 
-    Nodes and edges have ids that are consecutive over all layers and blocks, layer 0 first. The queries of ``DGLGraph``
-    take and return these. The last layer holds the seeds. Numbers of layers and blocks may be negative.
+    Nodes and edges have ids that are consecutive over all layers and blocks, layer 0 first. The
+    queries of ``DGLGraph`` take and return these. The last layer holds the seeds. Numbers of layers
+    and blocks may be negative.
 
-    ``layers[i].data`` and ``blocks[i].data`` are the columns of a layer and of a block. ``layer_size``, ``block_size``,
-    ``layer_nid``, ``block_eid``, ``layer_parent_nid``, ``block_parent_eid``, ``map_to_parent_nid``,
-    ``map_to_parent_eid``, ``layer_in_degree`` and ``layer_out_degree`` are as in DGL, the degrees in the NodeFlow. Ids
-    and degrees are int64; a self-loop that was added has the parent id -1. ``register_apply_node_func`` sets the
-    function of a block for its destinations.
+    ``layers[i].data`` and ``blocks[i].data`` are the columns of a layer and of a block.
+    ``layer_size``, ``block_size``, ``layer_nid``, ``block_eid``, ``layer_parent_nid``,
+    ``block_parent_eid``, ``map_to_parent_nid``, ``map_to_parent_eid``, ``layer_in_degree`` and
+    ``layer_out_degree`` are as in DGL, the degrees in the NodeFlow. Ids and degrees are int64; a
+    self-loop that was added has the parent id -1. ``register_apply_node_func`` sets the function of
+    a block for its destinations.
 
-    ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same, ``graph`` the structure over all layers
-    as a ``nodeflow.Graph``.
+    ``batch`` is the ``nodeflow.NodeFlow`` behind it, whose frames are the same, ``graph`` the
+    structure over all layers as a ``nodeflow.Graph``.
 
     >>> from nodeflow.compat import dgl
     >>> g = dgl.DGLGraph([(0, 2), (1, 2), (2, 0)])
@@ -49,10 +51,12 @@ class NodeFlow(BaseGraph):
     is_readonly = True
 
     def __init__(self, parent: DGLGraph, nfobj: Batch) -> None:
-        self.num_layers, self.num_blocks = nfobj.num_layers, nfobj.num_flows
+        self.num_layers = nfobj.num_layers
+        self.num_blocks = nfobj.num_flows
         super().__init__(self.num_blocks)
         graph = parent.graph  # draws with probabilities of their own come from another one
-        self._parent, self.batch = parent, nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
+        self._parent = parent
+        self.batch = nfobj if nfobj.parent is graph else nfobj.with_parent(graph)
 
     @cached_property
     def graph(self) -> Graph:
@@ -63,11 +67,14 @@ class NodeFlow(BaseGraph):
         return as_index(block_id, "block_id", self.num_blocks)
 
     def _local(self, ids: Any, name: str, part: int, *, edges: bool = False) -> Any:
-        """Ids of a layer's nodes, or of a block's edges, as rows of its frame; raises IndexError for other ids."""
+        """Ids of a layer's nodes, or of a block's edges, as rows of its frame; raises IndexError
+        for other ids.
+        """
         if isinstance(ids, _All):
             return ALL
         starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
-        first, end = starts[part], starts[part + 1]
+        first = starts[part]
+        end = starts[part + 1]
         return as_ids(as_vector(ids), name, end, "edge" if edges else "node", lower=first) - first
 
     # ---- sizes and ids
@@ -103,7 +110,9 @@ class NodeFlow(BaseGraph):
         return self.batch.flows(block_id)
 
     def block_parent_eid(self, block_id: int) -> Tensor:
-        """Return the ids in the parent graph of the edges of a block, int64; -1 for a self-loop that was added."""
+        """Return the ids in the parent graph of the edges of a block, int64; -1 for a self-loop
+        that was added.
+        """
         return self.batch.flows[block_id].parent_eid.cpu()
 
     def layer_in_degree(self, layer_id: int) -> Tensor:
@@ -122,13 +131,23 @@ class NodeFlow(BaseGraph):
         """Return the ids in the parent graph of edges, int64; -1 for a self-loop that was added."""
         return self.batch.map_to_parent_eid(as_vector(eid)).cpu()
 
-    def map_from_parent_nid(self, layer_id: int, parent_nids: Any, remap_local: bool = False) -> Tensor:
-        """Return the ids (``remap_local``: rows) that parent nodes have in a layer, int64; -1 for those not in it."""
+    def map_from_parent_nid(
+        self, layer_id: int, parent_nids: Any, remap_local: bool = False
+    ) -> Tensor:
+        """Return the ids (``remap_local``: rows) that parent nodes have in a layer, int64; -1 for
+        those not in it.
+        """
         nodes = as_vector(parent_nids)
-        return self.batch.map_from_parent_nid(layer_id, nodes, remap_local=remap_local, allow_missing=True).cpu()
+        return self.batch.map_from_parent_nid(
+            layer_id, nodes, remap_local=remap_local, allow_missing=True
+        ).cpu()
 
-    def block_edges(self, block_id: int, remap_local: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        """Return ``(src, dst, eid)`` of a block, int64, by destination; with ``remap_local`` local ids."""
+    def block_edges(
+        self, block_id: int, remap_local: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return ``(src, dst, eid)`` of a block, int64, by destination; with ``remap_local`` local
+        ids.
+        """
         i = self._block(block_id)
         src, dst = (end.cpu() for end in self.batch.flows[i].edges())
         eid = torch.arange(len(src))
@@ -138,18 +157,28 @@ class NodeFlow(BaseGraph):
         return src + nodes[i], dst + nodes[i + 1], eid + self.batch.flow_offsets()[i]
 
     def block_adjacency_matrix(self, block_id: int, ctx: torch.device | str) -> tuple[Tensor, None]:
-        """Return the sparse tensor of ones ``[layer i + 1, layer i]`` with an entry per edge, and None."""
+        """Return the sparse tensor of ones ``[layer i + 1, layer i]`` with an entry per edge, and
+        None.
+        """
         i = self._block(block_id)
         src, dst, _ = self.block_edges(i, remap_local=True)
-        return ones(torch.stack([dst, src]), (self.layer_size(i + 1), self.layer_size(i)), ctx), None
+        return ones(
+            torch.stack([dst, src]), (self.layer_size(i + 1), self.layer_size(i)), ctx
+        ), None
 
-    def block_incidence_matrix(self, block_id: int, typestr: str, ctx: torch.device | str) -> tuple[Tensor, None]:
-        """Return sparse ones ``[nodes, edges]`` where edges enter layer i + 1 ("in") or leave layer i, and None."""
+    def block_incidence_matrix(
+        self, block_id: int, typestr: str, ctx: torch.device | str
+    ) -> tuple[Tensor, None]:
+        """Return sparse ones ``[nodes, edges]`` where edges enter layer i + 1 ("in") or leave layer
+        i, and None.
+        """
         check_one_of(typestr, "typestr", ("in", "out"))
         i = self._block(block_id)
         src, dst, eid = self.block_edges(i, remap_local=True)
         end, layer = (dst, i + 1) if typestr == "in" else (src, i)
-        return ones(torch.stack([end, eid]), (self.layer_size(layer), self.block_size(i)), ctx), None
+        return ones(
+            torch.stack([end, eid]), (self.layer_size(layer), self.block_size(i)), ctx
+        ), None
 
     # ---- columns
 
@@ -161,29 +190,46 @@ class NodeFlow(BaseGraph):
         """Return shape and dtype of every column of a block."""
         return schemes(self.batch.flows[block_id].data)
 
-    def set_n_initializer(self, initializer: Initializer, layer_id: Any = ALL, field: str | None = None) -> None:
-        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
+    def set_n_initializer(
+        self, initializer: Initializer, layer_id: Any = ALL, field: str | None = None
+    ) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that
+        nobody sets.
+        """
         for layer in self.layers if isinstance(layer_id, _All) else [self.layers[layer_id]]:
             layer.data.set_initializer(as_initializer(initializer), field)
 
-    def set_e_initializer(self, initializer: Initializer, block_id: Any = ALL, field: str | None = None) -> None:
-        """Set the function of (shape, dtype, device, range) that fills rows of new columns that nobody sets."""
+    def set_e_initializer(
+        self, initializer: Initializer, block_id: Any = ALL, field: str | None = None
+    ) -> None:
+        """Set the function of (shape, dtype, device, range) that fills rows of new columns that
+        nobody sets.
+        """
         for i in self.blocks_of(block_id):
             self.batch.flows[i].data.set_initializer(as_initializer(initializer), field)
 
     def copy_from_parent(
-        self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL, ctx: torch.device | str | None = None
+        self,
+        node_embed_names: Names = ALL,
+        edge_embed_names: Names = ALL,
+        ctx: torch.device | str | None = None,
     ) -> None:
-        """Replace the columns of layers and blocks by columns of the parent graph, on the device ``ctx`` or on its own.
+        """Replace the columns of layers and blocks by columns of the parent graph, on the device
+        ``ctx`` or on its own.
 
-        Names are a list for every layer or block (else ValueError), ALL for all columns, or None to leave them alone. A
-        frame of the parent without columns replaces nothing. Self-loops that were added get zeros.
+        Names are a list for every layer or block (else ValueError), ALL for all columns, or None to
+        leave them alone. A frame of the parent without columns replaces nothing. Self-loops that
+        were added get zeros.
         """
         g = self._parent
         nodes = _chosen(node_embed_names if g.ndata else None, [g.ndata] * self.num_layers)
         edges = _chosen(edge_embed_names if g.edata else None, [g.edata] * self.num_blocks)
         columns = (g.ndata if nodes else g.edata).values()
-        device = torch.device(ctx) if ctx is not None else next((c.device for c in columns), self.batch.device)
+        device = (
+            torch.device(ctx)
+            if ctx is not None
+            else next((c.device for c in columns), self.batch.device)
+        )
         moved = self.batch if device == self.batch.device else self.batch.to(device)
         moved.copy_from_parent(nodes, edges)
         for chosen, parts in ((nodes, moved.layers), (edges, moved.flows)):
@@ -193,17 +239,23 @@ class NodeFlow(BaseGraph):
         self.batch = moved
 
     def copy_to_parent(self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL) -> None:
-        """Write columns of layers and blocks into the parent's, in place; arguments are those of ``copy_from_parent``.
+        """Write columns of layers and blocks into the parent's, in place; arguments are those of
+        ``copy_from_parent``.
 
         If several layers hold a node, the layer nearest to the seeds wins.
         """
         nodes = _chosen(node_embed_names, [layer.data for layer in self.layers])
-        self.batch.copy_to_parent(nodes, _chosen(edge_embed_names, [block.data for block in self.blocks]))
+        self.batch.copy_to_parent(
+            nodes, _chosen(edge_embed_names, [block.data for block in self.blocks])
+        )
 
     # ---- message passing
 
-    def apply_layer(self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False) -> None:
-        """Apply a function to all nodes of a layer, or to the nodes ``v`` of it, and store what it returns.
+    def apply_layer(
+        self, layer_id: int, func: Any = DEFAULT, v: Any = ALL, inplace: bool = False
+    ) -> None:
+        """Apply a function to all nodes of a layer, or to the nodes ``v`` of it, and store what it
+        returns.
 
         The function registered for block i is that of layer i + 1.
         """
@@ -211,15 +263,24 @@ class NodeFlow(BaseGraph):
         if isinstance(func, str) and func == DEFAULT:
             func = None if i == 0 else self.function("apply node", func, i - 1)
         if func is None:
-            how = f"pass one, or register one for block {i - 1}" if i else "pass one, for there is no block before it"
+            how = (
+                f"pass one, or register one for block {i - 1}"
+                if i
+                else "pass one, for there is no block before it"
+            )
             raise ValueError(f"there is no function for layer {i}: {how}")
         with in_place(self.batch.layers[i].data, inplace):
             self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
 
-    def apply_block(self, block_id: int, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False) -> None:
-        """Apply a function to edges of a block (ids, or a pair of their ends) and store what it returns."""
+    def apply_block(
+        self, block_id: int, func: Any = DEFAULT, edges: Any = ALL, inplace: bool = False
+    ) -> None:
+        """Apply a function to edges of a block (ids, or a pair of their ends) and store what it
+        returns.
+        """
         i = self._block(block_id)
-        func, edges = self.function("apply edge", func, i), self.edge_ids_at(edges)
+        func = self.function("apply edge", func, i)
+        edges = self.edge_ids_at(edges)
         with in_place(self.batch.flows[i].data, inplace):
             self.batch.apply_flows(i, of_edges(func), self._local(edges, "edges", i, edges=True))
 
@@ -247,16 +308,27 @@ class NodeFlow(BaseGraph):
         flow_range: Any = ALL,
         inplace: bool = False,
     ) -> None:
-        """Run ``block_compute`` over blocks: ALL, one, or a slice; functions may be lists with one for every block."""
-        blocks = range(self.num_blocks)[flow_range] if isinstance(flow_range, slice) else self.blocks_of(flow_range)
+        """Run ``block_compute`` over blocks: ALL, one, or a slice; functions may be lists with one
+        for every block.
+        """
+        blocks = (
+            range(self.num_blocks)[flow_range]
+            if isinstance(flow_range, slice)
+            else self.blocks_of(flow_range)
+        )
         if blocks.step != 1:
             raise ValueError(f"flow_range must take consecutive blocks, got {flow_range}")
         roles = (message_funcs, reduce_funcs, apply_node_funcs)
         for functions in roles:
             if isinstance(functions, list) and len(functions) != self.num_blocks:
-                raise ValueError(f"a list must have a function per block ({self.num_blocks}), got {len(functions)}")
+                raise ValueError(
+                    f"a list must have a function per block ({self.num_blocks}), got "
+                    f"{len(functions)}"
+                )
         for i in blocks:
-            message, reduce, update = (each[i] if isinstance(each, list) else each for each in roles)
+            message, reduce, update = (
+                each[i] if isinstance(each, list) else each for each in roles
+            )
             self.block_compute(i, message, reduce, update, inplace=inplace)
 
     def __repr__(self) -> str:
@@ -264,12 +336,18 @@ class NodeFlow(BaseGraph):
 
 
 def _chosen(names: Names, sources: Sequence[Frame]) -> dict[int, list[str]]:
-    """The names of the columns that every layer or block takes part in a copy with; all are those of ``sources``."""
+    """The names of the columns that every layer or block takes part in a copy with; all are those
+    of ``sources``.
+    """
     if names is None:
         return {}
     if isinstance(names, _All):
         names = [list(frame) for frame in sources]
     count = len(sources)
-    if not isinstance(names, (list, tuple)) or len(names) != count or any(isinstance(each, str) for each in names):
+    if (
+        not isinstance(names, (list, tuple))
+        or len(names) != count
+        or any(isinstance(each, str) for each in names)
+    ):
         raise ValueError(f"names must be a list of {count} lists of columns, got {describe(names)}")
     return {i: list(each) for i, each in enumerate(names)}

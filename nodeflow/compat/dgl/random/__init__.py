@@ -11,9 +11,9 @@ __all__ = ["seed"]
 def seed(val: int) -> None:
     """Set the seed of the samplers made from now on.
 
-    Every sampler object draws on its own: its draws depend on this seed and on how many were made since it was set. So
-    a program that calls ``seed`` first has the same batches in every run, for any number of workers. Without a call the
-    seed is 0.
+    Every sampler object draws on its own: its draws depend on this seed and on how many were made
+    since it was set. So a program that calls ``seed`` first has the same batches in every run, for
+    any number of workers. Without a call the seed is 0.
 
     >>> from nodeflow.compat import dgl
     >>> g = dgl.DGLGraph([(0, 2), (1, 2)])

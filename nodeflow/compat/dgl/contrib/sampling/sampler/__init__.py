@@ -29,14 +29,17 @@ __getattr__ = partial(refuse, "dgl.contrib.sampling.sampler")
 
 
 class NeighborDraws(sampling.NeighborSampler):
-    """Neighbour sampling whose drawn edges keep the order of the graph, with self-loops where ``loops`` is set."""
+    """Neighbour sampling whose drawn edges keep the order of the graph, with self-loops where
+    ``loops`` is set.
+    """
 
     loops: Ints | None = None
     """The first self-loop of every node, by parent id; -1 for a node without."""
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         drawn = super().choose(dst, step)
-        edges, indptr = self.reader.edges, drawn.indptr
+        edges = self.reader.edges
+        indptr = drawn.indptr
         row = np.repeat(np.arange(len(dst)), np.diff(indptr))
         # one number for row and position, so that one sort orders both
         start = row * np.int64(len(edges.indices))
@@ -49,7 +52,9 @@ class NeighborDraws(sampling.NeighborSampler):
         has_own = np.zeros(len(nodes), np.bool_)
         has_own[row[src == nodes[row]]] = True
         new = np.flatnonzero(~has_own)
-        eid = np.insert(edges.parent_eid(positions).numpy(), indptr[new + 1], self.loops[nodes[new]])
+        eid = np.insert(
+            edges.parent_eid(positions).numpy(), indptr[new + 1], self.loops[nodes[new]]
+        )
         src = np.insert(src, indptr[new + 1], nodes[new])
         indptr = indptr + np.concatenate([[0], np.cumsum(~has_own)])
         return Choice(indptr, src=src, eid=eid)
@@ -68,18 +73,30 @@ class LayerDraws(sampling.LayerSampler):
 
 
 class _NodeFlows(ABC):
-    """NodeFlows of consecutive batches of seeds; each iteration over it draws afresh, in the same order of seeds."""
+    """NodeFlows of consecutive batches of seeds; each iteration over it draws afresh, in the same
+    order of seeds.
+    """
 
     def __init__(
-        self, g: DGLGraph, batch_size: int, direction: str, seeds: Any, shuffle: bool, num_workers: int, prefetch: bool
+        self,
+        g: DGLGraph,
+        batch_size: int,
+        direction: str,
+        seeds: Any,
+        shuffle: bool,
+        num_workers: int,
+        prefetch: bool,
     ) -> None:
         check_type(g, "g", DGLGraph, "a nodeflow.compat.dgl.DGLGraph")
         check_one_of(direction, "neighbor_type", ("in", "out"))
-        self.g, self.batch_size = g, as_count(batch_size, "batch_size", 1)
-        self._prefetch, self._num_workers = bool(prefetch), as_count(num_workers, "num_workers", 1)
+        self.g = g
+        self.batch_size = as_count(batch_size, "batch_size", 1)
+        self._prefetch = bool(prefetch)
+        self._num_workers = as_count(num_workers, "num_workers", 1)
         size = g.number_of_nodes()
         ids = np.arange(size) if seeds is None else as_ids(seeds, "seed_nodes", size)
-        key, self._iterations = derive_key(*next(process.seeds)), 0
+        key = derive_key(*next(process.seeds))
+        self._iterations = 0
         self._options: dict[str, Any] = {"direction": direction, "include_dst": False, "seed": key}
         if shuffle:
             ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
@@ -106,31 +123,32 @@ class _NodeFlows(ABC):
 
     def __repr__(self) -> str:
         return (
-            f"{type(self).__name__}({len(self.seed_nodes)} seeds in batches of {self.batch_size}, {self._sizes}, "
-            f"direction {self._options['direction']}, {self.g!r})"
+            f"{type(self).__name__}({len(self.seed_nodes)} seeds in batches of {self.batch_size}, "
+            f"{self._sizes}, direction {self._options['direction']}, {self.g!r})"
         )
 
 
 class NeighborSampler(_NodeFlows):
-    """Draws neighbours of the seeds, neighbours of these, and so on; iterating gives a NodeFlow per batch of seeds.
+    """Draws neighbours of the seeds, neighbours of these, and so on; iterating gives a NodeFlow per
+    batch of seeds.
 
-    The last layer holds the seeds, in their order. Each other layer holds the neighbours drawn for the next one, sorted
-    by id. The edges into a node keep the order of the graph.
+    The last layer holds the seeds, in their order. Each other layer holds the neighbours drawn for
+    the next one, sorted by id. The edges into a node keep the order of the graph.
 
     Args:
         g: the graph.
         batch_size: seeds per NodeFlow; the last one may have fewer.
-        expand_factor: neighbours drawn for every node, without replacement; all of them where there are no more, and
-            for -1.
+        expand_factor: neighbours drawn for every node, without replacement; all of them where there
+            are no more, and for -1.
         num_hops: number of blocks.
         neighbor_type: "in" draws sources of in-edges, "out" destinations of out-edges.
-        transition_prob: an edge column by name, or numbers ``[num_edges]``, that draws are proportional to. It is read
-            when an iteration begins. An edge with 0 is never drawn.
+        transition_prob: an edge column by name, or numbers ``[num_edges]``, that draws are
+            proportional to. It is read when an iteration begins. An edge with 0 is never drawn.
         seed_nodes: ids; None: all nodes.
         shuffle: put the seeds in a random order, once.
         num_workers, prefetch: NodeFlows drawn in parallel, and whether they are drawn ahead.
-        add_self_loop: give every node an edge to itself, last, unless it drew one: the graph's where it has one, else a
-            new one with the parent id -1.
+        add_self_loop: give every node an edge to itself, last, unless it drew one: the graph's
+            where it has one, else a new one with the parent id -1.
 
     Raises TypeError or ValueError for wrong arguments.
 
@@ -158,34 +176,48 @@ class NeighborSampler(_NodeFlows):
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
         number = check_size(as_int(expand_factor, "expand_factor"), "expand_factor")
         self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
-        self._prob, self._add_self_loop = transition_prob, bool(add_self_loop)
-        self._sizes = f"{'all' if number == -1 else number} neighbours in each of {len(self._fanouts)} hops"
+        self._prob = transition_prob
+        self._add_self_loop = bool(add_self_loop)
+        self._sizes = (
+            f"{'all' if number == -1 else number} neighbours in each of {len(self._fanouts)} hops"
+        )
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         prob = self._prob
         if prob is not None and not isinstance(prob, str):
             indptr, indices, edge_ids = graph.csc()
-            graph = Graph(indptr, indices, edge_ids=edge_ids, edata={"transition_prob": prob}, ndata=graph.ndata)
+            graph = Graph(
+                indptr,
+                indices,
+                edge_ids=edge_ids,
+                edata={"transition_prob": prob},
+                ndata=graph.ndata,
+            )
             prob = "transition_prob"
         draws = NeighborDraws(graph, self._fanouts, prob=prob, **self._options)
         if self._add_self_loop:
             draws.loops = np.full(graph.num_nodes, -1)
             src, dst = (end.numpy() for end in graph.edges())
-            loops = np.flatnonzero(src == dst)[::-1]  # reversed, so that the lowest id is written last and stays
+            # reversed, so that the lowest id is written last and stays
+            loops = np.flatnonzero(src == dst)[::-1]
             draws.loops[src[loops]] = loops
         return draws
 
 
 class LayerSampler(_NodeFlows):
-    """Draws a set of neighbours for a whole layer at a time; iterating gives a NodeFlow per batch of seeds.
+    """Draws a set of neighbours for a whole layer at a time; iterating gives a NodeFlow per batch
+    of seeds.
 
-    The nodes of a layer are drawn with replacement, equally likely, from the neighbours of the next layer, and are kept
-    once, sorted by id. A block has all edges between its two layers.
+    The nodes of a layer are drawn with replacement, equally likely, from the neighbours of the next
+    layer, and are kept once, sorted by id. A block has all edges between its two layers.
 
     Args:
-        layer_sizes: number of draws for every layer but the last: ``layer_sizes[-1]`` is for the one before the seeds.
-        node_prob: must be None, as in version 0.4: ``nodeflow.LayerSampler(score=...)`` draws with other probabilities.
-        g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch: see ``NeighborSampler``.
+        layer_sizes: number of draws for every layer but the last: ``layer_sizes[-1]`` is for the
+            one before the seeds.
+        node_prob: must be None, as in version 0.4: ``nodeflow.LayerSampler(score=...)`` draws with
+            other probabilities.
+        g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch: see
+            ``NeighborSampler``.
 
     >>> from nodeflow.compat import dgl
     >>> g = dgl.DGLGraph([(0, 2), (1, 2), (1, 3)])
@@ -207,7 +239,9 @@ class LayerSampler(_NodeFlows):
         prefetch: bool = False,
     ) -> None:
         if node_prob is not None:
-            raise ValueError("node_prob must be None, as in DGL 0.4: see nodeflow.LayerSampler(score=...)")
+            raise ValueError(
+                "node_prob must be None, as in DGL 0.4: see nodeflow.LayerSampler(score=...)"
+            )
         super().__init__(g, batch_size, neighbor_type, seed_nodes, shuffle, num_workers, prefetch)
         self._layer_sizes = check_sizes(layer_sizes, "layer_sizes", every=False)
         self._sizes = f"layers of {', '.join(map(str, self._layer_sizes))} draws"
@@ -219,8 +253,8 @@ class LayerSampler(_NodeFlows):
 def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = False) -> NodeFlow:
     """Return the NodeFlow of all nodes as seeds, with all their in-edges, of ``num_layers`` blocks.
 
-    A layer other than the last holds the nodes that have an edge into the next layer. Raises ValueError for a graph
-    without nodes.
+    A layer other than the last holds the nodes that have an edge into the next layer. Raises
+    ValueError for a graph without nodes.
 
     >>> from nodeflow.compat import dgl
     >>> nf = create_full_nodeflow(dgl.DGLGraph([(0, 1), (1, 2)]), 2)
@@ -229,4 +263,6 @@ def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = Fal
     """
     if g.number_of_nodes() == 0:
         raise ValueError("a graph without nodes has no NodeFlow")
-    return next(iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop)))
+    return next(
+        iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop))
+    )
