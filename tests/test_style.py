@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -66,8 +67,14 @@ def depth_of_calls(node: ast.AST) -> int:
     return inside + isinstance(node, ast.Call)
 
 
+def assigns_a_tuple(statement: ast.stmt) -> TypeGuard[ast.Assign]:
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Tuple):
+        return False
+    return isinstance(statement.targets[0], ast.Tuple)
+
+
 def is_swap(statement: ast.Assign) -> bool:
-    """Whether the statement gives values to names that it reads itself, as ``a, b = b, a + b`` does."""
+    """Whether the statement gives values to names that it reads, as ``a, b = b, a + b`` does."""
     assert isinstance(statement.targets[0], ast.Tuple)
     names = {ast.unparse(target) for target in statement.targets[0].elts}
     return any(ast.unparse(part) in names for part in ast.walk(statement.value))
@@ -76,9 +83,8 @@ def is_swap(statement: ast.Assign) -> bool:
 def faults(statement: ast.stmt) -> Iterator[str]:
     """Yield what a statement does at once that takes several."""
     parts = [part for head in heads(statement) for part in ast.walk(head)]
-    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Tuple):
-        if isinstance(statement.targets[0], ast.Tuple) and not is_swap(statement):
-            yield "assigns several values at once (only a swap may)"
+    if assigns_a_tuple(statement) and not is_swap(statement):
+        yield "assigns several values at once (only a swap may)"
     if sum(isinstance(part, ast.IfExp) for part in parts) > 1:
         yield "has two inline ifs"
     outer = [part for part in parts if isinstance(part, COMPREHENSIONS)]
