@@ -52,16 +52,16 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 from nodeflow.sampling import base
 from nodeflow.sampling._bernoulli import BernoulliSampler
 from nodeflow.sampling._bound import Reader as Reader
-from nodeflow.sampling._call import (
-    Call as Call,
-    Draw as Draw,
-    StepSeeds as StepSeeds,
-    first_of_epoch as first_of_epoch,
-)
 from nodeflow.sampling._cluster import ClusterSampler, links as links, partition
 from nodeflow.sampling._distributed import edges_of as edges_of, own_positions as own_positions
 from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._fastgcn import FastGCNSampler
+from nodeflow.sampling._keys import (
+    Call as Call,
+    Keys as Keys,
+    StepSeeds as StepSeeds,
+    first_of_epoch as first_of_epoch,
+)
 from nodeflow.sampling._kinds import check_fanouts as check_fanouts
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import LadiesSampler, LayerSampler

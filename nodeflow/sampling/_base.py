@@ -33,8 +33,8 @@ from nodeflow._peers.held import together
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling._call import Call, Draw
 from nodeflow.sampling._estimate import Estimate, mean_sizes
+from nodeflow.sampling._keys import Call, Keys
 from nodeflow.sampling._options import arguments, is_plain, names_of
 from nodeflow.sampling._whole import check_one_process
 
@@ -304,8 +304,8 @@ class SamplerBase(metaclass=ExplainedABC):
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
         self.refuse(call.times)
         ids, shape = self._seeds(seeds)
-        draw = self._draw_of(call, ids)
-        return self._shaped(self._sample(ids, draw, call.inputs), ids, shape)
+        batch = self._sample(ids, self._keys_of(call, ids))
+        return self._shaped(batch, ids, shape)
 
     def check_reach(self, nodes: Tensor) -> None:
         """Raise ValueError where seeds that are ``nodes`` reach no type for which a flow has
@@ -371,7 +371,7 @@ class SamplerBase(metaclass=ExplainedABC):
             )
 
     @abstractmethod
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+    def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
         """Make the NodeFlow of checked seeds."""
 
     def _seeds(self, seeds: SeedsLike) -> tuple[Ints, tuple[int, ...]]:
@@ -470,7 +470,7 @@ class SamplerBase(metaclass=ExplainedABC):
             raise self._refusal(shape)
         return batch.with_seeds(seed_index=index.reshape(shape))
 
-    def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
+    def _keys_of(self, call: Call, ids: Ints, *identity: int) -> Keys:
         """The keys of a call with checked seeds, or of its step; hashes in ``identity`` tell
         batches apart too.
         """
@@ -490,7 +490,7 @@ class SamplerBase(metaclass=ExplainedABC):
             # with the key of the step, shares would draw alike, and their mean would vary as one
             # share does
             key = derive_key(key, "share", hash_ids(step.rows))
-        return Draw(key, self._key(epoch, 2), number)
+        return Keys(key, self._key(epoch, 2), number, call.inputs)
 
     def _identity(self, ids: Ints) -> tuple[int, ...]:
         """The hash of the seeds of a batch, by which batches without a number differ; none where

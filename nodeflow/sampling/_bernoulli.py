@@ -12,7 +12,7 @@ from nodeflow._base.checks import as_number
 from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors
 from nodeflow._edges.edges import Edges
 from nodeflow.graph import Graph
-from nodeflow.sampling._call import Step
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import by_kind, check_fanouts
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 

@@ -4,14 +4,14 @@ weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
 from nodeflow._base.checks import (
     Ints,
     as_array,
@@ -22,9 +22,10 @@ from nodeflow._base.checks import (
     first_true,
 )
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import IdsLike, SeedsLike
+from nodeflow._base.types import IdsLike
 from nodeflow._edges.edges import Edges
-from nodeflow.flow import Flow, FlowParts, Layer, NodeFlow
+from nodeflow._edges.forms import Form
+from nodeflow.flow import Flow, FlowParts, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 
@@ -213,199 +214,117 @@ def _weight(value: Any, size: int) -> Tensor:
     return weight
 
 
-Choose = Callable[..., Choice]
-"""A function of the destinations (parent ids, int64) and the number of a flow that returns the
-chosen edges.
-
-With contexts, its third argument is the context of every destination.
-"""
+NodesOf: TypeAlias = tuple[Tensor, Tensor | None]
+"""The parent ids of the nodes of a layer, and their contexts."""
 
 
-@checked
-def assemble(
-    graph: Graph,
+def layers_of(choices: Sequence[Choice], nodes: Sequence[NodesOf]) -> list[Layer]:
+    """Return the layers, the last ones first, with the node columns of the choices."""
+    layers = [Layer._trusted(len(ids), ids, context=context) for ids, context in nodes]
+    for layer, choice in zip(layers[1:], choices, strict=True):
+        if choice.nodes is not None:
+            rows = layer.rows_of(choice.nodes)
+            layer.data.update(_spread(choice.ndata, rows, layer.num_nodes))
+    return layers
+
+
+def flows_of(
     edges: Edges,
-    seeds: SeedsLike,
-    num_flows: int,
-    choose: Choose,
+    choices: Sequence[Choice],
+    sources: Sequence[Ints],
+    layers: Sequence[Layer],
     *,
-    include_dst: bool = True,
-    reuse: bool = False,
-    contexts: Ints | None = None,
-) -> NodeFlow:
-    """Return the NodeFlow that ``choose`` decides on, from the seeds down to the inputs.
+    prefix: bool,
+) -> list[Flow]:
+    """Return the flows of chosen edges between layers, the last ones first.
 
-    Args:
-        graph: the parent graph.
-        edges: its edge arrays in the direction of sampling.
-        seeds: parent ids of the last layer, repeats allowed.
-        num_flows: number of flows.
-        choose: called with the destinations of a flow and its number, last flow first. With
-            ``reuse``, only with the destinations that no earlier call had.
-        include_dst: begin every layer with the nodes of the next one.
-        reuse: keep the edges of a node that is a destination again.
-        contexts: context of every seed, int64 ``[num_seeds]``. Nodes reached from a seed belong to
-            its context; a parent node in two contexts is two nodes. None: all belong to one
-            context.
-
-    Raises TypeError or IndexError for seeds that are not ids, ValueError for a Choice that does not
-    fit.
-
-    >>> from nodeflow import FullSampler, Graph
-    >>> sampler = FullSampler(Graph.from_edges([0, 1, 2], [2, 2, 0]), 1)
-    >>> def every(dst, number):
-    ...     return sampler.candidates(dst).select(sampler.candidates(dst).eid >= 0)
-    >>> assemble(sampler.graph, sampler.reader.edges, [2], 2, every)
-    NodeFlow(3 -> 3 -> 1 nodes, 3 + 2 edges)
+    ``sources`` are the rows of the edges' sources in their layers.
     """
-    keys = as_ids(seeds, "seeds", graph.num_nodes).copy()
-    parts = _Parts(graph, edges, num_flows, choose, contexts is not None)
-    number = 1
-    if contexts is not None:
-        keys += graph.num_nodes * contexts
-        number = int(contexts.max(initial=0)) + 1
     form = edges.form
-    with form.numbering(graph.num_nodes * number) as numbering:
-        index = form.tensor(numbering.extend(form.array(keys)))
-        layers, flows = (
-            parts.reused(numbering) if reuse else parts.resampled(numbering, include_dst)
-        )
-    return NodeFlow._trusted(layers, flows, parent=graph, seed_index=index)
+    flows = []
+    for k, choice in enumerate(choices):
+        i = len(choices) - 1 - k
+        indices = form.tensor(sources[k])
+        num_src = layers[k + 1].num_nodes
+        structure = Structure._trusted(form.tensor(choice.indptr), indices, num_src)
+        parts: FlowParts = {
+            "parent_eid": parent_eid(edges, choice),
+            "data": Frame(len(indices), choice.edata),
+            "weight": choice.weight,
+            "needs_weight": choice.needs_weight,
+            "prefix": prefix,
+            "relations": choice.relations,
+        }
+        flow = Flow._trusted(structure, layers[k + 1], layers[k], (i, i + 1), **parts)
+        flows.append(flow)
+    return flows
 
 
-class _Parts:
-    """Makes the layers and flows of a NodeFlow.
+def prefixes(
+    edges: Edges, choices: Sequence[Choice], sources: Sequence[Ints], nodes: Sequence[NodesOf]
+) -> tuple[list[Layer], list[Flow]]:
+    """Return layers and flows that are the first rows of one structure, the last ones first.
 
-    With contexts, a node is numbered by the key ``context * num_nodes + parent id``; without, by
-    its parent id, which is the same for context 0.
+    Choice k has the edges of those ``nodes`` that layer k has beyond layer k - 1.
     """
-
-    def __init__(
-        self, graph: Graph, edges: Edges, num_flows: int, choose: Choose, contexts: bool
-    ) -> None:
-        self.graph = graph
-        self.edges = edges
-        self.num_flows = num_flows
-        self.choose = choose
-        self.contexts = contexts
-        self.form = edges.form
-
-    def resampled(self, numbering: Any, include_dst: bool) -> tuple[list[Layer], list[Flow]]:
-        """Every flow draws afresh."""
-        # with ``include_dst`` a layer holds all nodes so far, so one numbering serves all; else
-        # drawn nodes, sorted
-        keys = numbering.nodes
-        layers = [self.layer(keys)]
-        flows = []
-        for i in reversed(range(self.num_flows)):
-            choice, src = self.chosen(keys, i)
-            if include_dst:
-                local = numbering.extend(src)
-                keys = numbering.nodes
-            else:
-                keys, local = self.form.distinct(src)
-            layers.append(self.layer(keys, choice))
-            flows.append(self.flow(choice, local, layers[-1], layers[-2], i, prefix=include_dst))
-        return layers[::-1], flows[::-1]
-
-    def reused(self, numbering: Any) -> tuple[list[Layer], list[Flow]]:
-        """One structure over all nodes reached; each layer and flow is a prefix of it."""
-        choices: list[Choice] = []
-        local = [numbering.nodes[:0]]
-        num_nodes = [0, len(numbering.nodes)]
-        num_edges = [0]
-        for i in reversed(range(self.num_flows)):
-            # the nodes before these drew in a flow nearer to the seeds
-            choice, src = self.chosen(numbering.nodes[num_nodes[-2] :], i)
-            if choice.edata or choice.nodes is not None:
-                raise ValueError(
-                    "with reuse=True flows are prefixes of one structure: no columns of a Choice"
-                )
-            choices.append(choice)
-            local.append(numbering.extend(src))
-            num_nodes.append(len(numbering.nodes))
-            num_edges.append(num_edges[-1] + len(src))
-        starts = (
-            choice.indptr[1:] + start for choice, start in zip(choices, num_edges, strict=False)
+    if any(choice.edata or choice.nodes is not None for choice in choices):
+        raise ValueError(
+            "with reuse=True flows are prefixes of one structure: no columns of a Choice"
         )
-        indptr = self.form.joined([self.form.array(np.zeros(1, np.int64)), *starts])
-        arrays = self.form.tensor(indptr), self.form.tensor(self.form.joined(local))
-        whole = self.layer(numbering.nodes)
-        context = whole.context
-        needs = {choice.needs_weight for choice in choices}
-        weighted = any(choice.weight is not None for choice in choices)
-        parts: FlowParts = {
-            "parent_eid": Lazy(
-                lambda: torch.cat([parent_eid(self.edges, choice).get() for choice in choices])
-            ),
-            "weight": Lazy(lambda: torch.cat([self.weights_of(choice) for choice in choices]))
-            if weighted
-            else None,
-            "needs_weight": True if True in needs else None if None in needs else False,
-        }
-        if all(choice.relations is not None for choice in choices):
-            numbers = [choice.relations for choice in choices if choice.relations is not None]
-            parts["relations"] = Lazy(lambda: torch.cat([each.get() for each in numbers]))
-        layers = [
-            Layer._trusted(
-                size, whole.parent_nid[:size], context=None if context is None else context[:size]
-            )
-            for size in reversed(num_nodes[1:])
-        ]
-        return layers, [
-            first_rows(num_edges[self.num_flows - i], *arrays, layers[i], layers[i + 1], i, parts)
-            for i in range(self.num_flows)
-        ]
+    form = edges.form
+    num_edges = list(accumulate(map(len, sources)))
+    indptrs = [form.array(np.zeros(1, np.int64))]
+    for choice, begin in zip(choices, [0, *num_edges], strict=False):
+        indptrs.append(choice.indptr[1:] + begin)
+    indptr = form.tensor(form.joined(indptrs))
+    indices = form.tensor(form.joined(sources))
+    parts = _joined_parts(edges, choices)
+    whole, contexts = nodes[-1]
+    layers = []
+    for ids, _ in nodes:
+        size = len(ids)
+        context = None if contexts is None else contexts[:size]
+        layers.append(Layer._trusted(size, whole[:size], context=context))
+    flows = []
+    for k, size in enumerate(num_edges):
+        i = len(choices) - 1 - k
+        flows.append(first_rows(size, indptr, indices, layers[k + 1], layers[k], i, parts))
+    return layers, flows
 
-    def weights_of(self, choice: Choice) -> Tensor:
-        """The estimator weights of a Choice, also where all are 1."""
-        if choice.weight is None:
-            return self.form.placed(np.ones(int(choice.indptr[-1]), np.float32))
-        return choice.weight.get()
 
-    def chosen(self, keys: Ints, flow: int) -> tuple[Choice, Ints]:
-        """Ask for edges of the nodes ``keys``; returns the Choice and the keys of the sources."""
-        dst, context = (
-            (keys % self.graph.num_nodes, keys // self.graph.num_nodes)
-            if self.contexts
-            else (keys, None)
-        )
-        context_of_dst = () if context is None else (self.form.tensor(context),)
-        choice = self.choose(self.form.tensor(dst), flow, *context_of_dst)
-        check_choice(self.graph, self.edges, choice, dst, flow)
-        src = choice.take_sources(self.edges)
-        if context is not None:
-            self.form.add_to_rows(choice.indptr, src, context * self.graph.num_nodes)
-        return choice, src
+def _joined_parts(edges: Edges, choices: Sequence[Choice]) -> FlowParts:
+    """The parts of a flow of all edges that were chosen."""
+    ids = [parent_eid(edges, choice) for choice in choices]
+    parts: FlowParts = {
+        "parent_eid": _joined_cell(ids),
+        "weight": None,
+        "needs_weight": needs_weight(choice.needs_weight for choice in choices),
+    }
+    if any(choice.weight is not None for choice in choices):
+        parts["weight"] = _joined_cell([_weights_of(choice, edges.form) for choice in choices])
+    relations = [choice.relations for choice in choices if choice.relations is not None]
+    if len(relations) == len(choices):
+        parts["relations"] = _joined_cell(relations)
+    return parts
 
-    def layer(self, keys: Ints, choice: Choice | None = None) -> Layer:
-        """The layer of the nodes ``keys``, with the node columns of the Choice that reached
-        them.
-        """
-        if not self.contexts:
-            layer = Layer._trusted(len(keys), self.form.tensor(keys))
-        else:
-            n = self.graph.num_nodes
-            tensor = self.form.tensor
-            layer = Layer._trusted(len(keys), tensor(keys % n), context=tensor(keys // n))
-        if choice is not None and choice.nodes is not None:
-            layer.data.update(_spread(choice.ndata, layer.rows_of(choice.nodes), len(keys)))
-        return layer
 
-    def flow(
-        self, choice: Choice, local: Ints, src: Layer, dst: Layer, i: int, *, prefix: bool
-    ) -> Flow:
-        """The flow of the chosen edges, whose sources have the local ids ``local``."""
-        structure = Structure._trusted(
-            self.form.tensor(choice.indptr), self.form.tensor(local), src.num_nodes
-        )
-        parts: FlowParts = {
-            "parent_eid": parent_eid(self.edges, choice),
-            "data": Frame(len(local), choice.edata),
-        }
-        parts |= {"weight": choice.weight, "needs_weight": choice.needs_weight, "prefix": prefix}
-        parts["relations"] = choice.relations
-        return Flow._trusted(structure, src, dst, (i, i + 1), **parts)
+def _weights_of(choice: Choice, form: Form) -> Lazy[Tensor]:
+    """The estimator weights of a Choice, also where all are 1."""
+    if choice.weight is not None:
+        return choice.weight
+    return Lazy(lambda: form.placed(np.ones(int(choice.indptr[-1]), np.float32)))
+
+
+def _joined_cell(cells: Sequence[Lazy[Tensor]]) -> Lazy[Tensor]:
+    return Lazy(lambda: torch.cat([cell.get() for cell in cells]))
+
+
+def needs_weight(answers: Iterable[bool | None]) -> bool | None:
+    """Return whether edges of several choices need weights: None, unless one does or none does."""
+    distinct = set(answers)
+    if True in distinct:
+        return True
+    return None if None in distinct else False
 
 
 def _spread(columns: Mapping[str, Tensor], rows: Tensor, size: int) -> dict[str, Tensor]:

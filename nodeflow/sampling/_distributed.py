@@ -30,8 +30,8 @@ from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._bound import Candidates, Reader
-from nodeflow.sampling._call import Call, Step
 from nodeflow.sampling._choice import Choice, check_choice, parent_eid
+from nodeflow.sampling._keys import Call, Step
 
 if TYPE_CHECKING:
     from nodeflow.sampling._bound import BoundSampler

@@ -10,9 +10,9 @@ from nodeflow._base.types import EdgeFilter, Floats
 from nodeflow._edges.forms import Placed
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
-from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._layer_draws import BY_CHANCE, joined
 from nodeflow.sampling._layerwise import LayerSampler, LayerSizes
 from nodeflow.sampling._pps import Picked, list_probabilities
@@ -105,7 +105,7 @@ class FastGCNSampler(LayerSampler):
             return super().choose(dst, step)
         edges = self.reader.edges
         form = self.reader.edges.form
-        rows = edges.rows_of(self._nodes_of(dst, step))
+        rows = edges.rows_of(self._nodes_of(dst))
         (prob,) = self._chances[tuple(map(int, self._sizes[step.flow]))].at(form)
         indptr, positions = edges.staying(*form.of(BY_CHANCE)(edges, rows, prob, step.random.key))
         src = form.take(edges.arrays.indices, positions)

@@ -19,8 +19,8 @@ from nodeflow._edges.numbering import Numbering
 from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
-from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._labor_draws import INVERSES, POISSON, SMALLEST, fanouts_of
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler

@@ -20,9 +20,9 @@ from nodeflow._edges.forms import COMPILED
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._bound import Reader
-from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import squared_norms
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import by_kind, numbers_of
 from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joined
 from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
@@ -159,7 +159,7 @@ class LayerSampler(Sampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         edges = self.reader.edges
         form = self.reader.edges.form
-        rows = edges.rows_of(self._nodes_of(dst, step))
+        rows = edges.rows_of(self._nodes_of(dst))
         ids, picked, columns = self._drawn(dst, rows, step)
         unweighted = self._column[:0]  # the means are known, so no squared weights are added up
         indptr, positions, source, _ = form.of(EDGES_FROM)(
@@ -390,7 +390,7 @@ class LadiesSampler(LayerSampler):
         # pass finds the edges and the sums
         edges = self.reader.edges
         form = self.reader.edges.form
-        rows = edges.rows_of(self._nodes_of(dst, step))
+        rows = edges.rows_of(self._nodes_of(dst))
         drawn = self._drawn_by_weight if len(self._column) else form.of(DRAWN)
         ids, times, total = drawn(edges, rows, int(sizes[0]), step.random.key)
         indptr, positions, source, norm = form.of(EDGES_FROM)(

@@ -20,7 +20,7 @@ from nodeflow.flow import NodeFlow
 from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import SamplerBase
-from nodeflow.sampling._call import Call, Draw, StepSeeds
+from nodeflow.sampling._keys import Call, Keys, StepSeeds
 from nodeflow.sampling._link_parts import MARKS, Exclude, LinkLayout, LinksByName, paired
 from nodeflow.sampling._negative import (
     LAWS,
@@ -322,9 +322,10 @@ class LinkSampler(SamplerBase):
         checked = self._checked(seeds, call)
         return self._sample(*checked)
 
-    def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Draw, Call]:
-        """The checked seeds of a call or its step, the keys of the draw, and the call of the
-        sampler of nodes.
+    def _checked(self, seeds: SeedsLike, call: Call) -> tuple[Ints, Keys]:
+        """The checked seeds of a call or its step, and the keys of the draw.
+
+        Their inputs are the call of the sampler of nodes.
         """
         ids = self._seeds(seeds)[0]
         times = call.times
@@ -342,13 +343,14 @@ class LinkSampler(SamplerBase):
                     when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)
                 )
             )
-        draw = self._draw_of(call, ids, *hashes[1:])
+        keys = self._keys_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two
         # batches whose edges have the same ends. So it gets a number made of the edges, unless its
         # numbers mean more than "another batch".
         if number is None and not self.sampler.numbered:
             number = derive_key(*hashes) >> 1
-        return ids, draw, call._replace(batch_number=number, times=when)
+        inputs = call._replace(batch_number=number, times=when)
+        return ids, keys._replace(inputs=inputs)
 
     def _refusal(self, shape: tuple[int, ...]) -> ValueError:
         return ValueError(
@@ -356,8 +358,9 @@ class LinkSampler(SamplerBase):
             "the sampler of nodes itself"
         )
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Call) -> NodeFlow:
-        links, negatives = self._drawn(seeds, draw, inputs.times)
+    def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
+        inputs: Call = keys.inputs
+        links, negatives = self._drawn(seeds, keys.key, inputs.times)
         sampler: Any = self.sampler
         if self.exclude is not None:
             sampler = sampler.without_edges(
@@ -383,11 +386,11 @@ class LinkSampler(SamplerBase):
             batch.seed_data[MARKS] = self.form.placed(self._marks(links, negatives))
         return batch
 
-    def _drawn(self, seeds: Ints, draw: Draw, times: Array | None) -> tuple[Links, Ints]:
+    def _drawn(self, seeds: Ints, key: int, times: Array | None) -> tuple[Links, Ints]:
         """The links of seeds, and their negatives ``[B, K]``."""
         links = self._links_of_edges(seeds) if self._pairs is None else self._pairs.at(seeds)
         if self._own is not None:
-            random = Random(derive_key(draw.key, "negative"))
+            random = Random(derive_key(key, "negative"))
             own = own_nodes(self._own, seeds, links, self.num_negatives, random, self.graph)
             check_types(own, links, self.graph, self._layout)
             return links, own
@@ -396,13 +399,13 @@ class LinkSampler(SamplerBase):
             ends, replaced = links.ends(side)
             columns = self._layout.columns(side)
             schema = self.graph.schema
-            key = derive_key(draw.key, "negative", *([1] if side == "source" else []))
+            of_side = derive_key(key, "negative", *([1] if side == "source" else []))
             rows = negatives.rows_of(ends, links.relation)
             count = drawn[:, columns].shape[1]
             types = schema.types_of(replaced)
             checks.check_shared(types, self.seeds_together, schema)
             drawn[:, columns], bad = negatives.draw(
-                key, rows, types, count, self.seeds_together, times
+                of_side, rows, types, count, self.seeds_together, times
             )
             if bad >= 0:
                 seed = f"{self.seed_kind} {seeds[bad]}"

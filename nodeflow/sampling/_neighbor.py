@@ -14,7 +14,7 @@ from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.sampling._call import Draw, Step
+from nodeflow.sampling._keys import Keys, Step
 from nodeflow.sampling._kinds import Fanout, check_fanouts
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
@@ -132,14 +132,12 @@ class NeighborSampler(RowSampler):
         # seeds that draw on their own do not need batch numbers
         return () if self.disjoint else super()._identity(ids)
 
-    def _sample(
-        self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None
-    ) -> NodeFlow:
+    def _sample(self, seeds: Ints, keys: Keys, contexts: Ints | None = None) -> NodeFlow:
         # draws of contexts are told apart by the seed, not by its number
         if self.disjoint:
             distinct, contexts = distinct_in_order(seeds)
-            draw = draw._replace(contexts=distinct)
-        return super()._sample(seeds, draw, inputs, contexts)
+            keys = keys._replace(contexts=self.form.placed(distinct))
+        return super()._sample(seeds, keys, contexts)
 
     def _checked(
         self, fanouts: Fanouts | None, num_neighbors: NumNeighbors | None, edge_type: str | None

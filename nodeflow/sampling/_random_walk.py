@@ -16,8 +16,8 @@ from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array, EdgeFilter, PerFlow
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
-from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import relations
 from nodeflow.sampling._sampler import Sampler, check_draws, check_sizes
 from nodeflow.sampling._whole import check_one_process
@@ -177,7 +177,7 @@ class RandomWalkSampler(Sampler):
         self._path = np.stack([first, starts, kinds.rows.first(starts)[1]], axis=1)
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        starts = self._nodes_of(dst, step)
+        starts = self._nodes_of(dst)
         may_walk = (starts >= self._starts.start) & (starts < self._starts.stop)
         if step.flow == self.num_flows - 1 and (i := first_true(~may_walk)) is not None:
             raise ValueError(

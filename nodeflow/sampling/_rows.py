@@ -17,8 +17,8 @@ from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED, ENTRIES, Form
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import Reader
-from nodeflow.sampling._call import Step
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import Kinds, relations, types_in
 from nodeflow.sampling._reach import Numbers
 from nodeflow.sampling._sampler import Sampler
@@ -245,7 +245,7 @@ class RowSampler(Sampler):
         ``[num_dst + 1]``.
         """
         edges = self.reader.edges
-        nodes = self._nodes_of(dst, step)
+        nodes = self._nodes_of(dst)
         form = edges.form
         layout = edges.whole_rows
         ident, kinds, begins = layout.of(nodes, form)

@@ -19,8 +19,8 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._bound import Reader
-from nodeflow.sampling._call import Call
 from nodeflow.sampling._distributed import norms_of_sources
+from nodeflow.sampling._keys import Call
 from nodeflow.sampling._sampler import check_draws
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
 from nodeflow.sampling._whole import check_one_process

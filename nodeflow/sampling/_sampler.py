@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import torch
@@ -17,20 +17,11 @@ from nodeflow._base.types import EdgeFilter
 from nodeflow._edges.forms import COMPILED
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.random import Random, derive_key
 from nodeflow.sampling._bound import BoundSampler, Candidates
-from nodeflow.sampling._call import Draw, Step
-from nodeflow.sampling._choice import Choice, assemble
-from nodeflow.sampling._distributed import choosing
+from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._draw import draw_node_flow
+from nodeflow.sampling._keys import Keys, Step
 from nodeflow.sampling._reach import Numbers, check_reach
-
-
-class _OwnStep(Step):
-    """A step of a call of the package, which knows its destinations: they are nodes, and need no
-    check.
-    """
-
-    dst: Tensor
 
 
 class Sampler(BoundSampler):
@@ -153,15 +144,14 @@ class Sampler(BoundSampler):
         sampler's settings only. The method must not change them: it is called from several threads.
         """
 
-    def _nodes_of(self, dst: Tensor, step: Step) -> Ints:
+    def _nodes_of(self, dst: Tensor) -> Ints:
         """Return the destinations of ``choose`` as an array of the form; raises IndexError for ids
         that are no nodes.
-
-        Compiled loops trust them. Those of the package's own calls are known to be nodes.
         """
-        if getattr(step, "dst", None) is not dst:
-            check_range(dst.cpu().numpy(), "dst", self.graph.num_nodes, "node")
-        return cast("Ints", self.reader.edges.form.array(dst))
+        nodes: Ints = self.reader.edges.form.array(dst)
+        if self.form is COMPILED:  # compiled loops trust them; operations of torch check
+            check_range(nodes, "dst", self.graph.num_nodes, "node")
+        return nodes
 
     def candidates(self, dst: Tensor) -> Candidates:
         """Return all edges that the destinations ``dst`` (parent ids) could draw."""
@@ -170,38 +160,8 @@ class Sampler(BoundSampler):
             torch.from_numpy(as_ids(dst, "dst", self.graph.num_nodes)),
         )
 
-    def draw_layers(
-        self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None
-    ) -> NodeFlow:
-        """Return the NodeFlow of checked seeds, layer by layer; ``contexts`` ``[num_seeds]`` see
-        ``assemble``.
-        """
-        root = None if draw.contexts is None else self.reader.edges.form.placed(draw.contexts)
-        of_batch = Random(derive_key(draw.key, -1))
-        of_epoch = Random(draw.epoch_key)
-
-        def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-            random = Random(derive_key(draw.key, flow))
-            roots = None if root is None else root[context]
-            step = _OwnStep(
-                flow, random, of_batch, of_epoch, draw.batch_number, context, inputs, roots
-            )
-            step.dst = dst
-            return draw_edges(dst, step)
-
-        with choosing(self) as draw_edges:
-            return assemble(
-                self.graph,
-                self.reader.edges,
-                seeds,
-                self.num_flows,
-                choose,
-                include_dst=self.include_dst,
-                reuse=self.reuse,
-                contexts=contexts,
-            )
-
-    _sample = draw_layers
+    def _sample(self, seeds: Ints, keys: Keys, contexts: Ints | None = None) -> NodeFlow:
+        return draw_node_flow(self, seeds, keys, contexts)
 
 
 MOST_DRAWS: Final = 2**24

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -14,9 +12,10 @@ from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
 from nodeflow.sampling._bound import BoundSampler
-from nodeflow.sampling._call import Call, Draw
 from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
+from nodeflow.sampling._draw import draw_node_flow
+from nodeflow.sampling._keys import Call, Keys
 from nodeflow.sampling._kinds import Fanout, as_fanout, of_kinds
 from nodeflow.sampling._neighbor import NeighborSampler
 from nodeflow.sampling._subgraph import induced_subgraph
@@ -105,21 +104,20 @@ class ShadowSampler(BoundSampler):
         )
         self._hops = hops.with_reader(self.reader)
 
-    def _draw_of(self, call: Call, ids: Ints, *identity: int) -> Draw:
-        draw = super()._draw_of(call, ids, *identity)
+    def _keys_of(self, call: Call, ids: Ints, *identity: int) -> Keys:
+        keys = super()._keys_of(call, ids, *identity)
         if call.step is None:
-            return draw
+            return keys
         in_step, _ = distinct_in_order(self._seeds(call.step.ids)[0])
         order = np.argsort(in_step)
-        return draw._replace(
-            contexts=order[np.searchsorted(in_step[order], distinct_in_order(ids)[0])]
-        )
+        places = np.searchsorted(in_step[order], distinct_in_order(ids)[0])
+        return keys._replace(contexts=torch.from_numpy(order[places]))
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+    def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
         size = self.graph.num_nodes
         left_out = self.reader.left_out
         hops = self._hops if left_out is None else self._hops.without_edges(left_out)
-        reached = hops.draw_layers(seeds, draw, inputs, distinct_in_order(seeds)[1])
+        reached = draw_node_flow(hops, seeds, keys, distinct_in_order(seeds)[1])
         back = reached.back
         rows = reached.front if self.depth > 0 else back.with_frame()
         assert rows.context is not None  # they were drawn with contexts

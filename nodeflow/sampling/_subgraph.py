@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,8 +19,8 @@ from nodeflow.flow import Flow, Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
 from nodeflow.random import Random
 from nodeflow.sampling._bound import BoundSampler, Reader
-from nodeflow.sampling._call import Draw
 from nodeflow.sampling._distributed import with_rows_of
+from nodeflow.sampling._keys import Keys
 
 
 class Subgraph(NamedTuple):
@@ -147,8 +147,8 @@ class SubgraphSampler(BoundSampler):
         """Return columns ``[n, ...]`` for the frame of the last layer; most samplers have none."""
         return {}
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
-        return self._of_nodes(self.choose_nodes(seeds, Random(draw.key)), seeds)
+    def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
+        return self._of_nodes(self.choose_nodes(seeds, Random(keys.key)), seeds)
 
     def _of_nodes(self, chosen: IdsLike, seeds: Ints) -> NodeFlow:
         nodes = as_ids(chosen, "nodes of a subgraph", self.graph.num_nodes).copy()

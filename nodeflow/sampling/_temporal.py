@@ -17,7 +17,7 @@ from nodeflow._edges.forms import COMPILED, Placed
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
-from nodeflow.sampling._call import Call, Step
+from nodeflow.sampling._keys import Call, Step
 from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
@@ -190,14 +190,14 @@ class TemporalNeighborSampler(RowSampler):
             if call.step is None
             else as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
         )
-        draw = self._draw_of(call, ids, hash_ids(whole.view(np.int64)))
         # the inputs of steps are the call, with the distinct times of the seeds, ascending: a
         # context each
+        call = call._replace(times=distinct)
+        keys = self._keys_of(call, ids, hash_ids(whole.view(np.int64)))._replace(inputs=call)
         if call.step is not None:
-            draw = draw._replace(contexts=np.searchsorted(np.unique(whole), distinct))
-        batch = self._shaped(
-            self._sample(ids, draw, call._replace(times=distinct), contexts), ids, shape
-        )
+            in_step = np.searchsorted(np.unique(whole), distinct)
+            keys = keys._replace(contexts=self.form.placed(in_step))
+        batch = self._shaped(self._sample(ids, keys, contexts), ids, shape)
         times_of = self.form.placed(distinct)
         for layer in batch.layers:
             layer.data["time"] = times_of[layer.context]

@@ -15,8 +15,8 @@ from nodeflow._base.types import Array, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids
-from nodeflow.sampling import Call, Draw, Sampler
-from nodeflow.sampling.base import Choice, Step, assemble
+from nodeflow.sampling import Call, Keys, Sampler
+from nodeflow.sampling.base import Choice, Step
 
 Drawn = Sequence[Any]
 """The drawn edges of a flow: ids of sources, of destinations, of edges or None, and weights or
@@ -111,8 +111,10 @@ class ForeignSampler(Sampler):
         )
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
-        """Raise TypeError: all flows are drawn together."""
-        raise TypeError("the function of as_sampler draws all flows together")
+        """Return the edges that the function drew for this flow, in ``step.inputs``."""
+        flows, times = step.inputs
+        context = None if step.contexts is None else step.contexts.numpy()
+        return self._choice(dst.numpy(), context, times, step.flow, *flows[step.flow])
 
     def estimand(self, time: float | None = None) -> Tensor:
         """Return 1 for every edge, and 0 for edges that a seed of this ``time`` does not see."""
@@ -133,42 +135,23 @@ class ForeignSampler(Sampler):
                 "times is missing: pass a time for every seed, as in sampler(seeds, times=times)"
             )
         times = as_moments(call.times, "times", f"seed ({len(ids)})", (len(ids),))
-        draw = self._draw_of(call, ids, hash_ids(times.astype(np.float64).view(np.int64)))
-        return self._shaped(self._sample(ids, draw, times), ids, shape)
+        keys = self._keys_of(call, ids, hash_ids(times.astype(np.float64).view(np.int64)))
+        return self._shaped(self._sample(ids, keys._replace(inputs=times)), ids, shape)
 
-    def _sample(
-        self, seeds: Ints, draw: Draw, inputs: Any, contexts: Ints | None = None
-    ) -> NodeFlow:
-        times = inputs if self.takes_times else np.zeros(len(seeds))
+    def _sample(self, seeds: Ints, keys: Keys, contexts: Ints | None = None) -> NodeFlow:
+        times = keys.inputs if self.takes_times else np.zeros(len(seeds))
         number_of: dict[tuple[int, float], int] = {}
         pairs = zip(seeds.tolist(), times.tolist(), strict=True)
         tree_of = np.array([number_of.setdefault(pair, len(number_of)) for pair in pairs], np.int64)
         first = np.unique(tree_of, return_index=True)[1]
         own = [torch.from_numpy(times[first])] if self.takes_times else []
-        flows = self.fn(torch.from_numpy(seeds[first]), derive_key(draw.key, "foreign") >> 33, *own)
+        flows = self.fn(torch.from_numpy(seeds[first]), derive_key(keys.key, "foreign") >> 33, *own)
         if len(flows) != self.num_flows:
             raise ValueError(
                 f"fn must return one tuple per flow ({self.num_flows}), got {len(flows)}"
             )
-
-        def choose(dst: Tensor, flow: int, context: Tensor | None = None) -> Choice:
-            return self._choice(
-                dst.numpy(),
-                None if context is None else context.numpy(),
-                times[first],
-                flow,
-                *flows[flow],
-            )
-
-        return assemble(
-            self.graph,
-            self.reader.edges,
-            seeds,
-            self.num_flows,
-            choose,
-            reuse=self.reuse,
-            contexts=tree_of if self.trees else None,
-        )
+        keys = keys._replace(inputs=(flows, times[first]))
+        return super()._sample(seeds, keys, tree_of if self.trees else None)
 
     def _choice(
         self,

@@ -24,7 +24,7 @@ from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, TopLinks, rank_links, top_links
 from nodeflow.nn import FlowModel
 from nodeflow.random import derive_key
-from nodeflow.sampling import Draw, LinkChunk, LinkSampler
+from nodeflow.sampling import Keys, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
 from nodeflow.training._data import PARTS, split_edges
@@ -46,7 +46,7 @@ class NodesOnly(SamplerBase):
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, 0)
 
-    def _sample(self, seeds: Ints, draw: Draw, inputs: Any) -> NodeFlow:
+    def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:
         count = self.graph.num_nodes
         if len(seeds) >= count:  # repeated ones too: most nodes would be in the batch anyway
             return NodeFlow(

@@ -210,12 +210,12 @@ BY_HAND = {
         ("sampling.base.Choice(None, [0])", "TypeError", "indptr must say where the edges"),
         ("sampling.base.Choice([0, 1], [0], nodes=[0])", "ValueError", "ndata goes with nodes"),
         (
-            "sampling.base.assemble(graph, edges, [0], 1, choose_for([7]))",
+            "chosen(graph, choose_for([7]))([0])",
             "ValueError",
             "nodes of the Choice must be",
         ),
         (
-            "sampling.base.assemble(graph, edges, [0], 1, choose_for([5]), reuse=True)",
+            "chosen(graph, choose_for([5]), reuse=True)([0])",
             "ValueError",
             "no columns",
         ),
@@ -229,8 +229,7 @@ BY_HAND = {
         ("sampling.base.Edges([0, 1], [5], None)", "IndexError", "5"),
         ("sampling.base.induced_subgraph(edges, np.array([0]), 2**40)", "ValueError", "num_nodes"),
         ("sampling.base.induced_subgraph(edges, np.array([-1]), 20)", "IndexError", "-1"),
-        ("sampling.base.assemble(graph, edges, [20], 1, choose)", "IndexError", "20"),
-        ("sampling.base.assemble(graph, edges, [0], 1, wrong_choice)", "IndexError", "99"),
+        ("chosen(graph, wrong_choice)([0])", "IndexError", "99"),
         ("wrong_rows(graph, 2)([0])", "IndexError", "99"),
         (
             "sampling.base.inclusion_probabilities(np.ones(3), np.array([0, 9]), 2)",

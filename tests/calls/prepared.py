@@ -12,7 +12,15 @@ import pandas
 import scipy.sparse
 import torch
 from calls.callables import DOORS
-from calls.wrong_parts import NoDrawn, WrongNodes, WrongRows, WrongTimes, damaged_rows, heavy_graph
+from calls.wrong_parts import (
+    Chosen,
+    NoDrawn,
+    WrongNodes,
+    WrongRows,
+    WrongTimes,
+    damaged_rows,
+    heavy_graph,
+)
 
 import nodeflow
 from nodeflow import fn
@@ -129,7 +137,6 @@ BASE = {
     "sampling.partition": "sampling.partition(graph, 2)",
     "sampling.base.Choice": "sampling.base.Choice([0, 1], [0])",
     "sampling.base.Edges": "sampling.base.Edges([0, 1], [0], None)",
-    "sampling.base.assemble": "sampling.base.assemble(graph, edges, [0], 1, choose)",
     "sampling.base.edges_along": "sampling.base.edges_along(graph, 'in')",
     "sampling.base.inclusion_probabilities": "sampling.base.inclusion_probabilities(np.ones(3), "
     "np.array([0, 3]), 2)",
@@ -377,7 +384,7 @@ def namespace(place: Path) -> dict[str, Any]:
         "NodeNames": rooms_graph().NodeNames,
         "random": rooms["random"],
         "Propagation": rooms["propagation"].Propagation,
-        "choose": lambda dst, flow: None,
+        "chosen": Chosen,
         "extent": None,
         "damaged": damaged_rows(3),
         "damaged_features": damaged_rows(20),
@@ -397,9 +404,9 @@ def namespace(place: Path) -> dict[str, Any]:
         "metric": rooms["metrics"].named("accuracy"),
         "sparse_vector": scipy.sparse.coo_array([1.0, 2.0, 3.0]),
         "choose_for": lambda nodes: (
-            lambda dst, flow: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)})
+            lambda dst, step: Choice([0, 1], src=[5], nodes=nodes, ndata={"x": torch.ones(1)})
         ),
-        "wrong_choice": lambda dst, flow: Choice(
+        "wrong_choice": lambda dst, step: Choice(
             np.arange(len(dst) + 1), src=np.full(len(dst), 99)
         ),
         "made": rooms["training"].Trainer(

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import nodeflow
-from nodeflow.sampling.base import DrawingRows, Drawn, Edges, RowSampler, Step, SubgraphSampler
+from nodeflow import Graph, Sampler
+from nodeflow.sampling.base import (
+    Choice,
+    DrawingRows,
+    Drawn,
+    Edges,
+    RowSampler,
+    Step,
+    SubgraphSampler,
+)
+
+
+class Chosen(Sampler):
+    """A sampler of one flow whose edges a function of destinations and step chooses."""
+
+    def __init__(self, graph: Graph, fn: Callable[..., Choice], **options: Any) -> None:
+        self.fn = fn
+        super().__init__(graph, 1, **options)
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        return self.fn(dst, step)
 
 
 class WrongRows(RowSampler):

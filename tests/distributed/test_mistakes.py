@@ -257,7 +257,7 @@ class Misplaced(Sampler):
 class Whole(SamplerBase):
     """A sampler that says nothing of several processes."""
 
-    def _sample(self, seeds, draw, inputs, contexts=None):
+    def _sample(self, seeds, keys, contexts=None):
         raise AssertionError
 
 

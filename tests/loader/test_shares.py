@@ -239,7 +239,7 @@ class Halves(RowSampler):
 class Delegates(SamplerBase):
     """Overrides ``draw_batch``."""
 
-    def _sample(self, seeds, draw, inputs):
+    def _sample(self, seeds, keys):
         raise AssertionError
 
     def draw_batch(self, seeds, call):

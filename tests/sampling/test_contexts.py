@@ -27,8 +27,8 @@ MODES = [{}, {"include_dst": False}, {"reuse": True}, {"direction": "out"}]
 class InContexts(NeighborSampler):
     """Called with a context per seed as its ``inputs``; in each the whole graph is seen."""
 
-    def _sample(self, seeds, draw, inputs, contexts=None):
-        return super()._sample(seeds, draw, None, np.asarray(inputs).astype(np.int64))
+    def _sample(self, seeds, keys, contexts=None):
+        return super()._sample(seeds, keys, np.asarray(keys.inputs).astype(np.int64))
 
 
 def full(graph: Graph, num_flows: int = 2, **options: Any) -> InContexts:

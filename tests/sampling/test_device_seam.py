@@ -35,7 +35,7 @@ class TorchFull(SamplerBase):
             torch.tensor(array, device=device, dtype=torch.int64) for array in arrays
         )
 
-    def _sample(self, seeds, draw, inputs):
+    def _sample(self, seeds, keys):
         asked = torch.from_numpy(seeds).to(self.device)
         distinct, group = asked.unique(return_inverse=True)
         first = torch.full_like(distinct, len(asked)).scatter_reduce_(

@@ -165,10 +165,10 @@ EXTREME = [0, 1, -1, 2**63, -(2**63), 2**64 - 1, 2**64, 2**64 + 1, -(2**64), -(2
 
 
 def numbers(sampler: SamplerBase, **which: int) -> tuple[int, int]:
-    draw = sampler._draw_of(
+    keys = sampler._keys_of(
         Call(which.get("epoch", 0), which.get("batch_number", 0)), np.zeros(0, np.int64)
     )
-    return draw.key, draw.epoch_key
+    return keys.key, keys.epoch_key
 
 
 def test_families_of_different_classes_have_keys_of_their_own():

@@ -147,9 +147,9 @@ class Named(SamplerBase):
         self.calls = []
         self.__dict__.update(attributes)
 
-    def _sample(self, seeds, draw, inputs):
-        self.calls.append((seeds.tolist(), draw.batch_number, inputs))
-        return self.make(seeds, inputs)
+    def _sample(self, seeds, keys):
+        self.calls.append((seeds.tolist(), keys.batch_number, keys.inputs))
+        return self.make(seeds, keys.inputs)
 
 
 def test_any_sampler_of_nodes_will_do():

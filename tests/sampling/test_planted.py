@@ -211,9 +211,9 @@ def test_faults_in_numbers():
 
 
 def test_seeds_reversed(monkeypatch):
-    real = sampler.assemble
+    real = sampler.draw_node_flow
     monkeypatch.setattr(
-        sampler, "assemble", lambda g, e, seeds, *a, **o: real(g, e, seeds[::-1], *a, **o)
+        sampler, "draw_node_flow", lambda own, seeds, *rest: real(own, seeds[::-1], *rest)
     )
     with pytest.raises(AssertionError):
         check_order()

@@ -129,7 +129,7 @@ def test_functions_are_shown_by_name():
             self.net = net
             self.table = table
 
-        def _sample(self, seeds, draw, inputs):
+        def _sample(self, seeds, keys):
             raise NotImplementedError
 
     scored = Scored(star(2), degrees, torch.nn.Linear(1, 1), torch.ones(2))

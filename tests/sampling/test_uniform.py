@@ -34,10 +34,11 @@ from nodeflow import (
     LayerSampler,
     NeighborSampler,
     RandomWalkSampler,
+    Sampler,
     ShadowSampler,
     TemporalNeighborSampler,
 )
-from nodeflow.sampling.base import Choice, SamplerBase, assemble, edges_along
+from nodeflow.sampling.base import Choice, SamplerBase, Step
 
 
 def drawn(
@@ -249,6 +250,19 @@ def test_chi_square_itself():
     assert chi_square(np.array([5300, 4700])) > 1
 
 
+class Chosen(Sampler):
+    """Edges as a function of the destinations and the step chooses them."""
+
+    def __init__(
+        self, graph: Graph, num_flows: int, fn: Callable[..., Choice], **options: Any
+    ) -> None:
+        self.fn = fn
+        super().__init__(graph, num_flows, **options)
+
+    def choose(self, dst: Tensor, step: Step) -> Choice:
+        return self.fn(dst, step)
+
+
 def subsets(degree: int, fanout: int) -> list[tuple[int, ...]]:
     return list(itertools.combinations(range(degree), min(degree, fanout)))
 
@@ -264,7 +278,6 @@ def test_weighted_sum_is_unbiased_exactly(options):
     """
     edges = [(1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (4, 1), (2, 3), (3, 2), (4, 2)]
     graph = Graph.from_edges(*zip(*edges, strict=True))
-    arrays = edges_along(graph, "in")
     degree = np.diff(graph.indptr)
     fanout = 2
     h = torch.tensor([1.0, -2.0, 3.5, 7.0, 0.25], dtype=torch.float64)
@@ -287,8 +300,8 @@ def test_weighted_sum_is_unbiased_exactly(options):
         table = dict(zip(slots, picks, strict=True))
         probability = math.prod(1 / len(space) for space in spaces)
 
-        def choose(dst: Tensor, flow: int, table=table) -> Choice:
-            chosen = [table[1 if options.get("reuse") else flow, v] for v in dst.tolist()]
+        def choose(dst: Tensor, step: Step, table=table) -> Choice:
+            chosen = [table[1 if options.get("reuse") else step.flow, v] for v in dst.tolist()]
             starts = graph.indptr[dst.numpy()]
             positions = [
                 s + p for s, picked in zip(starts.tolist(), chosen, strict=True) for p in picked
@@ -299,7 +312,7 @@ def test_weighted_sum_is_unbiased_exactly(options):
             ]
             return Choice(np.cumsum([0, *sizes]), np.array(positions, np.int64), weight=weight)
 
-        batch = assemble(graph, arrays, [0, 1], 2, choose, **options)
+        batch = Chosen(graph, 2, choose, **options)([0, 1])
         for levels in (1, 2):
             mean[levels - 1] += probability * through(batch, levels)
         total += probability

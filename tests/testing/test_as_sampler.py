@@ -68,8 +68,6 @@ def test_foreign_edges_that_are_not_in_the_graph() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             as_sampler(lambda seeds, seed, drawn=drawn: drawn, graph, 1)([0])
-    with pytest.raises(TypeError, match="the function of as_sampler draws all flows together"):
-        strange.choose(torch.tensor([0]), None)
     weighted = as_sampler(lambda seeds, seed: [([2, 1], [0, 0], [1, 0], [3.0, 4.0])], graph, 1)(
         [0]
     ).flows[0]

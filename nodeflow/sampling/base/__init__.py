@@ -21,8 +21,8 @@ tensor([2., 2., 2.])
 from nodeflow._edges.edges import Edges, edges_along
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._bound import BoundSampler, Candidates
-from nodeflow.sampling._call import Step
-from nodeflow.sampling._choice import Choice, assemble
+from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._keys import Step
 from nodeflow.sampling._pps import LayerCandidates, inclusion_probabilities
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
@@ -40,7 +40,6 @@ __all__ = [
     "Step",
     "Subgraph",
     "SubgraphSampler",
-    "assemble",
     "edges_along",
     "inclusion_probabilities",
     "induced_subgraph",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
-from nodeflow.random import Random
+from nodeflow.random import Random, derive_key
 
 
 class StepSeeds(NamedTuple):
@@ -32,20 +32,6 @@ class Call(NamedTuple):
     inputs: Any = None
     times: Any = None
     step: StepSeeds | None = None
-
-
-class Draw(NamedTuple):
-    """The random keys of one call of a sampler.
-
-    ``contexts``: the number that goes into the random key of each context, int64
-    ``[num_contexts]``; None: its index in this call. A share of a step passes the index in the
-    whole step, a sampler whose seeds draw on their own their ids.
-    """
-
-    key: int
-    epoch_key: int  # all batches of the epoch share it
-    batch_number: int | None  # None where a hash of the seeds tells batches apart
-    contexts: Ints | None = None
 
 
 class Step(NamedTuple):
@@ -83,6 +69,35 @@ class Step(NamedTuple):
     contexts: Tensor | None
     inputs: Any
     roots: Tensor | None = None
+
+
+class Keys(NamedTuple):
+    """The random keys of one call of a sampler, and what its flows may look at beside them."""
+
+    key: int
+    epoch_key: int  # all batches of the epoch share it
+    batch_number: int | None  # None where a hash of the seeds tells batches apart
+    inputs: Any = None  # of the call
+    # The number that goes into the random key of each context, int64 ``[num_contexts]``; None: its
+    # index in this call. A share of a step passes the index in the whole step, a sampler whose
+    # seeds draw on their own their ids.
+    contexts: Tensor | None = None
+
+    def step(self, flow: int, contexts: Tensor | None) -> Step:
+        """Return the step of a flow whose destinations are in ``contexts``, ``[num_dst]``."""
+        roots = None
+        if self.contexts is not None:
+            roots = self.contexts[contexts]
+        return Step(
+            flow=flow,
+            random=Random(derive_key(self.key, flow)),
+            batch_random=Random(derive_key(self.key, -1)),
+            epoch_random=Random(self.epoch_key),
+            batch_number=self.batch_number,
+            contexts=contexts,
+            inputs=self.inputs,
+            roots=roots,
+        )
 
 
 def first_of_epoch(sampler: Any, call: dict[str, Any]) -> dict[str, Any]:
