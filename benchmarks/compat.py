@@ -140,8 +140,8 @@ def old(
 def own_cv(work: Work) -> None:
     torch.manual_seed(0)
     model = nodeflow.nn.VRGCN(work.x.shape[1], HIDDEN, work.num_classes, num_layers=2)
-    history = History(work.graph, model.history_widths, weight="p", inputs=work.x)
-    sampler = ControlVariateSampler(work.graph, [0, CV_NEIGHBOURS], history=history)
+    history = History(work.graph.view(weight="p"), model.history_widths, inputs=work.x)
+    sampler = ControlVariateSampler(history, [0, CV_NEIGHBOURS])
     taken: list[nodeflow.NodeFlow] = []
 
     def steps() -> Iterator[tuple[Tensor, Tensor]]:

@@ -116,7 +116,7 @@ def read(folder: Path, name: str) -> Data:
         Graph(*graph.csc()[:2]) if graph.csc()[2] is None else plain(graph)
     )
     graph.edata["p"] = transform.edge_norm(graph)
-    sums = Propagation(graph, weight="p")(x)
+    sums = Propagation(graph.view(weight="p"))(x)
     return Data(
         name,
         graph,
@@ -155,9 +155,9 @@ def sampler_of(
     graph: Graph, way: Way, fanouts: list[int], history: History, seed: int
 ) -> NeighborSampler:
     if way.estimator == "ns":
-        return NeighborSampler(graph, fanouts, weight="p", seed=seed)
+        return NeighborSampler(graph.view(weight="p"), fanouts, seed=seed)
     first = 0 if history.has_inputs else fanouts[0]
-    return ControlVariateSampler(graph, [first, *fanouts[1:]], history, seed=seed)
+    return ControlVariateSampler(history, [first, *fanouts[1:]], seed=seed)
 
 
 class Run:
@@ -176,7 +176,9 @@ class Run:
         self.model = nn.VRGCN(data.x.shape[1], data.hidden, classes, 2, **options)
         self.x = data.px if way.precomputed else data.x
         inputs = None if way.precomputed or way.estimator == "ns" else self.x
-        self.history = History(data.graph, self.model.history_widths, weight="p", inputs=inputs)
+        self.history = History(
+            data.graph.view(weight="p"), self.model.history_widths, inputs=inputs
+        )
         fanouts = [way.fanout] * len(self.model.convs)
         self.sampler = sampler_of(data.graph, way, fanouts, self.history, seed)
         self.loader = NodeFlowLoader(
@@ -212,7 +214,7 @@ class Run:
                 self.history.commit()
 
     def accuracy(self) -> float:
-        out = self.model.inference(self.data.graph, self.x, weight="p").argmax(1)
+        out = self.model.inference(self.data.graph.view(weight="p"), self.x).argmax(1)
         return 100 * float((out == self.data.y)[self.data.test].double().mean())
 
 

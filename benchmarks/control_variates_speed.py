@@ -48,7 +48,7 @@ def rmat(folder: Path, scale: int) -> Data:
     train = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[
         : 1024 * STEPS
     ]
-    px = Propagation(graph, weight="p")(x)
+    px = Propagation(graph.view(weight="p"))(x)
     return Data(
         "rmat", graph, x, px, y, train, train, hidden=WIDTH, batch_size=1024, epochs=1, decay=0.0
     )
@@ -81,14 +81,14 @@ def sums(data: Data, rounds: int) -> None:
     nodes = torch.randperm(data.graph.num_nodes, generator=torch.Generator().manual_seed(1))[
         : data.batch_size
     ]
-    sampler = FullSampler(data.graph, 1, weight="p")
+    sampler = FullSampler(data.graph.view(weight="p"), 1)
     for width, dtype in (
         (w, kind) for w in (WIDTH, 16) for kind in (torch.float32, torch.bfloat16)
     ):
-        history = History(data.graph, {1: width}, weight="p", dtype=dtype)
+        history = History(data.graph.view(weight="p"), {1: width}, dtype=dtype)
         history.write(1, range(data.graph.num_nodes), torch.randn(data.graph.num_nodes, width))
         history.commit()
-        stored = History(data.graph, {1: width}, weight="p", aggregated="stored", dtype=dtype)
+        stored = History(data.graph.view(weight="p"), {1: width}, aggregated="stored", dtype=dtype)
 
         def as_flow(history: History = history) -> torch.Tensor:
             batch = sampler(nodes)
@@ -121,11 +121,11 @@ def sums(data: Data, rounds: int) -> None:
 
 def full_pass(data: Data, rounds: int) -> None:
     model = nn.VRGCN(data.x.shape[1], WIDTH, WIDTH, 2)
-    history = History(data.graph, model.history_widths, weight="p", aggregated="stored")
+    history = History(data.graph.view(weight="p"), model.history_widths, aggregated="stored")
     updater = Updater(model, history, data.x)
     h = torch.randn(data.graph.num_nodes, WIDTH)
     indptr, near, _ = data.graph.csc()
-    weights = Propagation(data.graph, weight="p").weights
+    weights = Propagation(data.graph.view(weight="p")).weights
     matrix = scipy.sparse.csr_array(
         (weights.astype(np.float32), near, indptr), shape=2 * (data.graph.num_nodes,)
     )

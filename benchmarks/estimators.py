@@ -74,61 +74,67 @@ class PublishedLadies(Sampler):
 
 Make = Callable[[Graph], Any]
 SAMPLERS: dict[str, tuple[str, Make]] = {
-    "neighbour, 5": ("neighbour", lambda g: NeighborSampler(g, [K], weight="p")),
+    "neighbour, 5": ("neighbour", lambda g: NeighborSampler(g.view(weight="p"), [K])),
     "neighbour, 5, replace": (
         "neighbour",
-        lambda g: NeighborSampler(g, [K], weight="p", replace=True),
+        lambda g: NeighborSampler(g.view(weight="p"), [K], replace=True),
     ),
     "neighbour, 5, prob": (
         "neighbour",
-        lambda g: NeighborSampler(g, [K], weight="p", prob="importance"),
+        lambda g: NeighborSampler(g.view(weight="p"), [K], prob="importance"),
     ),
     "neighbour, 5, prob, replace": (
         "neighbour",
-        lambda g: NeighborSampler(g, [K], weight="p", prob="importance", replace=True),
+        lambda g: NeighborSampler(g.view(weight="p"), [K], prob="importance", replace=True),
     ),
-    "Bernoulli, 5": ("neighbour", lambda g: BernoulliSampler(g, [K], weight="p")),
-    "LABOR-0, 5": ("LABOR", lambda g: LaborSampler(g, [K], weight="p")),
+    "Bernoulli, 5": ("neighbour", lambda g: BernoulliSampler(g.view(weight="p"), [K])),
+    "LABOR-0, 5": ("LABOR", lambda g: LaborSampler(g.view(weight="p"), [K])),
     "LABOR-0, 5, sequential": (
         "LABOR",
-        lambda g: LaborSampler(g, [K], weight="p", method="sequential"),
+        lambda g: LaborSampler(g.view(weight="p"), [K], method="sequential"),
     ),
-    "LABOR-1, 5": ("LABOR", lambda g: LaborSampler(g, [K], weight="p", iterations=1)),
-    "LABOR-*, 5": ("LABOR", lambda g: LaborSampler(g, [K], weight="p", iterations="converged")),
+    "LABOR-1, 5": ("LABOR", lambda g: LaborSampler(g.view(weight="p"), [K], iterations=1)),
+    "LABOR-*, 5": (
+        "LABOR",
+        lambda g: LaborSampler(g.view(weight="p"), [K], iterations="converged"),
+    ),
     "LABOR-0, 5, Hajek (biased)": (
         "LABOR",
-        lambda g: LaborSampler(g, [K], weight="p", estimator="hajek"),
+        lambda g: LaborSampler(g.view(weight="p"), [K], estimator="hajek"),
     ),
-    "uniform layer, 256, replace": ("layer-wise", lambda g: LayerSampler(g, [LAYER], weight="p")),
+    "uniform layer, 256, replace": (
+        "layer-wise",
+        lambda g: LayerSampler(g.view(weight="p"), [LAYER]),
+    ),
     "uniform layer, 256, systematic": (
         "layer-wise",
-        lambda g: LayerSampler(g, [LAYER], weight="p", draw="systematic"),
+        lambda g: LayerSampler(g.view(weight="p"), [LAYER], draw="systematic"),
     ),
-    "FastGCN, 256": ("layer-wise", lambda g: FastGCNSampler(g, [LAYER], weight="p")),
+    "FastGCN, 256": ("layer-wise", lambda g: FastGCNSampler(g.view(weight="p"), [LAYER])),
     "FastGCN, 256, Poisson": (
         "layer-wise",
-        lambda g: FastGCNSampler(g, [LAYER], weight="p", draw="poisson"),
+        lambda g: FastGCNSampler(g.view(weight="p"), [LAYER], draw="poisson"),
     ),
     "FastGCN, 256, systematic": (
         "layer-wise",
-        lambda g: FastGCNSampler(g, [LAYER], weight="p", draw="systematic"),
+        lambda g: FastGCNSampler(g.view(weight="p"), [LAYER], draw="systematic"),
     ),
-    "LADIES, 256": ("layer-wise", lambda g: LadiesSampler(g, [LAYER], weight="p")),
+    "LADIES, 256": ("layer-wise", lambda g: LadiesSampler(g.view(weight="p"), [LAYER])),
     "LADIES, 256, Poisson": (
         "layer-wise",
-        lambda g: LadiesSampler(g, [LAYER], weight="p", draw="poisson"),
+        lambda g: LadiesSampler(g.view(weight="p"), [LAYER], draw="poisson"),
     ),
     "LADIES, 256, systematic": (
         "layer-wise",
-        lambda g: LadiesSampler(g, [LAYER], weight="p", draw="systematic"),
+        lambda g: LadiesSampler(g.view(weight="p"), [LAYER], draw="systematic"),
     ),
     "LADIES, 256, normalised (biased)": (
         "layer-wise",
-        lambda g: LadiesSampler(g, [LAYER], weight="p", normalize=True),
+        lambda g: LadiesSampler(g.view(weight="p"), [LAYER], normalize=True),
     ),
     "LADIES, 256, published code (biased)": (
         "layer-wise",
-        lambda g: PublishedLadies(g, 1, weight="p"),
+        lambda g: PublishedLadies(g.view(weight="p"), 1),
     ),
     "GraphSAINT, node": ("subgraph", lambda g: saint(g, "node", g.num_nodes // 4)),
     "GraphSAINT, edge": ("subgraph", lambda g: saint(g, "edge", g.num_nodes // 8)),
@@ -136,12 +142,12 @@ SAMPLERS: dict[str, tuple[str, Make]] = {
         "subgraph",
         lambda g: saint(g, "walk", g.num_nodes // 16, walk_length=3, num_presamples=2000),
     ),
-    "Cluster-GCN, 4 of 32 parts": ("subgraph", lambda g: ClusterSampler(g, 1, 32, weight="p")),
+    "Cluster-GCN, 4 of 32 parts": ("subgraph", lambda g: ClusterSampler(g.view(weight="p"), 1, 32)),
 }
 
 
 def saint(graph: Graph, kind: str, budget: int, **options: Any) -> Any:
-    return SaintSampler(graph, 1, kind=kind, budget=budget, weight="p", **options)
+    return SaintSampler(graph.view(weight="p"), 1, kind=kind, budget=budget, **options)
 
 
 class Case(NamedTuple):

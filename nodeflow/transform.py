@@ -20,7 +20,8 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe, first_true
 from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
-from nodeflow._edges.columns import edge_mask, edge_numbers
+from nodeflow._edges.columns import edge_mask
+from nodeflow._edges.view import EdgeView, as_view
 from nodeflow._rows.rows import concat_rows, take_rows, whole_column, zero_rows
 from nodeflow.graph import Frame, Graph, with_reverses, with_types_of
 from nodeflow.random import Random, derive_key
@@ -125,13 +126,7 @@ def add_self_loops(
 
 
 @checked
-def edge_norm(
-    graph: Graph,
-    norm: str = "both",
-    *,
-    direction: str = "in",
-    edge_filter: EdgeFilter | None = None,
-) -> Tensor:
+def edge_norm(graph: Graph | EdgeView, norm: str = "both") -> Tensor:
     """Return the entries of the normalised adjacency as an edge column, float32 ``[num_edges]``, by
     edge id.
 
@@ -147,44 +142,37 @@ def edge_norm(
     Repeated edges count one by one.
 
     Args:
-        graph: the graph.
+        graph: the graph, or a view of it, as of the sampler: edges that it leaves out count in no
+            degree, and have 0; the direction "out" swaps "right" and "left", because the sums are
+            then over out-edges. Weights do not count.
         norm: "both", "right" or "left".
-        direction: the sampler's; "out" swaps "right" and "left", because the sums are then over
-            out-edges.
-        edge_filter: the sampler's (see ``Sampler``): edges that it leaves out count in no degree,
-            and have 0.
 
-    Raises ValueError for another ``norm`` or ``direction``, and the errors of a sampler for such a
-    filter.
+    Raises ValueError for another ``norm``, and for a view in both directions.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
     >>> edge_norm(graph, "right")
     tensor([0.5000, 0.5000, 1.0000])
-    >>> graph.edata["p"] = edge_norm(graph)  # for weight="p" of a sampler
+    >>> graph.edata["p"] = edge_norm(graph)  # for graph.view(weight="p")
     """
     check_one_of(norm, "norm", ("both", "right", "left"))
-    check_one_of(direction, "direction", ("in", "out"))
-    src, dst = graph.edges()
-    mask = edge_mask(graph, edge_filter)
-    kept = torch.from_numpy(
-        np.ones(graph.num_edges) if mask is None else mask.mask.astype(np.float64)
-    )
-    leaving, entering = (torch.bincount(end, kept, graph.num_nodes)[end] for end in (src, dst))
+    view = as_view(graph)
+    check_one_of(view.direction, "direction", ("in", "out"))
+    src, dst = view.graph.edges()
+    kept = view.with_weight(None).numbers()
+    num_nodes = view.graph.num_nodes
+    leaving = torch.bincount(src, kept, num_nodes)[src]
+    entering = torch.bincount(dst, kept, num_nodes)[dst]
     if norm == "both":
         entries = (leaving * entering).rsqrt()
+    elif (norm == "right") == (view.direction == "in"):
+        entries = entering.reciprocal()
     else:
-        entries = (entering if (norm == "right") == (direction == "in") else leaving).reciprocal()
+        entries = leaving.reciprocal()
     return torch.where(kept > 0, entries, 0.0).float()
 
 
 @checked
-def degrees(
-    graph: Graph,
-    *,
-    weight: str | None = None,
-    direction: str = "in",
-    edge_filter: EdgeFilter | None = None,
-) -> dict[str, Tensor]:
+def degrees(graph: Graph | EdgeView) -> dict[str, Tensor]:
     """Return the node columns "in_degree" and "out_degree", float32 ``[num_nodes]`` each, by node
     id.
 
@@ -194,36 +182,26 @@ def degrees(
     loader, or ``batch.copy_from_parent``.
 
     Args:
-        graph: the graph.
-        weight: for samplers with this ``weight``: an edge counts by its number in this column, not
-            by 1.
-        direction: the sampler's; with "out" the sums are over out-edges, which swaps the columns.
-        edge_filter: the sampler's (see ``Sampler``): edges that it leaves out do not count.
+        graph: the graph, or a view of it, as of the sampler: edges count by its weights, and not
+            where it leaves them out; with the direction "out" the sums are over out-edges, which
+            swaps the columns.
 
-    Raises ValueError for another ``direction``, KeyError for an unknown column, and the errors of a
-    sampler for such a filter or weight.
+    Raises ValueError for a view in both directions.
 
     >>> graph = Graph.from_edges([0, 1, 0], [2, 2, 1])
     >>> graph.ndata.update(degrees(graph))
     >>> graph.ndata["in_degree"], graph.ndata["out_degree"]
     (tensor([0., 1., 2.]), tensor([2., 1., 0.]))
     """
-    check_one_of(direction, "direction", ("in", "out"))
-    mask = edge_mask(graph, edge_filter)
-    counts = (
-        np.ones(graph.num_edges)
-        if weight is None
-        else edge_numbers(graph, weight, "weight").astype(np.float64)
-    )
-    if mask is not None:
-        counts = np.where(mask.mask, counts, 0)
-    src, dst = graph.edges()
-    ends = (dst, src) if direction == "in" else (src, dst)
-    sums = (np.bincount(end.numpy(), counts, graph.num_nodes) for end in ends)
-    return {
-        name: torch.from_numpy(column.astype(np.float32))
-        for name, column in zip(DEGREES, sums, strict=True)
-    }
+    view = as_view(graph)
+    check_one_of(view.direction, "direction", ("in", "out"))
+    src, dst = view.graph.edges()
+    counts = view.numbers()
+    entering = torch.bincount(dst, counts, view.graph.num_nodes).float()
+    leaving = torch.bincount(src, counts, view.graph.num_nodes).float()
+    if view.direction == "out":
+        return dict(zip(DEGREES, (leaving, entering), strict=True))
+    return dict(zip(DEGREES, (entering, leaving), strict=True))
 
 
 @checked
@@ -282,8 +260,7 @@ def filter_edges(graph: Graph, mask: EdgeFilter) -> Graph:
 
     Edges keep their order, node columns are shared. ``edata["parent_eid"]``, int64, holds the edge
     ids in ``graph``. Columns that were computed from edges, as by ``degrees`` and ``edge_norm``,
-    keep the values of ``graph``. (Samplers take an ``edge_filter`` of their own, which needs no new
-    graph.)
+    keep the values of ``graph``. (A view, ``graph.view(where=mask)``, needs no new graph.)
 
     Args:
         graph: the graph.

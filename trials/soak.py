@@ -60,7 +60,7 @@ def batches(parent: Graph, history: History | None = None, **options: Any) -> It
     sampler = (
         NeighborSampler(parent, fanouts)
         if history is None
-        else ControlVariateSampler(parent, fanouts, history)
+        else ControlVariateSampler(history, fanouts)
     )
     loader = NodeFlowLoader(
         sampler, np.arange(NODES), 16, True, ndata={0: ["x"], -1: ["label"]}, **options
@@ -93,7 +93,7 @@ def control_variates(folder: Path) -> Iterator[None]:
     """Batches of control variates; the history is renewed by an Updater after every 200."""
     parent = graph()
     model = nn.VRGCN(WIDTH, 8, CLASSES, num_layers=2)
-    history = History(parent, model.history_widths, weight="p", inputs=parent.ndata["x"])
+    history = History(parent.view(weight="p"), model.history_widths, inputs=parent.ndata["x"])
     updater = Updater(model, history, parent.ndata["x"], every=200)
 
     def step(batch: Any) -> torch.Tensor:

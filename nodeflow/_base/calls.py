@@ -83,6 +83,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """
     parameters = inspect.signature(function).parameters.values()
     rules = _rules(parameters)
+    takes = [p.name for p in parameters]
     places = [(p.name, rules.get(p.name)) for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
 
     @wraps(function)
@@ -94,7 +95,13 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name, value in kwargs.items():
             if name in rules:
                 check_kinds(value, name, rules[name])
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            unknown = [name for name in kwargs if name not in takes]
+            if error.__traceback__ is None or error.__traceback__.tb_next or not unknown:
+                raise  # from within the call, which fits
+            raise TypeError(f"{error}; {hint_of(unknown[0], takes)}") from None
 
     return call
 

@@ -92,6 +92,11 @@ _LACKING: Final[dict[str, str]] = {
         ("use_uva", "use_prefetch_thread"), "pin_memory= and prefetch= are what there is"
     ),
     **dict.fromkeys(("is_sorted", "filter_per_worker", "custom_cls"), "nothing is to be set here"),
+    **dict.fromkeys(
+        ("direction", "edge_filter", "weight"),
+        "a view of the graph says it, as in "
+        'NeighborSampler(graph.view("out", where="train", weight="w"), [10, 10])',
+    ),
     "subgraph_type": "flows are directed; nodeflow.sampling.induced(batch, sampler) adds all edges "
     "between the nodes",
     "allow_zero_in_degree": "nodes without edges get 0 from every reduction: nothing is to be set",

@@ -209,22 +209,20 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     )
     source: EdgeFilter = value
     if isinstance(value, str):
-        value = edge_column(graph, value, "edge_filter", True)
+        value = edge_column(graph, value, "where", True)
     elif callable(value):
         value = value(held.edata)
     if is_held:
         size = held.num_edges
-    mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
+    mask = as_array(value, "where") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
         raise TypeError(
-            f"edge_filter must give a bool for every edge, got {describe(value)}; for the edges of "
+            f"where must give a bool for every edge, got {describe(value)}; for the edges of "
             "one kind pass a function, as in lambda edata: edata['kind'] == 0, and for ids make a "
             "mask"
         )
     if mask.shape != (size,):
-        raise ValueError(
-            f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}"
-        )
+        raise ValueError(f"where must have one entry per edge ({size}), got shape {mask.shape}")
     mask = mask.copy()
     source = source if is_held else mask
 

@@ -57,8 +57,8 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
     >>> import torch
     >>> from nodeflow import ControlVariateSampler, Graph, History
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0], edata={"p": torch.full((4,), 0.5)})
-    >>> history = History(graph, {1: 2}, weight="p")
-    >>> batch = ControlVariateSampler(graph, fanouts=[-1, 2], history=history)([3])
+    >>> history = History(graph.view(weight="p"), {1: 2})
+    >>> batch = ControlVariateSampler(history, fanouts=[-1, 2])([3])
     >>> h = torch.ones(batch.layer_sizes[1], 2)
     >>> control_variate(batch.flows[1], h)
     tensor([[1.5000, 1.5000]])
@@ -109,8 +109,8 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
     >>> import torch
     >>> from nodeflow import ControlVariateSampler, Graph, History
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0], edata={"p": torch.full((4,), 0.5)})
-    >>> history = History(graph, {1: 2}, weight="p")
-    >>> batch = ControlVariateSampler(graph, fanouts=[-1, 2], history=history)([3])
+    >>> history = History(graph.view(weight="p"), {1: 2})
+    >>> batch = ControlVariateSampler(history, fanouts=[-1, 2])([3])
     >>> mean = torch.ones(batch.layer_sizes[1], 2)
     >>> sums, sums_of_means = control_variate_dropout(batch.flows[1], 2 * mean, mean)
     >>> sums.shape, sums_of_means
@@ -138,7 +138,7 @@ def exact_sums(flow: Flow) -> Tensor:
     >>> from nodeflow import ControlVariateSampler, Graph, History
     >>> graph = Graph.from_edges([0, 1, 2, 3], [3, 3, 3, 0])
     >>> history = History(graph, {1: 2}, inputs=torch.arange(4.0).view(4, 1))
-    >>> batch = ControlVariateSampler(graph, fanouts=[0, 2], history=history)([3])
+    >>> batch = ControlVariateSampler(history, fanouts=[0, 2])([3])
     >>> batch.layers[1].parent_nid, exact_sums(batch.flows[0]).flatten()
     (tensor([3, 0, 2]), tensor([3., 3., 0.]))
     """

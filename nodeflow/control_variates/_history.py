@@ -23,9 +23,10 @@ from nodeflow._base.checks import (
     describe,
 )
 from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
+from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
+from nodeflow._edges.view import EdgeView, as_view
 from nodeflow._peers.held import together
 from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.columns import check_numbers
@@ -52,9 +53,9 @@ class History(KeptRows):
     the sum over all its edges of P times the neighbour's row.
 
     Args:
-        graph: the parent graph; it is never written to.
+        graph: the parent graph, or a view of it (``Graph.view``): the propagation P, see
+            ``Propagation``. It is never written to.
         widths: by layer, the width of its rows, as ``{1: 256}``. Layer 0 are the inputs.
-        weight, direction, edge_filter: the propagation P, see ``Propagation``.
         aggregated: "on demand": ``agg_h_i`` is computed when it is pulled, for the nodes of the
             batch, from the present rows. "stored": sums are kept for all nodes,
             ``[num_nodes, width]`` more per layer. Rows then change only when an ``Updater``
@@ -85,7 +86,7 @@ class History(KeptRows):
     ``folder`` those of ``learned.EmbeddingTable``.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
-    >>> history = History(graph, {1: 1}, weight="p")
+    >>> history = History(graph.view(weight="p"), {1: 1})
     >>> history.write(1, [0, 1, 2], torch.tensor([[0.5], [0.0], [1.0]]))
     >>> history.commit()
     >>> history.aggregated_rows(1, [2, 1]).flatten(), history.age(1, [0, 1])
@@ -95,12 +96,9 @@ class History(KeptRows):
     @checked
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         widths: Mapping[int, int],
         *,
-        weight: str | None = None,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
         aggregated: str = "on demand",
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
@@ -108,11 +106,10 @@ class History(KeptRows):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        with together(graph, "the arguments of History"):
-            self.propagation = Propagation(
-                graph, weight=weight, direction=direction, edge_filter=edge_filter
-            )
-            self.propagation.plan.check_together(direction)
+        view = as_view(graph)
+        with together(view.graph, "the arguments of History"):
+            self.propagation = Propagation(view)
+            self.propagation.plan.check_together(view.direction)
             if isinstance(widths, Mapping) and not widths:
                 raise ValueError(
                     "widths has no layer; a model of one layer whose inputs have exact sums needs "
@@ -127,13 +124,8 @@ class History(KeptRows):
             self.stored = aggregated == "stored"
             if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
                 raise ValueError(f"dtype must be a floating type, got {dtype}")
-            of = self.propagation
             peers = self.graph.peers
-            facts: dict[str, object] = {
-                "widths": self.widths,
-                "weight": of.weight,
-                "edge_filter": of.edge_filter,
-            }
+            facts: dict[str, object] = {"widths": self.widths, **view.settings}
             facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
             facts["inputs"] = inputs is not None
             peers.agree(
@@ -191,6 +183,11 @@ class History(KeptRows):
                 )
             for name, tensor in self._store.arrays.items():
                 self.register_buffer(name, tensor)
+
+    @property
+    def view(self) -> EdgeView:
+        """The edges of the propagation P, which samplers and passes take in place of a graph."""
+        return self.propagation.view
 
     @property
     def graph(self) -> Graph:

@@ -11,18 +11,15 @@ from nodeflow._base.checks import check_one_of, describe, first_true
 from nodeflow._base.types import Fanouts, NumNeighbors, PerFlow
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
-from nodeflow.graph import Graph
-from nodeflow.sampling import NeighborSampler, own_positions
-
-_PROPAGATION = ("weight", "direction", "edge_filter")
+from nodeflow.sampling import NeighborSampler
 
 
 class ControlVariateSampler(NeighborSampler):
     """Neighbour sampling whose batches carry the history of their nodes (Chen, Zhu, Song 2018,
     section 4).
 
-    Draws, weights and options are those of ``NeighborSampler``. The propagation P (column,
-    direction and filter) is that of the history. Every batch has these columns:
+    Draws, weights and options are those of ``NeighborSampler``, of the view of edges that the
+    history has. Every batch has these columns:
 
     - for every history layer i, ``h_i`` in layer i: rows of the history;
     - ``agg_h_i`` in layer i + 1: the sums of the history over *all* edges of its nodes;
@@ -33,12 +30,11 @@ class ControlVariateSampler(NeighborSampler):
     columns in the caller's thread.
 
     Args:
-        graph: the parent graph, that of the history.
+        history: see ``History``.
         fanouts: one number per flow in flow order; one or two neighbours are enough. The first may
             be 0 where the history has ``inputs``, whose sums are exact: nothing is drawn there, and
             layer 0 has the nodes of layer 1.
         num_neighbors: instead of ``fanouts``, the numbers with the seeds' first.
-        history: see ``History``.
         missing: how to treat rows that were never written, see ``History.pull``.
         replace, prob, include_dst, reuse, seed: see ``NeighborSampler``. Every edge that counts in
             P must have a ``prob`` above 0: an edge that is never drawn would be in the sums, but
@@ -47,14 +43,14 @@ class ControlVariateSampler(NeighborSampler):
     Cost beside that of ``NeighborSampler``: gathering the rows, and with ``aggregated="on demand"``
     reading the history of *all* neighbours of the nodes in layers 1 and above.
 
-    Raises TypeError for anything but a History. Raises ValueError for a history of another graph,
-    another ``missing``, a ``prob`` of 0, and an edge column that has changed since the history was
-    made; also as ``NeighborSampler``.
+    Raises TypeError for anything but a History, ValueError for another ``missing`` and a ``prob``
+    of 0; also as ``NeighborSampler``.
 
     >>> import torch
+    >>> from nodeflow import Graph
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
-    >>> history = History(graph, {1: 3}, weight="p")
-    >>> batch = ControlVariateSampler(graph, [1, 1], history)([2])
+    >>> history = History(graph.view(weight="p"), {1: 3})
+    >>> batch = ControlVariateSampler(history, [1, 1])([2])
     >>> batch.ldata[1]["h_1"].shape, batch.ldata[2]["agg_h_1"].shape, batch.ldata[2]["scale"]
     (torch.Size([2, 3]), torch.Size([1, 3]), tensor([2.]))
     """
@@ -63,9 +59,8 @@ class ControlVariateSampler(NeighborSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        history: History,
         fanouts: PerFlow | None = None,
-        history: History | None = None,
         *,
         missing: str = "zero",
         num_neighbors: PerFlow | None = None,
@@ -76,16 +71,15 @@ class ControlVariateSampler(NeighborSampler):
         seed: int = 0,
     ) -> None:
         if not isinstance(history, History):
-            raise TypeError(f"history must be a History, got {describe(history)}")
-        if history.graph is not graph:
-            raise ValueError("history must belong to the very graph that is sampled")
+            raise TypeError(
+                f"history must be a History, got {describe(history)}; its graph is sampled, as in "
+                "ControlVariateSampler(history, [1, 1])"
+            )
         check_one_of(missing, "missing", MISSING)
         self.history = history
         self.missing = missing
-        of = history.propagation
-        propagation: dict[str, Any] = {name: getattr(of, name) for name in _PROPAGATION}
         super().__init__(
-            graph,
+            history.view,
             fanouts,
             num_neighbors=num_neighbors,
             replace=replace,
@@ -93,17 +87,14 @@ class ControlVariateSampler(NeighborSampler):
             include_dst=include_dst,
             reuse=reuse,
             seed=seed,
-            **propagation,
         )
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Everything that determines the draws, except the graph; of the history its widths and
-        propagation.
-        """
-        propagation = {name: getattr(self.history.propagation, name) for name in _PROPAGATION}
-        history = {name: value for name, value in propagation.items() if value is not None}
-        return {**super().settings, "history": {"widths": self.history.widths, **history}}
+        """Everything that determines the draws, except the graph; of the history widths and view."""
+        of_view = self.view.settings
+        own = {k: v for k, v in super().settings.items() if k not in of_view}
+        return {**own, "history": {"widths": self.history.widths, **of_view}}
 
     def _checked(
         self, fanouts: Fanouts | None, num_neighbors: NumNeighbors | None, edge_type: str | None
@@ -124,35 +115,16 @@ class ControlVariateSampler(NeighborSampler):
             super().bind()
 
     def read_graph(self) -> None:
-        """Check also that the history has the sums of the same edges."""
+        """Check also that every edge in the sums of the history can be drawn."""
         super().read_graph()
-        of = self.history.propagation
-        weights = self.reader.weights
-        edges = self.reader.edges
-        now = (
-            None
-            if weights is None
-            else edges.by_position(weights)[own_positions(self.graph, edges)]
-        )
-        if now is not None and of.weights is not None and not np.array_equal(now, of.weights):
-            raise ValueError(
-                f"the edge column {of.weight!r} has changed since the history was made; make both "
-                "anew"
-            )
         if self._proportional is not None:
             never = self._proportional.column == 0
-            counts = (
-                np.ones(len(never), np.bool_)
-                if self.reader.weights is None
-                else self.reader.weights != 0
-            )
-            counts = counts if self.edge_filter is None else counts & self.edge_filter.mask
+            counts = self.view.numbers().numpy() != 0
             if (at := first_true(never & counts)) is not None:
                 edge = self.graph.near.held.whole.edge_ids_of(np.array([at]))[0]
                 raise ValueError(
                     f"prob: edge {edge} has {self.prob!r} = 0, so it is never drawn, but it counts "
-                    "in the history's sums; give both the history and prob the same edges, as by "
-                    "History(edge_filter=...)"
+                    "in the history's sums; leave such edges out, as by graph.view(where=...)"
                 )
 
     def complete(self, batch: NodeFlow) -> NodeFlow:

@@ -54,7 +54,7 @@ class Updater:
     >>> graph = transform.add_self_loops(Graph.from_edges([0, 1, 2], [1, 2, 0]))
     >>> graph.edata["p"] = transform.edge_norm(graph)
     >>> model = nn.VRGCN(2, 4, 3, num_layers=2)
-    >>> history = History(graph, model.history_widths, weight="p")
+    >>> history = History(graph.view(weight="p"), model.history_widths)
     >>> updater = Updater(model, history, torch.ones(3, 2), every=100)
     >>> updater.step()
     True

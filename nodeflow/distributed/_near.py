@@ -17,13 +17,14 @@ from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
 from nodeflow._edges.edges import Edges, edges_along
+from nodeflow._edges.view import Reader
 from nodeflow._peers.held import Held, WholeIds
 from nodeflow._rows.base import with_stored
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.distributed._held import HeldColumns, HeldPart
 from nodeflow.graph import Graph, OfType
-from nodeflow.sampling import Reader, edges_of
+from nodeflow.sampling import edges_of
 
 Arrays = list[Array]
 _PIECE = 2**22  # edges that are put in place at a time

@@ -15,6 +15,7 @@ Where to change something:
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow._edges.view import EdgeView
 from nodeflow._schema.schema import Schema
 from nodeflow.graph._folder import (
     NAMES as NAMES,
@@ -37,4 +38,4 @@ from nodeflow.graph._types import (
     with_types_of as with_types_of,
 )
 
-__all__ = ["Frame", "Graph", "NodeNames", "OfType", "Schema"]
+__all__ = ["EdgeView", "Frame", "Graph", "NodeNames", "OfType", "Schema"]

@@ -29,7 +29,7 @@ from nodeflow._base.checks import (
 )
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.habits import taught
-from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
+from nodeflow._base.types import ColumnsLike, EdgeFilter, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
@@ -46,6 +46,7 @@ from nodeflow._edges.stored import (
     stored_indptr,
     transposed,
 )
+from nodeflow._edges.view import EdgeView
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow._schema.schema import Relation, Schema
@@ -392,6 +393,30 @@ class Graph(OneProcess, Lookups):
         first use.
         """
         return self._out.get(lambda: transposed(*self.csc()))
+
+    def view(
+        self,
+        direction: str = "in",
+        *,
+        where: EdgeFilter | None = None,
+        weight: str | None = None,
+    ) -> EdgeView:
+        """Return these edges as samplers, sums and histories take them.
+
+        Args:
+            direction: "in", "out" or "both": along which edges neighbours are looked up.
+            where: which edges exist: the name of a bool edge column, a bool mask ``[num_edges]``,
+                or a function of ``graph.edata`` that returns one; None: all.
+            weight: name of the edge column by which edges count in sums; None: each counts 1.
+
+        What takes a view takes a graph too, in place of ``graph.view()``. Samplers, histories and
+        sums of one view share its arrays. For more, and errors, see ``graph.EdgeView``.
+
+        >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 1], edata={"old": torch.tensor([True, False, True])})
+        >>> graph.view("out", where="old").numbers()
+        tensor([1., 0., 1.], dtype=torch.float64)
+        """
+        return EdgeView(self, direction, where=where, weight=weight)
 
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``."""

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from nodeflow._base.calls import Explained, checked
 from nodeflow._base.checks import check_num_rows, check_one_of, check_type, describe
-from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
+from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._edges.view import EdgeView
 from nodeflow._rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
@@ -236,14 +237,13 @@ class FlowModel(nn.Module, metaclass=Explained):
             raise
 
     @torch.no_grad()
+    @checked
     def inference(
         self,
-        graph: Graph | Propagation,
+        graph: Graph | EdgeView | Propagation,
         h: Tensor | Rows,
         *,
         nodes: IdsLike | None = None,
-        weight: str | None = None,
-        edge_filter: EdgeFilter | None = None,
         chunk_size: int | None = None,
         progress: bool = False,
         out: Tensor | None = None,
@@ -256,17 +256,14 @@ class FlowModel(nn.Module, metaclass=Explained):
         Every module is left in the mode it was in.
 
         Args:
-            graph: the graph; or a ``Propagation``, such as that of a ``History``, which says also
-                along which edges and with which weights. Convolutions that read edge columns find
-                those of the graph.
+            graph: the graph, or a view of it (``Graph.view``), as of the sampler, which says also
+                along which edges and with which weights; or a ``Propagation``. Convolutions that
+                read edge columns find those of the graph.
             h: rows of all nodes, ``[num_nodes, in_features]``, dense or sparse CSR; or an object
                 with ``shape``, ``dtype`` and ``fetch(ids, out=None)``, which returns the rows
                 ``ids`` of a dense one.
             nodes: parent ids, repeats allowed, of the nodes wanted; None: all. Of every layer only
                 the rows that these depend on are computed.
-            weight: for convolutions that use ``flow.weight``: the edge column that the sampler had
-                as ``weight``.
-            edge_filter: edges that do not count, as for a ``Sampler``; None: all count.
             chunk_size: number of nodes computed at a time; None: all at once.
             progress: show a bar.
             out: a tensor that takes the outputs and is returned, of their shape and type;
@@ -286,26 +283,21 @@ class FlowModel(nn.Module, metaclass=Explained):
         of the nodes that they own, in the order of ``graph.masters``. ``folder`` is for one
         process.
 
-        Raises TypeError for an argument that is no graph, ValueError for ``weight`` or
-        ``edge_filter`` beside a propagation and for an ``out`` that does not fit, IndexError for
-        unknown nodes, OSError where the disk cannot hold a layer, and what ``Propagation`` raises.
+        Raises TypeError for an argument that is no graph, ValueError for an ``out`` that does not
+        fit, IndexError for unknown nodes, OSError where the disk cannot hold a layer, and what
+        ``Propagation`` raises.
         """
-        if not isinstance(graph, Graph | Propagation):
+        if not isinstance(graph, Graph | EdgeView | Propagation):
             hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
             if isinstance(graph, NodeFlow):
                 hint = ": for a batch call model(batch, h)"
             raise TypeError(
-                f"inference takes a Graph or a Propagation first, got {describe(graph)}{hint}"
+                f"inference takes a Graph, a view of one or a Propagation first, got {describe(graph)}{hint}"
             )
         held = graph if isinstance(graph, Graph) else graph.graph
         with held.peers.together("inference"):
-            if isinstance(graph, Graph):
-                graph = Propagation(graph, weight=weight, edge_filter=edge_filter)
-            elif weight is not None or edge_filter is not None:
-                raise ValueError(
-                    "the propagation has its weights and filter of edges; leave out weight and "
-                    "edge_filter"
-                )
+            if not isinstance(graph, Propagation):
+                graph = Propagation(graph)
             passing = FullPass(
                 self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder
             )
@@ -381,12 +373,10 @@ class Jumping(nn.Module):
 
 def inference(
     model: nn.Module,
-    graph: Graph | Propagation,
+    graph: Graph | EdgeView | Propagation,
     h: Tensor | Rows,
     *,
     nodes: IdsLike | None = None,
-    weight: str | None = None,
-    edge_filter: EdgeFilter | None = None,
     chunk_size: int | None = None,
     progress: bool = False,
     out: Tensor | None = None,
@@ -416,8 +406,6 @@ def inference(
         graph,
         h,
         nodes=nodes,
-        weight=weight,
-        edge_filter=edge_filter,
         chunk_size=chunk_size,
         progress=progress,
         out=out,

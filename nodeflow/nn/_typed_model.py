@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import Explained
+from nodeflow._base.calls import Explained, checked
 from nodeflow._base.checks import as_count, check_type
-from nodeflow._base.types import EdgeFilter, FileLike, IdsLike
+from nodeflow._base.types import FileLike, IdsLike
+from nodeflow._edges.view import EdgeView
 from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
 from nodeflow.graph import Graph
@@ -231,14 +232,13 @@ class TypedModel(FlowModel):
         )
 
     @torch.no_grad()
+    @checked
     def inference(
         self,
-        graph: Graph | Propagation,
+        graph: Graph | EdgeView | Propagation,
         h: Tensor | Rows | None = None,
         *,
         nodes: IdsLike | None = None,
-        weight: str | None = None,
-        edge_filter: EdgeFilter | None = None,
         chunk_size: int | None = None,
         progress: bool = False,
         out: Tensor | None = None,
@@ -247,14 +247,12 @@ class TypedModel(FlowModel):
         """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a
         call.
         """
-        whole = graph.graph if isinstance(graph, Propagation) else graph
+        whole = graph if isinstance(graph, Graph) else graph.graph
         rows = EncodedRows(self._maker, whole) if h is None else h
         return super().inference(
             graph,
             rows,
             nodes=nodes,
-            weight=weight,
-            edge_filter=edge_filter,
             chunk_size=chunk_size,
             progress=progress,
             out=out,

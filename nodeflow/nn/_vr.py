@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import check_one_of
-from nodeflow._base.types import EdgeFilter, FileLike
+from nodeflow._base.types import FileLike
+from nodeflow._edges.view import EdgeView, as_view
 from nodeflow._rows.rows import Rows
 from nodeflow.control_variates import (
     History,
@@ -105,8 +106,8 @@ class VRModel(FlowModel):
     >>> from nodeflow import ControlVariateSampler, Graph
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"p": torch.ones(3)})
     >>> x, model = torch.ones(3, 4), VRModel([PropagationConv(4, 8), PropagationConv(8, 3)], dropout=0.5)
-    >>> history = model.start_history(graph, x, weight="p")
-    >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
+    >>> history = model.start_history(graph.view(weight="p"), x)
+    >>> batch = ControlVariateSampler(history, fanouts=[0, 1])([2])
     >>> model.history_widths, model(batch).shape
     ({1: 8}, torch.Size([1, 3]))
     """
@@ -140,14 +141,11 @@ class VRModel(FlowModel):
     @checked
     def start_history(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         x: Tensor | Rows,
         *,
-        weight: str | None = None,
         chunk_size: int | None = None,
         progress: bool = False,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
         aggregated: str = "on demand",
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
@@ -156,29 +154,25 @@ class VRModel(FlowModel):
         """Return a history for this model, whose rows one full pass of the model has made.
 
         Args:
+            graph: the graph, or a view of it (``Graph.view``), whose weights are P. Without
+                weights: those that ``VRGCN`` or ``VRGraphSAGE`` is defined with, which
+                ``graph.edata["edge_norm"]`` then holds; for a model of your own 1 for every edge.
             x: rows of the input layer for all nodes. Their sums over all neighbours are computed
                 once (``inputs`` of ``History``), unless the input layer has a history of its own.
-            weight: the edge column of P. None: the one that ``VRGCN`` or ``VRGraphSAGE`` is defined
-                with, which ``graph.edata["edge_norm"]`` then holds; for a model of your own 1 for
-                every edge.
             chunk_size, progress: of the pass, see ``Updater``.
-            direction, edge_filter, aggregated, dtype, device, folder: see ``History``.
+            aggregated, dtype, device, folder: see ``History``.
 
         Raises what ``History`` and ``Updater`` raise.
         """
-        if weight is None and self.norm is not None:
-            weight = "edge_norm"
-            graph.edata[weight] = edge_norm(
-                graph, self.norm, direction=direction, edge_filter=edge_filter
-            )
+        view = as_view(graph)
+        if view.weight is None and self.norm is not None:
+            view.graph.edata["edge_norm"] = edge_norm(view, self.norm)
+            view = view.with_weight("edge_norm")
         inputs = None if 0 in self.history_widths or self.estimator == "ns" else x
         history = History(
-            graph,
+            view,
             self.history_widths,
-            weight=weight,
             inputs=inputs,
-            direction=direction,
-            edge_filter=edge_filter,
             aggregated=aggregated,
             dtype=dtype,
             device=device,
@@ -280,7 +274,7 @@ class VRGCN(_VRStack):
         in_features, hidden, out_features, num_layers: as for ``GraphSAGE``.
         estimator, dropout: see ``VRModel``.
         precomputed: the rows of the input layer are propagated already
-            (``Propagation(graph, weight="p")(x)``). The first of ``num_layers`` then needs no flow,
+            (``Propagation(graph.view(weight="p"))(x)``). The first of ``num_layers`` then needs no flow,
             so batches have ``num_layers - 1`` flows.
 
     >>> VRGCN(8, 4, 3, num_layers=2).history_widths, VRGCN(8, 4, 3, num_layers=2, precomputed=True).history_widths
@@ -302,7 +296,7 @@ class VRGraphSAGE(_VRStack):
     >>> graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
     >>> x, model = torch.ones(3, 4), VRGraphSAGE(4, 8, 3)
     >>> history = model.start_history(graph, x)
-    >>> batch = ControlVariateSampler(graph, fanouts=[0, 1], history=history)([2])
+    >>> batch = ControlVariateSampler(history, fanouts=[0, 1])([2])
     >>> model(batch, x[batch.layers[0].parent_nid]).shape
     torch.Size([1, 3])
     """

@@ -144,7 +144,7 @@ class FullPass:
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
-            propagation.plan.check_together(propagation.direction)
+            propagation.plan.check_together(propagation.view.direction)
             self.nodes = (
                 None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
             )

@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows, check_type
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, EdgeFilter, IdsLike
-from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers
+from nodeflow._base.types import Array, IdsLike
+from nodeflow._edges.columns import is_float64
 from nodeflow._edges.numbering import Numbering
+from nodeflow._edges.view import EdgeView, as_view
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import Rows, is_sparse, put_rows, take_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
@@ -37,84 +39,57 @@ class Propagation(Frozen):
     nodes that the process owns, ``graph.masters``.
 
     Args:
-        graph: the parent graph.
-        weight: name of the edge column P, finite numbers; None: 1. ``transform.edge_norm`` makes
-            the weights of a mean and of a GCN. The column is read once: do not write to it in place
-            afterwards.
-        direction: "out" sums over the edges v -> u instead.
-        edge_filter: the edges that are summed, in the forms that a ``Sampler`` takes; None: all.
+        graph: the parent graph, or a view of it (``Graph.view``), whose weights are P;
+            ``transform.edge_norm`` makes those of a mean and of a GCN. With the direction "out"
+            sums are over the edges v -> u instead.
 
     ``weights`` is the column P in the order of the edges held here, grouped by node; None for 1.
     ``plan`` says which rows travel: its ``nodes`` are those that have edges here.
 
-    Raises KeyError for an unknown column, ValueError for one that is not finite; for a filter the
-    errors of a sampler.
+    Raises ValueError for the direction "both", and what reading the view raises.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
-    >>> mean = Propagation(graph, weight="p")
+    >>> mean = Propagation(graph.view(weight="p"))
     >>> mean(torch.tensor([[0.5], [0.0], [1.0]]), nodes=[2, 1])
     tensor([[0.2500],
             [0.7500]])
     """
 
-    __slots__ = (
-        "_columns",
-        "_leaving",
-        "_sums",
-        "direction",
-        "edge_filter",
-        "graph",
-        "plan",
-        "weight",
-    )
+    __slots__ = ("_columns", "_leaving", "_sums", "graph", "plan", "view")
     graph: Graph
-    weight: str | None
-    direction: str
-    edge_filter: EdgeMask | None
+    view: EdgeView
     plan: ExchangePlan
     _sums: EdgeSums
     _leaving: Lazy[Tensor]
     _columns: Lazy[Mapping[str, Tensor | Rows]]
 
-    def __init__(
-        self,
-        graph: Graph,
-        *,
-        weight: str | None = None,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-    ) -> None:
-        check_type(graph, "graph", Graph, "a nodeflow.Graph")
-        with together(graph, "making a Propagation"):
-            plan = ExchangePlan(graph)
-            held = graph.held
-            mask = edge_mask(graph, edge_filter)
-            edges = plan.edges(direction)
-            edges = edges if mask is None else edges.keep(mask.mask)
-            weights = (
-                None if weight is None else edges.by_position(edge_numbers(graph, weight, "weight"))
-            )
+    @checked
+    def __init__(self, graph: Graph | EdgeView) -> None:
+        view = as_view(graph)
+        whole: Graph = view.graph
+        with together(whole, "making a Propagation"):
+            plan = ExchangePlan(whole)
+            held = whole.held
+            edges, weights = view.among(plan.edges(view.direction))
             self._set(
-                graph=graph,
-                weight=weight,
-                direction=direction,
-                edge_filter=mask,
+                graph=whole,
+                view=view,
                 plan=plan,
                 _sums=EdgeSums(edges, weights),
                 _leaving=Lazy(self._count_leaving),
                 _columns=Lazy(
                     lambda: {
-                        n: held.of_all_nodes(graph.ndata[n]) for n in DEGREES if n in graph.ndata
+                        n: held.of_all_nodes(whole.ndata[n]) for n in DEGREES if n in whole.ndata
                     }
                 ),
             )
             # these are exchanges, and flows make none; a process alone need not read all edges
             # before it makes flows
-            if graph.peers.size > 1:
+            if whole.peers.size > 1:
                 self._leaving.get(), self._columns.get()
 
     def __repr__(self) -> str:
-        return f"Propagation({self.graph!r}, weight {self.weight}, direction {self.direction})"
+        return f"Propagation({self.view!r})"
 
     def __deepcopy__(self, memo: object) -> Propagation:
         return self  # it never changes, and belongs to the very graph that it was made with
@@ -179,7 +154,7 @@ class Propagation(Frozen):
         destinations.
         """
         if is_sparse(h):
-            self.plan.check_together(self.direction)
+            self.plan.check_together(self.view.direction)
         check_num_rows(h.shape, "h", self.graph.num_nodes, "node of the graph")
         return self.plan.reduced(self._sums.at(self.graph.held.of_all_nodes(h), None))
 
@@ -273,7 +248,7 @@ class Propagation(Frozen):
         ).to(device)
         weight = None
         if weights is not None:
-            exact = self.weight is not None and self.graph.edata[self.weight].dtype == torch.float64
+            exact = is_float64(self.graph, str(self.view.weight))
             kind = np.float64 if exact else np.float32  # as in sampled flows
             weight = Lazy.of(torch.from_numpy(weights[positions].astype(kind)).to(device))
         at = Lazy(

@@ -51,7 +51,6 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 
 from nodeflow.sampling import base
 from nodeflow.sampling._bernoulli import BernoulliSampler
-from nodeflow.sampling._bound import Reader as Reader
 from nodeflow.sampling._cluster import ClusterSampler, links as links, partition
 from nodeflow.sampling._distributed import edges_of as edges_of, own_positions as own_positions
 from nodeflow.sampling._estimate import Estimate

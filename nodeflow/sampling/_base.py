@@ -29,6 +29,7 @@ from nodeflow._base.habits import ATTRIBUTES, taught
 from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow._display.html import page, table
 from nodeflow._edges.forms import COMPILED, Form
+from nodeflow._edges.view import EdgeView
 from nodeflow._peers.held import together
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
@@ -132,7 +133,7 @@ class SamplerBase(metaclass=ExplainedABC):
         # the names alone: values such as masks of all edges are kept by the attributes that need
         # them
         sampler.__dict__["made_with"] = {
-            name: isinstance(value, Graph) for name, value in passed.items()
+            name: isinstance(value, Graph | EdgeView) for name, value in passed.items()
         }
         return sampler
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_number
-from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors
+from nodeflow._base.types import Fanouts, NumNeighbors
 from nodeflow._edges.edges import Edges
+from nodeflow._edges.view import EdgeView
 from nodeflow.graph import Graph
 from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import by_kind, check_fanouts
@@ -38,8 +39,8 @@ class BernoulliSampler(RowSampler):
             ``NeighborSampler``.
         rates: instead of ``fanouts``, p itself, one number above 0 and at most 1 per flow, or a
             dict of them, likewise.
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
-            ``RowSampler``. Edges that ``edge_filter`` or ``without_edges`` leaves out do not count
+        graph, edge_type, include_dst, reuse, seed: see
+            ``RowSampler``. Edges that the view or ``without_edges`` leaves out do not count
             in d.
 
     Cost: one logarithm per kept edge, whatever the degrees. Jumps from one kept edge to the next
@@ -62,17 +63,14 @@ class BernoulliSampler(RowSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         fanouts: Fanouts | None = None,
         *,
         num_neighbors: NumNeighbors | None = None,
         rates: Sequence[float | Mapping[Any, float]] | None = None,
         edge_type: str | None = None,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         sizes = fanouts if num_neighbors is None else num_neighbors
@@ -91,11 +89,8 @@ class BernoulliSampler(RowSampler):
             graph,
             len(self.fanouts or self.rates or ()),
             edge_type=edge_type,
-            direction=direction,
             include_dst=include_dst,
             reuse=reuse,
-            edge_filter=edge_filter,
-            weight=weight,
             seed=seed,
         )
 

@@ -1,117 +1,26 @@
-"""The edges of a graph as samplers look them up, in a direction, through a filter, with weights;
-and candidates.
-"""
+"""Samplers that look up edges in a view of a graph, and the candidates that they find there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_device, as_ids, unmasked
 from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, EdgeFilter, IdsLike, MaskLike
-from nodeflow._edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
-from nodeflow._edges.edges import Edges, edges_along
-from nodeflow._edges.forms import COMPILED, Form, InTorch, Placed
-from nodeflow._peers.held import Held, together
-from nodeflow.flow import FlowParts
+from nodeflow._base.types import IdsLike, MaskLike
+from nodeflow._edges.forms import InTorch
+from nodeflow._edges.view import EdgeView, Reader, as_view
+from nodeflow._peers.held import together
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._options import arguments
 from nodeflow.sampling._whole import check_one_process
-
-
-class Reader(NamedTuple):
-    """Everything that a ``BoundSampler`` reads from its graph; ``BoundSampler.read_graph`` makes
-    it.
-    """
-
-    edges: Edges  # along which neighbours are looked up
-    column: Placed | None  # the ``weight`` column by edge id, ``[num_edges]``
-    # of estimator weights: float64 where the ``weight`` column is
-    weight_type: type[np.float32] | type[np.float64]
-    mask: NDArray[np.bool_] | None  # which edges the filter keeps, ``[num_edges]``; None: all
-    left_out: Ints | None = None  # ids of the edges that ``without_edges`` leaves out
-
-    @classmethod
-    def of(
-        cls, graph: Graph, direction: str, edge_filter: EdgeMask | None, weight: str | None
-    ) -> Reader:
-        """Read a graph. Raises what ``edges_along`` and ``edge_numbers`` raise."""
-        edges = edges_along(graph, direction)
-        mask = None if edge_filter is None else edge_filter.mask
-        if mask is not None:
-            edges = edges.keep(mask)
-        if weight is None:
-            return cls(edges, None, np.float32, mask)
-        weights = edge_numbers(graph, weight, "weight")
-        # integers are read as float64, but their weights are float32
-        kind = np.float64 if is_float64(graph, weight) else np.float32
-        return cls(edges, Placed(weights), kind, mask)
-
-    @property
-    def weights(self) -> Array | None:
-        """The ``weight`` column on the host."""
-        return None if self.column is None else self.column.at(COMPILED)[0]
-
-    def in_form(self, form: Form) -> Reader:
-        """Return the same for draws in another form."""
-        return self._replace(edges=self.edges.in_form(form))
-
-    def without(self, eid: Ints, held: Held) -> Reader:
-        """Return the same without the edges ``eid`` (parent edge ids) too. Nothing is read
-        again.
-        """
-        left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
-        return self._replace(edges=self.edges.without(held.edges_here(left_out)), left_out=left_out)
-
-    def intact(self) -> Reader:
-        """Return the same with the edges that ``without`` leaves out."""
-        return (
-            self
-            if self.left_out is None
-            else self._replace(edges=self.edges.intact(), left_out=None)
-        )
-
-    def weighted(self, positions: Ints, factor: Array | None = None) -> Array:
-        """Return the weights of the edges at ``positions`` times ``factor``, ``[E]`` each (None:
-        1).
-        """
-        if self.column is None:
-            return np.ones(len(positions)) if factor is None else factor
-        form = self.edges.form
-        weights: Array = form.take(self.column.at(form)[0], self.edges.ids(positions))
-        return weights if factor is None else weights * factor
-
-    def estimator_weight(self, weights: Array) -> Tensor:
-        """Return weights as a tensor of the type that estimator weights have."""
-        return self.edges.form.weights(weights, self.weight_type)
-
-    def flow_parts(
-        self,
-        positions: Ints,
-        needs_weight: bool | None,
-        inverse: Callable[[], Array | None] | None = None,
-    ) -> FlowParts:
-        """Return the parts of a flow of the edges at ``positions``, weighted with the column times
-        ``inverse()``.
-        """
-        eid = Lazy(lambda: self.edges.parent_eid(positions))
-        parts: FlowParts = {"parent_eid": eid, "weight": None, "needs_weight": needs_weight}
-        if self.weights is not None or inverse is not None:
-            factor = inverse or (lambda: None)
-            parts["weight"] = Lazy(
-                lambda: self.estimator_weight(self.weighted(positions, factor()))
-            )
-        return parts
 
 
 class Candidates(Frozen):
@@ -252,7 +161,7 @@ class BoundSampler(SamplerBase):
 
     Args:
         num_flows: number of flows, L.
-        graph, direction, edge_filter, weight, seed: see ``Sampler``, also for errors.
+        graph, seed: see ``Sampler``, also for errors.
 
     >>> from nodeflow import NeighborSampler
     >>> issubclass(NeighborSampler, BoundSampler)
@@ -261,19 +170,14 @@ class BoundSampler(SamplerBase):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         *,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(graph, as_count(num_flows, "num_flows", 1), seed=seed)
-        self.direction = direction
-        self.weight = weight
-        with together(graph, f"making a {type(self).__name__}"):
-            self.edge_filter: EdgeMask | None = edge_mask(graph.near, edge_filter)
+        self.view = as_view(graph)
+        super().__init__(self.view.graph, as_count(num_flows, "num_flows", 1), seed=seed)
+        with together(self.graph, f"making a {type(self).__name__}"):
             self.bind()
 
     reader: Reader
@@ -295,7 +199,7 @@ class BoundSampler(SamplerBase):
 
     def read_graph(self) -> None:
         """Read the edges and their weights into ``reader``."""
-        self.reader = Reader.of(self.graph.near, self.direction, self.edge_filter, self.weight)
+        self.reader = self.view.reader
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -305,9 +209,17 @@ class BoundSampler(SamplerBase):
         # so that states of loaders stay readable when a version adds an argument
         left = {name for name, p in arguments(type(self)).items() if p.default is None}
         settings = {k: v for k, v in super().settings.items() if v is not None or k not in left}
+        settings |= self.view.settings
         if (left_out := self.reader.left_out) is not None:
             settings["without_edges"] = f"{len(left_out)} edges, {hash_ids(left_out):#018x}"
         return settings
+
+    def text(self) -> str:
+        settings = self.settings
+        of_view = self.view.settings
+        words = [f"{name}={value!r}" for name, value in settings.items() if name not in of_view]
+        edges = self.graph if of_view == {"direction": "in"} else self.view
+        return f"{type(self).__name__}({', '.join([repr(edges), *words])})"
 
     def without_edges(self, eid: IdsLike) -> Self:
         """Return a sampler like this one that does not draw the edges ``eid`` (parent edge ids).
@@ -315,7 +227,8 @@ class BoundSampler(SamplerBase):
         They are left out before the draw, so fanouts stay full. If nodes draw on their own, nodes
         without such an edge draw the same as before; if a layer draws as a whole, all of it may
         change. Meant for one batch, such as the edges whose presence is to be predicted. To leave
-        edges out for long, use ``edge_filter``: its draws are faster.
+        edges out for long, use
+        ``graph.view(where=...)``: its draws are faster.
 
         Raises IndexError for an id out of range.
         """
@@ -340,15 +253,10 @@ class BoundSampler(SamplerBase):
         these numbers (example in docs/custom-samplers.md).
         """
         check_one_process(self.graph, "estimand()")
-        weights = self.reader.weights
-        mask = self.reader.mask
-        left_out = self.reader.left_out
-        number = np.ones(self.graph.num_edges) if weights is None else weights.astype(np.float64)
-        if mask is not None:
-            number[~mask] = 0
-        if left_out is not None:
-            number[left_out] = 0
-        return torch.from_numpy(number)
+        number = self.view.numbers()
+        if self.reader.left_out is not None:
+            number[torch.from_numpy(self.reader.left_out)] = 0
+        return number
 
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_left_out": self.reader.left_out}

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length, check_type
+from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import EdgeFilter, IdsLike
+from nodeflow._base.types import IdsLike
 from nodeflow._edges.numbering import distinct_in_order
+from nodeflow._edges.view import EdgeView, as_view
 from nodeflow._runtime import process
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
@@ -124,7 +125,7 @@ class ClusterSampler(SubgraphSampler):
         parts: the part of every node, integers ``[num_nodes]`` from 0, or ``parts`` of another
             sampler of the graph; or a number of parts, into which ``partition`` then cuts the
             graph.
-        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``. Only the partition is
+        graph, seed: see ``SubgraphSampler``. Only the partition is
             random: the seed is for it, and all epochs are alike.
 
     Parts named twice count once. A part without nodes adds nothing, but counts among the p parts.
@@ -146,25 +147,15 @@ class ClusterSampler(SubgraphSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         parts: int | IdsLike,
         *,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        check_type(graph, "graph", Graph, "a nodeflow.Graph")
-        self.parts = _parts(graph, parts, seed)
-        super().__init__(
-            graph,
-            num_flows,
-            direction=direction,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        view = as_view(graph)
+        self.parts = _parts(view.graph, parts, seed)
+        super().__init__(view, num_flows, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()

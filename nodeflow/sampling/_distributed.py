@@ -23,13 +23,14 @@ from nodeflow._base.dtypes import DTYPES
 from nodeflow._base.types import Array, Floats
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import Placed
+from nodeflow._edges.view import Reader
 from nodeflow._peers.held import WholeIds
 from nodeflow._peers.peers import Ask
 from nodeflow._peers.routes import Routes, narrowed
 from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._bound import Candidates, Reader
+from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice, check_choice, parent_eid
 from nodeflow.sampling._keys import Call, Step
 

@@ -6,8 +6,9 @@ import numpy as np
 from torch import Tensor
 
 from nodeflow._base.checks import Ints
-from nodeflow._base.types import EdgeFilter, Floats
+from nodeflow._base.types import Floats
 from nodeflow._edges.forms import Placed
+from nodeflow._edges.view import EdgeView
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
 from nodeflow.sampling._choice import Choice
@@ -29,7 +30,7 @@ class FastGCNSampler(LayerSampler):
     drawn nodes may be used, and many destinations get no edges.
 
     Args:
-        graph, layer_sizes, direction, include_dst, edge_filter, weight, seed: see ``LayerSampler``.
+        graph, layer_sizes, include_dst, seed: see ``LayerSampler``.
         draw: see there. The order of "systematic" is fixed by ``seed``, one for all draws.
 
     A node whose edges all have A = 0 is never drawn. ``without_edges`` does not change q.
@@ -47,26 +48,14 @@ class FastGCNSampler(LayerSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         layer_sizes: LayerSizes,
         *,
         draw: str = "replacement",
-        direction: str = "in",
         include_dst: bool = True,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            graph,
-            layer_sizes,
-            draw=draw,
-            direction=direction,
-            include_dst=include_dst,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        super().__init__(graph, layer_sizes, draw=draw, include_dst=include_dst, seed=seed)
 
     _needs_weight = True
     draws_together = False  # a set is drawn from all nodes, whatever the destinations

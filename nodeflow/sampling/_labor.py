@@ -12,10 +12,11 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
-from nodeflow._base.types import Array, EdgeFilter, Fanouts, Floats, NumNeighbors
+from nodeflow._base.types import Array, Fanouts, Floats, NumNeighbors
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import Placed
 from nodeflow._edges.numbering import Numbering
+from nodeflow._edges.view import EdgeView
 from nodeflow._runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
@@ -101,7 +102,7 @@ class LaborSampler(RowSampler):
             at distance b in an epoch share a fraction ``max(0, 1 - b / batch_dependency)`` of the
             numbers, and each batch is a draw as good as any. Batches must then be numbered (a
             ``NodeFlowLoader`` does so).
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+        graph, edge_type, include_dst, reuse, seed: see
             ``RowSampler``; ``reuse`` needs ``iterations=0``. Probabilities do not depend on
             ``weight``.
 
@@ -133,7 +134,7 @@ class LaborSampler(RowSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         fanouts: Fanouts | None = None,
         *,
         num_neighbors: NumNeighbors | None = None,
@@ -143,11 +144,8 @@ class LaborSampler(RowSampler):
         layer_dependency: bool = False,
         batch_dependency: int | None = 1,
         edge_type: str | None = None,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
@@ -176,11 +174,8 @@ class LaborSampler(RowSampler):
             graph,
             len(self.fanouts),
             edge_type=edge_type,
-            direction=direction,
             include_dst=include_dst,
             reuse=reuse,
-            edge_filter=edge_filter,
-            weight=weight,
             seed=seed,
         )
 

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, check_type
-from nodeflow._base.types import Array, EdgeFilter, Floats, PerFlow
+from nodeflow._base.types import Array, Floats, PerFlow
 from nodeflow._edges.columns import check_edges
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED
+from nodeflow._edges.view import EdgeView, Reader
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key
-from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._keys import Step
@@ -63,7 +63,7 @@ class LayerSampler(Sampler):
             (Balin, Catalyurek 2023). "systematic": exactly t distinct ones, with the same
             probabilities (Deville 1998). In both c makes the pi_u add up to t; with no more than t
             candidates all are kept, with weight A.
-        graph, direction, include_dst, edge_filter, weight, seed: see ``Sampler``. With
+        graph, include_dst, seed: see ``Sampler``. With
             ``include_dst`` the destinations are in the layer before, but are sources of edges only
             where they were drawn.
 
@@ -95,15 +95,12 @@ class LayerSampler(Sampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         layer_sizes: LayerSizes,
         *,
         score: Callable[[LayerCandidates, Step], Tensor] | None = None,
         draw: str = "replacement",
-        direction: str = "in",
         include_dst: bool = True,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.layer_sizes = by_kind(layer_sizes, "layer_sizes", _size, "[64, 64]", "node type")
@@ -111,15 +108,7 @@ class LayerSampler(Sampler):
         self.draw = draw
         check_type(score, "score", Callable | None, "a function of (candidates, step) or a module")
         self.score = score
-        super().__init__(
-            graph,
-            len(self.layer_sizes),
-            direction=direction,
-            include_dst=include_dst,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        super().__init__(graph, len(self.layer_sizes), include_dst=include_dst, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()
@@ -296,7 +285,7 @@ class LayerSampler(Sampler):
     @property
     def _needs_weight(self) -> bool:
         """Whether weights may vary within a destination."""
-        return self.score is not None or self.draw == "replacement" or self.weight is not None
+        return self.score is not None or self.draw == "replacement" or self.view.weight is not None
 
     def _finished(self, rows: Ints, indptr: Ints, weight: Floats) -> Floats:
         """Return the estimator weights of the flow; a subclass may scale them."""
@@ -317,7 +306,7 @@ class LadiesSampler(LayerSampler):
     draws without replacement but weights as if with it, and puts the destinations into the set.
 
     Args:
-        graph, layer_sizes, draw, direction, include_dst, edge_filter, weight, seed: see
+        graph, layer_sizes, draw, include_dst, seed: see
             ``LayerSampler``.
         normalize: scale the weights of each destination so that they add up to the sum of A over
             all its edges, as the paper does for an A whose rows add up to 1. **Such sums are
@@ -339,28 +328,16 @@ class LadiesSampler(LayerSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         layer_sizes: LayerSizes,
         *,
         draw: str = "replacement",
         normalize: bool = False,
-        direction: str = "in",
         include_dst: bool = True,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.normalize = as_flag(normalize, "normalize")
-        super().__init__(
-            graph,
-            layer_sizes,
-            draw=draw,
-            direction=direction,
-            include_dst=include_dst,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        super().__init__(graph, layer_sizes, draw=draw, include_dst=include_dst, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()
@@ -420,7 +397,7 @@ class LadiesSampler(LayerSampler):
     def _loops_only(self) -> str:
         of = {
             "draw": (self.draw, "replacement"),
-            "weight": (self.weight, None),
+            "weight": (self.view.weight, None),
             "normalize": (self.normalize, False),
         }
         other = [f"{name}={has!r}" for name, (has, needs) in of.items() if has != needs]

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_count, as_flag
-from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors
+from nodeflow._base.types import Fanouts, NumNeighbors
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.numbering import distinct_in_order
+from nodeflow._edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._keys import Keys, Step
@@ -63,7 +64,7 @@ class NeighborSampler(RowSampler):
             ``batch.seeds``; a node reached from two seeds is two rows, which draw on their own.
             What a seed draws depends on the seed, the epoch and the number of the batch, if it has
             one, and not on the other seeds. Seeds that repeat have one neighbourhood.
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+        graph, edge_type, include_dst, reuse, seed: see
             ``RowSampler``.
 
     Cost: proportional to the number of drawn edges, whatever the degrees (all edges for -1). With
@@ -92,7 +93,7 @@ class NeighborSampler(RowSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         fanouts: Fanouts | None = None,
         *,
         num_neighbors: NumNeighbors | None = None,
@@ -100,11 +101,8 @@ class NeighborSampler(RowSampler):
         prob: str | None = None,
         disjoint: bool = False,
         edge_type: str | None = None,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.replace = as_flag(replace, "replace")
@@ -115,11 +113,8 @@ class NeighborSampler(RowSampler):
             graph,
             len(self.fanouts),
             edge_type=edge_type,
-            direction=direction,
             include_dst=include_dst,
             reuse=reuse,
-            edge_filter=edge_filter,
-            weight=weight,
             seed=seed,
         )
 
@@ -198,7 +193,7 @@ class FullSampler(NeighborSampler):
     Args:
         graph: the parent graph.
         num_flows: number of flows.
-        direction, include_dst, reuse, edge_filter, weight: see ``Sampler``. Reuse gives the same
+        include_dst, reuse: see ``Sampler``. Reuse gives the same
             NodeFlow, made faster.
 
     >>> FullSampler(Graph.from_edges([0, 1], [1, 2]), num_flows=2)([2])
@@ -209,21 +204,15 @@ class FullSampler(NeighborSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         *,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
     ) -> None:
         super().__init__(
             graph,
             [-1] * as_count(num_flows, "num_flows", 1),
-            direction=direction,
             include_dst=include_dst,
             reuse=reuse,
-            edge_filter=edge_filter,
-            weight=weight,
         )

@@ -39,4 +39,6 @@ def arguments(kind: type) -> dict[str, inspect.Parameter]:
 @cache
 def names_of(kind: type) -> frozenset[str]:
     """The names of all arguments of a sampler and of its base classes, and ``graph``."""
-    return frozenset(("graph", *(name for base in kind.__mro__ for name in arguments(base))))
+    return frozenset(
+        ("graph", "view", *(name for base in kind.__mro__ for name in arguments(base)))
+    )

@@ -13,7 +13,8 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, as_flag, as_number, first_true
 from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import Array, EdgeFilter, PerFlow
+from nodeflow._base.types import Array, PerFlow
+from nodeflow._edges.view import EdgeView
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
@@ -62,7 +63,7 @@ class RandomWalkSampler(Sampler):
             from its destinations to its sources. The path ends at the type where it begins, unless
             there is one flow and one step. Seeds have this type; other nodes have no walks. None: a
             step is any edge.
-        graph, direction, include_dst, edge_filter, seed: see ``Sampler``; the filter says which
+        graph, include_dst, seed: see ``Sampler``; the filter says which
             edges walks may take.
         reuse: see ``Sampler``; flows then have no column "visits" (with ``normalize=False`` it is
             ``weight * num_walks * walk_length``).
@@ -94,7 +95,7 @@ class RandomWalkSampler(Sampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         num_neighbors: int | PerFlow | Sequence[int | None] | None = None,
         *,
@@ -103,10 +104,8 @@ class RandomWalkSampler(Sampler):
         restart: float = 0.5,
         normalize: bool = True,
         metapath: Sequence[str | Relation] | None = None,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
         seed: int = 0,
     ) -> None:
         self.num_neighbors = _limits(num_neighbors, as_count(num_flows, "num_flows", 1))
@@ -121,18 +120,14 @@ class RandomWalkSampler(Sampler):
                 f"{metapath!r}"
             )
         self.metapath = None if metapath is None else tuple(metapath)
-        super().__init__(
-            graph,
-            num_flows,
-            direction=direction,
-            include_dst=include_dst,
-            reuse=reuse,
-            edge_filter=edge_filter,
-            seed=seed,
-        )
+        super().__init__(graph, num_flows, include_dst=include_dst, reuse=reuse, seed=seed)
 
     def read_graph(self) -> None:
         check_one_process(self.graph, "RandomWalkSampler")
+        if self.view.weight is not None:
+            raise ValueError(
+                f"walks take every edge alike; leave weight={self.view.weight!r} out of the view"
+            )
         super().read_graph()
         self._starts = range(self.graph.num_nodes)
         self._path = np.array([[0, 0, 1]])
@@ -148,22 +143,22 @@ class RandomWalkSampler(Sampler):
         """Set the nodes where walks may start, and how the row of a node is found for each relation
         of the path.
         """
-        if self.direction == "both":
+        if self.view.direction == "both":
             raise ValueError(
                 "metapath goes with direction='in' or 'out': with 'both' a relation has no end to "
                 "begin at"
             )
         schema = self.graph.schema
-        kinds = relations(self.graph, self.direction)
+        kinds = relations(self.graph, self.view.direction)
         path = [schema.relation(name) for name in metapath]
-        begin, end = (2, 0) if self.direction == "in" else (0, 2)
+        begin, end = (2, 0) if self.view.direction == "in" else (0, 2)
         for a, b in pairwise(
             [*path, path[0]] if self.walk_length > 1 or self.num_flows > 1 else path
         ):
             if a[end] != b[begin]:
                 raise ValueError(
                     f"metapath must join: {a} leads to {a[end]!r}, but {b} begins at {b[begin]!r} "
-                    f"(direction={self.direction!r} goes from "
+                    f"(direction={self.view.direction!r} goes from "
                     f"{'destination to source' if begin else 'source on'})"
                 )
         self._starts = schema.ids(path[0][begin])

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
 from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import Array, EdgeFilter
+from nodeflow._base.types import Array
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED, ENTRIES, Form
+from nodeflow._edges.view import EdgeView, Reader
 from nodeflow.graph import Graph
-from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
 from nodeflow.sampling._kinds import Kinds, relations, types_in
@@ -98,7 +98,7 @@ class RowSampler(Sampler):
         edge_type: name of an edge column of integers: every node draws for each type on its own
             (and not for each relation), and its edges are grouped by type, ascending. None: for
             each relation.
-        graph, num_flows, direction, include_dst, reuse, edge_filter, weight, seed: see ``Sampler``,
+        graph, num_flows, include_dst, reuse, seed: see ``Sampler``,
             also for errors.
 
     Raises TypeError for a column that does not hold integers, ValueError for one of very many
@@ -137,34 +137,24 @@ class RowSampler(Sampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         *,
         edge_type: str | None = None,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.edge_type = edge_type
-        super().__init__(
-            graph,
-            num_flows,
-            direction=direction,
-            include_dst=include_dst,
-            reuse=reuse,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        super().__init__(graph, num_flows, include_dst=include_dst, reuse=reuse, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()
         name = self.edge_type
         graph = self.graph
-        self.kinds = relations(graph, self.direction) if name is None else types_in(graph, name)
+        self.kinds = (
+            relations(graph, self.view.direction) if name is None else types_in(graph, name)
+        )
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
 
     def _drawn_by_kind(self) -> Numbers | None:

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints, as_count, check_one_of
-from nodeflow._base.types import EdgeFilter, Floats, SeedsLike
+from nodeflow._base.types import Floats, SeedsLike
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED
+from nodeflow._edges.view import EdgeView, Reader, as_view
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random
-from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._keys import Call
 from nodeflow.sampling._sampler import check_draws
@@ -175,7 +175,7 @@ class SaintSampler(SubgraphSampler):
             training. None: "exact" for "node" and "edge".
         num_presamples: number of counted subgraphs. None: as many as it takes until nodes have been
             in 50 on average.
-        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+        graph, seed: see ``SubgraphSampler``.
 
     A node or an edge that was in none of the counted subgraphs counts as if it had been in one.
     Sums lack the nodes and edges that can never be drawn (see ``node_probability``): for "node"
@@ -201,7 +201,7 @@ class SaintSampler(SubgraphSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         *,
         kind: str,
@@ -209,9 +209,6 @@ class SaintSampler(SubgraphSampler):
         walk_length: int | None = None,
         coefficients: str | None = None,
         num_presamples: int | None = None,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         check_one_of(kind, "kind", ("node", "edge", "walk"))
@@ -227,11 +224,12 @@ class SaintSampler(SubgraphSampler):
             )
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
+        view = as_view(graph)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
         check_draws(
             self.budget * (1 + (self.walk_length or 0)),
             "budget with all steps of walks",
-            getattr(graph, "num_nodes", 0),
+            view.graph.num_nodes,
         )
         self.coefficients = coefficients or ("presampled" if kind == "walk" else "exact")
         if num_presamples is not None and self.coefficients == "exact":
@@ -240,17 +238,10 @@ class SaintSampler(SubgraphSampler):
             )
         count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
         if kind != "node":
-            check_one_process(graph, f"SaintSampler(kind={kind!r})")
+            check_one_process(view.graph, f"SaintSampler(kind={kind!r})")
         if self.coefficients == "presampled":
-            check_one_process(graph, "SaintSampler(coefficients='presampled')")
-        super().__init__(
-            graph,
-            num_flows,
-            direction=direction,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+            check_one_process(view.graph, "SaintSampler(coefficients='presampled')")
+        super().__init__(view, num_flows, seed=seed)
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
 
@@ -259,8 +250,7 @@ class SaintSampler(SubgraphSampler):
         if self.kind == "node":
             self._kind = node_kind(self.graph, self.reader, self.budget)
         elif self.kind == "edge":
-            opposite = {"in": "out", "out": "in", "both": "both"}[self.direction]
-            back = Reader.of(self.graph, opposite, self.edge_filter, None).edges
+            back = self.view.backwards().reader.edges
             self._kind = edge_kind(self.reader.edges, back, self.budget)
         else:
             self._kind = walk_kind(self.reader.edges, self.budget, self.walk_length or 0)

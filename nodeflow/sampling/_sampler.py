@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, check_range, describe
-from nodeflow._base.types import EdgeFilter
 from nodeflow._edges.forms import COMPILED
+from nodeflow._edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import BoundSampler, Candidates
@@ -31,27 +31,17 @@ class Sampler(BoundSampler):
     This class makes layers, ids, order and weights of them.
 
     Args:
-        graph: the parent graph; it is never written to.
+        graph: the parent graph, or a view of it (``Graph.view``): along which edges neighbours are
+            drawn, and by which numbers edges count. Estimator weights make weighted sums over the
+            sample unbiased for the sum of weight times value over all edges of the view.
         num_flows: number of flows, L.
-        direction: "in" walks from a node to the sources of its in-edges, "out" to the destinations
-            of its out-edges, "both" either way: draws are those of
-            ``transform.add_reverse_edges(graph)``, but a reverse has the id of its edge. It takes 8
-            or 16 bytes per edge, and a graph that lies on one process.
         include_dst: True: every layer begins with the nodes of the next one, in their order. False:
             a layer holds the sampled neighbours only, sorted by parent id.
         reuse: True: a node draws once, all flows share that draw, and the structure is stored once
             (needs ``include_dst``). False: every flow draws afresh.
-        edge_filter: which edges exist for this sampler, decided before any draw, so that fanouts
-            stay full: the name of a bool edge column, a bool mask ``[num_edges]`` by edge id, or a
-            function of ``graph.edata`` that returns one. It is read once, when the sampler is made.
-            Relations without the column keep all edges. None: all.
-        weight: name of an edge column (finite numbers) that the estimated sums are weighted with:
-            estimator weights then make weighted sums over the sample unbiased for the sum of weight
-            times value over all edges. None: 1, and so in relations without the column.
         seed: any integer.
 
-    Raises ValueError for another direction, ``reuse`` without ``include_dst``, a mask of a wrong
-    length, or a weight that is not finite; KeyError for an unknown column.
+    Raises ValueError for ``reuse`` without ``include_dst``, and what reading the view raises.
 
     >>> class HalfOfThem(Sampler):
     ...     def choose(self, dst, step):
@@ -70,14 +60,11 @@ class Sampler(BoundSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         *,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.include_dst = as_flag(include_dst, "include_dst")
@@ -86,14 +73,7 @@ class Sampler(BoundSampler):
             raise ValueError(
                 "reuse=True shares prefixes of one structure, which needs include_dst=True"
             )
-        super().__init__(
-            graph,
-            num_flows,
-            direction=direction,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        super().__init__(graph, num_flows, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()
@@ -130,7 +110,7 @@ class Sampler(BoundSampler):
         if types not in self._types_checked:
             names = list(schema.nodes)
             check_reach(
-                numbers, schema, self.direction, [names[i] for i in types], self.include_dst
+                numbers, schema, self.view.direction, [names[i] for i in types], self.include_dst
             )
             self._types_checked.add(types)
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from nodeflow._base.checks import Ints, as_count, as_flag
-from nodeflow._base.types import EdgeFilter
 from nodeflow._edges.numbering import distinct_in_order
+from nodeflow._edges.view import EdgeView
 from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure
@@ -18,7 +18,7 @@ from nodeflow.sampling._draw import draw_node_flow
 from nodeflow.sampling._keys import Call, Keys
 from nodeflow.sampling._kinds import Fanout, as_fanout, of_kinds
 from nodeflow.sampling._neighbor import NeighborSampler
-from nodeflow.sampling._subgraph import induced_subgraph
+from nodeflow.sampling._subgraph import flow_parts, induced_subgraph
 
 
 class ShadowSampler(BoundSampler):
@@ -47,7 +47,7 @@ class ShadowSampler(BoundSampler):
             ``NeighborSampler``.
         replace: draw with replacement: scopes are then smaller, since nodes drawn again are in them
             once.
-        graph, direction, edge_filter, weight, seed: see ``SubgraphSampler``.
+        graph, seed: see ``SubgraphSampler``.
 
     A node with no more neighbours than ``fanout`` keeps all of them; a seed without neighbours is
     alone in its scope.
@@ -69,40 +69,24 @@ class ShadowSampler(BoundSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         num_flows: int,
         depth: int,
         fanout: Fanout,
         *,
         replace: bool = False,
-        direction: str = "in",
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.depth = as_count(depth, "depth")
         self.fanout = of_kinds(fanout, "fanout", as_fanout, "relation")
         self.replace = as_flag(replace, "replace")
-        super().__init__(
-            graph,
-            num_flows,
-            direction=direction,
-            edge_filter=edge_filter,
-            weight=weight,
-            seed=seed,
-        )
+        super().__init__(graph, num_flows, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()
         # a node draws when it is first reached: reuse
-        hops = NeighborSampler(
-            self.graph,
-            [self.fanout] * max(self.depth, 1),
-            replace=self.replace,
-            direction=self.direction,
-            reuse=True,
-        )
-        self._hops = hops.with_reader(self.reader)
+        fanouts = [self.fanout] * max(self.depth, 1)
+        self._hops = NeighborSampler(self.view, fanouts, replace=self.replace, reuse=True)
 
     def _keys_of(self, call: Call, ids: Ints, *identity: int) -> Keys:
         keys = super()._keys_of(call, ids, *identity)
@@ -126,7 +110,7 @@ class ShadowSampler(BoundSampler):
         indptr = torch.from_numpy(part.indptr)
         indices = torch.from_numpy(part.indices)
         structure = Structure._trusted(indptr, indices, rows.num_nodes)
-        parts = reader.flow_parts(part.positions, needs_weight=True)
+        parts = flow_parts(reader, part.positions, needs_weight=True)
         whole = shared_node_flow(self.graph, rows, structure, self.num_flows - 1, **parts)
         size_of_last = int(indptr[back.num_nodes])
         last = first_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +14,41 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, describe
-from nodeflow._base.types import IdsLike
+from nodeflow._base.frozen import Lazy
+from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow.flow import Flow, Layer, NodeFlow, shared_node_flow
+from nodeflow._edges.view import Reader
+from nodeflow.flow import Flow, FlowParts, Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
 from nodeflow.random import Random
-from nodeflow.sampling._bound import BoundSampler, Reader
+from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._keys import Keys
+
+
+def flow_parts(
+    reader: Reader,
+    positions: Ints,
+    needs_weight: bool | None,
+    inverse: Callable[[], Array | None] | None = None,
+) -> FlowParts:
+    """Return the parts of a flow of the edges at ``positions``.
+
+    Their estimator weights are the ``weight`` column times ``inverse()``.
+    """
+    parts: FlowParts = {
+        "parent_eid": Lazy(lambda: reader.edges.parent_eid(positions)),
+        "weight": None,
+        "needs_weight": needs_weight,
+    }
+
+    def weight() -> Tensor:
+        factor = None if inverse is None else inverse()
+        return reader.estimator_weight(reader.weighted(positions, factor))
+
+    if reader.weights is not None or inverse is not None:
+        parts["weight"] = Lazy(weight)
+    return parts
 
 
 class Subgraph(NamedTuple):
@@ -99,7 +127,7 @@ class SubgraphSampler(BoundSampler):
 
     Args:
         num_flows: number of flows, L.
-        graph, direction, edge_filter, weight, seed: see ``Sampler``.
+        graph, seed: see ``Sampler``.
 
     Seeds are nodes, unless a subclass overrides ``num_seeds`` and ``seed_kind``. Estimator weights
     are the ``weight`` column times ``inverse``. ``without_edges`` leaves edges out of the
@@ -164,8 +192,8 @@ class SubgraphSampler(BoundSampler):
         )
         layer = Layer._trusted(len(nodes), torch.from_numpy(nodes))
         ids = torch.from_numpy(seeds.copy())
-        edges = reader.flow_parts(
-            part.positions, self._needs_weight(seeds), lambda: self.inverse(part, seeds)
+        edges = flow_parts(
+            reader, part.positions, self._needs_weight(seeds), lambda: self.inverse(part, seeds)
         )
         batch = shared_node_flow(graph, layer, structure, self.num_flows, ids, **edges)
         batch.back.data.update(self.node_columns(part))
@@ -187,7 +215,7 @@ def induced(batch: NodeFlow, sampler: BoundSampler) -> NodeFlow:
 
     Args:
         batch: a NodeFlow in main memory whose layers have parent nodes.
-        sampler: the sampler of the batch. Its direction, ``edge_filter``, ``weight`` and
+        sampler: the sampler of the batch. Its view of edges and
             ``without_edges`` hold. Of a ``LinkSampler`` pass what it wraps, without the edges that
             it excludes: ``links.sampler.without_edges(...)``.
 
@@ -244,7 +272,7 @@ def _flow(reader: Reader, src: Layer, dst: Layer, i: int, num_nodes: int) -> Flo
         torch.from_numpy(indptr), torch.from_numpy(indices), src.num_nodes
     )
     return Flow._trusted(
-        structure, src, dst, (i, i + 1), **reader.flow_parts(positions, needs_weight=True)
+        structure, src, dst, (i, i + 1), **flow_parts(reader, positions, needs_weight=True)
     )
 
 

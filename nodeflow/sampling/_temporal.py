@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of
-from nodeflow._base.types import EdgeFilter, Fanouts, NumNeighbors, SeedsLike
+from nodeflow._base.types import Fanouts, NumNeighbors, SeedsLike
 from nodeflow._edges.columns import edge_numbers
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.forms import COMPILED, Placed
+from nodeflow._edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
@@ -72,7 +73,7 @@ class TemporalNeighborSampler(RowSampler):
             where the column holds integers, else any number. An edge exactly that old is seen. A
             node whose edges (of a relation) all have no time keeps them; else those without are
             before any window. None: the whole past.
-        graph, edge_type, direction, include_dst, reuse, edge_filter, weight, seed: see
+        graph, edge_type, include_dst, reuse, seed: see
             ``RowSampler``. With ``include_dst=False`` layers are sorted by time and then by parent
             id; with ``reuse`` a node draws once per time.
 
@@ -103,7 +104,7 @@ class TemporalNeighborSampler(RowSampler):
 
     def __init__(
         self,
-        graph: Graph,
+        graph: Graph | EdgeView,
         fanouts: Fanouts | None = None,
         *,
         num_neighbors: NumNeighbors | None = None,
@@ -114,11 +115,8 @@ class TemporalNeighborSampler(RowSampler):
         strict: bool = False,
         since: float | None = None,
         edge_type: str | None = None,
-        direction: str = "in",
         include_dst: bool = True,
         reuse: bool = False,
-        edge_filter: EdgeFilter | None = None,
-        weight: str | None = None,
         seed: int = 0,
     ) -> None:
         self.fanouts = check_fanouts(
@@ -143,11 +141,8 @@ class TemporalNeighborSampler(RowSampler):
             graph,
             len(self.fanouts),
             edge_type=edge_type,
-            direction=direction,
             include_dst=include_dst,
             reuse=reuse,
-            edge_filter=edge_filter,
-            weight=weight,
             seed=seed,
         )
 

@@ -415,10 +415,11 @@ def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:
     src, dst = sampler.graph.edges()
     counts = sampler.estimand() if time is None else sampler.estimand(time)
     sums = torch.zeros_like(x)
-    if sampler.direction != "out":
+    direction = sampler.view.direction
+    if direction != "out":
         sums.index_add_(0, dst, counts * x[src])
-    if sampler.direction != "in":
+    if direction != "in":
         # a self-loop is one way
-        once = counts * (src != dst) if sampler.direction == "both" else counts
+        once = counts * (src != dst) if direction == "both" else counts
         sums.index_add_(0, src, once * x[dst])
     return sums

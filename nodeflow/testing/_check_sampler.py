@@ -66,7 +66,7 @@ def check_sampler(
     fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has fixed sizes
     repeats no edge twice at one node, unless ``sampler.replace`` repeated, isolated, no calls with
     a repeated seed, with one that has no edges, and without seeds seeds excluded nothing that
-    ``edge_filter`` or ``without_edges`` leaves out future nothing later than the seed, of samplers
+    the view or ``without_edges`` leaves out future nothing later than the seed, of samplers
     that take times reproducible, threads the same call gives the same batch, in any thread, beside
     any other; so does a sampler
                               that is made again

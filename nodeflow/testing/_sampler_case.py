@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._base.checks import Ints, as_array, check_type
 from nodeflow._base.types import NumbersLike, SeedsLike
+from nodeflow._edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling import (
     BernoulliSampler,
     NeighborSampler,
     TemporalNeighborSampler,
-    arguments,
     first_of_epoch,
 )
 from nodeflow.sampling.base import BoundSampler, SamplerBase
@@ -191,7 +192,7 @@ class SamplerCase:
         dst = [*[a] * (degree + len(twice)), *[b] * (degree - 1), b, leaves[0], leaves[0]]
         size = first + degree
         ends = np.array([src, dst])
-        if getattr(self.sampler, "direction", "in") == "out":
+        if direction_of(self.sampler) == "out":
             ends = ends[::-1]
         whole = np.concatenate([ends + i * size for i in range(copies)], axis=1)
         groups = np.tile(np.arange(len(src)), copies)
@@ -219,11 +220,11 @@ class SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
         nodes = np.arange(1, degree + 1)
         hub = np.zeros(degree, np.int64)
-        ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
+        ends = (hub, nodes) if direction_of(self.sampler) == "out" else (nodes, hub)
         graph = self._made(
             np.stack(ends), (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree))
         )
-        end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
+        end = 0 if direction_of(self.sampler) == "out" else 2
         first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
         possible = self.other(graph, []).sampler.possible_seeds
         return self.other(graph, [seed for seed in first if seed in possible][:1])
@@ -308,8 +309,20 @@ def extra_columns(sampler: SamplerBase, graph: Graph) -> dict[str, Tensor]:
     """Return the filter of a sampler as a column of its graph, so that it goes where the edges
     go.
     """
-    mask = getattr(getattr(sampler, "edge_filter", None), "mask", None)
+    mask = mask_of(sampler)
     return {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
+
+
+def direction_of(sampler: SamplerBase) -> str:
+    """Return the direction in which a sampler looks up edges."""
+    return sampler.view.direction if isinstance(sampler, BoundSampler) else "in"
+
+
+def mask_of(sampler: SamplerBase) -> NDArray[np.bool_] | None:
+    """Return which edges a sampler's view has; None: all, or a sampler without a view."""
+    if not isinstance(sampler, BoundSampler) or sampler.view.where is None:
+        return None
+    return sampler.view.where.mask
 
 
 def settings_maker(sampler: SamplerBase) -> Make:
@@ -324,23 +337,23 @@ def settings_maker(sampler: SamplerBase) -> Make:
     return make
 
 
-def _again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
-    """The sampler that the call which made this one makes of a graph, with some arguments
-    changed.
-    """
-    values = {**_values(sampler), **changed}
+def _again(sampler: SamplerBase, graph: Graph, mask: Tensor | None = None) -> SamplerBase:
+    """The sampler that the call which made this one makes of a graph, with another filter."""
+    values = _values(sampler)
     for name, value in values.items():
         if value is sampler.graph:
             values[name] = graph
+        elif isinstance(value, EdgeView):
+            values[name] = _view(value, graph, mask)
         elif isinstance(value, SamplerBase):
             values[name] = _again(value, graph)
-    if values.get(FILTER) is not None and graph is not sampler.graph:
-        values[FILTER] = FILTER  # the column that the other graph has of it
     kind: Any = type(sampler)
     own = inspect.signature(kind.__init__)
     bound = own.bind_partial(sampler)
     bound.arguments |= {name: values.pop(name) for name in own.parameters.keys() & values.keys()}
     other: SamplerBase = kind(*bound.args[1:], **bound.kwargs, **values)
+    if other.graph is not graph:
+        raise ValueError(f"the call that made this {kind.__name__} takes no graph")
     if (
         isinstance(sampler, BoundSampler)
         and isinstance(other, BoundSampler)
@@ -351,12 +364,20 @@ def _again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
 
+def _view(view: EdgeView, graph: Graph, mask: Tensor | None) -> EdgeView:
+    """The view of another graph, or with another filter."""
+    where: Any = view.where if mask is None else mask
+    if where is not None and graph is not view.graph:
+        where = FILTER  # the column that the other graph has of it
+    return graph.view(view.direction, where=where, weight=view.weight)
+
+
 def _values(sampler: SamplerBase) -> dict[str, Any]:
     """The arguments that the call passed which made a sampler, by name."""
     values = {}
     for name, is_graph in sampler.made_with.items():
         if is_graph:
-            values[name] = sampler.graph
+            values[name] = sampler.view if isinstance(sampler, BoundSampler) else sampler.graph
         elif name in sampler.__dict__:
             values[name] = sampler.__dict__[name]
         else:
@@ -368,13 +389,25 @@ def _values(sampler: SamplerBase) -> dict[str, Any]:
 
 
 def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
-    """Return the sampler with another ``edge_filter``; None where it has one or takes none."""
-    if FILTER not in arguments(type(sampler)) or getattr(sampler, FILTER, None) is not None:
+    """Return the sampler of filtered edges; None where it has a filter, or cannot have one."""
+    if not isinstance(sampler, BoundSampler) or sampler.view.where is not None:
         return None
     try:
-        return _again(sampler, sampler.graph, **{FILTER: mask})
+        return _again(sampler, sampler.graph, mask)
     except (TypeError, ValueError):
         return None
+
+
+def _text(view: EdgeView) -> str:
+    """The text of the call that makes a view of a graph that is named ``graph``."""
+    if view.settings == {"direction": "in"}:
+        return "graph"
+    words = [] if view.direction == "in" else [repr(view.direction)]
+    if view.where is not None:
+        words.append(f"where={FILTER!r}")
+    if view.weight is not None:
+        words.append(f"weight={view.weight!r}")
+    return f"graph.view({', '.join(words)})"
 
 
 def _call(sampler: SamplerBase) -> str:
@@ -384,12 +417,12 @@ def _call(sampler: SamplerBase) -> str:
         values = _values(sampler)
     except TypeError:
         return f"...  # {name}, as given"
-    if values.get(FILTER) is not None:
-        values[FILTER] = FILTER
     words = []
     for argument, value in values.items():
         if value is sampler.graph:
             words.append("graph")
+        elif isinstance(value, EdgeView):
+            words.append(_text(value))
         else:
             words.append(
                 f"{argument}={_call(value) if isinstance(value, SamplerBase) else repr(value)}"
@@ -455,7 +488,7 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
 
 def _degrees(sampler: SamplerBase) -> Tensor:
     """The number of edges at every node, along which a sampler draws."""
-    direction = getattr(sampler, "direction", "in")
+    direction = direction_of(sampler)
     sides = {"in": sampler.graph.in_degrees, "out": sampler.graph.out_degrees}
     return torch.stack(
         [degrees() for side, degrees in sides.items() if direction in (side, "both")]

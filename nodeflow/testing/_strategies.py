@@ -197,16 +197,16 @@ def _sampled(draw: st.DrawFn, max_layers: int, prefix: bool) -> NodeFlow:
         return create_full_node_flow(graph, num_flows, add_self_loop=loops)
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=num_flows, max_size=num_flows))
     include_dst = prefix or draw(st.booleans())
+    edges = graph.view(draw(st.sampled_from(["in", "out"])))
     options: dict[str, Any] = {
         "replace": draw(st.booleans()),
-        "direction": draw(st.sampled_from(["in", "out"])),
         "include_dst": include_dst,
         "reuse": include_dst and draw(st.booleans()),
         "seed": draw(st.integers(0, 9)),
     }
     ids = draw(seeds(graph))
-    note(f"NeighborSampler(graph, {fanouts}, **{options})({ids})")
-    return NeighborSampler(graph, fanouts, **options)(ids)
+    note(f"NeighborSampler({edges!r}, {fanouts}, **{options})({ids})")
+    return NeighborSampler(edges, fanouts, **options)(ids)
 
 
 @st.composite

@@ -17,7 +17,7 @@ from nodeflow.sampling.base import BoundSampler, RowSampler
 from nodeflow.testing._assertions import assert_valid
 from nodeflow.testing._foreign import ForeignSampler
 from nodeflow.testing._run import Skipped
-from nodeflow.testing._sampler_case import SamplerCase, with_filter
+from nodeflow.testing._sampler_case import SamplerCase, direction_of, mask_of, with_filter
 
 _EPOCHS = 5
 
@@ -111,7 +111,7 @@ def edges(case: SamplerCase) -> None:
             )
         along = (ends[0][eid] == src) & (ends[1][eid] == dst)
         against = (ends[0][eid] == dst) & (ends[1][eid] == src)
-        direction = getattr(case.sampler, "direction", "in")
+        direction = direction_of(case.sampler)
         right = {"in": along, "out": against}.get(direction, along | against)
         if not bool(right.all()):
             at = int((~right).nonzero()[0])
@@ -332,9 +332,9 @@ def _times(graph: Graph, name: str, flow: Flow) -> Tensor:
 def excluded(case: SamplerCase) -> None:
     """No edge that the filter or ``without_edges`` leaves out is drawn."""
     if not isinstance(case.sampler, BoundSampler) or isinstance(case.sampler, ForeignSampler):
-        raise Skipped("it has no edge_filter")
+        raise Skipped("its edges have no filter")
     left_out = torch.arange(0, case.graph.num_edges, 2)
-    own = getattr(case.sampler.edge_filter, "mask", None)
+    own = mask_of(case.sampler)
     # hides those of even ids too
     filtered = with_filter(case.sampler, torch.arange(case.graph.num_edges) % 2 == 1)
     for sampler, mask in (
@@ -360,5 +360,5 @@ def excluded(case: SamplerCase) -> None:
                     hidden[eid],
                     f"flow {i} has edge",
                     eid,
-                    ", which edge_filter or without_edges leaves out",
+                    ", which the filter or without_edges leaves out",
                 )

@@ -307,14 +307,15 @@ class ControlVariates(Method):
             raise TypeError(
                 f"model must be a VRModel with sampler 'cv', got {type(model).__name__}"
             )
-        self.history = History(self.graph, model.history_widths, weight=_WEIGHT, inputs=x)
+        self.history = History(self.graph.view(weight=_WEIGHT), model.history_widths, inputs=x)
         Updater(model, self.history, x).run()
 
     def sampler(self, seed: int) -> SamplerBase:
         """Return a sampler whose batches get the rows that the history has when a batch is
         taken.
         """
-        return self._made((0, *self.settings.fanouts[1:]), self.history, seed=seed)
+        fanouts: Any = (0, *self.settings.fanouts[1:])
+        return self.make(self.history, fanouts, **{"seed": seed, **self.settings.options})
 
     def after_step(self, batch: NodeFlow) -> Tensor:
         ages = [self.history.age(i, batch.layers[i].parent_nid) for i in self.history.widths]

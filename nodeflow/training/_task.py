@@ -409,16 +409,17 @@ class Task(ABC):
         several = self.graph.peers.size > 1
         if nodes is None and several:  # without nodes, those that are owned here
             nodes = torch.arange(self.graph.num_nodes)
-        options: dict[str, Any] = {"nodes": nodes, "weight": self.method.weight}
+        options: dict[str, Any] = {"nodes": nodes}
+        edges = self.graph.view(weight=self.method.weight)
         if isinstance(x, Tensor) or several or self.settings.storage.kind == "memory":
             x = x.detach().to(self.device) if isinstance(x, Tensor) else x
-            return model.inference(self.graph, x, **options).float()
+            return model.inference(edges, x, **options).float()
         # of a piece of the nodes, the rows of about all their neighbours are in memory
         piece = (1 + self.graph.num_edges / max(self.graph.num_nodes, 1)) * mean_bytes(x)
         memory = as_bytes(self.settings.storage.memory, "memory")
         size = int(min(max(memory / max(piece, 1), 256), 65_536))
         with TemporaryDirectory(prefix="nodeflow-") as folder:
-            return model.inference(self.graph, x, folder=folder, chunk_size=size, **options).float()
+            return model.inference(edges, x, folder=folder, chunk_size=size, **options).float()
 
     def edge_columns(self) -> list[str]:
         """Return the names of the edge columns that the network reads, all for a model of a user's

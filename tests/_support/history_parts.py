@@ -9,6 +9,7 @@ import torch
 
 from _support.ranks import Parts
 from _support.sampler_families import NODES, graph_of_all
+from _support.views import viewed
 from nodeflow import Graph, History
 
 WHOLE = graph_of_all()
@@ -23,7 +24,7 @@ THREE = Parts(WHOLE, OWNER, 3)
 
 
 def history_of(graph: Graph, widths: dict[int, int], **options: Any) -> History:
-    return History(graph, widths, weight="q", dtype=torch.float64, **options)
+    return viewed(History, graph.view(weight="q"), widths, dtype=torch.float64, **options)
 
 
 def filled(graph: Graph, **options: Any) -> History:

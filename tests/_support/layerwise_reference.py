@@ -16,6 +16,7 @@ import numpy as np
 
 from _support import weighted_reference
 from _support.sampler_reference import Stream, bits, ends_of, fingerprint, key_of, key_of_batch
+from _support.views import viewed
 from _support.weighted_reference import inclusion
 from nodeflow import Graph, NodeFlow
 from nodeflow.sampling import FastGCNSampler, LadiesSampler, LayerSampler
@@ -244,7 +245,7 @@ def assert_equals_reference(
         every, order = [(v, u, a) for u, v, a in every], list(range(len(every)))
     filtered = [every[e] if mask[e] else None for e in order]
     more = {name: options[name] for name in ("draw", "include_dst", "seed") if name in options}
-    sampler = kind(graph, sizes, **options)
+    sampler = viewed(kind, graph, sizes, **options)
     for one, gone in ((sampler, []), (sampler.without_edges(left_out), left_out)):
         batch = one(nodes, **run)
         batch.validate()

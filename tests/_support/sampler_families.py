@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from _support import sampler_reference
+from _support.views import viewed
 from nodeflow import (
     BernoulliSampler,
     ClusterSampler,
@@ -57,35 +58,37 @@ def degrees(candidates: Any, step: Any) -> torch.Tensor:
 
 Make = Callable[..., SamplerBase]
 LAYERED: dict[str, Make] = {
-    "full": lambda g, **o: FullSampler(g, 2, **o),
-    "neighbor": lambda g, **o: NeighborSampler(g, [2, 3], **o),
-    "neighbor, replace": lambda g, **o: NeighborSampler(g, [2, 3], replace=True, **o),
-    "neighbor, reuse": lambda g, **o: NeighborSampler(g, [2, 3], reuse=True, **o),
-    "neighbor, disjoint": lambda g, **o: NeighborSampler(g, [2, 3], disjoint=True, **o),
-    "neighbor, prob": lambda g, **o: NeighborSampler(g, [2, 3], prob="p", **o),
-    "neighbor, prob, replace": lambda g, **o: NeighborSampler(
-        g, [2, 3], prob="p", replace=True, **o
+    "full": lambda g, **o: viewed(FullSampler, g, 2, **o),
+    "neighbor": lambda g, **o: viewed(NeighborSampler, g, [2, 3], **o),
+    "neighbor, replace": lambda g, **o: viewed(NeighborSampler, g, [2, 3], replace=True, **o),
+    "neighbor, reuse": lambda g, **o: viewed(NeighborSampler, g, [2, 3], reuse=True, **o),
+    "neighbor, disjoint": lambda g, **o: viewed(NeighborSampler, g, [2, 3], disjoint=True, **o),
+    "neighbor, prob": lambda g, **o: viewed(NeighborSampler, g, [2, 3], prob="p", **o),
+    "neighbor, prob, replace": lambda g, **o: viewed(
+        NeighborSampler, g, [2, 3], prob="p", replace=True, **o
     ),
-    "neighbor, filter": lambda g, **o: NeighborSampler(g, [2, 3], edge_filter="old", **o),
-    "neighbor, types": lambda g, **o: NeighborSampler(
-        g, [1, {0: 2, 1: -1, 2: 1}], edge_type="type", **o
+    "neighbor, filter": lambda g, **o: viewed(NeighborSampler, g.view(where="old"), [2, 3], **o),
+    "neighbor, types": lambda g, **o: viewed(
+        NeighborSampler, g, [1, {0: 2, 1: -1, 2: 1}], edge_type="type", **o
     ),
-    "bernoulli": lambda g, **o: BernoulliSampler(g, [2, 3], **o),
-    "bernoulli, rates": lambda g, **o: BernoulliSampler(g, rates=[0.3, 0.6], **o),
-    "labor": lambda g, **o: LaborSampler(g, [2, 3], **o),
-    "labor, sequential": lambda g, **o: LaborSampler(g, [2, 3], method="sequential", **o),
-    "labor, 1": lambda g, **o: LaborSampler(g, [2, 3], iterations=1, **o),
-    "labor, 1, sequential": lambda g, **o: LaborSampler(
-        g, [2, 3], iterations=1, method="sequential", **o
+    "bernoulli": lambda g, **o: viewed(BernoulliSampler, g, [2, 3], **o),
+    "bernoulli, rates": lambda g, **o: viewed(BernoulliSampler, g, rates=[0.3, 0.6], **o),
+    "labor": lambda g, **o: viewed(LaborSampler, g, [2, 3], **o),
+    "labor, sequential": lambda g, **o: viewed(LaborSampler, g, [2, 3], method="sequential", **o),
+    "labor, 1": lambda g, **o: viewed(LaborSampler, g, [2, 3], iterations=1, **o),
+    "labor, 1, sequential": lambda g, **o: viewed(
+        LaborSampler, g, [2, 3], iterations=1, method="sequential", **o
     ),
-    "labor, dependent layers": lambda g, **o: LaborSampler(g, [2, 3], layer_dependency=True, **o),
-    "layer": lambda g, **o: LayerSampler(g, [6, 5], draw="systematic", **o),
-    "layer, score": lambda g, **o: LayerSampler(g, [6, 5], score=degrees, **o),
-    "fastgcn": lambda g, **o: FastGCNSampler(g, [20, 15], **o),
-    "fastgcn, poisson": lambda g, **o: FastGCNSampler(g, [20, 15], draw="poisson", **o),
-    "ladies": lambda g, **o: LadiesSampler(g, [6, 5], **o),
-    "ladies, poisson": lambda g, **o: LadiesSampler(g, [6, 5], draw="poisson", **o),
-    "ladies, systematic": lambda g, **o: LadiesSampler(g, [6, 5], draw="systematic", **o),
+    "labor, dependent layers": lambda g, **o: viewed(
+        LaborSampler, g, [2, 3], layer_dependency=True, **o
+    ),
+    "layer": lambda g, **o: viewed(LayerSampler, g, [6, 5], draw="systematic", **o),
+    "layer, score": lambda g, **o: viewed(LayerSampler, g, [6, 5], score=degrees, **o),
+    "fastgcn": lambda g, **o: viewed(FastGCNSampler, g, [20, 15], **o),
+    "fastgcn, poisson": lambda g, **o: viewed(FastGCNSampler, g, [20, 15], draw="poisson", **o),
+    "ladies": lambda g, **o: viewed(LadiesSampler, g, [6, 5], **o),
+    "ladies, poisson": lambda g, **o: viewed(LadiesSampler, g, [6, 5], draw="poisson", **o),
+    "ladies, systematic": lambda g, **o: viewed(LadiesSampler, g, [6, 5], draw="systematic", **o),
 }
 """Samplers whose weighted sums are unbiased for the sums that ``estimand()`` gives, and that take
 ``weight``.
@@ -94,22 +97,24 @@ One entry per setting that takes another path in the code.
 """
 
 OTHERS: dict[str, Make] = {
-    "labor, hajek": lambda g, **o: LaborSampler(g, [2, 3], estimator="hajek", **o),
-    "ladies, normalised": lambda g, **o: LadiesSampler(g, [6, 5], normalize=True, **o),
-    "random walk": lambda g, **o: RandomWalkSampler(g, 2, 3, **o),
-    "temporal": lambda g, **o: TemporalNeighborSampler(g, [2, 3], **o),
-    "temporal, recent": lambda g, **o: TemporalNeighborSampler(g, [2, 3], strategy="recent", **o),
-    "saint, node": lambda g, **o: SaintSampler(g, 2, kind="node", budget=12, **o),
-    "saint, edge": lambda g, **o: SaintSampler(
-        g, 2, kind="edge", budget=8, coefficients="presampled", num_presamples=20, **o
+    "labor, hajek": lambda g, **o: viewed(LaborSampler, g, [2, 3], estimator="hajek", **o),
+    "ladies, normalised": lambda g, **o: viewed(LadiesSampler, g, [6, 5], normalize=True, **o),
+    "random walk": lambda g, **o: viewed(RandomWalkSampler, g, 2, 3, **o),
+    "temporal": lambda g, **o: viewed(TemporalNeighborSampler, g, [2, 3], **o),
+    "temporal, recent": lambda g, **o: viewed(
+        TemporalNeighborSampler, g, [2, 3], strategy="recent", **o
     ),
-    "saint, walk": lambda g, **o: SaintSampler(
-        g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20, **o
+    "saint, node": lambda g, **o: viewed(SaintSampler, g, 2, kind="node", budget=12, **o),
+    "saint, edge": lambda g, **o: viewed(
+        SaintSampler, g, 2, kind="edge", budget=8, coefficients="presampled", num_presamples=20, **o
     ),
-    "cluster": lambda g, **o: ClusterSampler(g, 2, np.arange(g.num_nodes) % 7, **o),
-    "shadow": lambda g, **o: ShadowSampler(g, 2, depth=2, fanout=2, **o),
+    "saint, walk": lambda g, **o: viewed(
+        SaintSampler, g, 2, kind="walk", budget=4, walk_length=2, num_presamples=20, **o
+    ),
+    "cluster": lambda g, **o: viewed(ClusterSampler, g, 2, np.arange(g.num_nodes) % 7, **o),
+    "shadow": lambda g, **o: viewed(ShadowSampler, g, 2, depth=2, fanout=2, **o),
     "link": lambda g, **o: LinkSampler(
-        NeighborSampler(g, [2, 3], **o), num_negatives=2, exclude="reverse"
+        viewed(NeighborSampler, g, [2, 3], **o), num_negatives=2, exclude="reverse"
     ),
 }
 

@@ -28,7 +28,7 @@ UNION = [
 MORE: dict[str, Any] = {
     "labor, several batches": lambda g: LaborSampler(g, [2, 3], batch_dependency=4),
     "neighbor, disjoint, reuse": lambda g: NeighborSampler(g, [2, 3], disjoint=True, reuse=True),
-    "control variates": lambda g: ControlVariateSampler(g, [2, 3], History(g, {1: 2})),
+    "control variates": lambda g: ControlVariateSampler(History(g, {1: 2}), [2, 3]),
     "temporal, since": lambda g: TemporalNeighborSampler(g, [2, 3], since=6, replace=True),
 }
 """Further samplers whose shares are so."""

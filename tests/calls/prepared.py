@@ -29,7 +29,7 @@ from nodeflow.sampling.base import Choice
 BASE = {
     "BernoulliSampler": "BernoulliSampler(graph, [2])",
     "ClusterSampler": "ClusterSampler(graph, 1, parts)",
-    "ControlVariateSampler": "ControlVariateSampler(graph, [2, 2], history)",
+    "ControlVariateSampler": "ControlVariateSampler(history, [2, 2])",
     "FastGCNSampler": "FastGCNSampler(graph, [3])",
     "Flow": "Flow(structure, flow.src_layer, flow.dst_layer, (0, 1))",
     "Frame": "Frame(3)",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import Graph, transform
@@ -62,17 +63,19 @@ def test_a_history_of_another_propagation_is_refused(
 ) -> None:
     if "edge_filter" in other:
         other = {**other, "edge_filter": torch.arange(graph.num_edges) > 0}
-    one = fill(History(graph, {1: 4}, weight="p", aggregated=aggregated, folder=tmp_path / "rows"))
+    one = fill(
+        History(graph.view(weight="p"), {1: 4}, aggregated=aggregated, folder=tmp_path / "rows")
+    )
     with pytest.raises(
         ValueError, match="holds a history of another graph, edge weights, direction or filter"
     ):
-        History(graph, {1: 4}, aggregated=aggregated, folder=tmp_path / "rows", **other)
-    two = fill(History(graph, {1: 4}, aggregated=aggregated, **other))
+        viewed(History, graph, {1: 4}, aggregated=aggregated, folder=tmp_path / "rows", **other)
+    two = fill(viewed(History, graph, {1: 4}, aggregated=aggregated, **other))
     before = {name: value.clone() for name, value in two.state_dict().items()}
     with pytest.raises(ValueError, match="its graph, edge weights, direction or filter are others"):
         two.load_state_dict(one.state_dict())
     assert all(torch.equal(value, before[name]) for name, value in two.state_dict().items())
-    equal = History(graph, {1: 4}, weight="p", aggregated=aggregated)
+    equal = History(graph.view(weight="p"), {1: 4}, aggregated=aggregated)
     equal.load_state_dict(one.state_dict())
     assert torch.equal(equal.h_1, one.h_1)
 
@@ -87,28 +90,25 @@ def test_a_history_of_another_graph_of_that_size_is_refused() -> None:
             History(other, {1: 4}).load_state_dict(state)
 
 
-def test_an_edge_column_that_has_changed_is_noticed(graph: Graph) -> None:
-    history = History(graph, {1: 4}, weight="p")
-    ControlVariateSampler(graph, [2, 2], history)
+def test_a_sampler_has_the_numbers_of_its_history(graph: Graph) -> None:
+    """Also where the edge column has changed since."""
+    history = History(graph.view(weight="p"), {1: 4})
+    before = graph.edata["p"]
     graph.edata["p"] = graph.edata["mean"]
-    with pytest.raises(
-        ValueError, match="the edge column 'p' has changed since the history was made"
-    ):
-        ControlVariateSampler(graph, [2, 2], history)
+    flow = ControlVariateSampler(history, [-1, -1])([3]).flows[0]
+    assert torch.equal(flow.weight, before[flow.parent_eid])
 
 
 def test_an_edge_that_is_never_drawn_must_not_be_in_the_sums(graph: Graph) -> None:
     graph.edata["q"] = (torch.arange(graph.num_edges) != 5).float()
     with pytest.raises(ValueError, match="prob: edge 5 has 'q' = 0, so it is never drawn"):
-        ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p"), prob="q")
+        ControlVariateSampler(History(graph.view(weight="p"), {1: 4}), [2, 2], prob="q")
     mask = torch.arange(graph.num_edges) != 5
-    ControlVariateSampler(
-        graph, [2, 2], History(graph, {1: 4}, weight="p", edge_filter=mask), prob="q"
-    )
+    ControlVariateSampler(History(graph.view(where=mask, weight="p"), {1: 4}), [2, 2], prob="q")
     graph.edata["p"] = graph.edata["p"] * mask
-    ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}, weight="p"), prob="q")
+    ControlVariateSampler(History(graph.view(weight="p"), {1: 4}), [2, 2], prob="q")
     with pytest.raises(ValueError, match="prob: edge 5"):
-        ControlVariateSampler(graph, [2, 2], History(graph, {1: 4}), prob="q")
+        ControlVariateSampler(History(graph, {1: 4}), [2, 2], prob="q")
 
 
 def test_files_keep_their_type(graph: Graph, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_files_keep_their_type(graph: Graph, tmp_path: Path) -> None:
 
 
 def test_stored_sums_stay_wide(graph: Graph) -> None:
-    history = fill(History(graph, {1: 4}, weight="p", aggregated="stored"))
+    history = fill(History(graph.view(weight="p"), {1: 4}, aggregated="stored"))
     sums = history.agg_h_1.clone()
     history.bfloat16()
     assert history.h_1.dtype == torch.bfloat16
@@ -139,7 +139,7 @@ def test_stored_sums_stay_wide(graph: Graph) -> None:
 def test_a_pass_whose_rows_are_not_finite_leaves_the_history(wrong: float, graph: Graph) -> None:
     torch.manual_seed(0)  # weights that do not leave all rows to the zeros of ReLU
     model = VRGCN(3, 4, 2)
-    history = fill(History(graph, model.history_widths, weight="p", dtype=torch.float16))
+    history = fill(History(graph.view(weight="p"), model.history_widths, dtype=torch.float16))
     before = history.h_1.clone()
     x = torch.ones(NODES, 3)
     x[4] = wrong * 100  # of which 1e8 is finite, but not in float16
@@ -182,7 +182,7 @@ def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighb
     torch.manual_seed(0)
     model = OwnModel([OwnConv(3, 5), OwnConv(5, 4), OwnConv(4, 2)])
     x = torch.randn(NODES, 3)
-    history = History(graph, {1: 5, 2: 4}, weight="mean", inputs=x)
+    history = History(graph.view(weight="mean"), {1: 5, 2: 4}, inputs=x)
     Updater(model, history, x).run()
     p = torch.zeros(NODES, NODES).index_put_(
         graph.edges()[::-1], graph.edata["mean"], accumulate=True
@@ -196,7 +196,7 @@ def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighb
             h = conv.own(h) + conv.near(p @ h)
     torch.testing.assert_close(model.inference(history.propagation, x), h)
     # the history is what it should be: exact for any draw
-    batch = ControlVariateSampler(graph, [first, 1, 1], history)([4, 7])
+    batch = ControlVariateSampler(history, [first, 1, 1])([4, 7])
     torch.testing.assert_close(model(batch, x[batch.front.parent_nid]), h[[4, 7]])
     for i, flow in enumerate(history.propagation.flow(0, NODES) for _ in range(2)):
         rows = torch.randn(NODES, 3 + i)
@@ -217,12 +217,10 @@ def test_a_model_of_ones_own_is_exact_in_inference_in_passes_and_with_all_neighb
 def test_inference_follows_the_propagation(graph: Graph) -> None:
     model = VRGCN(3, 4, 2)
     x = torch.randn(NODES, 3)
-    out = History(graph, {1: 4}, weight="p", direction="out").propagation
+    out = History(graph.view("out", weight="p"), {1: 4}).propagation
     torch.testing.assert_close(
-        model.inference(out, x), model.inference(transform.reverse(graph), x, weight="p")
+        model.inference(out, x), model.inference(transform.reverse(graph).view(weight="p"), x)
     )
-    with pytest.raises(ValueError, match=r"the propagation has its weights .*leave out weight"):
-        model.inference(out, x, weight="p")
 
 
 class Recorded(torch.nn.Module):
@@ -331,6 +329,6 @@ def test_models_of_other_types(graph: Graph) -> None:
     """Sums are float32 at least, whatever the inputs are."""
     x = torch.randn(NODES, 3).bfloat16()
     model = VRGCN(3, 4, 2).bfloat16()
-    history = History(graph, model.history_widths, weight="p", inputs=x, dtype=torch.bfloat16)
-    batch = ControlVariateSampler(graph, [0, 2], history)([1, 2])
+    history = History(graph.view(weight="p"), model.history_widths, inputs=x, dtype=torch.bfloat16)
+    batch = ControlVariateSampler(history, [0, 2])([1, 2])
     assert model(batch).dtype == torch.bfloat16

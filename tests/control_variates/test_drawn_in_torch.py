@@ -22,14 +22,16 @@ def test_same_batches(options: dict[str, Any], aggregated: str, device: str) -> 
         pytest.skip("needs a GPU that torch can use")
     graph = graph_of_all()
     graph.edata["chance"] = 1 + graph.edata["w"]
-    history = History(graph, {1: 3}, weight="w", aggregated=aggregated, inputs=graph.ndata["x"])
+    history = History(
+        graph.view(weight="w"), {1: 3}, aggregated=aggregated, inputs=graph.ndata["x"]
+    )
     if aggregated == "on demand":
         history.write(
             1, range(0, 60, 2), torch.randn(30, 3, generator=torch.Generator().manual_seed(0))
         )
         history.commit()
     for fanouts in ([2, 1], [0, 2]):
-        compiled = ControlVariateSampler(graph, fanouts, history, seed=4, **options)
+        compiled = ControlVariateSampler(history, fanouts, seed=4, **options)
         in_torch = compiled.in_torch(device)
         assert in_torch.backend.startswith("torch on")
         loaders = (

@@ -28,7 +28,7 @@ class Fixed(Sampler):
     """Draws the edges it is told to, D of n, with the weights n / D of neighbour sampling."""
 
     def __init__(self, graph: Graph, rows: list[int], weight: str | None = None) -> None:
-        super().__init__(graph, 1, weight=weight)
+        super().__init__(graph.view(weight=weight), 1)
         self.rows = rows
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
@@ -64,7 +64,7 @@ STAR, EXACT = (
 
 
 def history_of(graph: Graph, rows: Tensor) -> History:
-    history = History(graph, {0: rows.shape[1]}, weight="p", dtype=torch.float64)
+    history = History(graph.view(weight="p"), {0: rows.shape[1]}, dtype=torch.float64)
     history.write(0, range(graph.num_nodes), rows)
     history.commit()
     return history
@@ -127,9 +127,7 @@ def test_exact_with_all_edges_and_where_the_history_is_right(
     old = random(size, 3, seed=1)
     exact = torch.stack([full_sum(graph, h, v) for v in range(size)])
     for rows, fanouts in ((old, [-1]), (h, [fanout])):
-        batch = ControlVariateSampler(graph, fanouts, history_of(graph, rows), seed=seed)(
-            range(size)
-        )
+        batch = ControlVariateSampler(history_of(graph, rows), fanouts, seed=seed)(range(size))
         x = h[batch.front.parent_nid]
         torch.testing.assert_close(
             control_variate(batch.flows[0], x), exact, rtol=error, atol=error
@@ -212,6 +210,6 @@ def test_batches_without_history_are_refused() -> None:
 def test_the_scale_of_a_node_that_draws_nothing_is_one() -> None:
     graph = Graph.from_edges([0, 1, 0], [2, 2, 1], num_nodes=4)
     history = History(graph, {1: 2}, inputs=torch.ones(4, 3))
-    batch = ControlVariateSampler(graph, [0, 1], history)([2, 3])
+    batch = ControlVariateSampler(history, [0, 1])([2, 3])
     assert batch.ldata[2]["scale"].tolist() == [2, 1]
     assert batch.ldata[1]["scale"].eq(1).all()

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from _support.views import viewed
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nodeflow import (
@@ -35,7 +36,7 @@ def ring() -> Graph:
 
 
 def filled(graph: Graph, **options: Any) -> History:
-    history = History(graph, {1: 2, 0: 3}, weight="p", **options)
+    history = viewed(History, graph.view(weight="p"), {1: 2, 0: 3}, **options)
     history.write(1, [2, 5], torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
     history.write(0, [0], torch.tensor([[5.0, 6.0, 7.0]]))
     history.commit()
@@ -243,12 +244,12 @@ def test_a_fault_at_any_operation_leaves_the_old_history_or_the_new(
             step(history)
         assert everything(history) in (old, new), n
         if files:  # what was undone is no interrupted commit
-            reopened = History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / f"at{n}")
+            reopened = History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / f"at{n}")
             assert everything(reopened) == everything(history)
         history._staged.clear()  # what a push before the fault had taken
         step(history)  # and it goes on
         if files:
-            again = History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / f"at{n}")
+            again = History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / f"at{n}")
             assert everything(again) == everything(history)
 
 
@@ -281,10 +282,10 @@ def test_a_commit_after_one_that_could_not_be_undone(
 
 def test_state_dict_and_resuming(ring: Graph) -> None:
     history = filled(ring)
-    other = History(ring, {1: 2, 0: 3}, weight="p")
+    other = History(ring.view(weight="p"), {1: 2, 0: 3})
     other.load_state_dict(history.state_dict())
     assert everything(other) == everything(history)
-    wrong = History(ring, {1: 3, 0: 3}, weight="p")
+    wrong = History(ring.view(weight="p"), {1: 3, 0: 3})
     before = everything(wrong)
     with pytest.raises(ValueError, match="the state is of another history: h_1 is"):
         wrong.load_state_dict(history.state_dict())
@@ -309,7 +310,7 @@ def test_a_state_that_is_loaded_halfway_into_files_leaves_the_old_rows(
     history.write(1, [3], torch.full((1, 2), 5.0))  # waits for a commit, and is not of the state
     history.load_state_dict(source.state_dict())
     assert everything(
-        History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")
+        History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / "rows")
     ) == everything(source)
     history.commit()
     assert everything(history)["h_1"] == everything(source)["h_1"]
@@ -318,13 +319,17 @@ def test_a_state_that_is_loaded_halfway_into_files_leaves_the_old_rows(
     history.commit()
     before = everything(history)
     with FailAt(0) as counter:
-        History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "other").load_state_dict(state)
+        History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / "other").load_state_dict(
+            state
+        )
     for n in range(1, 20):  # more than that are in the same places, by array
         with pytest.raises((RuntimeError, MemoryError), match=f"operation {n}"), FailAt(n):
             history.load_state_dict(state)
         assert everything(history) == before
     assert counter.seen > 20
-    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "rows")) == before
+    assert (
+        everything(History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / "rows")) == before
+    )
 
 
 def test_flush_sends_every_file_to_the_disk(
@@ -341,7 +346,7 @@ def test_flush_sends_every_file_to_the_disk(
 
 def test_the_schedule_of_an_updater_goes_on(ring: Graph) -> None:
     model = VRGCN(3, 2, 2, num_layers=2)
-    history = History(ring, model.history_widths, weight="p")
+    history = History(ring.view(weight="p"), model.history_widths)
     updater, again = (Updater(model, history, torch.ones(7, 3), every=3) for _ in range(2))
     due = [updater.step() for _ in range(2)]
     again.load_state_dict(updater.state_dict())
@@ -367,14 +372,14 @@ def test_other_types(dtype: torch.dtype, ring: Graph) -> None:
 
 def test_files_are_gone_on_with(ring: Graph, tmp_path: Path) -> None:
     before = everything(filled(ring, folder=tmp_path / "h"))
-    again = History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")
+    again = History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / "h")
     assert everything(again) == before
     with again.renewal() as new:
         new["h_1"].fill_(4.0)
     assert again.age(1).tolist() == [0] * 7
-    assert everything(History(ring, {1: 2, 0: 3}, weight="p", folder=tmp_path / "h")) == everything(
-        again
-    )
+    assert everything(
+        History(ring.view(weight="p"), {1: 2, 0: 3}, folder=tmp_path / "h")
+    ) == everything(again)
     assert len([path for path in (tmp_path / "h").iterdir() if path.is_dir()]) == 1
 
     def give_up() -> None:
@@ -396,7 +401,7 @@ def test_batches_of_a_loader_have_the_history_of_the_moment(ring: Graph) -> None
     found = []
     for workers in (0, 2):
         history = filled(ring)
-        sampler = ControlVariateSampler(ring, [1, 1], history, seed=2)
+        sampler = ControlVariateSampler(history, [1, 1], seed=2)
         rows = []
         for batch in NodeFlowLoader(sampler, range(6), 2, num_workers=workers):
             assert torch.equal(batch.ldata[1]["h_1"], history.rows(1, batch.layers[1].parent_nid))
@@ -411,15 +416,14 @@ def test_batches_of_a_loader_have_the_history_of_the_moment(ring: Graph) -> None
 
 def test_samplers_of_other_histories(ring: Graph) -> None:
     history = filled(ring)
-    other = Graph.from_edges([0], [1])
     with pytest.raises(TypeError, match="history must be a History, got str"):
-        ControlVariateSampler(ring, [1], "history")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the very graph that is sampled"):
-        ControlVariateSampler(other, [1], history)
+        ControlVariateSampler("history", [1])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="history must be a History, got Graph"):
+        ControlVariateSampler(history.graph, [1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="missing must be 'zero', 'mask' or 'refuse', got 'none'"):
-        ControlVariateSampler(ring, [1], history, missing="none")
+        ControlVariateSampler(history, [1], missing="none")
     with pytest.raises(AttributeError):  # checked once, so that it cannot be set
-        ControlVariateSampler(ring, [1, 1], history, missing="mask").missing = "nonsense"
+        ControlVariateSampler(history, [1, 1], missing="mask").missing = "nonsense"
 
 
 # ---- updater
@@ -434,7 +438,7 @@ def test_an_updater_writes_what_full_neighbourhoods_compute(
     model = VRGCN(3, 4, 2, num_layers=3, dropout=0.5)
     x = torch.randn(7, 3)
     history = History(
-        ring, model.history_widths, weight="p", aggregated="stored" if stored else "on demand"
+        ring.view(weight="p"), model.history_widths, aggregated="stored" if stored else "on demand"
     )
     updater = Updater(model, history, x, every=2, chunk_size=rows)
     assert [updater.step() for _ in range(3)] == [True, False, True]
@@ -448,7 +452,7 @@ def test_an_updater_writes_what_full_neighbourhoods_compute(
             torch.testing.assert_close(history.aggregated_rows(i, range(7)), p @ h)
             assert history.age(i).tolist() == [0] * 7
         h = p @ h @ conv.linear.weight.T + conv.linear.bias
-    torch.testing.assert_close(model.inference(ring, x, weight="p", chunk_size=rows), h)
+    torch.testing.assert_close(model.inference(ring.view(weight="p"), x, chunk_size=rows), h)
     assert model.training
     if stored:
         with pytest.raises(ValueError, match="is written by an Updater only"):
@@ -457,7 +461,7 @@ def test_an_updater_writes_what_full_neighbourhoods_compute(
 
 def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
     model = VRGCN(3, 4, 2, num_layers=2)
-    history = History(ring, {1: 5}, weight="p")
+    history = History(ring.view(weight="p"), {1: 5})
     with pytest.raises(
         ValueError, match=r"layer 1 of the history is \(7, 5\), but the model's rows are \(7, 4\)"
     ):
@@ -465,7 +469,7 @@ def test_an_updater_that_fails_leaves_the_old_history(ring: Graph) -> None:
     assert int(history.step) == 0
     with pytest.raises(ValueError, match=r"the model has no layers \[2\]"):
         Updater(
-            VRGCN(3, 5, 2, num_layers=1), History(ring, {2: 5}, weight="p"), torch.ones(7, 3)
+            VRGCN(3, 5, 2, num_layers=1), History(ring.view(weight="p"), {2: 5}), torch.ones(7, 3)
         ).run()
     assert model.training
 

@@ -58,15 +58,14 @@ class Run:
         x = graph.ndata["feat"]
         self.model = kind(3, 8, 3, num_layers=3, estimator="cvd", dropout=0.4)
         self.history = History(
-            graph,
+            graph.view(weight="p"),
             self.model.history_widths,
-            weight="p",
             inputs=x,
             aggregated=aggregated,
             folder=folder,
         )
         self.updater = Updater(self.model, self.history, x, every=PASSES)
-        sampler = ControlVariateSampler(graph, [1, 2, 1], self.history, seed=4)
+        sampler = ControlVariateSampler(self.history, [1, 2, 1], seed=4)
         columns = {0: ["feat"], -1: ["label"]}
         self.loader = NodeFlowLoader(
             sampler,

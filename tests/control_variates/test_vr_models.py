@@ -12,6 +12,7 @@ import scipy.sparse
 import torch
 from _support import graphs
 from _support.graphs import sparse_column
+from _support.views import viewed
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
 from nodeflow._rows.rows import take_rows
@@ -29,7 +30,7 @@ def random_graph(seed: int = 0, nodes: int = 40, edges: int = 200) -> Graph:
 def inputs(model: VRModel, graph: Graph, x: torch.Tensor, kind: type) -> torch.Tensor:
     if model.embed is None:
         return x
-    px = Propagation(graph, weight="p")(x)
+    px = Propagation(graph.view(weight="p"))(x)
     return px if kind is VRGCN else torch.cat([x, px], 1)
 
 
@@ -49,15 +50,17 @@ def test_with_all_neighbours_it_is_the_full_pass(
     )
     rows = inputs(model, graph, x, kind)
     inputs_of = {} if precomputed or estimator == "ns" else {"inputs": x}
-    history = History(graph, model.history_widths, weight="p", dtype=torch.float64, **inputs_of)
+    history = viewed(
+        History, graph.view(weight="p"), model.history_widths, dtype=torch.float64, **inputs_of
+    )
     for i, width in history.widths.items():
         history.write(i, range(40), torch.randn(40, width))  # any history
     history.commit()
     flows = len(model.convs)
-    batch = ControlVariateSampler(graph, [-1] * flows, history)([3, 1, 7])
+    batch = ControlVariateSampler(history, [-1] * flows)([3, 1, 7])
     out = model(batch, rows[batch.front.parent_nid])
     torch.testing.assert_close(
-        out, model.inference(graph, rows, weight="p")[[3, 1, 7]], rtol=1e-6, atol=1e-6
+        out, model.inference(graph.view(weight="p"), rows)[[3, 1, 7]], rtol=1e-6, atol=1e-6
     )
     assert sorted(i for i in range(batch.num_layers) if "h" in batch.ldata[i]) == sorted(
         model.history_widths
@@ -71,8 +74,8 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
     graph = random_graph()
     model = VRGCN(5, 64, 3, num_layers=2, estimator="cvd", dropout=0.5)
     x = torch.randn(40, 5)
-    history = History(graph, model.history_widths, weight="p", inputs=x)
-    sampler = ControlVariateSampler(graph, [-1, 2], history)
+    history = History(graph.view(weight="p"), model.history_widths, inputs=x)
+    sampler = ControlVariateSampler(history, [-1, 2])
     one = sampler([0, 1])
     two = sampler([0, 1])
     first, second = (model(batch, x[batch.front.parent_nid]) for batch in (one, two))
@@ -95,7 +98,7 @@ def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(
     model = kind(5, 6, 3, num_layers=3, precomputed=precomputed)
     rows = inputs(model, graph, x, kind)
     history = model.start_history(graph, rows, chunk_size=7)
-    expected = model.start_history(graph, rows, weight="p", aggregated="stored")
+    expected = model.start_history(graph.view(weight="p"), rows, aggregated="stored")
     assert torch.equal(graph.edata["edge_norm"], graph.edata["p"])
     assert (history.widths, history.has_inputs) == (model.history_widths, not precomputed)
     for i in history.widths:
@@ -104,7 +107,7 @@ def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(
         torch.testing.assert_close(
             history.aggregated_rows(i, range(40)), expected.aggregated_rows(i, range(40))
         )
-    batch = ControlVariateSampler(graph, [1] * len(model.convs), history)([3, 1, 7])
+    batch = ControlVariateSampler(history, [1] * len(model.convs))([3, 1, 7])
     # control variates are exact where the history is the present
     out = model(batch, rows[batch.front.parent_nid])
     torch.testing.assert_close(out, model.inference(history.propagation, rows)[[3, 1, 7]])
@@ -121,8 +124,8 @@ def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: s
     x = torch.randn(40, 5)
     for kind, least in ((VRGCN, True), (VRGraphSAGE, False)):
         model = kind(5, 4, 3, num_layers=2, estimator=estimator).eval()
-        history = History(graph, model.history_widths, weight="p", inputs=x)
-        batch = ControlVariateSampler(graph, [2, 2], history)([3, 1])
+        history = History(graph.view(weight="p"), model.history_widths, inputs=x)
+        batch = ControlVariateSampler(history, [2, 2])([3, 1])
         if least:
             assert torch.equal(model(batch), model(batch, x[batch.front.parent_nid]))
         else:
@@ -146,10 +149,10 @@ def test_mistakes() -> None:
     graph = random_graph()
     model = VRGCN(5, 4, 3, num_layers=2)
     x = torch.randn(40, 5)
-    batch = FullSampler(graph, 2, weight="p")(range(40))
+    batch = FullSampler(graph.view(weight="p"), 2)(range(40))
     with pytest.raises(ValueError, match=r"no column 'agg_h_0'.* make the history with inputs=x"):
         model(batch, x)
-    history = History(graph, {1: 9}, weight="p", inputs=x)
+    history = History(graph.view(weight="p"), {1: 9}, inputs=x)
     history.pull(batch)
     with pytest.raises(ValueError, match="layer 1 of the history has width 9, but the rows have 4"):
         model(batch, x)
@@ -158,7 +161,7 @@ def test_mistakes() -> None:
     with pytest.raises(
         ValueError, match=r"nothing was drawn in the first flow.* draw neighbours there"
     ):
-        model(ControlVariateSampler(graph, [0, 1], history)(range(40)), x)
+        model(ControlVariateSampler(history, [0, 1])(range(40)), x)
     with pytest.raises(ValueError, match="inputs must have a row per node"):
         History(graph, {1: 9}, inputs=x[:3])
     with pytest.raises(ValueError, match="layer 0 has a history of its own"):
@@ -171,27 +174,25 @@ def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
     graph = random_graph()
     x = torch.randn(40, 5).relu()
     rows = sparse_column(scipy.sparse.csr_array(x.numpy())) if sparse else x
-    history = History(graph, {1: 4}, weight="p", inputs=rows, aggregated=aggregated)
-    batch = ControlVariateSampler(graph, [0, 1], history)([3, 7])
+    history = History(graph.view(weight="p"), {1: 4}, inputs=rows, aggregated=aggregated)
+    batch = ControlVariateSampler(history, [0, 1])([3, 7])
     found = batch.ldata[1]["agg_h_0"]
-    expected = Propagation(graph, weight="p")(x)[batch.layers[1].parent_nid]
+    expected = Propagation(graph.view(weight="p"))(x)[batch.layers[1].parent_nid]
     torch.testing.assert_close(found.to_dense() if sparse else found, expected)
     assert batch.flow_sizes[0] == 0  # so that no rows of neighbours are fetched either
     assert batch.layers[0].parent_nid.equal(batch.layers[1].parent_nid)
-    drawn = ControlVariateSampler(graph, [1, 1], history)([3, 7])
+    drawn = ControlVariateSampler(history, [1, 1])([3, 7])
     assert drawn.flow_sizes[0] > 0  # where it is asked for
     assert (
-        pickle.loads(pickle.dumps(ControlVariateSampler(graph, [0, 1], history)))(
-            [3, 7]
-        ).flow_sizes[0]
+        pickle.loads(pickle.dumps(ControlVariateSampler(history, [0, 1])))([3, 7]).flow_sizes[0]
         == 0
     )
     with pytest.raises(
         ValueError, match=r"fanouts\[0\] may be 0 only where the history has the inputs"
     ):
-        ControlVariateSampler(graph, [0, 1], History(graph, {1: 4}))
+        ControlVariateSampler(History(graph, {1: 4}), [0, 1])
     with pytest.raises(ValueError, match="0"):
-        ControlVariateSampler(graph, [1, 0], history)
+        ControlVariateSampler(history, [1, 0])
 
 
 def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> None:
@@ -202,15 +203,15 @@ def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> 
         Graph.from_edges(adjacency.row, adjacency.col, num_nodes=adjacency.shape[0])
     )
     graph.edata["p"] = transform.edge_norm(graph)
-    x = Propagation(graph, weight="p")(
+    x = Propagation(graph.view(weight="p"))(
         sparse_column(scipy.sparse.load_npz(folder / "features.npz"))
     )
     torch.manual_seed(0)
     model = VRGCN(x.shape[1], 16, 7, num_layers=3, precomputed=True)
-    exact = model.inference(graph, x, weight="p")
-    history = History(graph, model.history_widths, weight="p")
+    exact = model.inference(graph.view(weight="p"), x)
+    history = History(graph.view(weight="p"), model.history_widths)
     loader = NodeFlowLoader(
-        ControlVariateSampler(graph, [1, 1], history), range(graph.num_nodes), 500, shuffle=True
+        ControlVariateSampler(history, [1, 1]), range(graph.num_nodes), 500, shuffle=True
     )
     errors = []
     for _ in range(3):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from _support.conversions import assert_same_batch, assert_same_columns, below, filled, stored
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import (
@@ -57,8 +58,8 @@ DRAWS: dict[str, Any] = {
     "neighbours": NeighborSampler(GRAPH, [2, 3, 4], reuse=True),
     "with replacement": NeighborSampler(GRAPH, [3, 3], reuse=True, replace=True),
     "all of the first": NeighborSampler(GRAPH, [2, -1, 2], reuse=True),
-    "by weight": NeighborSampler(GRAPH, [2, 3], reuse=True, prob="w", weight="w"),
-    "out-edges": NeighborSampler(GRAPH, [2, 3], reuse=True, direction="out"),
+    "by weight": NeighborSampler(GRAPH.view(weight="w"), [2, 3], reuse=True, prob="w"),
+    "out-edges": NeighborSampler(GRAPH.view("out"), [2, 3], reuse=True),
     "disjoint": NeighborSampler(GRAPH, [2, 3], reuse=True, disjoint=True),
     "all neighbours": FullSampler(GRAPH, 2),
     "labor": LaborSampler(GRAPH, [2, 3], reuse=True),
@@ -208,7 +209,7 @@ def test_times_pairs_and_columns_of_seeds() -> None:
 
 def test_precise_weights_stay_precise() -> None:
     graph = Graph.from_edges([0, 1, 2], [3, 3, 3], edata={"a": torch.rand(3, dtype=torch.float64)})
-    batch = NeighborSampler(graph, [2], weight="a", reuse=True)([3])
+    batch = NeighborSampler(graph.view(weight="a"), [2], reuse=True)([3])
     assert to_pyg(batch).edge_weight.dtype == torch.float64
     same_structure(from_pyg_batch(to_pyg(batch), parent=graph), batch)
 
@@ -267,7 +268,7 @@ def test_hops_are_found_again_without_counts() -> None:
     "options", [{}, {"replace": True}, {"prob": "w", "weight": "w"}, {"direction": "out"}]
 )
 def test_nodes_that_drew_anew_have_the_edges_of_all_draws(options: dict[str, Any]) -> None:
-    batch = NeighborSampler(GRAPH, [2, 3, 2], **options)([7, 3, 40])
+    batch = viewed(NeighborSampler, GRAPH, [2, 3, 2], **options)([7, 3, 40])
     batch.copy_from_parent({0: ["x"]}, ["w"])
     data = to_pyg(batch)
     estimates = torch.zeros(batch.layer_sizes[0])

@@ -202,7 +202,7 @@ def test_samplers_show_their_settings(name: str) -> None:
 def test_histories_and_loaders_are_shown(graph: Graph) -> None:
     history = History(graph, {1: 3}, aggregated="stored")
     assert [row[0] for row in cells(history)] == ["h_1", "written_1", "agg_h_1"]
-    sampler = ControlVariateSampler(graph, [1, 1], history=History(graph, {1: 3}))
+    sampler = ControlVariateSampler(History(graph, {1: 3}), [1, 1])
     loader = NodeFlowLoader(sampler, [0, 1, 2], batch_size=2, shuffle=True)
     shown(sampler)
     assert {

@@ -87,13 +87,13 @@ INWARD: dict[str, Make] = {
 }
 OUTWARD: dict[str, Make] = {
     "degree of sources": lambda g: LinkSampler(
-        NeighborSampler(g, [2, 3], direction="out"),
+        NeighborSampler(g.view("out"), [2, 3]),
         negatives="degree",
         corrupt="source",
         exclude="reverse",
     ),
     "both": lambda g: LinkSampler(
-        NeighborSampler(g, [2, 3], direction="out"), corrupt="both", relation="type"
+        NeighborSampler(g.view("out"), [2, 3]), corrupt="both", relation="type"
     ),
 }
 

@@ -109,7 +109,9 @@ def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
         for weight in (column, other, other.clone().mul_(2)):
             graph.edata["new"] = weight
             found.append(
-                fingerprint(NeighborSampler(graph, [2, 2], prob="new", weight="new")(OWN[rank]))
+                fingerprint(
+                    NeighborSampler(graph.view(weight="new"), [2, 2], prob="new")(OWN[rank])
+                )
             )
         return found
 
@@ -158,7 +160,7 @@ def test_a_column_of_parts_that_is_replaced_is_read_anew() -> None:
         found = []
         for name in ("p", "w", "p"):
             graph.edata["new"] = graph.edata[name]
-            found.append(fingerprint(NeighborSampler(graph, [2, 2], weight="new")(OWN[rank])))
+            found.append(fingerprint(NeighborSampler(graph.view(weight="new"), [2, 2])(OWN[rank])))
         return found
 
     expected = [fingerprints(graph_of_all(), rank) for rank in range(2)]

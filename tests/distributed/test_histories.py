@@ -26,6 +26,7 @@ from _support.history_parts import (
 )
 from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES, fingerprint
+from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import ControlVariateSampler, Graph, History, NeighborSampler, NodeFlowLoader, Updater
@@ -48,7 +49,7 @@ def trained(graph: Graph, add: Callable[[list[Tensor]], None], **options: Any) -
         graph, model.history_widths, inputs=graph.ndata["h"], edge_filter=options["edge_filter"]
     )
     Updater(model, history, graph.ndata["h"]).step()
-    sampler = ControlVariateSampler(graph, [0, 1, 2], history)
+    sampler = ControlVariateSampler(history, [0, 1, 2])
     loader = NodeFlowLoader(
         sampler, SEEDS, options["batch_size"], shuffle=True, num_workers=options.get("workers", 0)
     )
@@ -140,15 +141,13 @@ def test_a_pass_of_the_updater_is_that_of_one_process(stored: bool) -> None:
     whole = history_of(WHOLE, model.history_widths, **options)
     Updater(model, whole, X, chunk_size=7).step()
     outputs = model.inference(whole.propagation, X)
-    expected = fingerprint(
-        ControlVariateSampler(WHOLE, [2, 2, 2], whole).draw_batch([4, 5], Call())
-    )
+    expected = fingerprint(ControlVariateSampler(whole, [2, 2, 2]).draw_batch([4, 5], Call()))
 
     def passed(graph: Graph, rank: int) -> None:
         own_model = copy.deepcopy(model)
         history = history_of(graph, model.history_widths, **options)
         assert Updater(own_model, history, graph.ndata["h"], chunk_size=7).step()
-        sampler = ControlVariateSampler(graph, [2, 2, 2], history)
+        sampler = ControlVariateSampler(history, [2, 2, 2])
         assert fingerprint(sampler.draw_batch([4, 5], Call())) == expected
         nodes = np.arange(rank * 20)
         for i in history.widths:
@@ -256,14 +255,14 @@ def test_mistakes() -> None:
             with pytest.raises(
                 ValueError, match=rf"arguments of History must be the same .*{name} is .* on rank 0"
             ):
-                History(graph, {1: 2}, **{name: value} if rank == 2 else {})
+                viewed(History, graph, {1: 2}, **{name: value} if rank == 2 else {})
         with pytest.raises(
             (ValueError, PeerError),
             match=r"widths\[1\] must be|rank 1 failed .* widths\[1\] must be",
         ):
             History(graph, {1: int(rank != 1)})
         with pytest.raises(ValueError, match="the out-edges of a node do not lie together"):
-            History(graph, {1: 2}, direction="out")
+            History(graph.view("out"), {1: 2})
         with pytest.raises(ValueError, match="the in-edges of a node do not lie together"):
             History(out.on(transport), {1: 2})
         sums, whole = (History(one, {1: 2}, inputs=SPARSE) for one in (graph, WHOLE))
@@ -278,7 +277,7 @@ def test_mistakes() -> None:
             1, [v for v in range(NODES) if v != 5], torch.ones(NODES - 1, 2, dtype=torch.float64)
         )
         history.commit()
-        sampler = ControlVariateSampler(graph, [-1, -1], history, missing="refuse")
+        sampler = ControlVariateSampler(history, [-1, -1], missing="refuse")
         seed = WHOLE.edges()[1][WHOLE.edges()[0] == 5].tolist()[:1]
         with pytest.raises(
             (ValueError, PeerError),
@@ -289,6 +288,6 @@ def test_mistakes() -> None:
             (ValueError, PeerError),
             match=r"edge \d+ has 'p' = 0, so it is never drawn|rank \d failed",
         ):
-            ControlVariateSampler(graph, [2, 2], history, prob="p")
+            ControlVariateSampler(history, [2, 2], prob="p")
 
     run_ranks(3, mistaken)

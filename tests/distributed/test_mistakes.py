@@ -63,7 +63,7 @@ def with_a_fault() -> Parts:
             lambda g, one: g.ndata["x"].fetch(torch.tensor([9999 * one])),
             r"IndexError: ids\[0\] is 9999",
         ),
-        (lambda g, one: Propagation(g, weight="zz" if one else "w"), "KeyError"),
+        (lambda g, one: Propagation(g.view(weight="zz" if one else "w")), "KeyError"),
     ],
     ids=["seeds", "times", "edges", "degrees", "rows", "sums"],
 )
@@ -160,7 +160,7 @@ def test_a_fault_of_the_data_of_one_part_names_its_edge_on_all() -> None:
     def bound(transport: Any) -> None:
         # a rank in whose halo the edge is finds it too
         with pytest.raises((PeerError, ValueError), match=f"but edge {edge} has nan"):
-            NeighborSampler(parts.on(transport), [2], weight="w")
+            NeighborSampler(parts.on(transport).view(weight="w"), [2])
 
     run_ranks(2, bound)
 
@@ -190,7 +190,9 @@ def test_a_column_of_all_edges_is_read_for_those_here(graph: Graph, rank: int) -
     seeds = [[1, 3], [2, 5]][rank]
     whole.edata["all"] = graph.edata["all"] = whole.edata["w"] * 2
     assert (len(graph.held.edata), {*graph.held.edata}) == (len(whole.edata), {*whole.edata})
-    drawn, wanted = (NeighborSampler(each, [2], weight="all")(seeds) for each in (graph, whole))
+    drawn, wanted = (
+        NeighborSampler(each.view(weight="all"), [2])(seeds) for each in (graph, whole)
+    )
     assert fingerprint(drawn) == fingerprint(wanted)
 
 

@@ -53,7 +53,7 @@ def calls_of_a_graph(graph: Graph, rank: int) -> dict[str, Call]:
         "DistributedGraph.has_edges": lambda: graph.has_edges([1], [2]),
         "DistributedRows.fetch": lambda: graph.ndata["x"].fetch(torch.tensor([1])),
         "DistributedRows.pieces": lambda: graph.ndata["x"].pieces(torch.tensor([1]).numpy()),
-        "binding": lambda: LaborSampler(graph, [2, 2], weight="w"),
+        "binding": lambda: LaborSampler(graph.view(weight="w"), [2, 2]),
         "drawing": lambda: sampler([1, 2]),
         "drawing links": lambda: LinkSampler(sampler, num_negatives=1),
         "estimate": lambda: sampler.estimate([1, 2], pilot=2),

@@ -12,6 +12,7 @@ import pytest
 import torch
 from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import EDGES, FAMILIES, LAYERED, NODES, fingerprint, graph_of_all
+from _support.views import viewed
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import (
@@ -87,11 +88,9 @@ def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) ->
     seeds = [data.draw(st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0))
              for _ in range(size)]  # fmt: skip
     parts = Parts(graph, owner, size, direction, data.draw(st.sampled_from(HALOS)))
-    expected = [
-        called(NeighborSampler(graph, [2, 1, -1], direction=direction), one) for one in seeds
-    ]
+    expected = [called(NeighborSampler(graph.view(direction), [2, 1, -1]), one) for one in seeds]
     found = parts.run(
-        lambda one, rank: called(NeighborSampler(one, [2, 1, -1], direction=direction), seeds[rank])
+        lambda one, rank: called(NeighborSampler(one.view(direction), [2, 1, -1]), seeds[rank])
     )
     assert found == expected
 
@@ -136,7 +135,7 @@ def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None, hal
 
 def test_induced_edges_come_from_their_owners() -> None:
     def drawn(graph: Graph, rank: int) -> str:
-        sampler = NeighborSampler(graph, [2, 3], weight="w").without_edges([0, 5, 17])
+        sampler = NeighborSampler(graph.view(weight="w"), [2, 3]).without_edges([0, 5, 17])
         return fingerprint(induced(sampler(BATCHES[rank]), sampler))
 
     assert THREE.run(drawn) == [drawn(WHOLE, rank) for rank in range(3)]
@@ -149,13 +148,13 @@ def test_edges_left_out_and_filters(halo: float) -> None:
 
     def kinds(graph: Graph) -> list[Any]:
         return [
-            NeighborSampler(graph, [3, 3], edge_filter=mask),
-            NeighborSampler(graph, [3, 3], edge_filter=lambda edata: edata["type"] > 0, prob="p"),
-            LaborSampler(graph, [3, 3], edge_filter="old"),
-            LaborSampler(graph, [3, 3], iterations=1, edge_filter="old"),
-            LadiesSampler(graph, [5, 5], weight="w", normalize=True),
-            FastGCNSampler(graph, [15, 15], draw="poisson", weight="w"),
-            ShadowSampler(graph, 2, depth=2, fanout=3, weight="w"),
+            NeighborSampler(graph.view(where=mask), [3, 3]),
+            NeighborSampler(graph.view(where=lambda edata: edata["type"] > 0), [3, 3], prob="p"),
+            LaborSampler(graph.view(where="old"), [3, 3]),
+            LaborSampler(graph.view(where="old"), [3, 3], iterations=1),
+            LadiesSampler(graph.view(weight="w"), [5, 5], normalize=True),
+            FastGCNSampler(graph.view(weight="w"), [15, 15], draw="poisson"),
+            ShadowSampler(graph.view(weight="w"), 2, depth=2, fanout=3),
         ]
 
     def drawn(graph: Graph, rank: int) -> list[str]:
@@ -270,11 +269,11 @@ def test_types_of_contexts_draw_as_in_one_process() -> None:
     options: dict[str, Any] = {"edge_type": "type", "disjoint": True, "seed": 3}
     fanouts = [{0: 1, 2: 1}, 2]
     seeds = [5, 11, 30, 31]
-    expected = fingerprint(NeighborSampler(WHOLE, fanouts, **options)(seeds))
+    expected = fingerprint(viewed(NeighborSampler, WHOLE, fanouts, **options)(seeds))
     drawn = run_ranks(
         2,
         lambda transport: fingerprint(
-            NeighborSampler(parts.on(transport), fanouts, **options)(seeds)
+            viewed(NeighborSampler, parts.on(transport), fanouts, **options)(seeds)
         ),
     )
     assert drawn == [expected] * 2

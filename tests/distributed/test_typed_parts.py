@@ -100,22 +100,22 @@ def drawn(batch: NodeFlow) -> str:
 SAMPLERS: dict[str, Make] = {
     "full": lambda g: FullSampler(g, 2),
     "neighbor": lambda g: NeighborSampler(g, [2, 1]),
-    "neighbor, replace": lambda g: NeighborSampler(g, [2, 2], replace=True, weight="w"),
+    "neighbor, replace": lambda g: NeighborSampler(g.view(weight="w"), [2, 2], replace=True),
     "neighbor, some relations": lambda g: NeighborSampler(
         g, [{"writes": 1, "cites": -1}, {"knows": 2, "of": 1}]
     ),
     "neighbor, filter": lambda g: NeighborSampler(
-        g, [2, 2], edge_filter=np.arange(g.num_edges) % 3 > 0, prob="w"
+        g.view(where=np.arange(g.num_edges) % 3 > 0), [2, 2], prob="w"
     ),
     "neighbor, reuse": lambda g: NeighborSampler(g, [2, 2], reuse=True),
     "neighbor, columns of relations": lambda g: NeighborSampler(
-        g, [2, 1], prob="v", weight="v", edge_filter="kept"
+        g.view(where="kept", weight="v"), [2, 1], prob="v"
     ),
     "bernoulli": lambda g: BernoulliSampler(g, [2, 1]),
     "labor": lambda g: LaborSampler(g, [2, 1]),
     "labor, 1": lambda g: LaborSampler(g, [2, 1], iterations=1),
     "ladies": lambda g: LadiesSampler(g, [{"author": 3, "paper.x": 2}, 4]),
-    "ladies, weighted": lambda g: LadiesSampler(g, [3, 4], weight="w"),
+    "ladies, weighted": lambda g: LadiesSampler(g.view(weight="w"), [3, 4]),
     "shadow": lambda g: ShadowSampler(g, 2, depth=2, fanout=2),
     "temporal": lambda g: TemporalNeighborSampler(g, [2, 3], time="time"),
     "temporal, recent": lambda g: TemporalNeighborSampler(

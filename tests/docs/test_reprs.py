@@ -107,7 +107,7 @@ def test_a_trainer_names_its_model_and_where_it_is() -> None:
 
 
 def test_sums_say_what_they_sum() -> None:
-    shown(Propagation(RING), f"Propagation({RING!r}, weight None, direction in)")
+    shown(Propagation(RING), f"Propagation({RING!r}.view())")
     shown(
         Structure(torch.tensor([0, 2]), torch.tensor([0, 1]), 2),
         "Structure(2 sources, 1 destinations, 2 edges)",

@@ -417,7 +417,7 @@ def test_weights_of_the_whole_graph_are_those_of_full_sampling(
         data.draw(st.lists(st.floats(-9, 9, width=16), min_size=size, max_size=size))
     )
     batch = create_full_node_flow(graph, 2, weight="w")
-    assert_same_node_flow(batch, FullSampler(graph, 2, weight="w")(range(graph.num_nodes)))
+    assert_same_node_flow(batch, FullSampler(graph.view(weight="w"), 2)(range(graph.num_nodes)))
     for flow in batch.flows:
         assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
 
@@ -445,7 +445,7 @@ def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do() -> Non
     graph = Graph.from_edges([0, 1, 0], [1, 2, 2], edata={"w": torch.full((3,), 2.0)})
     for weight in ("w", None):
         whole = create_full_node_flow(graph, 2, weight=weight)
-        drawn = FullSampler(graph, 2, weight=weight)(range(3))
+        drawn = FullSampler(graph.view(weight=weight), 2)(range(3))
         assert [flow.needs_weight for flow in whole.flows] == [
             flow.needs_weight for flow in drawn.flows
         ]

@@ -60,7 +60,7 @@ def test_out_direction_is_the_transposed_product():
     graph = random_graph(7, 60, 150)
     a = adjacency(graph)
     h = np.random.default_rng(2).normal(size=(60, 2))
-    batch = FullSampler(graph, 2, direction="out")([5, 17, 0])
+    batch = FullSampler(graph.view("out"), 2)([5, 17, 0])
     value = sums(batch, torch.from_numpy(h)[batch.front.parent_nid])
     np.testing.assert_allclose(value, (a.T @ (a.T @ h))[batch.seeds], rtol=0, atol=1e-10)
 
@@ -120,7 +120,7 @@ def test_layers_are_the_breadth_first_levels(seed, direction, reuse):
     )
     seeds = [3, 50, 9]
     flows = 4
-    batch = FullSampler(graph, flows, direction=direction, reuse=reuse)(seeds)
+    batch = FullSampler(graph.view(direction), flows, reuse=reuse)(seeds)
     levels = list(networkx.bfs_layers(digraph, seeds))
     levels += [[]] * (flows + 1)
     for depth in range(flows + 1):

@@ -87,6 +87,6 @@ def test_sources_are_those_that_edges_read_and_the_destinations(
 
 def test_edges_against_their_direction_are_refused() -> None:
     graph = Graph.typed({"author": 4, "paper": 4}, {RELATIONS[0]: ([0, 1], [2, 2])})
-    flow = NeighborSampler(graph, [2], direction="out")([0]).flows[0]
+    flow = NeighborSampler(graph.view("out"), [2])([0]).flows[0]
     with pytest.raises(ValueError, match="enter nodes of another type than its destinations"):
         entering(flow, [RELATIONS[0]])

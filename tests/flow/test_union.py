@@ -11,6 +11,7 @@ import pytest
 import torch
 from _support.loader_tools import random_graph
 from _support.old_nodeflow import Edges, edge_lists
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import (
@@ -93,7 +94,7 @@ def batches(draw: st.DrawFn) -> NodeFlow:
     modes: list[dict[str, Any]] = [
         {}, {"replace": True}, {"reuse": True}, {"include_dst": False}, {"disjoint": True}, {"direction": "out"},
     ]  # fmt: skip
-    return NeighborSampler(graph, fanouts, **draw(st.sampled_from(modes)))(seeds)
+    return viewed(NeighborSampler, graph, fanouts, **draw(st.sampled_from(modes)))(seeds)
 
 
 TYPES = {"a": 4, "empty": 0, "b": 5}
@@ -116,7 +117,7 @@ def test_a_union_has_the_types_of_its_graph(
             torch.randint(max(TYPES[of], 1), (size,), generator=random) for of in (a, b)
         )
     graph = Graph.typed({name: {"own": torch.ones(size)} for name, size in TYPES.items()}, edges)
-    batch = NeighborSampler(graph, [2, 2], **options)(seeds)
+    batch = viewed(NeighborSampler, graph, [2, 2], **options)(seeds)
     union = assert_union(batch, in_order=False)
     assert [list(union.schema.nodes), list(union.schema.relations)] == [list(TYPES), ENDS]
     assert not any(len(part.data) for part in (*union.nodes.values(), *union.relations.values()))
@@ -138,10 +139,10 @@ def test_a_union_has_the_types_of_its_graph(
 
 def test_edges_against_their_direction_leave_one_type() -> None:
     graph = Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0, 1], [0, 1])})
-    assert assert_union(
-        NeighborSampler(graph, [2], direction="out")([0, 1])
-    ).schema.nodes.keys() == {"node"}
-    walks = RandomWalkSampler(graph, 1, num_walks=3, walk_length=2, direction="out")([0, 1])
+    assert assert_union(NeighborSampler(graph.view("out"), [2])([0, 1])).schema.nodes.keys() == {
+        "node"
+    }
+    walks = RandomWalkSampler(graph.view("out"), 1, num_walks=3, walk_length=2)([0, 1])
     assert assert_union(walks).schema.nodes.keys() == {"node"}
     assert NeighborSampler(graph, [2])([2]).union().schema == Schema(
         {"a": 1, "b": 1}, {("a", "x", "b"): 1}

@@ -267,7 +267,7 @@ def test_memory_mapped_graphs_stay_in_their_files(tmp_path: Path, graph: Graph, 
             getattr(mapped, "stored_edge_ids" if name == "edge_ids" else name), array
         ), name
     assert np.shares_memory(mapped.ndata["feat"].numpy(), feat)
-    full = FullSampler(mapped, 2, direction="out"), FullSampler(mapped, 2, reuse=True)
+    full = FullSampler(mapped.view("out"), 2), FullSampler(mapped, 2, reuse=True)
     for sampler in (NeighborSampler(mapped, [2, 1]), *full):
         batch = sampler([1, 2, 5])
         batch.copy_from_parent()

@@ -64,7 +64,7 @@ def test_in_worker_processes(context):
     """
     sampler = NeighborSampler(random_graph(), [2, 3], seed=5, reuse=True)
     check(sampler, epochs=2, persistent_workers=True, **{**context, "num_workers": 2})
-    sampler = NeighborSampler(random_graph(), [2, 3], direction="out")
+    sampler = NeighborSampler(random_graph().view("out"), [2, 3])
     list(NodeFlowLoader(sampler, SEEDS, 4, num_workers=4))
     check(sampler, **context)
 

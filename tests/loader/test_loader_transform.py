@@ -55,7 +55,7 @@ def test_another_node_flow_takes_the_place_of_the_batch():
 def test_after_complete_and_before_the_move():
     graph = random_graph()
     history = History(graph, {1: 4})
-    sampler = ControlVariateSampler(graph, [2, 2], history)
+    sampler = ControlVariateSampler(history, [2, 2])
 
     def look(batch: NodeFlow) -> NodeFlow:
         assert "h_1" in batch.ldata[1]

@@ -141,10 +141,10 @@ def test_out_edges_swap_the_degrees(graph: Graph) -> None:
     turned = with_degrees(Graph.from_edges(dst, src, num_nodes=graph.num_nodes))
     conv = make_conv("both", True, 2)
     h = values((graph.num_nodes, 2))
-    batch = FullSampler(graph, 1, direction="out")(range(graph.num_nodes))
+    batch = FullSampler(graph.view("out"), 1)(range(graph.num_nodes))
     assert_near(conv(batch, 0, rows_of(batch, h)), whole(turned, conv, h))
     assert_near(
-        FlowModel([conv]).inference(Propagation(graph, direction="out"), h),
+        FlowModel([conv]).inference(Propagation(graph.view("out")), h),
         whole(turned, conv, h).detach(),
     )
 
@@ -158,17 +158,15 @@ def test_degrees_by_hand() -> None:
         [1, 3, 0, 0],
         [2, 1, 1, 0],
     )
-    found = degrees(
-        graph, weight="w", direction="out", edge_filter=torch.tensor([True, False, True, True])
-    )
+    found = degrees(graph.view("out", where=torch.tensor([True, False, True, True]), weight="w"))
     assert (found["out_degree"].tolist(), found["in_degree"].tolist()) == (
         [4, 1.5, 0, 0],
         [1, 0.5, 4, 0],
     )
     with pytest.raises(ValueError, match="direction must be 'in' or 'out', got 'both'"):
-        degrees(graph, direction="both")
+        degrees(graph.view("both"))
     with pytest.raises(KeyError, match=r"weight: graph\.edata has no column 'p'"):
-        degrees(graph, weight="p")
+        degrees(graph.view(weight="p"))
 
 
 def test_batches_carry_them_through_loaders_pickles_and_append(graph: Graph) -> None:
@@ -226,7 +224,9 @@ def test_sampled_degrees_leave_estimator_weights_out(graph: Graph) -> None:
     h = values((6, 2))
     for norm in ("right", "both", "none"):
         conv = GraphConv(2, 3, norm=norm).double()
-        plain, weighted = (FullSampler(graph, 1, weight=weight)(range(6)) for weight in (None, "w"))
+        plain, weighted = (
+            FullSampler(graph.view(weight=weight), 1)(range(6)) for weight in (None, "w")
+        )
         assert not torch.equal(plain.flows[0].weight, weighted.flows[0].weight)
         expected = conv(plain, 0, h)
         with pytest.warns(IgnoredWeightWarning):

@@ -255,7 +255,7 @@ def test_nodes_are_checked(graph: Graph) -> None:
 
 def test_full_flows_have_the_edge_columns_of_the_graph(graph: Graph) -> None:
     graph.edata["t"] = torch.arange(7)
-    propagation = Propagation(graph, edge_filter=lambda edata: edata["t"] != 4)
+    propagation = Propagation(graph.view(where=lambda edata: edata["t"] != 4))
     for flow in (
         propagation.flow(0, 6),
         propagation.flow(1, 3),
@@ -276,7 +276,7 @@ def test_full_flows_have_the_edge_columns_of_the_graph(graph: Graph) -> None:
 
 def test_flows_into_some_nodes(graph: Graph) -> None:
     graph.edata["p"] = torch.arange(7.0) + 1
-    propagation = Propagation(graph, weight="p")
+    propagation = Propagation(graph.view(weight="p"))
     h = values((6, 2)).float()
     nodes = torch.tensor([5, 1, 2])
     flow = propagation.flow_into(nodes.numpy())
@@ -333,9 +333,9 @@ def test_models_with_control_variates_compute_some_nodes_too(
     graph.edata["p"] = torch.rand(7)
     model = VRGCN(2, 4, 3, num_layers=3, precomputed=precomputed)
     h = values((6, 2)).float()
-    whole = model.inference(graph, h, weight="p")
+    whole = model.inference(graph.view(weight="p"), h)
     for rows in (None, 2):
-        some = model.inference(graph, h, weight="p", nodes=[4, 1], chunk_size=rows)
+        some = model.inference(graph.view(weight="p"), h, nodes=[4, 1], chunk_size=rows)
         torch.testing.assert_close(some, whole[[4, 1]])
 
 

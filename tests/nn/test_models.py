@@ -30,7 +30,7 @@ def test_out_neighbours_are_in_neighbours_of_the_reversed_graph(kind: type, grap
     src, dst = graph.edges()
     turned = Graph.from_edges(dst, src, num_nodes=graph.num_nodes)
     h = graph.ndata["feat"].double()
-    batch = FullSampler(graph, 2, direction="out")(range(6))
+    batch = FullSampler(graph.view("out"), 2)(range(6))
     assert_near(model(batch, h[batch.layers[0].parent_nid]).detach(), model.inference(turned, h))
 
 
@@ -91,9 +91,9 @@ def test_inference_with_the_weights_of_the_sampler(dtype: torch.dtype, graph: Gr
     graph.edata["w"] = values((graph.num_edges,)).detach().to(dtype)
     model = FlowModel([Weighted(), Weighted()])
     h = values((graph.num_nodes, 3)).detach()
-    batch = FullSampler(graph, 2, weight="w")(range(graph.num_nodes))
-    assert_near(model.inference(graph, h, weight="w"), model(batch, h[batch.front.parent_nid]))
-    assert not torch.allclose(model.inference(graph, h), model.inference(graph, h, weight="w"))
+    batch = FullSampler(graph.view(weight="w"), 2)(range(graph.num_nodes))
+    assert_near(model.inference(graph.view(weight="w"), h), model(batch, h[batch.front.parent_nid]))
+    assert not torch.allclose(model.inference(graph, h), model.inference(graph.view(weight="w"), h))
 
 
 @pytest.mark.parametrize("kind", MODELS)

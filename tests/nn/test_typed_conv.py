@@ -225,7 +225,7 @@ def test_weights_of_relations() -> None:
 
 def test_edges_against_the_relations_are_refused() -> None:
     graph = typed_graph()
-    batch = NeighborSampler(graph, [3], direction="out")(SEEDS)
+    batch = NeighborSampler(graph.view("out"), [3])(SEEDS)
     h = torch.randn(batch.layer_sizes[0], 8, dtype=torch.float64)
     for conv in (sage(), TypedConv({"writes": GATConv(8, 6)}).double()):
         with pytest.raises(ValueError, match="as with direction='out'"):

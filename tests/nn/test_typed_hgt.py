@@ -268,7 +268,7 @@ def test_wrong_arguments() -> None:
         (lambda: layer(edge_time="age")(batch, 0, h, torch.ones(3)), ValueError, "'age' must have"),
         (lambda: layer()(batch, 0, h, torch.ones(3)), TypeError, "edge_time"),
         (
-            lambda: layer()(NeighborSampler(typed_graph(), [3], direction="out")(SEEDS), 0, h),
+            lambda: layer()(NeighborSampler(typed_graph().view("out"), [3])(SEEDS), 0, h),
             ValueError,
             "direction",
         ),

@@ -126,7 +126,7 @@ def test_ignored_weights_warn_once_per_model(name: str) -> None:
         outputs_of(model, sampler([0, 1]))
     assert len(caught) == 1
     outputs_of(model, sampler([2]))  # warnings are errors in tests
-    model.inference(graph, torch.rand(10, 4), weight="p")
+    model.inference(graph.view(weight="p"), torch.rand(10, 4))
     for fair in (
         NeighborSampler(graph, [3, 3]),
         FullSampler(graph, 2),
@@ -176,16 +176,16 @@ def test_models_of_float32_use_them(estimator: str, aggregated: str, weighted: G
     for model in models:
         outputs = []
         for column in ("exact", "single"):
-            sampler = NeighborSampler(weighted, [2, 2], weight=column)
+            sampler = NeighborSampler(weighted.view(weight=column), [2, 2])
             if isinstance(model, nn.VRModel):
-                history = History(weighted, {0: 4, 1: 5}, weight=column, aggregated=aggregated)
-                sampler = ControlVariateSampler(weighted, [2, 2], history)
+                history = History(weighted.view(weight=column), {0: 4, 1: 5}, aggregated=aggregated)
+                sampler = ControlVariateSampler(history, [2, 2])
             batch = sampler(range(20))
             batch.copy_from_parent()
             out = model(batch, x[batch.front.parent_nid])
             assert out.dtype == torch.float32
             out.sum().backward()
-            outputs.append((out, model.inference(weighted, x, weight=column)))
+            outputs.append((out, model.inference(weighted.view(weight=column), x)))
         torch.testing.assert_close(*outputs)
 
 
@@ -200,15 +200,15 @@ def test_a_layer_of_ones_own_is_told_what_to_do(weighted: Graph) -> None:
 
     model = FlowModel([Mean()])
     x = torch.ones(weighted.num_nodes, 2)
-    batch = NeighborSampler(weighted, [2], weight="exact")([3])
+    batch = NeighborSampler(weighted.view(weight="exact"), [2])([3])
     for call in (
         lambda: model(batch, x[batch.front.parent_nid]),
-        lambda: model.inference(weighted, x, weight="exact"),
+        lambda: model.inference(weighted.view(weight="exact"), x),
     ):
         with pytest.raises(RuntimeError, match="same dtype") as caught:
             call()
         assert any("takes flow.weight.to(h.dtype)" in note for note in caught.value.__notes__)
-    assert model.inference(weighted, x, weight="single").dtype == torch.float32
+    assert model.inference(weighted.view(weight="single"), x).dtype == torch.float32
 
 
 # ---- GIN, whose sums over drawn neighbours are unbiased with them

@@ -12,6 +12,7 @@ import pytest
 import torch
 from _support.graphs import sparse_column
 from _support.own_rows import OwnRows
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, nn
@@ -41,7 +42,7 @@ def example(
         graph = Graph.from_edges(src, dst, num_nodes=NODES)
     if kind is not None:
         graph.edata["w"] = torch.from_numpy(random.standard_normal(EDGES)).to(kind)
-    return Propagation(graph, weight=None if kind is None else "w", **options)
+    return viewed(Propagation, graph.view(weight=None if kind is None else "w"), **options)
 
 
 def matrix(of: Propagation) -> torch.Tensor:
@@ -49,9 +50,9 @@ def matrix(of: Propagation) -> torch.Tensor:
     src, dst = (end.tolist() for end in of.graph.edges())
     p = torch.zeros(of.graph.num_nodes, of.graph.num_nodes, dtype=torch.float64)
     for e, (u, v) in enumerate(zip(src, dst, strict=True)):
-        if of.edge_filter is None or of.edge_filter.mask[e]:
-            weight = 1.0 if of.weight is None else float(of.graph.edata[of.weight][e])
-            p[(u, v) if of.direction == "out" else (v, u)] += weight
+        if of.view.where is None or of.view.where.mask[e]:
+            weight = 1.0 if of.view.weight is None else float(of.graph.edata[of.view.weight][e])
+            p[(u, v) if of.view.direction == "out" else (v, u)] += weight
     return p
 
 
@@ -85,7 +86,7 @@ def test_sums_are_those_of_the_matrix(
     weight = data.draw(st.sampled_from([None, "w"]))
     rows = data.draw(st.lists(st.integers(0, size - 1), max_size=8)) if size else []
     h = torch.from_numpy(np.random.default_rng(0).standard_normal((size, 3)))
-    of = Propagation(graph, weight=weight, direction=direction, edge_filter=mask)
+    of = Propagation(graph.view(direction, where=mask, weight=weight))
     expected = matrix(of)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(propagation, "_EDGES", at_once)
@@ -107,14 +108,14 @@ def test_sums_are_those_of_the_matrix(
         )
     assert torch.equal(
         of.degrees_of(torch.arange(graph.num_nodes)),
-        matrix(Propagation(graph, direction=direction, edge_filter=mask)).sum(1).long(),
+        matrix(Propagation(graph.view(direction, where=mask))).sum(1).long(),
     )
 
 
 @given(graphs(min_nodes=1), st.sampled_from(["in", "out"]), st.integers(1, 4))
 def test_flows_of_ranges_hold_all_edges_once(graph: Graph, direction: str, rows: int) -> None:
     graph.edata["w"] = torch.linspace(-2, 3, graph.num_edges)
-    of = Propagation(graph, weight="w", direction=direction)
+    of = Propagation(graph.view(direction, weight="w"))
     h = torch.arange(graph.num_nodes).double().unsqueeze(1)
     found = []
     edges = []
@@ -140,9 +141,9 @@ def test_hubs_and_gradients() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda g, h: Propagation(g, weight="no"), KeyError, "no"),
+        (lambda g, h: Propagation(g.view(weight="no")), KeyError, "no"),
         (
-            lambda g, h: Propagation(g, direction="up"),
+            lambda g, h: Propagation(g.view("up")),
             ValueError,
             "direction must be 'in' or 'out'",
         ),
@@ -161,7 +162,7 @@ def test_flows_of_a_float64_column_are_exact() -> None:
     graph = Graph.from_edges(
         [0, 1, 2], [2, 2, 2], edata={"p": torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)}
     )
-    propagation = Propagation(graph, weight="p")
+    propagation = Propagation(graph.view(weight="p"))
     h = torch.tensor([[1.0], [2.0], [5.0]], dtype=torch.float64)
     for flow in (propagation.flow(0, 3), propagation.flow_into(np.array([2]))):
         assert torch.equal(flow.weight, graph.edata["p"][flow.parent_eid])
@@ -183,9 +184,7 @@ def test_inference_through_a_filter_of_edges() -> None:
     model = nn.GraphSAGE(2, 3, 2, num_layers=2)
     h = torch.tensor([[1.0, 0], [3, 4], [5, 6]])
     kept = Graph.from_edges([0, 2, 0], [2, 0, 1])
-    assert torch.equal(model.inference(graph, h, edge_filter=keep), model.inference(kept, h))
-    with pytest.raises(ValueError, match="leave out weight and edge_filter"):
-        model.inference(Propagation(graph), h, edge_filter=keep)
+    assert torch.equal(model.inference(graph.view(where=keep), h), model.inference(kept, h))
 
 
 # ---- the compiled loop

@@ -45,14 +45,14 @@ def test_what_a_score_sees():
         return torch.ones(len(candidates))
 
     h = torch.rand(2, 3)
-    sampler = LayerSampler(GRAPH, [2], score=score, weight="w")
+    sampler = LayerSampler(GRAPH.view(weight="w"), [2], score=score)
     sampler([5, 4], inputs=h, epoch=3)
     ((candidates, step),) = seen
     assert step.inputs is h
     assert step.flow == 0
     assert candidates.dst_nid.tolist() == [5, 4]
     assert candidates.nid.tolist() == [0, 3, 1, 2]  # in order of first appearance
-    full = FullSampler(GRAPH, 1, include_dst=False, weight="w")([5, 4])
+    full = FullSampler(GRAPH.view(weight="w"), 1, include_dst=False)([5, 4])
     assert candidates.flow.parent_eid.tolist() == full.flows[0].parent_eid.tolist()
     assert candidates.edge_weight.tolist() == [3, 1, 1, 2, -1, 0.5]
     assert candidates.structure is candidates.flow.structure
@@ -69,7 +69,7 @@ def test_what_a_score_sees():
 def test_columns_of_the_source_layer(dtype):
     """draws and log q_u, at the rows of the drawn nodes, with zeros elsewhere."""
     values = torch.tensor([3, 1, 4, 2], dtype=dtype)
-    sampler = LayerSampler(GRAPH, [3], score=lambda c, step: values[c.nid], weight="w")
+    sampler = LayerSampler(GRAPH.view(weight="w"), [3], score=lambda c, step: values[c.nid])
     for epoch in range(30):
         batch = sampler([4, 5], epoch=epoch)
         flow = batch.flows[0]
@@ -142,7 +142,7 @@ def test_the_gradient_of_the_variance_by_enumeration():
     variance = ((given**2 / q).sum() - given.sum(1).square().sum()) / size
     (exact,) = torch.autograd.grad(variance, score.raw)
 
-    sampler = LayerSampler(GRAPH, [size], score=score, weight="w")
+    sampler = LayerSampler(GRAPH.view(weight="w"), [size], score=score)
     table = law(range(4), values, size, "replacement")
     gradients = {}
     for epoch in itertools.count():

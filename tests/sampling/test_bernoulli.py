@@ -20,6 +20,7 @@ from _support.sampler_reference import (
     rows_drawn,
     star,
 )
+from _support.views import viewed
 from _support.weighted_reference import crowd, subset_table
 
 from nodeflow import FullSampler, Graph
@@ -80,8 +81,8 @@ RATES = [
 
 def make(graph: Graph, fanout: int, rate: float, flows: int = 1, **options) -> BernoulliSampler:
     if fanout:
-        return BernoulliSampler(graph, [fanout] * flows, **options)
-    return BernoulliSampler(graph, rates=[rate] * flows, **options)
+        return viewed(BernoulliSampler, graph, [fanout] * flows, **options)
+    return viewed(BernoulliSampler, graph, rates=[rate] * flows, **options)
 
 
 @pytest.mark.parametrize(("fanout", "rate"), RATES)
@@ -243,4 +244,4 @@ def test_more_edges_than_expected_find_room():
 )
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):
-        BernoulliSampler(Graph.from_edges([0], [1]), **call)
+        viewed(BernoulliSampler, Graph.from_edges([0], [1]), **call)

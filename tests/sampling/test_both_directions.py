@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, LAYERED, graph_of_all, sampled
+from _support.views import viewed
 
 from nodeflow import (
     Graph,
@@ -23,7 +24,9 @@ from nodeflow.testing import assert_unbiased
 from nodeflow.transform import add_reverse_edges
 
 MAKE = FAMILIES | {
-    "temporal, prob": lambda g, **o: TemporalNeighborSampler(g, [2, 3], prob="p", since=8, **o)
+    "temporal, prob": lambda g, **o: viewed(
+        TemporalNeighborSampler, g, [2, 3], prob="p", since=8, **o
+    )
 }
 
 
@@ -81,7 +84,7 @@ def test_draws_are_those_of_the_graph_with_reverses(name: str) -> None:
 @pytest.mark.parametrize("kind", ["node", "edge"])
 def test_probabilities_of_subgraphs(kind: str) -> None:
     graph, doubled, _ = both_ways()
-    sampler = SaintSampler(graph, 1, kind=kind, budget=9, direction="both")
+    sampler = SaintSampler(graph.view("both"), 1, kind=kind, budget=9)
     reference = SaintSampler(doubled, 1, kind=kind, budget=9)
     torch.testing.assert_close(sampler.node_probability(), reference.node_probability())
     torch.testing.assert_close(
@@ -100,10 +103,10 @@ def test_sums_are_unbiased_for_those_over_edges_both_ways(name: str) -> None:
 
 def test_link_batches_leave_seeds_out() -> None:
     graph = graph_of_all()
-    links = LinkSampler(NeighborSampler(graph, [-1], direction="both"), exclude="self")
+    links = LinkSampler(NeighborSampler(graph.view("both"), [-1]), exclude="self")
     assert not np.isin([7, 9], links([7, 9]).flows[0].parent_eid).any()
 
 
 def test_full_passes_refuse_the_word() -> None:
     with pytest.raises(ValueError, match="direction must be"):
-        Propagation(Graph.from_edges([0], [1]), direction="both")
+        Propagation(Graph.from_edges([0], [1]).view("both"))

@@ -9,6 +9,7 @@ import pytest
 import torch
 from _support.protocol_tools import MODES, With
 from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
+from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
@@ -48,7 +49,7 @@ def test_candidates():
         4,
     )
     assert {t.dtype for t in (src, dst, eid, indptr, degrees, dst_nid)} == {torch.int64}
-    With(FIVE, look, direction="out")([0])
+    With(FIVE.view("out"), look)([0])
     src, dst, eid, *_ = found.pop()
     # src is the neighbour
     assert (src.tolist(), dst.tolist(), eid.tolist()) == ([1, 2], [0, 0], [0, 2])
@@ -158,7 +159,7 @@ def test_choice_by_sources(options):
     def around(sampler: Sampler, dst: Tensor, step: Step) -> Choice:
         return Choice(np.arange(len(dst) + 1), src=(dst + 1) % 6)
 
-    batch = With(graph, around, 2, **options)([5, 1])
+    batch = viewed(With, graph, around, 2, **options)([5, 1])
     assert batch.seeds.tolist() == [5, 1]
     assert batch.flows[1].src_layer.parent_nid[batch.flows[1].indices].tolist() == [0, 2]
     for flow in batch.flows:
@@ -225,7 +226,7 @@ GRAPH = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0], num_nodes=5)
 def test_bad_choices(choice, error, words, options):
     before = GRAPH.indices.tobytes(), GRAPH.indptr.tobytes()
     with pytest.raises(error, match=words):
-        With(GRAPH, lambda *_: choice(), **options)([2])
+        viewed(With, GRAPH, lambda *_: choice(), **options)([2])
     assert (GRAPH.indices.tobytes(), GRAPH.indptr.tobytes()) == before
     # the thread's scratch memory is back in order
     assert FullSampler(GRAPH, 1)([2]).flows[0].parent_eid.tolist() == [2, 3]

@@ -28,9 +28,7 @@ def test_the_union_of_parts(graph, data):
     count = max(parts, default=-1) + 1
     mask = data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges))
     direction = data.draw(st.sampled_from(["in", "out"]))
-    sampler = ClusterSampler(
-        graph, 2, parts, direction=direction, edge_filter=np.array(mask, np.bool_)
-    )
+    sampler = ClusterSampler(graph.view(direction, where=np.array(mask, np.bool_)), 2, parts)
     assert sampler.num_seeds == count
     seeds = data.draw(st.lists(st.integers(0, count - 1), max_size=6)) if count else []
     nodes = [v for part in dict.fromkeys(seeds) for v in range(graph.num_nodes) if parts[v] == part]
@@ -50,7 +48,7 @@ def test_weights_are_unbiased(joined, direction):
     amount = [1, 2, -3, 4, 5, 6, 7, 8, 9, 10]
     graph = Graph.from_edges(src, dst, edata={"w": torch.tensor(amount)})
     parts = [0, 0, 1, 1, 2, 4]
-    sampler = ClusterSampler(graph, 1, parts, direction=direction, weight="w")
+    sampler = ClusterSampler(graph.view(direction, weight="w"), 1, parts)
     pairs = ends_of(graph) if direction == "in" else [(v, u) for u, v in ends_of(graph)]
     value = [3, -7, 1, 100, 11, 5]
     for v in range(6):

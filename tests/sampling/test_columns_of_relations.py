@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.views import viewed
 
 from nodeflow import (
     FullSampler,
@@ -55,11 +56,11 @@ def graphs(dtype: torch.dtype = torch.float32) -> tuple[Graph, Graph]:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda graph: NeighborSampler(graph, [2, {"x": 3, "y": 2}], prob="w", weight="w"),
-        lambda graph: NeighborSampler(graph, [2], edge_filter="keep", weight="w", direction="both"),
-        lambda graph: FullSampler(graph, 2, edge_filter="keep", weight="w"),
-        lambda graph: LadiesSampler(graph, [6], weight="w", edge_filter="keep"),
-        lambda graph: TemporalNeighborSampler(graph, [3], prob="w", edge_filter="keep"),
+        lambda graph: NeighborSampler(graph.view(weight="w"), [2, {"x": 3, "y": 2}], prob="w"),
+        lambda graph: NeighborSampler(graph.view("both", where="keep", weight="w"), [2]),
+        lambda graph: FullSampler(graph.view(where="keep", weight="w"), 2),
+        lambda graph: LadiesSampler(graph.view(where="keep", weight="w"), [6]),
+        lambda graph: TemporalNeighborSampler(graph.view(where="keep"), [3], prob="w"),
     ],
 )
 def test_equals_a_column_of_all_edges(make: Callable[[Graph], Any], dtype: torch.dtype) -> None:
@@ -92,11 +93,11 @@ def test_relations_without_probabilities_are_drawn_uniformly() -> None:
 def test_everything_that_reads_edge_columns_reads_them() -> None:
     one, other = graphs()
     x = torch.rand(10, 3)
-    assert torch.equal(Propagation(one, weight="w")(x), Propagation(other, weight="w")(x))
+    assert torch.equal(Propagation(one.view(weight="w"))(x), Propagation(other.view(weight="w"))(x))
     flows = [create_full_node_flow(graph, 1, weight="w").flows[0] for graph in (one, other)]
     assert torch.equal(flows[0].weight, flows[1].weight)
     for graph in (one, other):
-        graph.ndata.update(transform.degrees(graph, weight="w", edge_filter="keep"))
+        graph.ndata.update(transform.degrees(graph.view(where="keep", weight="w")))
     assert torch.equal(one.ndata["in_degree"], other.ndata["in_degree"])
     parts = [transform.filter_edges(graph, "keep").edata["parent_eid"] for graph in (one, other)]
     assert torch.equal(*parts)
@@ -122,7 +123,7 @@ def test_types_of_edges_must_be_there_for_all_relations() -> None:
             KeyError,
             "prob: graph.edata has no column 'v'; it has time; relations have keep of y, w",
         ),
-        ({"edge_filter": "w"}, TypeError, "edge_filter must give a bool for every edge"),
+        ({"edge_filter": "w"}, TypeError, "where must give a bool for every edge"),
         (
             {"weight": "nan"},
             ValueError,
@@ -140,4 +141,4 @@ def test_errors_name_the_column(
     elif "wide" in options.values():
         graph.relations["y"].data["wide"] = torch.ones(50, 2)
     with pytest.raises(error, match=words):
-        NeighborSampler(graph, [2], **options)
+        viewed(NeighborSampler, graph, [2], **options)

@@ -14,6 +14,7 @@ import pytest
 import torch
 from _support.sampler_families import FAMILIES, graph_of_all, sampled
 from _support.sampler_reference import chi_square, fingerprint, picked_positions, random_graph
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, NodeFlow, NodeFlowLoader, fn
@@ -32,7 +33,7 @@ class InContexts(NeighborSampler):
 
 
 def full(graph: Graph, num_flows: int = 2, **options: Any) -> InContexts:
-    return InContexts(graph, [-1] * num_flows, **options)
+    return viewed(InContexts, graph, [-1] * num_flows, **options)
 
 
 def pairs(layer: Layer) -> list[tuple[int, int]]:
@@ -64,13 +65,13 @@ def cases(draw: st.DrawFn):
 @given(cases())
 def test_contexts_are_side_by_side(case):
     graph, num_flows, seeds, contexts, options = case
-    batch = full(graph, num_flows, **options)(seeds, inputs=contexts)
+    batch = viewed(full, graph, num_flows, **options)(seeds, inputs=contexts)
     batch.validate()
     asked = list(zip(contexts, seeds, strict=True))
     assert [pairs(batch.back)[row] for row in batch.seed_index.tolist()] == asked
     assert pairs(batch.back) == list(dict.fromkeys(asked))
     for c in range(4):
-        alone = FullSampler(graph, num_flows, **options)([v for d, v in asked if d == c])
+        alone = viewed(FullSampler, graph, num_flows, **options)([v for d, v in asked if d == c])
         for layer, own in zip(batch.layers, alone.layers, strict=True):
             assert layer.parent_nid[layer.context == c].tolist() == own.parent_nid.tolist()
         for flow, own in zip(batch.flows, alone.flows, strict=True):
@@ -92,8 +93,8 @@ def test_contexts_are_side_by_side(case):
 def test_context_0_draws_as_without_contexts(options):
     graph = random_graph(4)
     ids = [3, 9, 3, 20]
-    plain = NeighborSampler(graph, [2, 3], **options)(ids)
-    told = InContexts(graph, [2, 3], **options)(ids, inputs=[0] * 4)
+    plain = viewed(NeighborSampler, graph, [2, 3], **options)(ids)
+    told = viewed(InContexts, graph, [2, 3], **options)(ids, inputs=[0] * 4)
     assert fingerprint(plain) == fingerprint(told)
     assert plain.front.context is None
     assert told.front.context.eq(0).all()
@@ -196,7 +197,7 @@ def test_messages_stay_in_their_context(batch):
 @pytest.mark.parametrize("options", MODES, ids=str)
 def test_pickles_slices_and_moves_keep_contexts(options):
     graph = random_graph(7)
-    batch = InContexts(graph, [2, 2, 3], **options)([1, 2, 1, 1], inputs=[0, 0, 1, 0])
+    batch = viewed(InContexts, graph, [2, 2, 3], **options)([1, 2, 1, 1], inputs=[0, 0, 1, 0])
     for layer in batch.layers:
         layer.data["c"] = layer.context.clone()
     for copied in (
@@ -318,7 +319,7 @@ def disjoint_cases(draw: st.DrawFn):
     options["weight"] = draw(st.sampled_from([None, "p"]))
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3))
     which = {"epoch": draw(st.integers(0, 9)), "batch_number": draw(st.none() | st.integers(0, 9))}
-    return NeighborSampler(graph, fanouts, disjoint=True, **options), seeds, which
+    return viewed(NeighborSampler, graph, fanouts, disjoint=True, **options), seeds, which
 
 
 @given(disjoint_cases())

@@ -16,6 +16,7 @@ from _support.sampler_reference import (
     rows_drawn,
     star,
 )
+from _support.views import viewed
 from _support.weighted_reference import draw_weighted
 
 from nodeflow import Graph, NeighborSampler
@@ -75,7 +76,9 @@ def test_equals_pure_python(fanouts, prob, direction, replace):
     for number, ids in enumerate([[5], [7, 1, 29, 0], list(range(30))]):
         graph = typed_graph(number, [0, 7, -4])
         options = {"replace": replace, "direction": direction, "seed": number, "prob": prob}
-        batch = NeighborSampler(graph, [fanouts], edge_type="t", **options)(ids, epoch=number)
+        batch = viewed(NeighborSampler, graph, [fanouts], edge_type="t", **options)(
+            ids, epoch=number
+        )
         batch.validate()
         assert picked_positions(batch) == typed_draw(graph, fanouts, ids, epoch=number, **options)
         # types come in ascending order
@@ -106,11 +109,11 @@ def test_one_type_is_no_type():
         {"reuse": True},
         {"include_dst": False},
     ):
-        plain = NeighborSampler(graph, [2, 3], **options)(range(9))
+        plain = viewed(NeighborSampler, graph, [2, 3], **options)(range(9))
         assert fingerprint(
-            NeighborSampler(graph, [2, 3], edge_type="t", **options)(range(9))
+            viewed(NeighborSampler, graph, [2, 3], edge_type="t", **options)(range(9))
         ) == fingerprint(plain)
-        typed = NeighborSampler(graph, [{5: 2}, {5: 3}], edge_type="t", **options)(range(9))
+        typed = viewed(NeighborSampler, graph, [{5: 2}, {5: 3}], edge_type="t", **options)(range(9))
         assert fingerprint(typed) == fingerprint(plain)
 
 
@@ -165,7 +168,7 @@ def test_unbiased():
         ([{0: 2}, {0: 1}], {}),  # then the sums are over edges of type 0
         ([{0: 2, 1: 0}, {0: 1}], {"prob": "w", "weight": "a"}),
     ):
-        sampler = NeighborSampler(graph, fanouts, edge_type="t", **options)
+        sampler = viewed(NeighborSampler, graph, fanouts, edge_type="t", **options)
         assert_unbiased(sampler, [0, 3, 11], draws=250)
         assert_reproducible(sampler, [0, 3, 11])
 
@@ -174,7 +177,7 @@ def test_estimand_is_0_for_types_that_no_flow_draws():
     graph = typed_graph(5, [0, 1, 2])
     kinds = graph.edata["t"]
     sampler = NeighborSampler(
-        graph, [{0: 2, 2: 0}, {1: 1}], edge_type="t", edge_filter=torch.arange(500) < 400
+        graph.view(where=torch.arange(500) < 400), [{0: 2, 2: 0}, {1: 1}], edge_type="t"
     )
     assert sampler.estimand().equal(((kinds < 2) & (torch.arange(500) < 400)).double())
     assert (

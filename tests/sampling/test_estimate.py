@@ -50,7 +50,7 @@ def test_twenty_draws_are_close_to_many() -> None:
 def test_full_neighbourhoods_are_exact(data: st.DataObject, graph: Graph) -> None:
     seeds = data.draw(testing.seeds(graph))
     for sampler in (
-        FullSampler(graph, 3), FullSampler(graph, 3, direction="out"), FullSampler(graph, 2, reuse=True),
+        FullSampler(graph, 3), FullSampler(graph.view("out"), 3), FullSampler(graph, 2, reuse=True),
         FullSampler(graph, 2, include_dst=False), LaborSampler(graph, [-1, -1]), BernoulliSampler(graph, rates=[1, 1]),
     ):  # fmt: skip
         estimate = sampler.estimate(seeds, pilot=2)

@@ -28,6 +28,7 @@ from _support.sampler_families import (
     sampled,
 )
 from _support.sampler_reference import fingerprint as structure_hash, random_graph
+from _support.views import viewed
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
 
@@ -237,7 +238,7 @@ def test_golden_hash_of_options_that_no_family_has(name):
     options, call, expected = OPTIONS[name]
     seeds = [5, 11, 30] if call else [5, 11, 5, 30]
     assert (
-        structure_hash(NeighborSampler(random_graph(1), [2, 3], **options)(seeds, **call))
+        structure_hash(viewed(NeighborSampler, random_graph(1), [2, 3], **options)(seeds, **call))
         == expected
     )
 

@@ -22,6 +22,7 @@ from _support.sampler_families import (
     sampled,
 )
 from _support.sampler_reference import random_graph, star
+from _support.views import viewed
 
 from nodeflow import (
     FullSampler,
@@ -130,7 +131,7 @@ def test_kinds_of_filters():
     mask = torch.arange(200) % 3 == 0
     graph.edata["keep"] = mask
     graph.edata["x"] = torch.arange(200.0)
-    expected = fingerprint(NeighborSampler(graph, [2, 2], edge_filter=mask)(range(9)))
+    expected = fingerprint(NeighborSampler(graph.view(where=mask), [2, 2])(range(9)))
     by_hand = [
         mask,
         mask.numpy(),
@@ -140,14 +141,14 @@ def test_kinds_of_filters():
         lambda edata: mask.numpy(),
     ]
     for value in by_hand:
-        assert fingerprint(NeighborSampler(graph, [2, 2], edge_filter=value)(range(9))) == expected
+        assert fingerprint(NeighborSampler(graph.view(where=value), [2, 2])(range(9))) == expected
 
 
 def test_a_filter_is_read_once():
     graph = random_graph(4)
     mask = torch.arange(200) % 3 == 0
     graph.edata["keep"] = mask.clone()
-    samplers = [NeighborSampler(graph, [2], edge_filter=value) for value in (mask, "keep")]
+    samplers = [NeighborSampler(graph.view(where=value), [2]) for value in (mask, "keep")]
     expected = fingerprint(samplers[0](range(9)))
     mask[:] = True
     graph.edata["keep"] = mask
@@ -159,10 +160,10 @@ def test_a_filter_is_read_once():
 def test_filters_show_and_tell_samplers_apart():
     graph = random_graph(4)
     masks = [torch.arange(200) % 2 == k for k in (0, 1)]
-    texts = [repr(NeighborSampler(graph, [2], edge_filter=mask)) for mask in masks]
-    assert "edge_filter=EdgeMask(100 of 200 edges, 0x" in texts[0]
+    texts = [repr(NeighborSampler(graph.view(where=mask), [2])) for mask in masks]
+    assert "where=EdgeMask(100 of 200 edges, 0x" in texts[0]
     assert texts[0] != texts[1]
-    assert "edge_filter" not in repr(NeighborSampler(graph, [2]))
+    assert "where" not in repr(NeighborSampler(graph, [2]))
 
 
 @pytest.mark.parametrize(
@@ -171,34 +172,34 @@ def test_filters_show_and_tell_samplers_apart():
         (
             torch.ones(2, dtype=torch.bool),
             ValueError,
-            r"edge_filter must have one entry per edge \(3\), got shape \(2,\)",
+            r"where must have one entry per edge \(3\), got shape \(2,\)",
         ),
         (
             torch.ones(3, 1, dtype=torch.bool),
             ValueError,
-            r"edge_filter must have one entry per edge \(3\)",
+            r"where must have one entry per edge \(3\)",
         ),
         (
             torch.ones(3),
             TypeError,
-            "edge_filter must give a bool for every edge, got Tensor of dtype torch.float32",
+            "where must give a bool for every edge, got Tensor of dtype torch.float32",
         ),
-        ([0, 2], TypeError, "edge_filter must give a bool for every edge.*and for ids make a mask"),
-        ("x", TypeError, "edge_filter must give a bool for every edge"),
-        ("nothing", KeyError, "edge_filter: graph.edata has no column 'nothing'; it has x"),
-        (lambda edata: edata["x"], TypeError, "edge_filter must give a bool for every edge"),
-        (lambda edata: None, TypeError, "edge_filter must give a bool"),
+        ([0, 2], TypeError, "where must give a bool for every edge.*and for ids make a mask"),
+        ("x", TypeError, "where must give a bool for every edge"),
+        ("nothing", KeyError, "where: graph.edata has no column 'nothing'; it has x"),
+        (lambda edata: edata["x"], TypeError, "where must give a bool for every edge"),
+        (lambda edata: None, TypeError, "where must give a bool"),
         (
             lambda edata: edata["x"][:2] > 0,
             ValueError,
-            r"edge_filter must have one entry per edge \(3\)",
+            r"where must have one entry per edge \(3\)",
         ),
     ],
 )
 def test_bad_filters(value, error, words):
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0], edata={"x": torch.ones(3)})
     with pytest.raises(error, match=words):
-        NeighborSampler(graph, [1], edge_filter=value)
+        NeighborSampler(graph.view(where=value), [1])
 
 
 # ---- weight
@@ -238,7 +239,7 @@ def test_estimator_weights_are_those_of_the_column_times_those_without(name, opt
 def test_bad_weights(name, error, words):
     edata = {"bad": torch.tensor([1.0, torch.nan]), "wide": torch.ones(2, 2)}
     with pytest.raises(error, match=words):
-        NeighborSampler(Graph.from_edges([0, 1], [1, 0], edata=edata), [1], weight=name)
+        NeighborSampler(Graph.from_edges([0, 1], [1, 0], edata=edata).view(weight=name), [1])
 
 
 # ---- without_edges
@@ -253,7 +254,7 @@ def test_left_out_edges_add_up_and_travel():
         {"edge_filter": torch.arange(500) % 7 > 0},
         {"direction": "out"},
     ):
-        sampler = NeighborSampler(graph, [3, 2], **options)
+        sampler = viewed(NeighborSampler, graph, [3, 2], **options)
         once = sampler.without_edges(range(0, 500, 2))
         steps = sampler.without_edges(range(0, 250, 2)).without_edges(torch.arange(250, 500, 2))
         expected = fingerprint(once(range(9)))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, call_of, fingerprint, graph_of_all, sampled
+from _support.views import viewed
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nodeflow import (
@@ -95,7 +96,7 @@ def hubs(request):
 def test_hubs(hubs, fanouts, options):
     seeds = [0, 2, 1, 0, *range(60_000, 60_400)]
     if not (options.get("replace") and max(fanouts) > 70_000):
-        first, again = both(NeighborSampler(hubs, fanouts, seed=3, **options), seeds)
+        first, again = both(viewed(NeighborSampler, hubs, fanouts, seed=3, **options), seeds)
         assert first == again
 
 
@@ -118,7 +119,7 @@ def test_weighted(hubs, kind, options):
     seeds = [0, 2, 1, 0, *range(6_000, 6_300)]
     for fanouts in ([5, 40], [3, -1]):
         first, again = both(
-            NeighborSampler(graph, fanouts, prob="p", replace=True, **options), seeds
+            viewed(NeighborSampler, graph, fanouts, prob="p", replace=True, **options), seeds
         )
         assert first == again
 
@@ -152,8 +153,8 @@ def test_relations(fanouts, options):
     graph = typed()
     seeds = {"paper": range(0, 50, 3), "venue": [2], "author": [4, 1, 4], "alone": [0]}
     for sampler in (
-        NeighborSampler(graph, fanouts, **options),
-        NeighborSampler(graph, fanouts, weight=None),
+        viewed(NeighborSampler, graph, fanouts, **options),
+        NeighborSampler(graph, fanouts),
     ):
         in_torch = pickle.loads(pickle.dumps(sampler.in_torch()))
         for epoch in range(5):
@@ -180,7 +181,7 @@ TIMES += [{"strategy": "recent", "since": 6}, {"reuse": True}, {"edge_type": "ty
 def test_times(options, floats):
     graph = graph_of_all()
     graph.edata["when"] = graph.edata["time"].double() / 2 if floats else graph.edata["time"]
-    sampler = TemporalNeighborSampler(graph, [-1, 3, 2], time="when", **options)
+    sampler = viewed(TemporalNeighborSampler, graph, [-1, 3, 2], time="when", **options)
     times = np.arange(60) % 23 if not floats else np.arange(60) % 23 / 2
     for epoch in range(10):
         first, again = both(sampler, np.arange(60) % graph.num_nodes, times=times, epoch=epoch)
@@ -200,7 +201,7 @@ def test_labor(hubs, options, method, piece, monkeypatch):
         monkeypatch.setattr(kept, "_PIECE", piece)
     seeds = [0, 2, 1, 0, *range(6_000, 6_400 if piece is None else 6_010)]
     for fanouts in ([5, 40], [-1, 3]):
-        sampler = LaborSampler(hubs, fanouts, method=method, seed=3, **options)
+        sampler = viewed(LaborSampler, hubs, fanouts, method=method, seed=3, **options)
         first, again = both(sampler, seeds, batch_number=4)
         assert first == again
 
@@ -233,7 +234,7 @@ def test_layers(hubs, kind, options, piece, monkeypatch):
         monkeypatch.setattr(kept, "_PIECE", piece)
     graph = Graph(*hubs.csc()[:2], edge_ids=hubs.csc()[2])
     graph.edata["w"] = torch.arange(graph.num_edges) % 7
-    sampler = kind(graph, [500, 60], seed=2, **options)
+    sampler = viewed(kind, graph, [500, 60], seed=2, **options)
     left_out = sampler.without_edges([*range(0, 70_000, 2), *graph.in_edges([1])[2].tolist()])
     for seeds in ([0, 2, 1, 0, *range(6_000, 6_010)], [1], [2], []):
         for each in (sampler, left_out):
@@ -264,7 +265,7 @@ def test_edges_left_out_by_every_sampler(name):
 
 @pytest.mark.parametrize("options", [{}, {"replace": True}], ids=str)
 def test_edges_left_out(hubs, options):
-    compiled = NeighborSampler(hubs, [4, 9], **options)
+    compiled = viewed(NeighborSampler, hubs, [4, 9], **options)
     for left_out in (range(0, hubs.num_edges, 3), hubs.in_edges([1])[2], []):
         other = compiled.in_torch().without_edges(left_out)
         assert other.backend == "torch on cpu"
@@ -320,7 +321,7 @@ def test_waits_per_flow(fanouts, options):
 
     With the first number comes whether numbers must be drawn again; not so for large fanouts.
     """
-    sampler = NeighborSampler(graph_of_all(), fanouts, **options).in_torch()
+    sampler = viewed(NeighborSampler, graph_of_all(), fanouts, **options).in_torch()
     with Waits() as waits:
         batch = sampler([5, 11, 5, 30], batch_number=0)
         drawn = dict(waits.counts)
@@ -462,4 +463,4 @@ def test_more_refusals():
         with pytest.raises(
             TypeError, match=f"{name}={value!r} has no form in operations of torch; iterations=0"
         ):
-            LaborSampler(graph_of_all(), [2], **options).in_torch()
+            viewed(LaborSampler, graph_of_all(), [2], **options).in_torch()

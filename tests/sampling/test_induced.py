@@ -10,6 +10,7 @@ import pytest
 import torch
 from _support.loader_tools import random_graph
 from _support.sampler_reference import ends_of
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import (
@@ -42,7 +43,7 @@ def reference(
         )
         found = []
         for e, (u, v) in enumerate(ends_of(batch.parent)):
-            near, far = (u, v) if sampler.direction == "in" else (v, u)
+            near, far = (u, v) if sampler.view.direction == "in" else (v, u)
             if e not in out:
                 found += [
                     (e, a, b)
@@ -71,7 +72,7 @@ def cases(draw: st.DrawFn):
     }
     fanouts = draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3))
     left_out = [0] if graph.num_edges and draw(st.booleans()) else []
-    sampler = NeighborSampler(graph, fanouts, **options)
+    sampler = viewed(NeighborSampler, graph, fanouts, **options)
     sampler = (
         sampler.without_edges(left_out) if left_out and "edge_type" not in options else sampler
     )
@@ -94,7 +95,9 @@ def test_all_edges_among_the_layers(case):
     for flow in result.flows:
         src, dst = flow.edges()
         found.append(sorted(zip(flow.parent_eid.tolist(), src.tolist(), dst.tolist(), strict=True)))
-        wanted = graph.edata["w"][flow.parent_eid] if sampler.weight else torch.ones(flow.num_edges)
+        wanted = (
+            graph.edata["w"][flow.parent_eid] if sampler.view.weight else torch.ones(flow.num_edges)
+        )
         assert flow.weight.tolist() == wanted.tolist()
     assert found == reference(batch, sampler, out)
     for layer, own in zip(result.layers, batch.layers, strict=True):

@@ -12,6 +12,7 @@ from _support.effort import examples
 from _support.protocol_tools import Bernoulli
 from _support.sampler_families import FAMILIES, LAYERED, graph_of_all
 from _support.sampler_reference import assert_structure, fingerprint, sample
+from _support.views import viewed
 from hypothesis import assume, given, strategies as st
 
 from nodeflow import Graph
@@ -57,7 +58,7 @@ def test_a_batch_is_what_the_reference_says(case):
     """
     graph, edges, fanouts, seeds, options, run = case
     before = [array.tobytes() for array in (graph.indptr, graph.indices, graph.stored_edge_ids)]
-    sampler = NeighborSampler(graph, fanouts, **options)
+    sampler = viewed(NeighborSampler, graph, fanouts, **options)
     batch = sampler(seeds, **run)
     assert_structure(batch, *sample(edges, fanouts, seeds, **options, **run))
     assert batch.seeds[batch.seed_index].tolist() == seeds
@@ -112,7 +113,7 @@ class Scripted(Sampler):
 def test_any_choice_is_assembled_right(case, numbers):
     graph, edges, fanouts, seeds, options, _ = case
     del options["replace"], options["seed"]
-    batch = Scripted(graph, len(fanouts), numbers, **options)(seeds)
+    batch = viewed(Scripted, graph, len(fanouts), numbers, **options)(seeds)
     batch.validate()
     near, end = (0, 1) if options["direction"] == "in" else (1, 0)
     for flow in batch.flows:

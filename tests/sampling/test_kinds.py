@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import few_or_many_draws
+from _support.views import viewed
 from hypothesis import given, strategies as st
 from test_relations import RELATIONS, typed_graph
 
@@ -43,17 +44,17 @@ FANOUTS: list[Any] = [
 RATES: list[Any] = [{"w": 0.4, ("c", "y", "c"): 1.0}, {"w": 0.6, ("c", "y", "c"): 0.5}]
 SEEDS = [*range(0, 20, 3), 7]
 MAKE = {
-    "bernoulli": lambda graph, **options: BernoulliSampler(graph, FANOUTS, **options),
-    "rates": lambda graph, **options: BernoulliSampler(graph, rates=RATES, **options),
-    "labor": lambda graph, **options: LaborSampler(graph, FANOUTS, **options),
-    "labor, sequential": lambda graph, **options: LaborSampler(
-        graph, FANOUTS, method="sequential", **options
+    "bernoulli": lambda graph, **options: viewed(BernoulliSampler, graph, FANOUTS, **options),
+    "rates": lambda graph, **options: viewed(BernoulliSampler, graph, rates=RATES, **options),
+    "labor": lambda graph, **options: viewed(LaborSampler, graph, FANOUTS, **options),
+    "labor, sequential": lambda graph, **options: viewed(
+        LaborSampler, graph, FANOUTS, method="sequential", **options
     ),
-    "labor, two rounds": lambda graph, **options: LaborSampler(
-        graph, FANOUTS, iterations=2, **options
+    "labor, two rounds": lambda graph, **options: viewed(
+        LaborSampler, graph, FANOUTS, iterations=2, **options
     ),
-    "labor, both": lambda graph, **options: LaborSampler(
-        graph, FANOUTS, iterations=1, method="sequential", **options
+    "labor, both": lambda graph, **options: viewed(
+        LaborSampler, graph, FANOUTS, iterations=1, method="sequential", **options
     ),
 }
 
@@ -96,8 +97,10 @@ def test_each_relation_draws_what_it_draws_alone(iterations: int, method: str) -
     # mix them
     graph = typed_graph(5)
     options = {"iterations": iterations, "method": method, "seed": 3}
-    alone = [LaborSampler(graph, [{relation: 2}], **options)(range(20)) for relation in RELATIONS]
-    every = LaborSampler(graph, [2], **options)(range(20))
+    alone = [
+        viewed(LaborSampler, graph, [{relation: 2}], **options)(range(20)) for relation in RELATIONS
+    ]
+    every = viewed(LaborSampler, graph, [2], **options)(range(20))
     drawn = torch.cat([batch.flows[0].parent_eid for batch in alone])
     if iterations == 0:
         assert torch.equal(every.flows[0].parent_eid.sort()[0], drawn.sort()[0])
@@ -174,9 +177,9 @@ def test_nothing_is_later_than_the_seed(
         graph, times = timed(seed, of_nodes=of_nodes)
         seeds = [*range(20), 8, 9]
         when = torch.arange(22) % 17
-        batch = TemporalNeighborSampler(graph, [fanouts, fanouts], time="t", seed=seed, **options)(
-            seeds, times=when
-        )
+        batch = viewed(
+            TemporalNeighborSampler, graph, [fanouts, fanouts], time="t", seed=seed, **options
+        )(seeds, times=when)
         batch.validate()
         for flow in batch.flows:
             limit = flow.dst_layer.data["time"][flow.edges()[1]].tolist()
@@ -224,7 +227,9 @@ def _check_counts(
 @pytest.mark.parametrize("options", [{}, {"replace": True}, {"since": 8}])
 def test_sums_over_the_past_are_unbiased(options: dict[str, Any], draws: int) -> None:
     graph, _ = timed(1, of_nodes=True)
-    sampler = TemporalNeighborSampler(graph, [{"w": 1, ("c", "y", "c"): 2}], time="t", **options)
+    sampler = viewed(
+        TemporalNeighborSampler, graph, [{"w": 1, ("c", "y", "c"): 2}], time="t", **options
+    )
     assert_unbiased(sampler, SEEDS, times=[12] * 8, draws=draws)
 
 
@@ -281,7 +286,7 @@ def test_scopes_grow_by_relation() -> None:
 def test_sums_with_history_are_unbiased_on_relations(draws: int) -> None:
     graph = typed_graph(3, edges=25)
     history = History(graph, {1: 2})
-    sampler = ControlVariateSampler(graph, [2, 1], history)
+    sampler = ControlVariateSampler(history, [2, 1])
     assert_unbiased(sampler, SEEDS, draws=draws)
     assert sampler(SEEDS).ldata[1]["h_1"].shape[1] == 2
 

@@ -8,6 +8,7 @@ import torch
 from _support.effort import examples
 from _support.labor_reference import Keys, assert_is_reference, hash32, keys_of
 from _support.sampler_reference import fingerprint, random_graph, star
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
@@ -48,7 +49,7 @@ def test_a_batch_is_what_the_reference_says(case):
     graph.
     """
     graph, fanouts, seeds, options, run = case
-    batch = LaborSampler(graph, fanouts, **options)(seeds, **run)
+    batch = viewed(LaborSampler, graph, fanouts, **options)(seeds, **run)
     assert_is_reference(batch, graph, fanouts, seeds, **options, **run)
 
 
@@ -91,7 +92,7 @@ def test_a_large_graph_with_a_small_batch():
     src, dst = (end.numpy() for end in GRAPH.edges())
     far = Graph.from_edges(src * 50_000, dst * 50_000, num_nodes=2_000_000)
     for options in ({"iterations": 1}, {"iterations": 2, "method": "sequential"}):
-        batch = LaborSampler(far, [2, 3], **options)([100_000, 350_000])
+        batch = viewed(LaborSampler, far, [2, 3], **options)([100_000, 350_000])
         assert_is_reference(batch, far, [2, 3], [100_000, 350_000], **options)
     assert far.num_nodes < MAX_ID
 
@@ -213,13 +214,13 @@ def test_rounds_are_bounded(monkeypatch):
         ({"reuse": True, "include_dst": False}, ValueError, "needs include_dst=True"),
         ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both'"),
         ({"weight": "w"}, KeyError, "no column 'w'"),
-        ({"edge_filter": [True]}, ValueError, "edge_filter must have one entry per edge"),
+        ({"edge_filter": [True]}, ValueError, "where must have one entry per edge"),
     ],
     ids=str,
 )
 def test_bad_options(options, error, words):
     with pytest.raises(error, match=words):
-        LaborSampler(GRAPH, [2], **options)
+        viewed(LaborSampler, GRAPH, [2], **options)
 
 
 def test_batches_that_must_be_numbered():

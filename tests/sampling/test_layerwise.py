@@ -22,6 +22,7 @@ from _support.layerwise_reference import (
     means,
 )
 from _support.sampler_reference import chi_square, key_of
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
@@ -134,7 +135,7 @@ def test_the_law_by_enumeration(kind, score, draw, size):
     for outcome, p in table.items():
         expected[seen(weights(outcome).items())] += float(p)
     options = {} if score is None else {"score": score}
-    sampler = kind(graph, [size], draw=draw, weight="w", seed=5, **options)
+    sampler = viewed(kind, graph, [size], draw=draw, weight="w", seed=5, **options)
     calls = 1000
     observed = Counter(
         seen(itertools.chain(*drawn_edges(sampler([4, 5], epoch=k), 0))) for k in range(calls)
@@ -217,7 +218,7 @@ def test_layers_larger_than_the_candidates_keep_all(kind, draw):
         src, dst, num_nodes=6, edata={"w": torch.tensor(a, dtype=torch.float32)}
     )
     for size in (6, 10**18):
-        flow = kind(graph, [size], draw=draw, weight="w")([4, 5]).flows[0]
+        flow = viewed(kind, graph, [size], draw=draw, weight="w")([4, 5]).flows[0]
         assert sorted(flow.parent_eid.tolist()) == [0, 1, 2, 3, 4, 5, 6]
         assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
 
@@ -228,7 +229,7 @@ def test_where_there_is_nothing_to_draw(kind, draw):
     """All weights are 0."""
     graph = Graph.from_edges([0], [1], num_nodes=3, edata={"w": torch.zeros(1)})
     for include_dst in (True, False):
-        batch = kind(graph, [2, 2], draw=draw, weight="w", include_dst=include_dst)([1])
+        batch = viewed(kind, graph, [2, 2], draw=draw, weight="w", include_dst=include_dst)([1])
         batch.validate()
         if kind is not LayerSampler:
             assert batch.flow_sizes == (0, 0)
@@ -248,19 +249,21 @@ def test_normalized_weights_add_up_to_the_row(draw):
         a = a.double().clone()
         a[left_out] = 0
         rows = torch.zeros(40, dtype=torch.float64).index_add_(0, graph.edges()[1], a)
-        sampler = LadiesSampler(graph, [15], draw=draw, normalize=True, weight=name).without_edges(
-            left_out
-        )
+        sampler = LadiesSampler(
+            graph.view(weight=name), [15], draw=draw, normalize=True
+        ).without_edges(left_out)
         flow = sampler(range(40)).flows[0]
         has = flow.in_degrees > 0
         assert 10 < has.sum() <= 40
         sums = flow.aggregate_edges(flow.weight.double().unsqueeze(1)).squeeze(1)
         torch.testing.assert_close(sums[has], rows[has], rtol=1e-5, atol=0)
-    plain = LadiesSampler(graph, [15], draw=draw, weight="w")(range(40))
-    scaled = LadiesSampler(graph, [15], draw=draw, weight="w", normalize=True)(range(40))
+    plain = LadiesSampler(graph.view(weight="w"), [15], draw=draw)(range(40))
+    scaled = LadiesSampler(graph.view(weight="w"), [15], draw=draw, normalize=True)(range(40))
     assert torch.equal(plain.flows[0].parent_eid, scaled.flows[0].parent_eid)
     with pytest.raises(AssertionError, match="biased"):
-        assert_unbiased(LadiesSampler(graph, [3], weight="w", normalize=True), range(40), draws=250)
+        assert_unbiased(
+            LadiesSampler(graph.view(weight="w"), [3], normalize=True), range(40), draws=250
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
@@ -273,7 +276,8 @@ def test_the_smallest_and_largest_weights(power, dtype):
         for draw in DRAWS:
             for k in range(20):
                 one, other = (
-                    kind(g, [2], draw=draw, weight="w")([4], epoch=k).flows[0] for g in (near, far)
+                    viewed(kind, g, [2], draw=draw, weight="w")([4], epoch=k).flows[0]
+                    for g in (near, far)
                 )
                 assert torch.equal(one.parent_eid, other.parent_eid)
 
@@ -318,14 +322,14 @@ GRAPH = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([1.0, -2.0])})
 )
 def test_bad_arguments(kind, sizes, options, error, words):
     with pytest.raises(error, match=words):
-        kind(GRAPH, sizes, **options)
+        viewed(kind, GRAPH, sizes, **options)
 
 
 def test_normalize_needs_weights_that_are_not_negative():
     with pytest.raises(
         ValueError, match=r"normalize=True needs .* not negative, but edge 1 has -2.0"
     ):
-        LadiesSampler(GRAPH, [2], normalize=True, weight="w")
+        LadiesSampler(GRAPH.view(weight="w"), [2], normalize=True)
     assert "normalize=True" in repr(LadiesSampler(GRAPH, [2], normalize=True))
     with pytest.raises(AttributeError, match="normalize of a sampler is fixed"):
         LadiesSampler(GRAPH, [2]).normalize = True

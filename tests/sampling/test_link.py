@@ -10,6 +10,7 @@ import torch
 from _support.link_reference import assert_equals_reference, excluded, negatives
 from _support.sampler_families import MODES
 from _support.sampler_reference import fingerprint, picked_positions, random_graph, star
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlow, NodeFlowLoader
@@ -46,7 +47,7 @@ def test_the_batch_is_that_of_the_reference(exclude, data):
         data.draw(st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)),
         np.bool_,
     )
-    sampler = NeighborSampler(graph, fanouts, seed=3, edge_filter=mask, **options)
+    sampler = viewed(NeighborSampler, graph.view(where=mask), fanouts, seed=3, **options)
     links = LinkSampler(sampler, num_negatives=count, negatives=law, exclude=exclude, seed=4)
     found = links(eid, epoch=epoch, batch_number=batch)
     drawn = negatives(graph, eid, count, law=law, seed=4, epoch=epoch, batch_number=batch)

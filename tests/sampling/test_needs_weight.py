@@ -163,7 +163,7 @@ def test_flows_made_without_a_sampler():
     assert not create_full_node_flow(GRAPH, 1).flows[0].needs_weight
     assert create_full_node_flow(GRAPH, 1, weight="w").flows[0].needs_weight
     assert not Propagation(GRAPH).flow(0, NODES).needs_weight
-    assert Propagation(GRAPH, weight="w").flow(0, NODES).needs_weight
+    assert Propagation(GRAPH.view(weight="w")).flow(0, NODES).needs_weight
 
 
 def test_the_lists_of_families_name_families():
@@ -206,7 +206,7 @@ def test_weights_without_a_column_are_single(name):
 
 
 def test_a_fanout_leaves_all_digits():
-    flow = NeighborSampler(COLUMNS, [3], weight="exact")(range(COLUMNS.num_nodes)).flows[0]
+    flow = NeighborSampler(COLUMNS.view(weight="exact"), [3])(range(COLUMNS.num_nodes)).flows[0]
     factor = (COLUMNS.in_degrees().double() / COLUMNS.in_degrees().clamp(max=3))[
         flow.dst_layer.parent_nid
     ]
@@ -215,10 +215,10 @@ def test_a_fanout_leaves_all_digits():
 
 
 def test_a_sampler_of_ones_own_and_the_whole_graph():
-    flow = Bernoulli(COLUMNS, 1, 0.5, weight="exact")(range(20)).flows[0]
+    flow = Bernoulli(COLUMNS.view(weight="exact"), 1, 0.5)(range(20)).flows[0]
     assert torch.equal(flow.weight, 2 * COLUMNS.edata["exact"][flow.parent_eid])
     assert (
-        Bernoulli(COLUMNS, 1, 0.5, weight="rounded")(range(20)).flows[0].weight.dtype
+        Bernoulli(COLUMNS.view(weight="rounded"), 1, 0.5)(range(20)).flows[0].weight.dtype
         == torch.float32
     )
     whole = create_full_node_flow(COLUMNS, 1, weight="exact").flows[0]

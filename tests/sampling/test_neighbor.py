@@ -12,6 +12,7 @@ import pytest
 import torch
 from _support.sampler_families import MODES
 from _support.sampler_reference import assert_equals_reference, fingerprint, random_graph, star
+from _support.views import viewed
 
 from nodeflow import FullSampler, Graph, NeighborSampler, NodeFlowLoader
 
@@ -24,7 +25,7 @@ def test_equals_pure_python(options, fanouts):
     """
     for number, seeds in enumerate([[5], [7, 1, 7, 39, 0], [], list(range(40))]):
         graph = random_graph(number)
-        sampler = NeighborSampler(graph, fanouts, seed=number - 1, **options)
+        sampler = viewed(NeighborSampler, graph, fanouts, seed=number - 1, **options)
         run = {"epoch": number, "batch_number": None if number % 2 else number}
         batch = sampler(seeds, **run)
         assert_equals_reference(batch, graph, fanouts, seeds, seed=number - 1, **options, **run)
@@ -84,7 +85,7 @@ def test_a_batch_owns_its_arrays():
     graph = random_graph(2)
     seeds = torch.tensor([3, 4, 5])
     for options in MODES:
-        batch = NeighborSampler(graph, [-1, -1], **options)(seeds)
+        batch = viewed(NeighborSampler, graph, [-1, -1], **options)(seeds)
         expected = fingerprint(batch)
         seeds += 1
         assert fingerprint(batch) == expected
@@ -113,10 +114,10 @@ def test_full_neighbourhoods_are_the_same_in_both_modes(direction):
     graph = random_graph(8)
     seeds = [4, 4, 17, 30]
     batches = [
-        FullSampler(graph, 3, direction=direction),
-        FullSampler(graph, 3, direction=direction, reuse=True),
-        NeighborSampler(graph, [-1] * 3, direction=direction, reuse=True, seed=5),
-        NeighborSampler(graph, [2**63 - 1] * 3, direction=direction),
+        FullSampler(graph.view(direction), 3),
+        FullSampler(graph.view(direction), 3, reuse=True),
+        NeighborSampler(graph.view(direction), [-1] * 3, reuse=True, seed=5),
+        NeighborSampler(graph.view(direction), [2**63 - 1] * 3),
     ]
     assert len({fingerprint(sampler(seeds)) for sampler in batches}) == 1
 
@@ -240,11 +241,11 @@ def test_bad_fanouts(fanouts, error, words):
             "graph must be a nodeflow.Graph",
         ),
         (
-            lambda: NeighborSampler(GRAPH, [2], direction="up"),
+            lambda: NeighborSampler(GRAPH.view("up"), [2]),
             ValueError,
             "direction must be 'in', 'out' or 'both', got 'up'",
         ),
-        (lambda: NeighborSampler(GRAPH, [2], direction=None), ValueError, "direction must be"),
+        (lambda: NeighborSampler(GRAPH.view(None), [2]), ValueError, "direction must be"),
         (
             lambda: NeighborSampler(GRAPH, [2], reuse=True, include_dst=False),
             ValueError,
@@ -318,4 +319,4 @@ def test_bad_arguments(make, error, words):
 def test_columns_that_float32_weights_cannot_hold(column, error, words):
     graph = Graph.from_edges([1, 2, 3], [0, 0, 0], edata={"w": column})
     with pytest.raises(error, match=words):
-        NeighborSampler(graph, [2], weight="w")
+        NeighborSampler(graph.view(weight="w"), [2])

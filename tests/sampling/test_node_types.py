@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from _support.effort import few_or_many_draws
+from _support.views import viewed
 from test_relations import TYPES, typed_graph
 
 from nodeflow import FastGCNSampler, Graph, LadiesSampler, LayerSampler, RandomWalkSampler
@@ -158,7 +159,7 @@ def test_passes_of_a_metapath_end_where_their_chances_say(path: Any, direction: 
     walks = 4000
     begin = graph.schema.relation(path[0])[2 if direction == "in" else 0]
     sampler = RandomWalkSampler(
-        graph, 1, num_walks=walks, walk_length=1, metapath=path, direction=direction, seed=3
+        graph.view(direction), 1, num_walks=walks, walk_length=1, metapath=path, seed=3
     )
     seeds = torch.arange(graph.num_nodes)[
         graph.nodes[begin].ids.start : graph.nodes[begin].ids.stop
@@ -224,7 +225,7 @@ def test_layers_of_a_metapath_hold_the_type_where_it_begins() -> None:
 )
 def test_bad_metapaths(options: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        RandomWalkSampler(typed_graph(0), 1, **options)
+        viewed(RandomWalkSampler, typed_graph(0), 1, **options)
 
 
 def test_seeds_of_another_type_than_the_path_are_refused() -> None:

@@ -28,6 +28,7 @@ from _support.sampler_reference import (
     random_graph,
     star,
 )
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow
@@ -257,7 +258,7 @@ def test_a_batch_is_what_the_reference_says(case):
     graph, num_flows, options, ids, filtered, gone, which = case
     mask = np.ones(graph.num_edges, np.bool_)
     mask[filtered] = False
-    sampler = RandomWalkSampler(graph, num_flows, **options, edge_filter=mask)
+    sampler = viewed(RandomWalkSampler, graph.view(where=mask), num_flows, **options)
     batch = sampler.without_edges(gone)(ids, **which)
     batch.validate()
     out = {*filtered, *gone}
@@ -326,9 +327,9 @@ def test_numbers_of_neighbors_are_in_flow_order():
 def test_reuse_has_no_column_of_visits():
     graph = random_graph(1)
     options = {"num_walks": 4, "walk_length": 2, "normalize": False}
-    batch = RandomWalkSampler(graph, 2, reuse=True, **options)([1, 2, 3])
+    batch = viewed(RandomWalkSampler, graph, 2, reuse=True, **options)([1, 2, 3])
     assert "visits" not in batch.flows[1].data
-    fresh = RandomWalkSampler(graph, 2, **options)([1, 2, 3]).flows[1]
+    fresh = viewed(RandomWalkSampler, graph, 2, **options)([1, 2, 3]).flows[1]
     assert (batch.flows[1].weight * 8).round().long().equal(fresh.data["visits"])
 
 
@@ -388,7 +389,7 @@ def test_reuse_has_no_column_of_visits():
 )
 def test_bad_arguments(options, error, words):
     with pytest.raises(error, match=re.escape(words)):
-        RandomWalkSampler(random_graph(0), **{"num_flows": 2, **options})
+        viewed(RandomWalkSampler, random_graph(0), **{"num_flows": 2, **options})
 
 
 def test_there_are_no_sums_over_edges_to_compare_with():

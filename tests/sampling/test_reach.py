@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from _support.views import viewed
 
 from nodeflow import (
     BernoulliSampler,
@@ -33,7 +34,7 @@ def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
         r"enter these: 'paper at venue'"
     )
     for wrong, options in (([{"writes": 5}], {}), ([{"writes": 5, "cites": 0}, {"writes": 5}], {})):
-        sampler = make(graph, wrong, **options)
+        sampler = viewed(make, graph, wrong, **options)
         with pytest.raises(ValueError, match="draws nothing"):
             sampler([4])
         with pytest.raises(ValueError, match="draws nothing"):
@@ -63,8 +64,8 @@ def test_relations_that_no_reached_type_can_draw(make: Any) -> None:
         ValueError,
         match=r"'author writes paper', but its nodes are of type paper; relations that leave",
     ):
-        make(graph, [{"writes": 5}], direction="out")([2])
-    assert make(graph, [{"writes": 5}], direction="both")([2]).flow_sizes == (1,)
+        viewed(make, graph, [{"writes": 5}], direction="out")([2])
+    assert viewed(make, graph, [{"writes": 5}], direction="both")([2]).flow_sizes == (1,)
     assert make(Graph.typed({"a": 2}, {}), [{}])([0]).flow_sizes == (0,)
     with pytest.raises(IndexError, match="seeds"):
         NodeFlowLoader(make(graph, [{"writes": 5}]), [4, 9])
@@ -103,6 +104,6 @@ def test_sizes_of_types_that_no_reached_type_can_draw(make: Any) -> None:
     ):
         assert make(graph, sizes)([4]).flow_sizes[-1] > 0
     # either way, but a relation is taken only towards the type that has a number
-    assert make(graph, [{"venue": 2}], direction="both")([2]).flow_sizes[-1] > 0
+    assert viewed(make, graph, [{"venue": 2}], direction="both")([2]).flow_sizes[-1] > 0
     with pytest.raises(ValueError, match="draws nothing"):
-        make(graph, [{"venue": 2}], direction="both")([4])
+        viewed(make, graph, [{"venue": 2}], direction="both")([4])

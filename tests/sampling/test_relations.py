@@ -11,6 +11,7 @@ import pytest
 import torch
 from _support.effort import few_or_many_draws
 from _support.sampler_reference import draw, picked_positions, rows_drawn
+from _support.views import viewed
 from _support.weighted_reference import draw_weighted
 
 from nodeflow import FullSampler, Graph, NeighborSampler
@@ -98,7 +99,7 @@ def test_equals_pure_python(fanouts: Any, prob: str | None, direction: str, repl
     for number, ids in enumerate([[8], [7, 1, 19, 0], list(range(20))]):
         graph = typed_graph(number)
         options = {"replace": replace, "direction": direction, "seed": number, "prob": prob}
-        batch = NeighborSampler(graph, [fanouts], **options)(ids, epoch=number)
+        batch = viewed(NeighborSampler, graph, [fanouts], **options)(ids, epoch=number)
         batch.validate()
         assert picked_positions(batch) == expected(graph, fanouts, ids, epoch=number, **options)
 
@@ -113,7 +114,7 @@ def test_sums_are_unbiased_for_every_relation(options: dict[str, Any], draws: in
         {("a", "x", "c"): 2, "w": 1, ("c", "y", "c"): 3},
         {("a", "x", "c"): 1, "w": 2, ("c", "y", "c"): -1},
     ]
-    sampler = NeighborSampler(graph, fanouts, seed=5, **options)
+    sampler = viewed(NeighborSampler, graph, fanouts, seed=5, **options)
     seeds = [*range(0, 20, 3), 7]
     assert_unbiased(sampler, seeds, draws=draws)
     assert_reproducible(sampler, seeds)

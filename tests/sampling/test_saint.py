@@ -21,6 +21,7 @@ from _support.subgraph_reference import (
     saint_walks,
     subsets_by_chance,
 )
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlowLoader
@@ -60,9 +61,9 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
     options = KINDS[kind] | {"direction": direction, "seed": data.draw(st.integers(0, 3))}
     if kind != "walk" and not any(mask):
         with pytest.raises(ValueError, match=f"kind='{kind}' draws"):
-            SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
+            viewed(SaintSampler, graph.view(where=np.array(mask, np.bool_)), 2, **options)
         return
-    sampler = SaintSampler(graph, 2, edge_filter=np.array(mask, np.bool_), **options)
+    sampler = viewed(SaintSampler, graph.view(where=np.array(mask, np.bool_)), 2, **options)
     nodes = reference(
         kind,
         graph,
@@ -81,7 +82,7 @@ def test_the_same_subgraphs_as_the_description(kind, graph, number, data):
 @pytest.mark.parametrize("direction", ["in", "out"])
 def test_a_hundred_subgraphs_of_the_description(kind, direction):
     graph = random_graph(6)
-    sampler = SaintSampler(graph, 1, **KINDS[kind], direction=direction)
+    sampler = viewed(SaintSampler, graph.view(direction), 1, **KINDS[kind])
     for number in range(100):
         nodes = reference(kind, graph, direction, lambda e: True, key_of_batch("saint", [number]))
         assert sampler([number]).seeds.tolist() == nodes
@@ -93,7 +94,7 @@ def test_nodes_in_proportion_to_squared_weights():
         200, generator=torch.Generator().manual_seed(0), dtype=torch.float64
     )
     graph.edata["w"][::3] = 0
-    sampler = SaintSampler(graph, 1, kind="node", budget=6, weight="w", seed=2)
+    sampler = SaintSampler(graph.view(weight="w"), 1, kind="node", budget=6, seed=2)
     rows = rows_of(graph)
     law = node_law(graph, rows, graph.edata["w"].tolist())
     for number in range(50):
@@ -133,7 +134,7 @@ def test_how_often_every_set_of_nodes_comes(kind, over):
     sqrt(m) + 40).
     """
     law = subsets_by_chance(law_of(kind, SMALL), KINDS[kind]["budget"])
-    sampler = SaintSampler(SMALL, 1, **KINDS[kind])
+    sampler = viewed(SaintSampler, SMALL, 1, **KINDS[kind])
     counts = dict.fromkeys(law, 0)
     for k in range(3000):
         batch = sampler([k]) if over == "number" else sampler([5], epoch=k)
@@ -187,7 +188,7 @@ def test_settings():
 @pytest.mark.parametrize("kind", KINDS)
 def test_edges_left_out_for_a_while(kind):
     """The same nodes, the same weights of all other edges."""
-    sampler = SaintSampler(SMALL, 1, **KINDS[kind], seed=1)
+    sampler = viewed(SaintSampler, SMALL, 1, **KINDS[kind], seed=1)
     for number in range(20):
         whole = sampler([number])
         less = sampler.without_edges([0, 4])([number])
@@ -265,11 +266,11 @@ def test_bad_arguments(options, error, words):
     graph.edata["zero"] = torch.zeros(200)
     graph.edata["huge"] = torch.full((200,), 1e200, dtype=torch.float64)
     with pytest.raises(error, match=words):
-        SaintSampler(graph, 2, **options)
+        viewed(SaintSampler, graph, 2, **options)
 
 
 def test_a_loader_takes_one_subgraph_at_a_time():
-    sampler = SaintSampler(random_graph(0), 2, **KINDS["edge"])
+    sampler = viewed(SaintSampler, random_graph(0), 2, **KINDS["edge"])
     with pytest.raises(ValueError, match="batch_size must be at most 1 for SaintSampler, got 2"):
         NodeFlowLoader(sampler, range(4), batch_size=2)
 
@@ -291,7 +292,7 @@ def test_a_loader_takes_one_subgraph_at_a_time():
     ],
 )
 def test_bad_seeds(seeds, error, words):
-    sampler = SaintSampler(SMALL, 1, **KINDS["node"])
+    sampler = viewed(SaintSampler, SMALL, 1, **KINDS["node"])
     with pytest.raises(error, match=words):
         sampler(seeds)
     assert sampler([2**62 - 1]).num_flows == 1

@@ -9,6 +9,7 @@ import pytest
 import torch
 from _support.sampler_reference import ends_of
 from _support.subgraph_reference import law_of_edge, law_of_node, law_of_walk, subsets_by_chance
+from _support.views import viewed
 
 from nodeflow import Graph
 from nodeflow.sampling import SaintSampler
@@ -55,7 +56,7 @@ def test_exact_weights_are_unbiased(graph, options, once):
     fractions.
     """
     law = subsets_by_chance(law_out(graph) if once is None else once(), options["budget"])
-    sampler = SaintSampler(graph, 1, **options)
+    sampler = viewed(SaintSampler, graph, 1, **options)
     pairs = ends_of(graph)
     if options.get("direction") == "out":
         pairs = [(v, u) for u, v in pairs]
@@ -112,7 +113,7 @@ def test_small_probabilities_keep_their_digits(kind, draws):
     graph.edata["w"] = torch.full((many,), 1.0, dtype=torch.float64)
     graph.edata["w"][:2] = 1e-4
     sampler = SaintSampler(
-        graph, 1, kind=kind, budget=draws, weight="w" if kind == "node" else None
+        graph.view(weight="w" if kind == "node" else None), 1, kind=kind, budget=draws
     )
     if kind == "node":
         norms = [Fraction(float(x)) ** 2 for x in (1e-4, 1)]
@@ -140,7 +141,7 @@ def test_a_node_that_always_comes():
         sampler.node_probability(), [1, expected, expected, expected], rtol=1e-12
     )
     np.testing.assert_allclose(sampler.edge_probability(), [expected] * 3, rtol=1e-12)
-    hub = SaintSampler(star, 1, kind="node", budget=2, direction="out")
+    hub = SaintSampler(star.view("out"), 1, kind="node", budget=2)
     assert hub.node_probability().tolist() == [1, 0, 0, 0]
     assert hub.edge_probability().tolist() == hub.estimand().tolist() == [0, 0, 0]
     assert hub([0]).layer_sizes == (1, 1)
@@ -176,7 +177,7 @@ def test_counts_approach_the_exact_weights(kind):
     errors = []
     for count in (250, 4000):
         options = {"coefficients": "presampled", "num_presamples": count}
-        counted = SaintSampler(graph, 1, kind=kind, budget=10, **options)
+        counted = viewed(SaintSampler, graph, 1, kind=kind, budget=10, **options)
         gaps = [counted.node_probability() - exact.node_probability()]
         gaps.append(counted.edge_probability() - exact.edge_probability())
         errors.append(float(torch.cat(gaps).square().mean().sqrt()))
@@ -199,7 +200,9 @@ def test_what_was_never_counted_counts_as_one():
         batch = sampler([number])
         assert batch.flows[0].weight.tolist() == [1.0] * batch.flow_sizes[0]
         assert batch.back.data["loss_weight"].tolist() == [1.0] * batch.layer_sizes[0]
-    two = SaintSampler(SMALL, 1, kind="walk", budget=2, walk_length=1, num_presamples=3, weight="w")
+    two = SaintSampler(
+        SMALL.view(weight="w"), 1, kind="walk", budget=2, walk_length=1, num_presamples=3
+    )
     node = two.node_probability() * 3
     edge = two.edge_probability() * 3
     for number in range(30):
@@ -222,6 +225,6 @@ def test_what_was_never_counted_counts_as_one():
     ],
 )
 def test_estimand_of_walks(options, possible):
-    sampler = SaintSampler(SMALL, 1, kind="walk", num_presamples=500, **options)
+    sampler = viewed(SaintSampler, SMALL, 1, kind="walk", num_presamples=500, **options)
     assert sampler.estimand().nonzero().flatten().tolist() == list(possible)
     assert sampler.edge_probability().nonzero().flatten().tolist() == list(possible)

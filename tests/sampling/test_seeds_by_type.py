@@ -94,7 +94,7 @@ def test_a_column_of_a_type_is_no_column_of_all_nodes(way: Any) -> None:
     with pytest.raises(
         KeyError, match=r"graph.relations\[\('author', 'writes', 'paper'\)\].data\['share'\], graph"
     ):
-        NeighborSampler(graph, [2], edge_filter=lambda edata: edata["share"] > 0)
+        NeighborSampler(graph.view(where=lambda edata: edata["share"] > 0), [2])
     with pytest.raises(KeyError, match=r"no column 'y'; the frame has no columns\"$"):
         graph.ndata["y"]
 

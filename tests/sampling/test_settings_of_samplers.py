@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from _support.sampler_families import FAMILIES, degrees, fingerprint, graph_of_all, sampled
 from _support.sampler_reference import star
+from _support.views import viewed
 
 import nodeflow
 from nodeflow import (
@@ -26,15 +28,20 @@ from nodeflow import (
     Sampler,
     TemporalNeighborSampler,
 )
+from nodeflow._edges.view import Reader
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.sampling._bound import Reader
 from nodeflow.sampling._options import arguments
-from nodeflow.sampling.base import Edges, RowSampler, SamplerBase
+from nodeflow.sampling.base import BoundSampler, Edges, RowSampler, SamplerBase
 
 GRAPH = graph_of_all()
 # by a hash or a name, from which nothing can be made again
 SHOWN_IN_SHORT = ("edge_filter", "parts", "score")
+
+
+def sampler_view(sampler: SamplerBase) -> dict[str, Any]:
+    """What the settings of a sampler say of its view of edges."""
+    return sampler.view.settings if isinstance(sampler, BoundSampler) else {}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -44,16 +51,17 @@ def test_settings_are_arguments(name):
     # shown if not the default
     later = {key for key, p in parameters.items() if p.default is None or key == "disjoint"}
     left_out = later - set(sampler.settings)
-    assert [key for key in parameters if key in sampler.settings] == list(sampler.settings)
+    own = [key for key in sampler.settings if key not in sampler_view(sampler)]
+    assert [key for key in parameters if key in own] == own
     if name != "link":
-        assert ["graph", *sampler.settings] == [key for key in parameters if key not in left_out]
+        assert ["graph", *own] == [key for key in parameters if key not in left_out]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_settings_stay(name):
     sampler = FAMILIES[name](GRAPH)
     before = repr(sampler)
-    for key in ("graph", *sampler.settings):
+    for key in ("graph", "view", *(sampler.settings.keys() - sampler_view(sampler))):
         with pytest.raises(AttributeError, match=f"{key} of a sampler is fixed"):
             setattr(sampler, key, None)
     assert repr(sampler) == before
@@ -73,7 +81,7 @@ def test_a_full_sampler_shows_what_it_takes():
     graph = star(2)
     assert (
         repr(FullSampler(graph, 2))
-        == f"FullSampler({graph}, num_flows=2, direction='in', include_dst=True, reuse=False)"
+        == f"FullSampler({graph}, num_flows=2, include_dst=True, reuse=False)"
     )
     with pytest.raises(AttributeError, match="fanouts of a sampler is fixed"):
         FullSampler(graph, 2).fanouts = (1, 1)
@@ -137,11 +145,11 @@ def test_functions_are_shown_by_name():
 
 
 def test_missing_of_a_control_variate_sampler_stays():
-    history = History(GRAPH, {1: 3}, weight="w")
-    sampler = ControlVariateSampler(GRAPH, [2, 2], history)
+    history = History(GRAPH.view(weight="w"), {1: 3})
+    sampler = ControlVariateSampler(history, [2, 2])
     assert list(sampler.settings) == [
-        "fanouts",
         "history",
+        "fanouts",
         "missing",
         "replace",
         "include_dst",
@@ -152,7 +160,7 @@ def test_missing_of_a_control_variate_sampler_stays():
     with pytest.raises(AttributeError, match="missing of a sampler is fixed"):
         sampler.missing = "nonsense"
     with pytest.raises(ValueError, match="missing must be"):
-        ControlVariateSampler(GRAPH, [2, 2], history, missing="nonsense")
+        ControlVariateSampler(history, [2, 2], missing="nonsense")
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -189,7 +197,7 @@ def test_a_sampler_of_ones_own_that_reads_a_column():
     assert fingerprint(again(range(20))) == fingerprint(sampler.without_edges([3])(range(20)))
 
 
-SHARED = ["direction", "include_dst", "reuse", "edge_filter", "weight", "seed"]
+SHARED = ["include_dst", "reuse", "seed"]
 
 
 def test_signatures_have_all_options_once():
@@ -204,10 +212,7 @@ def test_signatures_have_all_options_once():
         "edge_type",
         *SHARED,
     ]
-    assert parameters["direction"].default == "in"
-    assert list(inspect.signature(RandomWalkSampler).parameters)[-5:] == [
-        s for s in SHARED if s != "weight"
-    ]
+    assert list(inspect.signature(RandomWalkSampler).parameters)[-3:] == SHARED
     # that of a call
     assert next(iter(inspect.signature(NeighborSampler(star(2), [1])).parameters)) == "seeds"
 
@@ -219,9 +224,9 @@ def test_signatures_have_all_options_once():
         (LadiesSampler, "fanouts", "called layer_sizes= here"),
         (NeighborSampler, "random_state", "called seed= here"),
         (NeighborSampler, "includedst", "called include_dst= here"),
-        (FullSampler, "seed", "it takes graph, num_flows, direction"),
+        (FullSampler, "seed", "it takes graph, num_flows, include_dst"),
         (LadiesSampler, "reuse", "it takes graph, layer_sizes, draw"),
-        (RandomWalkSampler, "weight", "it takes graph, num_flows"),
+        (RandomWalkSampler, "weight", "a view of the graph says it, as in NeighborSampler"),
         (LinkSampler, "neg_ratio", "called num_negatives= here"),
     ],
 )
@@ -229,7 +234,7 @@ def test_an_unknown_name_teaches(kind, name, words):
     with pytest.raises(
         TypeError, match=f"{kind.__name__} got an unexpected keyword argument '{name}'; .*{words}"
     ):
-        kind(star(2), **{name: 1})
+        viewed(kind, star(2), **{name: 1})
 
 
 def test_all_arguments_may_be_named_and_annotations_unknown():
@@ -256,12 +261,12 @@ def test_options_of_a_sampler_of_ones_own():
 
     assert list(inspect.signature(Named).parameters) == ["graph", "k", "reuse", "seed"]
     assert list(inspect.signature(PassesOn).parameters) == ["graph", "options"]
-    assert PassesOn(star(2), seed=5).settings == {"reuse": True, "seed": 5}
+    assert PassesOn(star(2), seed=5).settings == {"reuse": True, "seed": 5, "direction": "in"}
     with pytest.raises(
         TypeError,
-        match="Named got an unexpected keyword argument 'direction'; it takes graph, k, reuse",
+        match="Named got an unexpected keyword argument 'include_dst'; it takes graph, k, reuse",
     ):
-        Named(star(2), 2, direction="out")
+        Named(star(2), 2, include_dst=True)
     # it might have taken it
     with pytest.raises(TypeError, match="unexpected keyword argument 'fanout'"):
         PassesOn(star(2), fanout=1)
@@ -270,7 +275,7 @@ def test_options_of_a_sampler_of_ones_own():
 @pytest.mark.parametrize("name", ["replace", "disjoint", "include_dst", "reuse"])
 def test_flags_are_true_or_false(name):
     with pytest.raises(TypeError, match=f"{name} must be True or False, got str 'no'"):
-        NeighborSampler(star(2), [1], **{name: "no"})
+        viewed(NeighborSampler, star(2), [1], **{name: "no"})
 
 
 def test_a_sampler_says_what_a_seed_draws():
@@ -278,7 +283,7 @@ def test_a_sampler_says_what_a_seed_draws():
     words = "  # flow order: a seed draws 5, and its batch has 66 nodes or fewer"
     assert repr(NeighborSampler(graph, [10, 5])).endswith(words)
     for options, most in (({"reuse": True}, 56), ({"include_dst": False}, 50)):
-        assert f"{most} nodes or fewer" in repr(NeighborSampler(graph, [10, 5], **options))
+        assert f"{most} nodes or fewer" in repr(viewed(NeighborSampler, graph, [10, 5], **options))
     assert repr(NeighborSampler(graph, [10, -1])).endswith(
         "# flow order: a seed draws all its neighbours"
     )
@@ -334,11 +339,9 @@ def test_num_neighbors_by_relation():
 
 
 def test_num_neighbors_of_control_variates():
-    sampler = ControlVariateSampler(
-        GRAPH, history=History(GRAPH, {1: 3}, weight="w"), num_neighbors=[4, 1]
-    )
+    sampler = ControlVariateSampler(History(GRAPH.view(weight="w"), {1: 3}), num_neighbors=[4, 1])
     assert sampler.fanouts == (1, 4)
-    with pytest.raises(TypeError, match="history must be a History, got None"):
+    with pytest.raises(TypeError, match="history must be a History, got "):
         ControlVariateSampler(GRAPH, num_neighbors=[4, 1])
 
 
@@ -360,4 +363,4 @@ def test_num_neighbors_of_control_variates():
 )
 def test_wrong_num_neighbors_are_named(options, error, words):
     with pytest.raises(error, match=words):
-        NeighborSampler(TYPED, **options)
+        viewed(NeighborSampler, TYPED, **options)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from _support.sampler_reference import chi_square, random_graph, star
 from _support.subgraph_reference import edges_in, induced, key_of_batch, rows_of, shadow
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, create_full_node_flow
@@ -62,7 +63,7 @@ def test_the_same_scopes_as_the_description(graph, data):
         "epoch": data.draw(st.integers(0, 3)),
         "batch_number": data.draw(st.none() | st.integers(0, 3)),
     }
-    sampler = ShadowSampler(graph, num_flows, depth, fanout, **options)
+    sampler = viewed(ShadowSampler, graph, num_flows, depth, fanout, **options)
     rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
     key = key_of_batch("shadow", asked, seed=options["seed"], **which)
     batch = sampler(asked, **which)
@@ -102,17 +103,17 @@ def test_full_scopes_give_what_the_whole_graph_gives(layer, direction):
             )
         return x[batch.seed_index]
 
-    exact = run(FullSampler(graph, 3, direction=direction)(asked))
+    exact = run(FullSampler(graph.view(direction), 3)(asked))
     if direction == "in":
         torch.testing.assert_close(
             run(create_full_node_flow(graph, 3))[asked], exact, rtol=0, atol=1e-12
         )
     for depth in (3, 4):
-        batch = ShadowSampler(graph, 3, depth, -1, direction=direction)(asked)
+        batch = ShadowSampler(graph.view(direction), 3, depth, -1)(asked)
         torch.testing.assert_close(run(batch), exact, rtol=0, atol=1e-12)
     # one hop less, and something is missing: the test above can fail
     assert not torch.allclose(
-        run(ShadowSampler(graph, 3, 2, -1, direction=direction)(asked)), exact, atol=1e-3
+        run(ShadowSampler(graph.view(direction), 3, 2, -1)(asked)), exact, atol=1e-3
     )
 
 
@@ -159,7 +160,7 @@ def test_a_hub():
 def test_weights_and_shared_structure():
     graph = random_graph(4)
     graph.edata["w"] = torch.linspace(-1, 2, 200)
-    batch = ShadowSampler(graph, 3, 2, 2, weight="w")([1, 5, 9])
+    batch = ShadowSampler(graph.view(weight="w"), 3, 2, 2)([1, 5, 9])
     for flow in batch.flows:
         assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
     plain = ShadowSampler(graph, 3, 2, 2)([1, 5, 9])
@@ -191,7 +192,7 @@ def test_weights_and_shared_structure():
 )
 def test_bad_arguments(arguments, options, error, words):
     with pytest.raises(error, match=words):
-        ShadowSampler(random_graph(0), *arguments, **options)
+        viewed(ShadowSampler, random_graph(0), *arguments, **options)
 
 
 def test_bad_seeds_and_edges():

@@ -9,6 +9,7 @@ import pytest
 import torch
 from _support.sampler_reference import random_graph
 from _support.subgraph_reference import assert_is_induced, induced, rows_of
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
@@ -39,7 +40,7 @@ def test_edges_are_those_among_the_nodes(graph, data):
         st.none() | st.lists(st.booleans(), min_size=graph.num_edges, max_size=graph.num_edges)
     )
     kept = None if mask is None else np.array(mask, np.bool_)
-    sampler = Given(graph, 2, direction=direction, edge_filter=kept)
+    sampler = Given(graph.view(direction, where=kept), 2)
     rows = rows_of(graph, direction, lambda e: mask is None or mask[e])
     batch = sampler(nodes)
     assert_is_induced(batch, rows, nodes)
@@ -107,7 +108,7 @@ def test_a_dense_subgraph():
 def test_weights_are_those_of_the_edges():
     graph = random_graph(2)
     graph.edata["w"] = torch.linspace(-1, 2, 200)
-    batch = Given(graph, 2, weight="w")(range(5, 30))
+    batch = Given(graph.view(weight="w"), 2)(range(5, 30))
     assert torch.equal(batch.flows[1].weight, graph.edata["w"][batch.flows[1].parent_eid])
     assert batch.flows[0].weight is batch.flows[1].weight
 
@@ -157,7 +158,7 @@ def test_a_random_sampler_of_users():
     assert sampler([1]).seeds.tolist() != sampler([1], epoch=1).seeds.tolist()
     copy = pickle.loads(pickle.dumps(sampler))
     assert_same_node_flow(copy([1]), sampler([1]))
-    assert repr(copy) == repr(sampler) == f"Half({graph}, num_flows=2, direction='in', seed=3)"
+    assert repr(copy) == repr(sampler) == f"Half({graph}, num_flows=2, seed=3)"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ def test_a_random_sampler_of_users():
         (
             {"edge_filter": np.ones(3, np.bool_)},
             ValueError,
-            "edge_filter must have one entry per edge",
+            "where must have one entry per edge",
         ),
         ({"seed": 1.5}, TypeError, "seed must be an integer"),
         ({"include_dst": True}, TypeError, "include_dst"),
@@ -176,6 +177,6 @@ def test_a_random_sampler_of_users():
 )
 def test_bad_options(options, error, words):
     with pytest.raises(error, match=words):
-        Given(random_graph(0), 2, **options)
+        viewed(Given, random_graph(0), 2, **options)
     with pytest.raises(ValueError, match="num_flows must be at least 1"):
         Given(random_graph(0), 0)

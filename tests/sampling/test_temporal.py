@@ -24,6 +24,7 @@ from _support.sampler_reference import (
     picked_positions,
     random_graph,
 )
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NodeFlow, NodeFlowLoader
@@ -160,9 +161,9 @@ def test_a_batch_is_what_the_reference_says(case):
     graph, column, fanouts, seeds, times, options, which, filtered, gone = case
     mask = np.ones(graph.num_edges, np.bool_)
     mask[filtered] = False
-    sampler = TemporalNeighborSampler(graph, fanouts, edge_filter=mask, **options).without_edges(
-        gone
-    )
+    sampler = viewed(
+        TemporalNeighborSampler, graph.view(where=mask), fanouts, **options
+    ).without_edges(gone)
     batch = sampler(seeds, times=times, **which)
     batch.validate()
     layers, flows = reference(
@@ -242,7 +243,9 @@ def test_weighted_sums_are_unbiased_for_the_past(replace, fanout, weight, since)
     """
     graph = events()
     seen = [1, 3, 4, 6, 0] if since is None else [6, 3, 4, 0]
-    sampler = TemporalNeighborSampler(graph, [fanout], replace=replace, weight=weight, since=since)
+    sampler = TemporalNeighborSampler(
+        graph.view(weight=weight), [fanout], replace=replace, since=since
+    )
     estimates = {}
     for epoch in range(500):
         batch = sampler([0], times=[5], epoch=epoch)
@@ -451,10 +454,12 @@ def test_draws_in_proportion_to_a_column(options: dict[str, Any]):
         np.where(rng.random(400) < 0.3, 0, rng.exponential(size=400))
     )
     graph.edata["a"] = torch.from_numpy(rng.random(400))
-    sampler = TemporalNeighborSampler(graph, [6], prob="p", seed=3, **options)
+    sampler = viewed(TemporalNeighborSampler, graph, [6], prob="p", seed=3, **options)
     assert_unbiased(sampler, [30, 31], times=[70, 70], draws=800)
     assert_unbiased(sampler.without_edges(range(0, 100, 7)), [30], times=[70], draws=800)
-    every = TemporalNeighborSampler(graph, [-1], prob="p", **options)([30, 31], times=[70, 40])
+    every = viewed(TemporalNeighborSampler, graph, [-1], prob="p", **options)(
+        [30, 31], times=[70, 40]
+    )
     counts = {time: every.flows[0].parent_eid[every.back.context[every.flows[0].edges()[1]] == i].tolist()
               for i, time in enumerate([40, 70])}  # fmt: skip
     for node, time in ((30, 70), (31, 40)):

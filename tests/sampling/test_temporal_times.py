@@ -11,6 +11,7 @@ import pytest
 import torch
 from _support.graphs import events
 from _support.sampler_reference import picked_positions
+from _support.views import viewed
 
 from nodeflow import Graph, NodeFlowLoader, SeedTable
 from nodeflow.sampling import TemporalNeighborSampler
@@ -368,7 +369,7 @@ def test_bad_times_for_floats(times, words):
 )
 def test_bad_arguments(options, error, words):
     with pytest.raises(error, match=re.escape(words)):
-        TemporalNeighborSampler(events(), **{"fanouts": [2], **options})
+        viewed(TemporalNeighborSampler, events(), **{"fanouts": [2], **options})
     with pytest.raises(TypeError, match="strategy='recent' takes the latest edges"):
         TemporalNeighborSampler(events(), [2], strategy="recent").estimand()
 

@@ -22,6 +22,7 @@ import scipy.stats
 import torch
 from _support.layerwise_reference import DRAWS
 from _support.sampler_reference import chi_square, star
+from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import (
@@ -95,7 +96,7 @@ def test_every_subset_is_equally_likely_down_the_flows():
     for options in ({}, {"include_dst": False}):
         rows: list[list[np.ndarray]] = [[], [], []]
         for epoch in range(1000):
-            batch = NeighborSampler(graph, [3, 3, 3], **options)(nodes, epoch=epoch)
+            batch = viewed(NeighborSampler, graph, [3, 3, 3], **options)(nodes, epoch=epoch)
             for i, flow in enumerate(batch.flows):
                 rows[i].append(flow.parent_eid.numpy().reshape(-1, 3) % 7)
         for flow_rows in rows:
@@ -323,23 +324,23 @@ def test_weighted_sum_is_unbiased_exactly(options):
 
 
 ROWS: dict[str, Any] = {
-    "neighbor": lambda g, flows, **o: NeighborSampler(g, [1] * flows, **o),
-    "replace": lambda g, flows, **o: NeighborSampler(g, [1] * flows, replace=True, **o),
-    "prob": lambda g, flows, **o: NeighborSampler(g, [1] * flows, prob="w", **o),
-    "prob, replace": lambda g, flows, **o: NeighborSampler(
-        g, [1] * flows, prob="w", replace=True, **o
+    "neighbor": lambda g, flows, **o: viewed(NeighborSampler, g, [1] * flows, **o),
+    "replace": lambda g, flows, **o: viewed(NeighborSampler, g, [1] * flows, replace=True, **o),
+    "prob": lambda g, flows, **o: viewed(NeighborSampler, g, [1] * flows, prob="w", **o),
+    "prob, replace": lambda g, flows, **o: viewed(
+        NeighborSampler, g, [1] * flows, prob="w", replace=True, **o
     ),
-    "bernoulli": lambda g, flows, **o: BernoulliSampler(g, rates=[0.5] * flows, **o),
-    "labor": lambda g, flows, **o: LaborSampler(g, [2] * flows, **o),
-    "labor, sequential": lambda g, flows, **o: LaborSampler(
-        g, [2] * flows, method="sequential", **o
+    "bernoulli": lambda g, flows, **o: viewed(BernoulliSampler, g, rates=[0.5] * flows, **o),
+    "labor": lambda g, flows, **o: viewed(LaborSampler, g, [2] * flows, **o),
+    "labor, sequential": lambda g, flows, **o: viewed(
+        LaborSampler, g, [2] * flows, method="sequential", **o
     ),
-    "labor, 1": lambda g, flows, **o: LaborSampler(g, [2] * flows, iterations=1, **o),
-    "temporal": lambda g, flows, **o: TemporalNeighborSampler(g, [1] * flows, **o),
-    "random walk": lambda g, flows, **o: RandomWalkSampler(
-        g, flows, num_walks=1, walk_length=1, **o
+    "labor, 1": lambda g, flows, **o: viewed(LaborSampler, g, [2] * flows, iterations=1, **o),
+    "temporal": lambda g, flows, **o: viewed(TemporalNeighborSampler, g, [1] * flows, **o),
+    "random walk": lambda g, flows, **o: viewed(
+        RandomWalkSampler, g, flows, num_walks=1, walk_length=1, **o
     ),
-    "shadow": lambda g, flows, **o: ShadowSampler(g, flows, depth=1, fanout=1, **o),
+    "shadow": lambda g, flows, **o: viewed(ShadowSampler, g, flows, depth=1, fanout=1, **o),
 }
 
 

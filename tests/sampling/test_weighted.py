@@ -181,7 +181,7 @@ def test_unbiased_exactly(weights, k):
     assert sum(law[s] * estimate[s] for s in law) == total
     graph = crowd(weights, 600)
     graph.edata["a"] = torch.tensor([float(x) for x in a], dtype=torch.float64).repeat(600)
-    sampler = NeighborSampler(graph, [k], prob="w", weight="a")
+    sampler = NeighborSampler(graph.view(weight="a"), [k], prob="w")
     assert sampler.estimand()[:d].tolist() == [
         float(x) if p > 0 else 0 for x, p in zip(a, pi, strict=True)
     ]
@@ -235,7 +235,7 @@ def test_equals_pure_python(direction, replace):
         for epoch in range(3):
             ids = rng.permutation(30)[:12].tolist()
             sampler = NeighborSampler(
-                graph, [fanout], prob="w", replace=replace, direction=direction, seed=number
+                graph.view(direction), [fanout], prob="w", replace=replace, seed=number
             )
             batch = sampler(ids, epoch=epoch)
             batch.validate()

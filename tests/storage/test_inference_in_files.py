@@ -186,9 +186,8 @@ def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None
     for folder in (None, tmp_path / "layers"):
         place = None if folder is None else tmp_path / "history"
         history = History(
-            graph,
+            graph.view(weight="p"),
             model.history_widths,
-            weight="p",
             folder=place,
             aggregated="stored" if stored else "on demand",
         )

@@ -398,7 +398,7 @@ class Broken(ClusterSampler):
         ("no seeds", Odd(graph_of_all(), "refuses"), r"sampler = \.\.\.  # Odd, as given"),
         (
             "marginals",
-            NotInverse(graph_of_all(), edge_filter=np.arange(500) % 5 > 0),
+            NotInverse(graph_of_all().view(where=np.arange(500) % 5 > 0)),
             "edge_filter='edge_filter'",
         ),
     ],
@@ -413,7 +413,7 @@ def test_more_faults_are_found_and_shown(name: str, sampler: Any, words: str) ->
     [
         ("marginals", lambda g: SaintSampler(g, 1, kind="node", budget=8), None),
         ("pairs", lambda g: BernoulliSampler(g, [2]), None),
-        ("order", lambda g: NeighborSampler(g, [2, 2], include_dst=False, direction="out"), None),
+        ("order", lambda g: NeighborSampler(g.view("out"), [2, 2], include_dst=False), None),
         (
             "edges",
             lambda g: Plain(g),

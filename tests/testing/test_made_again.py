@@ -87,11 +87,11 @@ class OfItsNodes(Rates):
 
 
 AGAIN = {
-    "a number of flows": lambda g: Rates(g, (0.5, 0.4), seed=3, direction="out"),
+    "a number of flows": lambda g: Rates(g.view("out"), (0.5, 0.4), seed=3),
     "an option that it passes": lambda g: Fixes(g, 0.5, flows=2, seed=3),
     "several levels": lambda g: Deeper(g, 0.6, 0.5, flows=2, seed=2),
     "by position": lambda g: Slashed(g, [0.5, 0.4], seed=1),
-    "by name": lambda g: Rates(graph=g, rates=[0.5], edge_filter=np.arange(g.num_edges) % 5 > 0),
+    "by name": lambda g: Rates(graph=g.view(where=np.arange(g.num_edges) % 5 > 0), rates=[0.5]),
     "edges left out": lambda g: Rates(g, [0.5]).without_edges([1, 2, 3]),
     "partial": partial(Rates, rates=[0.5]),
     "pickled": lambda g: pickle.loads(pickle.dumps(Rates(g, [0.5], seed=3))),

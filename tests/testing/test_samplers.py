@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from _support.views import viewed
 
 from nodeflow import (
     ClusterSampler,
@@ -95,7 +96,7 @@ def test_a_sampler_over_global_random_state_is_not_reproducible(
 def test_reproducible_samplers_pass_and_global_state_is_put_back(star: Graph) -> None:
     states = [random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()]  # noqa: NPY002
     for options in ({}, {"replace": True}, {"include_dst": False}, {"reuse": True}):
-        assert_reproducible(NeighborSampler(star, [2, 3], **options), [0, 5, 0])
+        assert_reproducible(viewed(NeighborSampler, star, [2, 3], **options), [0, 5, 0])
     assert_reproducible(NeighborSampler(star, [2]), [])
     after = [random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist()]  # noqa: NPY002
     assert after == states
@@ -117,7 +118,7 @@ OPTIONS = [{}, {"replace": True}, {"include_dst": False}, {"reuse": True}, {"dir
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("fanouts", [[3, 2], [-1, 1], [1]], ids=str)
 def test_unbiased_samplers_pass(options: dict[str, Any], fanouts: list[int], star: Graph) -> None:
-    assert_unbiased(NeighborSampler(star, fanouts, **options), [0, 1, 5, 31, 5], draws=300)
+    assert_unbiased(viewed(NeighborSampler, star, fanouts, **options), [0, 1, 5, 31, 5], draws=300)
 
 
 def test_sums_of_seeds_without_neighbours_are_compared() -> None:
@@ -216,7 +217,7 @@ def events(star: Graph) -> Graph:
     ids=str,
 )
 def test_samplers_with_times(options: dict[str, Any], events: Graph) -> None:
-    sampler = TemporalNeighborSampler(events, [2, 2], **options)
+    sampler = viewed(TemporalNeighborSampler, events, [2, 2], **options)
     seeds = [0, 5, 0, 0]
     times = [12, 19, 30, 12]
     assert_unbiased(sampler, seeds, times=times, draws=400)
@@ -299,10 +300,14 @@ class Coin(SubgraphSampler):
 def test_subgraphs_that_are_unbiased_pass(direction: str, dense: Graph) -> None:
     options: dict[str, Any] = {"direction": direction, "weight": "w"}
     parts = torch.arange(12) % 4
-    assert_unbiased(SaintSampler(dense, 2, kind="node", budget=6, **options), [0], draws=400)
-    assert_unbiased(SaintSampler(dense, 1, kind="edge", budget=5, **options), [0], draws=400)
     assert_unbiased(
-        ClusterSampler(dense, 2, parts=parts, **options), range(4), batch_size=2, draws=400
+        viewed(SaintSampler, dense, 2, kind="node", budget=6, **options), [0], draws=400
+    )
+    assert_unbiased(
+        viewed(SaintSampler, dense, 1, kind="edge", budget=5, **options), [0], draws=400
+    )
+    assert_unbiased(
+        viewed(ClusterSampler, dense, 2, parts=parts, **options), range(4), batch_size=2, draws=400
     )
     assert_unbiased(Coin(dense, **options), [0, 3], draws=400)
 

@@ -97,7 +97,8 @@ class _NodeFlows(ABC):
         ids = np.arange(size) if seeds is None else as_ids(seeds, "seed_nodes", size)
         key = derive_key(*next(process.seeds))
         self._iterations = 0
-        self._options: dict[str, Any] = {"direction": direction, "include_dst": False, "seed": key}
+        self._direction = direction
+        self._options: dict[str, Any] = {"include_dst": False, "seed": key}
         if shuffle:
             ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
@@ -124,7 +125,7 @@ class _NodeFlows(ABC):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({len(self.seed_nodes)} seeds in batches of {self.batch_size}, "
-            f"{self._sizes}, direction {self._options['direction']}, {self.g!r})"
+            f"{self._sizes}, direction {self._direction}, {self.g!r})"
         )
 
 
@@ -194,7 +195,9 @@ class NeighborSampler(_NodeFlows):
                 ndata=graph.ndata,
             )
             prob = "transition_prob"
-        draws = NeighborDraws(graph, self._fanouts, prob=prob, **self._options)
+        draws = NeighborDraws(
+            graph.view(self._direction), self._fanouts, prob=prob, **self._options
+        )
         if self._add_self_loop:
             draws.loops = np.full(graph.num_nodes, -1)
             src, dst = (end.numpy() for end in graph.edges())
@@ -247,7 +250,7 @@ class LayerSampler(_NodeFlows):
         self._sizes = f"layers of {', '.join(map(str, self._layer_sizes))} draws"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
-        return LayerDraws(graph, self._layer_sizes, **self._options)
+        return LayerDraws(graph.view(self._direction), self._layer_sizes, **self._options)
 
 
 def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = False) -> NodeFlow:
