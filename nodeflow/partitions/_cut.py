@@ -13,7 +13,7 @@ from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array, IdsLike
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key
-from nodeflow.sampling import links, partition
+from nodeflow.sampling import partition, undirected_pairs
 
 METHODS = ("random", "train-first", "metis", "ranges", "hash")
 
@@ -170,7 +170,7 @@ def balanced(graph: Graph, owner: Array, chosen: Array, num_parts: int) -> Array
     round.
     """
     moved = owner.astype(np.int64)
-    between = links(graph)
+    between = undirected_pairs(graph)
     for nodes in (np.flatnonzero(chosen), np.flatnonzero(~chosen)):
         while moves := _moves(np.bincount(moved[nodes], minlength=num_parts)):
             _one_round(between, moved, nodes, *moves)

@@ -23,7 +23,7 @@ In the copy:
 
 - ``__init__`` names every argument and keeps it in an attribute of that name. Its signature then
   gives the settings: ``repr``, the comparison of loader states, and attributes that are set once.
-- Numbers by relation, such as fanouts, are checked by ``_kinds.check_fanouts``, and are
+- Numbers by relation, such as fanouts, are checked by ``_relations.check_fanouts``, and are
   ``self.kinds.numbers(...)`` of each flow in ``read_graph``; ``rows.kinds`` says which of them is a
   row's.
 - ``draws_as`` is a new name: families of equal names share their random numbers.
@@ -51,7 +51,11 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 
 from nodeflow.sampling import base
 from nodeflow.sampling._bernoulli import BernoulliSampler
-from nodeflow.sampling._cluster import ClusterSampler, links as links, partition
+from nodeflow.sampling._cluster import (
+    ClusterSampler,
+    partition,
+    undirected_pairs as undirected_pairs,
+)
 from nodeflow.sampling._distributed import edges_of as edges_of, own_positions as own_positions
 from nodeflow.sampling._estimate import Estimate
 from nodeflow.sampling._fastgcn import FastGCNSampler
@@ -61,7 +65,6 @@ from nodeflow.sampling._keys import (
     StepSeeds as StepSeeds,
     first_of_epoch as first_of_epoch,
 )
-from nodeflow.sampling._kinds import check_fanouts as check_fanouts
 from nodeflow.sampling._labor import LaborSampler
 from nodeflow.sampling._layerwise import LadiesSampler, LayerSampler
 from nodeflow.sampling._link import LinkSampler
@@ -69,6 +72,7 @@ from nodeflow.sampling._link_parts import LinkChunk
 from nodeflow.sampling._neighbor import FullSampler, NeighborSampler
 from nodeflow.sampling._options import arguments as arguments
 from nodeflow.sampling._random_walk import RandomWalkSampler
+from nodeflow.sampling._relations import check_fanouts as check_fanouts
 from nodeflow.sampling._saint import SaintSampler
 from nodeflow.sampling._sampler import Sampler, check_size as check_size, check_sizes as check_sizes
 from nodeflow.sampling._shadow import ShadowSampler

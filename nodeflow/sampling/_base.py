@@ -36,8 +36,8 @@ from nodeflow.graph import Graph, OfType
 from nodeflow.random import derive_key, hash_ids
 from nodeflow.sampling._estimate import Estimate, mean_sizes
 from nodeflow.sampling._keys import Call, Keys
+from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._options import arguments, is_plain, names_of
-from nodeflow.sampling._whole import check_one_process
 
 
 class _Missing:

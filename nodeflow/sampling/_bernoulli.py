@@ -14,7 +14,7 @@ from nodeflow._edges.edges import Edges
 from nodeflow._edges.view import EdgeView
 from nodeflow.graph import Graph
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._kinds import by_kind, check_fanouts
+from nodeflow.sampling._relations import by_kind, check_fanouts
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 
 

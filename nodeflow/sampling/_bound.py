@@ -19,8 +19,8 @@ from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._choice import Choice
+from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._options import arguments
-from nodeflow.sampling._whole import check_one_process
 
 
 class Candidates(Frozen):

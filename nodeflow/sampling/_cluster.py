@@ -21,8 +21,8 @@ from nodeflow._edges.view import EdgeView, as_view
 from nodeflow._runtime import process
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
-from nodeflow.sampling._whole import check_one_process
 
 _MOST = 2**31 - 1
 
@@ -63,7 +63,7 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
         ) from None
     if count == 1:
         return torch.from_numpy(np.zeros(graph.num_nodes, np.int64))
-    pairs = links(graph)
+    pairs = undirected_pairs(graph)
     adjacency = pymetis.CSRAdjacency(pairs.indptr.astype(np.int64), pairs.indices.astype(np.int64))
     options = pymetis.Options(seed=derive_key(number) >> 33)
     with process.metis_lock:  # METIS draws from a generator of the whole process
@@ -71,7 +71,7 @@ def partition(graph: Graph, num_parts: int, seed: int = 0) -> Tensor:
     return torch.from_numpy(np.array(result.vertex_part, np.int64))
 
 
-def links(graph: Graph) -> Any:
+def undirected_pairs(graph: Graph) -> Any:
     """Return which nodes are linked in either direction, a bool scipy CSR array, without
     self-loops.
     """

@@ -22,8 +22,8 @@ from nodeflow.graph import Graph
 from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._labor_draws import INVERSES, POISSON, SMALLEST, fanouts_of
+from nodeflow.sampling._relations import check_fanouts
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 
 _CONVERGED = "converged"
@@ -37,20 +37,48 @@ _PHASE = -2
 
 
 class _Layout(NamedTuple):
-    """The edges of n destinations, as the rounds that solve for their importance go through
-    them.
-    """
+    """The edges of n destinations, as the rounds that solve for their importance pass them."""
 
-    # where the edges of each destination begin in ``indices``, ``[n]``, and how many they are
-    begin: Ints
-    degree: Ints
+    begin: Ints  # where the edges of each destination begin in ``indices``, ``[n]``
+    degree: Ints  # how many they are, ``[n]``
     indices: Array  # the source of every edge, below ``size``
-    nodes: Ints  # the parent id of every source; empty where sources are parent ids
     size: int
+    nodes: Ints = NOTHING  # the parent id of every source; empty where sources are parent ids
     # positions of the edges in the sampler's arrays; None: in ``indices``, plus ``ahead``
-    candidates: Ints | None
+    candidates: Ints | None = None
     # what is added to the positions of each destination's edges, ``[n]``; None: nothing
-    ahead: Ints | None
+    ahead: Ints | None = None
+
+    def sources(self, kept: Ints) -> Ints:
+        """Return the parent ids of the sources of edges at ``kept``, in an array of their own."""
+        sources: Ints = copied_outside(self.indices[kept], np.int64)
+        return self.nodes[sources] if len(self.nodes) else sources
+
+    def positions(self, kept: Ints, indptr: Ints) -> Ints:
+        """Return the positions in the sampler's arrays of edges at ``kept``, which is changed."""
+        if self.ahead is not None:
+            kept += np.repeat(self.ahead, np.diff(indptr)).astype(kept.dtype)
+        return kept if self.candidates is None else self.candidates[kept]
+
+    def numbered(self) -> _Layout:
+        """Return the same with sources numbered in order of first appearance."""
+        with Numbering(self.size) as numbering:
+            numbers = numbering.extend(self.indices.astype(np.int64))
+            nodes = numbering.nodes
+        indices = numbers.astype(self.indices.dtype)
+        return self._replace(indices=indices, nodes=nodes, size=len(nodes))
+
+    def gathered(self) -> _Layout:
+        """Return the same with copied edges, one destination after another, and so numbered."""
+        begin = np.cumsum(self.degree) - self.degree
+        numbers = outside(int(self.degree.sum()), np.int32)
+        nodes = kernels.labor_importance.gather_local(
+            self.begin, self.degree, self.indices, np.full(self.size, -1, np.int32), numbers
+        )
+        ahead = self.begin - begin
+        return self._replace(
+            begin=begin, indices=numbers, nodes=nodes, ahead=ahead, size=len(nodes)
+        )
 
 
 class LaborSampler(RowSampler):
@@ -228,97 +256,100 @@ class LaborSampler(RowSampler):
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.iterations == 0:
             return super().choose(dst, step)
+
         rows, begins = self._rows_of(dst, step)
-        laid = self._layout(rows)
-        numbers = self._numbers(step)
-        fanout, degree = fanouts_of(self._counts[step.flow], rows, laid.degree)
-        laid = laid._replace(degree=degree)
-        edges = laid.begin, degree, laid.indices
-        pi = outside(laid.size, np.float64)
-        codes = outside(laid.size, np.uint8)
-        spare = np.empty(0 if laid.ahead is None else laid.size, np.float64)
-        c = self._importance(laid, fanout, pi, codes, spare)
+        layout = self._layout(rows)
+        fanout, degree = fanouts_of(self._counts[step.flow], rows, layout.degree)
+        layout = layout._replace(degree=degree)
+
+        pi = outside(layout.size, np.float64)
+        codes = outside(layout.size, np.uint8)
+        scratch = np.empty(0 if layout.ahead is None else layout.size, np.float64)
+        rates = self._importance(layout, fanout, pi, codes, scratch)
+
         # room for all edges, of which the kept ones are copied: their number is known only
         # afterwards
-        most = int(laid.degree.sum())
-        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"
-        kept = outside(most, self.reader.edges.position_type)
-        # plain weights are 1 / probability
-        inverse = outside(most, np.float32 if plain else np.float64)
-        rest = (laid.nodes, fanout, *numbers, pi, codes, spare, kept, inverse)
+        num_edges = int(degree.sum())
+        kept = outside(num_edges, self.reader.edges.position_type)
+        inverse = outside(num_edges, self._type_of_inverse())
+        keys, early = self._numbers(step)
+        keep = {
+            "begin": layout.begin,
+            "degree": degree,
+            "indices": layout.indices,
+            "nodes": layout.nodes,
+            "fanout": fanout,
+            "keys": keys,
+            "early": early,
+            "pi": pi,
+            "codes": codes,
+            "scratch": scratch,
+            "kept": kept,
+            "inverse": inverse,
+        }
         if self.method == "poisson":
-            indptr = kernels.labor_importance.keep_poisson(*edges, *rest, c)
+            indptr = kernels.labor_importance.keep_poisson(**keep, c=rates)
         else:
-            indptr = kernels.labor_importance.keep_smallest(*edges, *rest)
+            indptr = kernels.labor_importance.keep_smallest(**keep)
+
         # large arrays go before others are made: together they would be the peak of a step's memory
-        del rest, pi, codes, spare
-        kept = copied_outside(kept[: indptr[-1]])
-        scale = copied_outside(inverse[: indptr[-1]])
+        del keep, pi, codes, scratch
+        num_kept = indptr[-1]
+        kept = copied_outside(kept[:num_kept])
+        scale = copied_outside(inverse[:num_kept])
         del inverse
-        src = copied_outside(laid.indices[kept], np.int64)
-        src = laid.nodes[src] if len(laid.nodes) else src
-        if laid.ahead is not None:
-            kept += np.repeat(laid.ahead, np.diff(indptr)).astype(kept.dtype)
-        positions = kept if laid.candidates is None else laid.candidates[kept]
+        src = layout.sources(kept)
+        positions = layout.positions(kept, indptr)
         drawn = Drawn(indptr, positions, src, lambda: self._scaled(scale, indptr, degree), True)
         return self._choice(drawn, rows, begins, step)
 
+    def _type_of_inverse(self) -> type[np.floating[Any]]:
+        """The type of 1 / probability: that of weights, where weights are nothing else."""
+        plain = self.reader.weights is None and self.estimator == "horvitz-thompson"
+        return np.float32 if plain else np.float64
+
     def _layout(self, rows: DrawingRows) -> _Layout:
         edges = self.reader.edges
-        size = self.graph.num_nodes
-        indices = edges.indices
-        nodes = NOTHING
-        candidates = None
-        ahead = None
         begin = edges.indptr[rows.numbers]
         degree = edges.indptr[rows.numbers + 1] - begin
-        # few edges: arrays of an entry per node of the graph would take longer than to number the
-        # sources. Where the edges have a patch, some are left out for a while, and only candidates
-        # are without them
-        few = size > max(4 * int(degree.sum()), 1024)
+        layout = _Layout(begin, degree, edges.indices, self.graph.num_nodes)
+
+        # where the edges have a patch, some are left out for a while, and only candidates are
+        # without them
+        few = layout.size > max(4 * int(degree.sum()), 1024)
         if few or edges.patch is not None:
             ends, candidates = edges.staying(*kernels.csr.csr_rows(edges.indptr, rows.numbers))
-            begin = ends[:-1]
-            degree = np.diff(ends)
-            indices = indices[candidates]
-            if few:
-                with Numbering(size) as numbering:
-                    indices = numbering.extend(indices.astype(np.int64)).astype(indices.dtype)
-                    nodes = numbering.nodes
-                size = len(nodes)
-        # several rounds: numbered by first appearance, nodes of many edges lie side by side. Rounds
-        # are twice as fast then, at 4 bytes per edge, but to number the sources takes as long as
-        # four rounds
-        if not few and self.iterations != 1 and size < _LONGEST:
-            local = outside(int(degree.sum()), np.int32)
-            start = np.cumsum(degree) - degree
-            nodes = kernels.labor_importance.gather_local(
-                begin, degree, indices, np.full(size, -1, np.int32), local
+            layout = layout._replace(
+                begin=ends[:-1],
+                degree=np.diff(ends),
+                indices=edges.indices[candidates],
+                candidates=candidates,
             )
-            indices = local
-            ahead = begin - start
-            begin = start
-            size = len(nodes)
+
+        # Of few edges, arrays of an entry per node of the graph would take longer than to number
+        # the sources. Several rounds over many edges: numbered by first appearance, nodes of many
+        # edges lie side by side. Rounds are twice as fast then, at 4 bytes per edge, but to number
+        # the sources takes as long as four rounds
+        if few:
+            layout = layout.numbered()
+        elif self.iterations != 1 and layout.size < _LONGEST:
+            layout = layout.gathered()
         # as those of the graph are, or the kernels would be compiled twice
-        indices.flags.writeable = False
-        return _Layout(begin, degree, indices, nodes, size, candidates, ahead)
+        layout.indices.flags.writeable = False
+        return layout
 
     def _importance(
-        self, laid: _Layout, fanout: Ints, pi: Floats, seen: NDArray[np.uint8], spare: Floats
+        self, layout: _Layout, fanout: Ints, pi: Floats, seen: NDArray[np.uint8], scratch: Floats
     ) -> NDArray[np.float64]:
         """Write pi of the sources, and return c of the destinations, after all rounds."""
-        begin = laid.begin
-        degree = laid.degree
-        indices = laid.indices
-        c: Floats = kernels.labor.labor0_rates(fanout, degree)
+        edges = (layout.begin, layout.degree, layout.indices)
+        c: Floats = kernels.labor.labor0_rates(fanout, layout.degree)
         pi.fill(1)
         until = self.iterations == _CONVERGED
         before = np.inf
         for _ in range(_MOST_ROUNDS if until else int(self.iterations)):
-            sources = kernels.labor_importance.update(
-                begin, degree, indices, np.argsort(-c), c, pi, seen
-            )
-            kernels.labor_importance.solve(begin, degree, indices, fanout, pi, c, spare)
+            sources = kernels.labor_importance.update(*edges, np.argsort(-c), c, pi, seen)
+            kernels.labor_importance.solve(*edges, fanout, pi, c, scratch)
             if until and sources >= before * (1 - _TOLERANCE):
                 break
             before = sources

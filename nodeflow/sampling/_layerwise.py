@@ -23,10 +23,10 @@ from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._kinds import by_kind, numbers_of
 from nodeflow.sampling._layer_draws import DRAWN, EDGES_FROM, PICK, SOURCES, joined
 from nodeflow.sampling._pps import LayerCandidates, Picked, Scores, draw_columns, read_scores
-from nodeflow.sampling._reach import Numbers
+from nodeflow.sampling._reached_types import Numbers
+from nodeflow.sampling._relations import by_kind, numbers_of
 from nodeflow.sampling._sampler import Sampler, check_draws, check_size
 
 LayerSizes: TypeAlias = "PerFlow | Sequence[int | Mapping[str, int]]"

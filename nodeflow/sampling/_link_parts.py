@@ -29,8 +29,8 @@ from nodeflow._schema.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase
+from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._times import NO_TIME, no_times, time_column, times_of_nodes
-from nodeflow.sampling._whole import check_one_process
 
 LinksByName: TypeAlias = "Mapping[str, LinksLike] | Mapping[Relation, LinksLike]"
 """Pairs ``[n, 2]`` by relation, in ids within the types of both ends."""

@@ -16,8 +16,8 @@ from nodeflow._edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._keys import Keys, Step
-from nodeflow.sampling._kinds import Fanout, check_fanouts
 from nodeflow.sampling._pps import Proportional
+from nodeflow.sampling._relations import Fanout, check_fanouts
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._uniform import UNIFORM
 

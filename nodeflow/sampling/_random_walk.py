@@ -19,9 +19,9 @@ from nodeflow._schema.schema import Relation
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._kinds import relations
+from nodeflow.sampling._one_process import check_one_process
+from nodeflow.sampling._relations import relations
 from nodeflow.sampling._sampler import Sampler, check_draws, check_sizes
-from nodeflow.sampling._whole import check_one_process
 
 _AT_ONCE = 2**26
 """Steps of walks that one compiled loop takes."""

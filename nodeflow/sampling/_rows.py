@@ -19,8 +19,8 @@ from nodeflow._edges.view import EdgeView, Reader
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
-from nodeflow.sampling._kinds import Kinds, relations, types_in
-from nodeflow.sampling._reach import Numbers
+from nodeflow.sampling._reached_types import Numbers
+from nodeflow.sampling._relations import Kinds, relations, types_in
 from nodeflow.sampling._sampler import Sampler
 
 

@@ -21,9 +21,9 @@ from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._keys import Call
+from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._sampler import check_draws
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
-from nodeflow.sampling._whole import check_one_process
 
 
 class Kind(NamedTuple):

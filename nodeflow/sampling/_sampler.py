@@ -21,7 +21,7 @@ from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._draw import draw_node_flow
 from nodeflow.sampling._keys import Keys, Step
-from nodeflow.sampling._reach import Numbers, check_reach
+from nodeflow.sampling._reached_types import Numbers, check_reach
 
 
 class Sampler(BoundSampler):

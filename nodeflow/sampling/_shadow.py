@@ -16,8 +16,8 @@ from nodeflow.sampling._choice import first_rows
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._draw import draw_node_flow
 from nodeflow.sampling._keys import Call, Keys
-from nodeflow.sampling._kinds import Fanout, as_fanout, of_kinds
 from nodeflow.sampling._neighbor import NeighborSampler
+from nodeflow.sampling._relations import Fanout, as_fanout, of_kinds
 from nodeflow.sampling._subgraph import flow_parts, induced_subgraph
 
 

@@ -19,8 +19,8 @@ from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
 from nodeflow.sampling._keys import Call, Step
-from nodeflow.sampling._kinds import check_fanouts
 from nodeflow.sampling._pps import Proportional
+from nodeflow.sampling._relations import check_fanouts
 from nodeflow.sampling._rows import DrawingRows, Drawn, RowSampler
 from nodeflow.sampling._times import NO_TIME, Span, as_times, starts_of, times_of_edges
 from nodeflow.sampling._uniform import PAST, Window
