@@ -363,11 +363,10 @@ def random_split(
             f"pass fractions, as in [0.8, 0.1, 0.1], or counts=, as in [1000, -1]; got {both}"
         )
     total = graph.num_nodes if of == "nodes" else graph.num_edges
-    ids = (
-        np.arange(total)
-        if among is None
-        else np.sort(as_ids(among, "among", total, of.removesuffix("s")))
-    )
+    if among is None:
+        ids = np.arange(total)
+    else:
+        ids = np.sort(as_ids(among, "among", total, of.removesuffix("s")))
     if (at := first_true(ids[1:] == ids[:-1])) is not None:
         raise ValueError(f"among must hold every id once, but {ids[at]} occurs more than once")
     item = np.arange(len(ids))
@@ -377,13 +376,13 @@ def random_split(
         what = "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     size = int(item.max(initial=-1)) + 1
-    cuts = (
-        _cuts_by_fraction(fractions, size) if counts is None else _cuts_by_count(counts, size, what)
-    )
+    if counts is None:
+        cuts = _cuts_by_fraction(fractions, size)
+    else:
+        cuts = _cuts_by_count(counts, size, what)
     rank = np.empty(size, np.int64)
-    rank[Random(derive_key("split", as_int(seed, "seed"))).permutation(size).numpy()] = np.arange(
-        size
-    )
+    order = Random(derive_key("split", as_int(seed, "seed"))).permutation(size)
+    rank[order.numpy()] = np.arange(size)
     part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
@@ -423,9 +422,10 @@ def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
         )
     left = size - int(values[~rest].sum())
     if left < 0 or (left > 0 and not rest.any()):
-        wrong = (
-            f"{-left} too many" if left < 0 else f"{left} left over; give one part -1 for the rest"
-        )
+        if left < 0:
+            wrong = f"{-left} too many"
+        else:
+            wrong = f"{left} left over; give one part -1 for the rest"
         raise ValueError(f"counts must add up to the {size} {what}, got {values.tolist()}: {wrong}")
     return np.cumsum(np.where(rest, left, values.astype(np.int64)))
 

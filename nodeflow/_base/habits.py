@@ -37,7 +37,7 @@ ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
         SIZES,
     ),
     **dict.fromkeys(("random_state", "random_seed", "rng", "generator"), ("seed",)),
-    **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob", "weight")),
+    **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob",)),
     **dict.fromkeys(
         ("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *SIZES)
     ),

@@ -179,6 +179,11 @@ class EdgeView(Frozen):
         named = {"direction": self.direction, "edge_filter": self.where, "weight": self.weight}
         return {name: value for name, value in named.items() if value is not None}
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are all in-edges without weights, for which a graph stands."""
+        return self.settings == {"direction": "in"}
+
     def __repr__(self) -> str:
         words = [] if self.direction == "in" else [repr(self.direction)]
         if self.where is not None:
@@ -200,15 +205,17 @@ def _view(graph: HeldGraph, direction: str, where: EdgeMask | None, weight: str 
     return EdgeView(graph, direction, where=where, weight=weight)
 
 
-def as_view(edges: HeldGraph | EdgeView) -> EdgeView:
-    """Return a view as it is, and of a graph the view of all its in-edges.
-
-    Raises TypeError for anything else.
-    """
+def graph_of(edges: HeldGraph | EdgeView) -> Any:
+    """Return the graph of a view, or the graph itself; raises TypeError for anything else."""
     if isinstance(edges, EdgeView):
-        return edges
+        return edges.graph
     if not hasattr(type(edges), "near"):
         raise TypeError(
             f"graph must be a nodeflow.Graph, or a view of one (graph.view), got {describe(edges)}"
         )
-    return EdgeView(edges)
+    return edges
+
+
+def as_view(edges: HeldGraph | EdgeView) -> EdgeView:
+    """Return a view as it is, and of a graph the view of all its in-edges; else a TypeError."""
+    return edges if isinstance(edges, EdgeView) else EdgeView(graph_of(edges))

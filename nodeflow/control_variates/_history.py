@@ -26,7 +26,7 @@ from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
-from nodeflow._edges.view import EdgeView, as_view
+from nodeflow._edges.view import EdgeView, as_view, graph_of
 from nodeflow._peers.held import together
 from nodeflow._peers.routes import first_of_each
 from nodeflow._rows.columns import check_numbers
@@ -106,8 +106,8 @@ class History(KeptRows):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        view = as_view(graph)
-        with together(view.graph, "the arguments of History"):
+        with together(graph_of(graph), "the arguments of History"):
+            view = as_view(graph)
             self.propagation = Propagation(view)
             self.propagation.plan.check_together(view.direction)
             if isinstance(widths, Mapping) and not widths:
@@ -159,9 +159,10 @@ class History(KeptRows):
             self._pulls = 0
             self._sum_of_seeds = -1
             self.has_inputs = inputs is not None
-            self._sums_of_inputs = (
-                None if inputs is None else sums_of_inputs(self.propagation, inputs)
-            )
+            if inputs is None:
+                self._sums_of_inputs = None
+            else:
+                self._sums_of_inputs = sums_of_inputs(self.propagation, inputs)
             if folder is None:
                 arrays = {
                     name: torch.zeros(shape, dtype=kind, device=device)
@@ -271,11 +272,9 @@ class History(KeptRows):
             # set last: an error above leaves the batch unchanged
             for i, name, column in columns:
                 batch.ldata[i][name] = column.to(batch.device)
-            return (
-                torch.cat(ages).double().mean()
-                if ages
-                else torch.tensor(torch.nan, dtype=torch.float64)
-            )
+            if ages:
+                return torch.cat(ages).double().mean()
+            return torch.tensor(torch.nan, dtype=torch.float64)
 
     def _remind(self, batch: NodeFlow) -> None:
         """Warn once where batches read rows that are never written: control variates of zeros save
@@ -417,11 +416,10 @@ class History(KeptRows):
         return cast("Tensor", getattr(self, f"{name}_{layer}"))
 
     def _age(self, layer: int, ids: Ints | None) -> Tensor:
-        written = (
-            self._column("written", layer)
-            if ids is None
-            else self._rows("ages", "written", layer, ids)
-        )
+        if ids is None:
+            written = self._column("written", layer)
+        else:
+            written = self._rows("ages", "written", layer, ids)
         return torch.where(written > 0, self.step - written, -1)
 
     def _aggregated(self, layer: int, ids: Ints) -> Tensor:

@@ -237,7 +237,6 @@ class FlowModel(nn.Module, metaclass=Explained):
             raise
 
     @torch.no_grad()
-    @checked
     def inference(
         self,
         graph: Graph | EdgeView | Propagation,

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import Explained, checked
+from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_type
 from nodeflow._base.types import FileLike, IdsLike
 from nodeflow._edges.view import EdgeView
@@ -232,7 +232,6 @@ class TypedModel(FlowModel):
         )
 
     @torch.no_grad()
-    @checked
     def inference(
         self,
         graph: Graph | EdgeView | Propagation,

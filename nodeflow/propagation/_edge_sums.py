@@ -56,11 +56,10 @@ class EdgeSums(Frozen):
         for array in arrays if self.weights is None else [*arrays, self.weights]:
             for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
                 piece = array[start : start + _EDGES]
-                exact = (
-                    piece.astype(np.int64)
-                    if piece.dtype.kind in "iu"
-                    else piece.astype(np.float64).view(np.int64)
-                )
+                if piece.dtype.kind in "iu":
+                    exact = piece.astype(np.int64)
+                else:
+                    exact = piece.astype(np.float64).view(np.int64)
                 parts.append(hash_ids(exact))
         return derive_key(self.edges.num_rows, *parts) >> 1
 
@@ -163,11 +162,10 @@ class EdgeSums(Frozen):
             )
 
         threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
-        pieces = (
-            [(0, len(out))]
-            if threads == 1 and len(out) <= _AT_ONCE
-            else self._pieces(nodes, threads)
-        )
+        if threads == 1 and len(out) <= _AT_ONCE:
+            pieces = [(0, len(out))]
+        else:
+            pieces = self._pieces(nodes, threads)
         # a row is the work of one thread: sums do not depend on their number
         run_all(work, len(pieces), threads)
 

@@ -71,11 +71,10 @@ class ExchangePlan(Frozen):
             mirrors = held.mirrors
             routes = Routes(peers.owners(mirrors), peers.size)
             mirrored = peers.exchange("ids of mirrors", routes.parcels(mirrors))
+        self._set(num_masters=held.num_masters, num_mirrors=len(mirrors))
         self._set(
-            num_masters=held.num_masters,
-            num_mirrors=len(mirrors),
             _graph=graph,
-            _nodes=Lazy(lambda: np.concatenate([held.masters.numpy(), mirrors])),
+            _nodes=Lazy(lambda: np.append(held.masters.numpy(), mirrors)),
             _peers=peers,
             _mirrored=[held.whole.rows_of(ids[0]) if ids else NOTHING for ids in mirrored],
             _of_each=[routes.to(r) for r in range(peers.size)],
@@ -212,9 +211,8 @@ class ExchangePlan(Frozen):
         for at, arrays in zip(placed, parcels, strict=True):
             if arrays:
                 marks, *values = arrays
-                at = (
-                    at if mask is None else at[np.unpackbits(marks, count=len(at)).astype(np.bool_)]
-                )
+                if mask is not None:
+                    at = at[np.unpackbits(marks, count=len(at)).astype(np.bool_)]
                 arrived.append((from_arrays(values, rows), at))
         return arrived
 

@@ -95,11 +95,10 @@ def check_out(out: object, num_rows: int) -> Tensor | None:
     check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
     assert isinstance(out, Tensor)
     if out.layout != torch.strided or out.requires_grad or is_read_only(out):
-        what = (
-            "a file that was opened for reading only"
-            if is_read_only(out)
-            else "sparse, or requires a gradient"
-        )
+        if is_read_only(out):
+            what = "a file that was opened for reading only"
+        else:
+            what = "sparse, or requires a gradient"
         raise ValueError(f"out must be a dense tensor that can be written, but it is {what}")
     check_num_rows(out.shape, "out", num_rows, "node of the outputs")
     return out
@@ -145,9 +144,10 @@ class FullPass:
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.view.direction)
-            self.nodes = (
-                None if nodes is None else as_ids(nodes, "nodes", propagation.graph.num_nodes)
-            )
+            if nodes is None:
+                self.nodes = None
+            else:
+                self.nodes = as_ids(nodes, "nodes", propagation.graph.num_nodes)
         self.num_outputs = propagation.plan.num_masters if self.nodes is None else len(self.nodes)
         # a process alone has all rows that the outputs depend on; several compute what they own,
         # for each other too

@@ -17,7 +17,7 @@ from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import Array, IdsLike
 from nodeflow._edges.columns import is_float64
 from nodeflow._edges.numbering import Numbering
-from nodeflow._edges.view import EdgeView, as_view
+from nodeflow._edges.view import EdgeView, as_view, graph_of
 from nodeflow._peers.held import together
 from nodeflow._rows.rows import Rows, is_sparse, put_rows, take_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
@@ -65,9 +65,9 @@ class Propagation(Frozen):
 
     @checked
     def __init__(self, graph: Graph | EdgeView) -> None:
-        view = as_view(graph)
-        whole: Graph = view.graph
+        whole: Graph = graph_of(graph)
         with together(whole, "making a Propagation"):
+            view = as_view(graph)
             plan = ExchangePlan(whole)
             held = whole.held
             edges, weights = view.among(plan.edges(view.direction))
@@ -185,7 +185,8 @@ class Propagation(Frozen):
         sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), at)
 
         def held(ids: Ints) -> Tensor:
-            return take_rows(sums, torch.from_numpy(np.searchsorted(at, places(ids))))
+            rows = np.searchsorted(at, places(ids))
+            return take_rows(sums, torch.from_numpy(rows))
 
         fetched = peers.fetch("sums", nodes, peers.owners, held)
         return fetched.to(h.device) if isinstance(h, Tensor) else fetched
@@ -250,7 +251,8 @@ class Propagation(Frozen):
         if weights is not None:
             exact = is_float64(self.graph, str(self.view.weight))
             kind = np.float64 if exact else np.float32  # as in sampled flows
-            weight = Lazy.of(torch.from_numpy(weights[positions].astype(kind)).to(device))
+            entries = torch.from_numpy(weights[positions].astype(kind))
+            weight = Lazy.of(entries.to(device))
         at = Lazy(
             lambda: (
                 np.arange(positions.start, positions.stop)

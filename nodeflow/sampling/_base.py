@@ -33,9 +33,9 @@ from nodeflow._edges.view import EdgeView
 from nodeflow._peers.held import together
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
-from nodeflow.random import derive_key, hash_ids
+from nodeflow.random import hash_ids
 from nodeflow.sampling._estimate import Estimate, mean_sizes
-from nodeflow.sampling._keys import Call, Keys
+from nodeflow.sampling._keys import Call, Keys, keys_of
 from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._options import arguments, is_plain, names_of
 
@@ -410,11 +410,10 @@ class SamplerBase(metaclass=ExplainedABC):
         )
         if flat is not seeds:
             return flat, None
-        words = (
-            [isinstance(part, str) for part in seeds[:3]]
-            if isinstance(seeds, (tuple, list))
-            else []
-        )
+        if isinstance(seeds, (tuple, list)):
+            words = [isinstance(part, str) for part in seeds[:3]]
+        else:
+            words = []
         if words == [True, False]:
             raise TypeError(
                 "seeds of one type are a dict, as in {'paper': ids}, not a pair of its name and ids"
@@ -472,39 +471,16 @@ class SamplerBase(metaclass=ExplainedABC):
         return batch.with_seeds(seed_index=index.reshape(shape))
 
     def _keys_of(self, call: Call, ids: Ints, *identity: int) -> Keys:
-        """The keys of a call with checked seeds, or of its step; hashes in ``identity`` tell
-        batches apart too.
-        """
-        step = call.step
-        every = ids if step is None else self._seeds(step.ids)[0]
-        number = call.batch_number
-        epoch = as_int(call.epoch, "epoch")
-        # after name, seed and epoch: 0 for batches told apart by a hash, 1 for numbered ones, 2 for
-        # the key of an epoch
-        named = (
-            (0, *self._identity(every), *identity)
-            if number is None
-            else (1, as_int(number, "batch_number"))
-        )
-        key = self._key(epoch, *named)
-        if step is not None and self.draws_together:
-            # with the key of the step, shares would draw alike, and their mean would vary as one
-            # share does
-            key = derive_key(key, "share", hash_ids(step.rows))
-        return Keys(key, self._key(epoch, 2), number, call.inputs)
+        """The keys of a call with checked seeds, or of its step, see ``keys_of``."""
+        of_step = ids if call.step is None else self._seeds(call.step.ids)[0]
+        return keys_of(self, call, (*self._identity(of_step), *identity))
 
     def _identity(self, ids: Ints) -> tuple[int, ...]:
-        """The hash of the seeds of a batch, by which batches without a number differ; none where
-        they need not.
+        """The hash of the seeds of a batch, by which batches without a number differ.
+
+        None where they need not differ.
         """
         return (hash_ids(ids),)
-
-    def _key(self, *words: int | str) -> int:
-        """Derive a key from ``draws_as``, left out where it is empty (neighbour sampling), the
-        seed, and ``words``.
-        """
-        name = (self.draws_as,) if self.draws_as else ()
-        return derive_key(*name, self.seed, *words)
 
     def read_graph(self) -> None:
         """Set the attributes that are read from the graph, such as tables made from its columns,

@@ -9,7 +9,7 @@ import numpy as np
 
 from nodeflow import _kernels as kernels
 from nodeflow._base.checks import as_number
-from nodeflow._base.types import Fanouts, NumNeighbors
+from nodeflow._base.types import Fanouts, Floats, NumNeighbors
 from nodeflow._edges.edges import Edges
 from nodeflow._edges.view import EdgeView
 from nodeflow.graph import Graph
@@ -81,9 +81,10 @@ class BernoulliSampler(RowSampler):
                 f"0.5]; got {number}"
             )
         kind = "relation" if edge_type is None else "edge type"
-        self.fanouts = (
-            None if sizes is None else check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
-        )
+        if sizes is None:
+            self.fanouts = None
+        else:
+            self.fanouts = check_fanouts(fanouts, num_neighbors, edge_type=edge_type)
         self.rates = None if rates is None else by_kind(rates, "rates", _rate, "[0.1, 0.5]", kind)
         super().__init__(
             graph,
@@ -111,15 +112,14 @@ class BernoulliSampler(RowSampler):
             begin, degree, edges.indices, rows.ident, key, rejection
         )
         every = counts == 1 if self.rates is not None else counts < 0
-        inverse = (
-            None if every.all() else lambda: np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
-        )
-        return Drawn(indptr, positions, src, inverse, False)
+
+        def inverse() -> Floats:
+            return np.repeat(-1 / np.expm1(rejection), np.diff(indptr))
+
+        return Drawn(indptr, positions, src, None if every.all() else inverse, False)
 
 
 def _rate(value: object, name: str, of_kind: bool) -> float:
-    return (
-        as_number(value, name, least=0, most=1)
-        if of_kind
-        else as_number(value, name, above=0, most=1)
-    )
+    if of_kind:
+        return as_number(value, name, least=0, most=1)
+    return as_number(value, name, above=0, most=1)

@@ -13,7 +13,7 @@ from nodeflow._base.checks import Ints, as_count, as_device, as_ids, unmasked
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.types import IdsLike, MaskLike
 from nodeflow._edges.forms import InTorch
-from nodeflow._edges.view import EdgeView, Reader, as_view
+from nodeflow._edges.view import EdgeView, Reader, as_view, graph_of
 from nodeflow._peers.held import together
 from nodeflow.graph import Graph
 from nodeflow.random import hash_ids
@@ -71,7 +71,8 @@ class Candidates(Frozen):
     @property
     def rows(self) -> Tensor:
         """Index of each edge's destination, from 0 to ``num_dst - 1``, int64 ``[E]``."""
-        return torch.from_numpy(np.repeat(np.arange(len(self.dst_nid)), np.diff(self._indptr)))
+        destinations = np.arange(len(self.dst_nid))
+        return torch.from_numpy(np.repeat(destinations, np.diff(self._indptr)))
 
     @property
     def src(self) -> Tensor:
@@ -175,9 +176,9 @@ class BoundSampler(SamplerBase):
         *,
         seed: int = 0,
     ) -> None:
-        self.view = as_view(graph)
-        super().__init__(self.view.graph, as_count(num_flows, "num_flows", 1), seed=seed)
-        with together(self.graph, f"making a {type(self).__name__}"):
+        with together(graph_of(graph), f"making a {type(self).__name__}"):
+            self.view = as_view(graph)
+            super().__init__(self.view.graph, as_count(num_flows, "num_flows", 1), seed=seed)
             self.bind()
 
     reader: Reader
@@ -218,7 +219,7 @@ class BoundSampler(SamplerBase):
         settings = self.settings
         of_view = self.view.settings
         words = [f"{name}={value!r}" for name, value in settings.items() if name not in of_view]
-        edges = self.graph if of_view == {"direction": "in"} else self.view
+        edges = self.graph if self.view.is_plain else self.view
         return f"{type(self).__name__}({', '.join([repr(edges), *words])})"
 
     def without_edges(self, eid: IdsLike) -> Self:

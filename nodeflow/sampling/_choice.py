@@ -161,11 +161,17 @@ class Choice(Frozen):
         compared. ``relations``: the number of the relation of each edge; None: by its parent id.
         """
         self = cls.__new__(cls)
+        # the array of sources is given away once, and looked up again after that
+        fresh = [src]
+        kept_src = None
+        if positions is None:
+            fresh = []
+            kept_src = src
         self._set(
             indptr=indptr,
             positions=positions,
-            src=src if positions is None else None,
-            _fresh=[] if positions is None else [src],
+            src=kept_src,
+            _fresh=fresh,
             eid=eid,
             weight=None if weight is None else Lazy(weight),
             needs_weight=weight is not None and needs_weight,
@@ -312,7 +318,8 @@ def _weights_of(choice: Choice, form: Form) -> Lazy[Tensor]:
     """The estimator weights of a Choice, also where all are 1."""
     if choice.weight is not None:
         return choice.weight
-    return Lazy(lambda: form.placed(np.ones(int(choice.indptr[-1]), np.float32)))
+    num_edges = choice.indptr[-1]  # read when weights are
+    return Lazy(lambda: form.placed(np.ones(int(num_edges), np.float32)))
 
 
 def _joined_cell(cells: Sequence[Lazy[Tensor]]) -> Lazy[Tensor]:

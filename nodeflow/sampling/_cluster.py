@@ -17,7 +17,7 @@ from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import IdsLike
 from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._edges.view import EdgeView, as_view
+from nodeflow._edges.view import EdgeView, graph_of
 from nodeflow._runtime import process
 from nodeflow.graph import Graph
 from nodeflow.random import Random, derive_key, hash_ids
@@ -84,7 +84,8 @@ def undirected_pairs(graph: Graph) -> Any:
     pairs = (np.concatenate([u, v]), np.concatenate([v, u]))
     size = (graph.num_nodes, graph.num_nodes)
     # repeats are one
-    return scipy.sparse.coo_array((np.ones(len(pairs[0]), np.bool_), pairs), shape=size).tocsr()
+    entries = np.ones(len(pairs[0]), np.bool_)
+    return scipy.sparse.coo_array((entries, pairs), shape=size).tocsr()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -153,9 +154,8 @@ class ClusterSampler(SubgraphSampler):
         *,
         seed: int = 0,
     ) -> None:
-        view = as_view(graph)
-        self.parts = _parts(view.graph, parts, seed)
-        super().__init__(view, num_flows, seed=seed)
+        self.parts = _parts(graph_of(graph), parts, seed)
+        super().__init__(graph, num_flows, seed=seed)
 
     def read_graph(self) -> None:
         super().read_graph()

@@ -31,7 +31,7 @@ from nodeflow._rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._bound import Candidates
-from nodeflow.sampling._choice import Choice, check_choice, parent_eid
+from nodeflow.sampling._choice import Choice, check_choice, needs_weight, parent_eid
 from nodeflow.sampling._keys import Call, Step
 
 if TYPE_CHECKING:
@@ -162,9 +162,8 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
     columns = [
         column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))
     ]
-    received = peers.exchange(
-        "edges by source", Routes(peers.owners(columns[0]), peers.size).parcels(*columns)
-    )
+    routes = Routes(peers.owners(columns[0]), peers.size)
+    received = peers.exchange("edges by source", routes.parcels(*columns))
     empty = [column[:0] for column in columns]
     src, dst, *rest = map(
         np.concatenate, zip(empty, *(arrays for arrays in received if arrays), strict=True)
@@ -369,14 +368,16 @@ def _joined(answers: list[Arrays], routes: Routes) -> Choice:
         for _, _, src, _, weight, *_ in answers
     ]
     weight = torch.from_numpy(taken(weights)) if any(arrays[4].ndim for arrays in answers) else None
-    needed = True if True in needs else None if None in needs else False
-    src, eid = (
-        taken([arrays[i] for arrays in answers]).astype(np.int64, copy=False) for i in (2, 3)
-    )
-    columns = {
-        name: from_numpy(taken([arrays[5 + i] for arrays in answers]), DTYPES[kind])
-        for i, (name, kind) in enumerate(names[0])
-    }
+    needed = needs_weight(needs)
+
+    def column(place: int) -> Array:
+        return taken([arrays[place] for arrays in answers])
+
+    src = column(2).astype(np.int64, copy=False)
+    eid = column(3).astype(np.int64, copy=False)
+    columns = {}
+    for place, (name, kind) in enumerate(names[0], 5):
+        columns[name] = from_numpy(column(place), DTYPES[kind])
     get = None if weight is None else lambda: weight
     return Choice.of_kernel(
         indptr, None, src, get, needs_weight=needed, eid=torch.from_numpy(eid), edata=columns

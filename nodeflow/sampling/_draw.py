@@ -22,14 +22,14 @@ def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None 
     ``contexts``, int64 ``[num_seeds]``: what a seed reaches belongs to its context, and a node in
     two contexts is two rows of a layer. None: all nodes are in one context.
     """
-    graph = sampler.graph
     edges = sampler.reader.edges
     form = edges.form
-    ids = Contexts(graph.num_nodes, form, contexts is not None)
+    ids = Contexts(sampler.graph.num_nodes, form, contexts is not None)
     choices = []
     sources_by_flow = []
     with choosing(sampler) as choose, form.numbering(ids.bound(contexts)) as numbers:
-        seed_index = form.tensor(numbers.extend(form.array(ids.joined(seeds, contexts))))
+        of_seeds = form.array(ids.joined(seeds, contexts))
+        seed_index = form.tensor(numbers.extend(of_seeds))
         nodes = [ids.split(numbers.nodes)]  # of each layer, with their contexts
         num_drawn = 0  # nodes that drew in a flow nearer to the seeds
         for i in reversed(range(sampler.num_flows)):
@@ -39,7 +39,7 @@ def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None 
                 num_drawn = len(numbers.nodes)
 
             choice = choose(dst, keys.step(i, context))
-            check_choice(graph, edges, choice, form.array(dst), i)
+            check_choice(sampler.graph, edges, choice, form.array(dst), i)
             sources = ids.of_sources(choice.indptr, choice.take_sources(edges), context)
 
             if sampler.include_dst:  # a layer holds all nodes so far
@@ -55,4 +55,4 @@ def draw_node_flow(sampler: Any, seeds: Ints, keys: Keys, contexts: Ints | None 
     else:
         layers = layers_of(choices, nodes)
         flows = flows_of(edges, choices, sources_by_flow, layers, prefix=sampler.include_dst)
-    return NodeFlow._trusted(layers[::-1], flows[::-1], parent=graph, seed_index=seed_index)
+    return NodeFlow._trusted(layers[::-1], flows[::-1], parent=sampler.graph, seed_index=seed_index)

@@ -13,7 +13,7 @@ from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import norms_of_sources
-from nodeflow.sampling._keys import Step
+from nodeflow.sampling._keys import Step, key_of
 from nodeflow.sampling._layer_draws import BY_CHANCE, joined
 from nodeflow.sampling._layerwise import LayerSampler, LayerSizes
 from nodeflow.sampling._pps import Picked, list_probabilities
@@ -67,7 +67,7 @@ class FastGCNSampler(LayerSampler):
         if weights is None and norms.max(initial=0) < 2**24 and self.draw == "replacement":
             norms = norms.astype(np.float32)  # exactly the same numbers: of edges
         types = list(self.graph.schema.nodes.values())
-        order = self._key(0)
+        order = key_of(self, 0)
         # by the number of the type, and of its draws: what the draws need
         self._prob: dict[tuple[int, int], Floats] = {}
         self._lines: dict[tuple[int, int], pps.Line] = {}

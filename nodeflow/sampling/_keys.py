@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
-from nodeflow.random import Random, derive_key
+from nodeflow._base.checks import Ints, as_int
+from nodeflow.random import Random, derive_key, hash_ids
 
 
 class StepSeeds(NamedTuple):
@@ -98,6 +98,31 @@ class Keys(NamedTuple):
             inputs=self.inputs,
             roots=roots,
         )
+
+
+def key_of(sampler: Any, *words: int | str) -> int:
+    """Return a key of a sampler's name, its seed, and ``words``.
+
+    The name is left out where it is empty, as of neighbour sampling.
+    """
+    name = (sampler.draws_as,) if sampler.draws_as else ()
+    return derive_key(*name, sampler.seed, *words)
+
+
+def keys_of(sampler: Any, call: Call, identity: tuple[int, ...]) -> Keys:
+    """Return the keys of a call; by the hashes in ``identity`` batches without a number differ."""
+    epoch = as_int(call.epoch, "epoch")
+    # after name, seed and epoch: 0 for batches told apart by a hash, 1 for numbered ones, 2 for
+    # the key of an epoch
+    if call.batch_number is None:
+        key = key_of(sampler, epoch, 0, *identity)
+    else:
+        key = key_of(sampler, epoch, 1, as_int(call.batch_number, "batch_number"))
+    if call.step is not None and sampler.draws_together:
+        # with the key of the step, shares would draw alike, and their mean would vary as one
+        # share does
+        key = derive_key(key, "share", hash_ids(call.step.rows))
+    return Keys(key, key_of(sampler, epoch, 2), call.batch_number, call.inputs)
 
 
 def first_of_epoch(sampler: Any, call: dict[str, Any]) -> dict[str, Any]:

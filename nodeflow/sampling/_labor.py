@@ -362,7 +362,8 @@ class LaborSampler(RowSampler):
         if self.estimator == "horvitz-thompson":
             return inverse
         drawn = np.diff(indptr)
-        total = np.bincount(np.repeat(np.arange(len(degree)), drawn), inverse, len(degree))
+        rows = np.repeat(np.arange(len(degree)), drawn)
+        total = np.bincount(rows, inverse, len(degree))
         return inverse * np.repeat(degree / np.where(drawn > 0, total, 1), drawn)
 
     def _numbers(self, step: Step) -> tuple[NDArray[np.uint64], np.uint32]:

@@ -119,7 +119,8 @@ def _pick_in_torch(ids: Any, scores: None, size: int, draw: str, key: int) -> Pi
         order = layerwise.hash_order(ids, derive_key(key, 1))
         places: Any = order.index_select(0, ids.new_tensor(picked.places)).sort().values
         return picked._replace(places=places)
-    places = layerwise.is_below(ids, float(prob[:1].sum()), key).nonzero().view(-1)
+    below = layerwise.is_below(ids, float(prob[:1].sum()), key)
+    places = below.nonzero().view(-1)
     return Picked(places, np.ones(len(places), np.int64), prob[: len(places)])
 
 

@@ -118,11 +118,8 @@ class LayerSampler(Sampler):
             for size in self.layer_sizes
         ]
         if self.draw == "replacement":
-            check_draws(
-                max(map(int, np.concatenate(self._sizes))),
-                "layer_sizes with replacement",
-                schema.num_nodes,
-            )
+            most = int(np.concatenate(self._sizes).max())
+            check_draws(most, "layer_sizes with replacement", schema.num_nodes)
         self.read_rows()
 
     def _drawn_by_kind(self) -> Numbers:
@@ -178,11 +175,9 @@ class LayerSampler(Sampler):
         return self.score is not None
 
     def _loops_only(self) -> str:
-        return (
-            ""
-            if self.score is None
-            else "draws with score have no form in operations of torch; others have"
-        )
+        if self.score is None:
+            return ""
+        return "draws with score have no form in operations of torch; others have"
 
     def estimand(self) -> Tensor:
         """Return the numbers of ``BoundSampler.estimand``, and 0 for edges from node types that no
@@ -212,13 +207,15 @@ class LayerSampler(Sampler):
             if self.score is not None and scores is not None and values is not None:
                 tensor = None if scores.tensor is None else scores.tensor[torch.from_numpy(own)]
                 columns.append(draw_columns(tensor, values, picked, size, self.draw))
-            parts.append(picked._replace(places=form.take(own, form.array(picked.places))))
+            picked_places = form.array(picked.places)
+            parts.append(picked._replace(places=form.take(own, picked_places)))
         every = joined(form, parts)
         if self.score is None:
             return every, None
-        return every, {
-            name: torch.cat([each[name] for each in columns]) for name in ("log_prob", "draws")
-        }
+        joint = {}
+        for name in ("log_prob", "draws"):
+            joint[name] = torch.cat([of_type[name] for of_type in columns])
+        return every, joint
 
     def _by_type(self, nid: Ints, step: Step) -> dict[int, Ints]:
         """Return the places of the candidates of each node type that has some, by its number."""
@@ -229,11 +226,10 @@ class LayerSampler(Sampler):
         types = self.graph.schema.types_of(form.tensor(nid).numpy(force=True))
         first, order = kernels.csr.sort_by_destination(types, num_types)
         # without candidates a type draws nothing of nothing, for columns of no rows
-        present = (
-            np.flatnonzero(np.diff(first))
-            if len(nid)
-            else np.flatnonzero(self._sizes[step.flow])[:1]
-        )
+        if len(nid):
+            present = np.flatnonzero(np.diff(first))
+        else:
+            present = np.flatnonzero(self._sizes[step.flow])[:1]
         return {i: form.array(order[first[i] : first[i + 1]]) for i in present.tolist()}
 
     def _draws(self, step: Step, numbers: Iterable[int]) -> Iterator[tuple[int, int, range, int]]:
@@ -278,9 +274,12 @@ class LayerSampler(Sampler):
         self, rows: Ints, indptr: Ints, positions: Ints, factor: Callable[[], Floats]
     ) -> Callable[[], Tensor]:
         reader = self.reader
-        return lambda: reader.estimator_weight(
-            self._finished(rows, indptr, reader.weighted(positions, factor()))
-        )
+
+        def made() -> Tensor:
+            weights = reader.weighted(positions, factor())
+            return reader.estimator_weight(self._finished(rows, indptr, weights))
+
+        return made
 
     @property
     def _needs_weight(self) -> bool:

@@ -182,9 +182,10 @@ class LinkSampler(SamplerBase):
             self.relation = relation
             self._pairs = None if pairs is None else checks.as_pairs(pairs, self.graph, relation)
             self._labels = checks.as_labels(labels, self._pairs)
-            self.negatives = (
-                negatives if isinstance(negatives, str) or callable(negatives) else "weights"
-            )
+            if isinstance(negatives, str) or callable(negatives):
+                self.negatives = negatives
+            else:
+                self.negatives = "weights"
             self._own = as_own(negatives, (self.num_seeds, self.num_negatives), self.graph)
             drawn_evenly = self._own is not None or self.negatives in LAWS
             self._weights = None if drawn_evenly else checks.node_weights(self.graph, negatives)
@@ -212,9 +213,10 @@ class LinkSampler(SamplerBase):
             related = relation is not None or len(schema.relations) > 1
             related = related if self._pairs is None else self._pairs.relation is not None
             links = checks.by_name(known, "known", schema, relation)
-            self._known = (
-                None if known is None else as_known(links, nodes, related, "as the seeds have")
-            )
+            if known is None:
+                self._known = None
+            else:
+                self._known = as_known(links, nodes, related, "as the seeds have")
             group = 1 if sampler.takes_times else self.seeds_together
             column = (relation or "relation") if related else None
             self._layout = LinkLayout(SIDES if corrupt == "both" else (corrupt,), column, group)
@@ -282,9 +284,10 @@ class LinkSampler(SamplerBase):
             "birth": self._birth if self._birth_given else None,
         }
         for name, links in (("pairs", self._pairs), ("known", self._known)):
-            hashed[name] = (
-                None if links is None else np.stack([part for part in links if part is not None], 1)
-            )
+            if links is None:
+                hashed[name] = None
+            else:
+                hashed[name] = np.stack([part for part in links if part is not None], 1)
         for name, array in hashed.items():
             if array is not None:
                 bits = np.ascontiguousarray(array).view(np.int64).reshape(-1)
@@ -338,11 +341,8 @@ class LinkSampler(SamplerBase):
         when = None
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
-            hashes.append(
-                hash_ids(
-                    when.astype(np.int64 if when.dtype.kind in "iu" else np.float64).view(np.int64)
-                )
-            )
+            kind = np.int64 if when.dtype.kind in "iu" else np.float64
+            hashes.append(hash_ids(when.astype(kind).view(np.int64)))
         keys = self._keys_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two
         # batches whose edges have the same ends. So it gets a number made of the edges, unless its
@@ -471,9 +471,10 @@ class LinkSampler(SamplerBase):
         labels = torch.zeros_like(
             pairs[..., 0], dtype=torch.float32 if self._labels is None else self._labels.dtype
         )
-        labels[:, 0] = (
-            1 if self._labels is None else self._labels[batch.seed_ids.cpu()].to(pairs.device)
-        )
+        if self._labels is None:
+            labels[:, 0] = 1
+        else:
+            labels[:, 0] = self._labels[batch.seed_ids.cpu()].to(pairs.device)
         return pairs, labels
 
     def log_proposal(self, batch: NodeFlow) -> Tensor:
@@ -526,11 +527,8 @@ class LinkSampler(SamplerBase):
         src, dst = self.graph.find_edges(ids)
         relation = None
         if self.relation is not None:
-            relation = (
-                fetch_rows(self.graph.edata[self.relation], torch.from_numpy(ids))
-                .numpy()
-                .astype(np.int64)
-            )
+            column = fetch_rows(self.graph.edata[self.relation], torch.from_numpy(ids))
+            relation = column.numpy().astype(np.int64)
         elif self._layout.relation is not None:
             relation = self.graph.schema.relations_of(ids)
         return Links(src.numpy(), relation, dst.numpy())

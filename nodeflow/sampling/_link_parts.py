@@ -97,7 +97,8 @@ def by_name(value: object, name: str, schema: Schema, relation: str | None) -> o
             check_range(ids, f"{label}[:, {i}]", len(schema.ids(node_type)), f"{node_type} node")
         src = ends.src + schema.ids(each[0]).start
         dst = ends.dst + schema.ids(each[2]).start
-        parts.append(np.stack([src, np.full(len(src), numbers[each]), dst], 1))
+        of_pair = np.full(len(src), numbers[each])
+        parts.append(np.stack([src, of_pair, dst], 1))
     links = np.concatenate(parts)
     return links if len(numbers) > 1 else links[:, ::2]
 
@@ -166,11 +167,10 @@ def as_labels(value: NumbersLike | None, pairs: Links | None) -> Tensor | None:
             "seed_data={'label': labels})"
         )
     # an array of Python's floats would be float64
-    column = (
-        column_of_numbers(value, "labels")
-        if isinstance(value, list | tuple)
-        else as_column(array, "labels")
-    )
+    if isinstance(value, list | tuple):
+        column = column_of_numbers(value, "labels")
+    else:
+        column = as_column(array, "labels")
     return column.clone()
 
 

@@ -87,11 +87,8 @@ class Pairs(NamedTuple):
         indptr, src, edge_ids = graph.csc()
         # the in-edges come by destination, and turning them round keeps that order in every row
         rows, dst, positions = kernels.csr.transpose(indptr, src, graph.num_nodes)
-        narrow = (
-            np.int32
-            if max(graph.num_nodes, graph.num_edges) <= np.iinfo(np.int32).max
-            else np.int64
-        )
+        small = max(graph.num_nodes, graph.num_edges) <= np.iinfo(np.int32).max
+        narrow = np.int32 if small else np.int64
         eid = positions if edge_ids is None else edge_ids[positions]
         return cls(rows, dst.astype(narrow), eid.astype(narrow))
 
@@ -140,18 +137,16 @@ class Negatives:
         self._rank: Ints | None = None
         # nodes are numbered by birth within their type, so that those that exist come first
         if birth is not None:
-            self._order = np.lexsort(
-                (birth, np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)))
-            )
+            types = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+            self._order = np.lexsort((birth, types))
             self._rank = np.argsort(self._order)
             self._birth = birth[self._order]
             weights = None if weights is None else weights[self._order]
             known = None if known is None else known.renumbered(self._rank)
-        self._upto = (
-            NOTHING
-            if weights is None
-            else np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
-        )
+        if weights is None:
+            self._upto = NOTHING
+        else:
+            self._upto = np.concatenate([np.zeros(1, np.int64), np.cumsum(weights)])
         self._queries = None if known is None else known.queries
         self._known: tuple[Ints, Stored, Ints] = _NONE_KNOWN
         if known is not None:
@@ -258,11 +253,10 @@ class Negatives:
         """
         even = len(self._upto) == 0
         kinds = types[::size]
-        weights = (
-            np.ones(nodes.shape)
-            if even
-            else (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
-        )
+        if even:
+            weights = np.ones(nodes.shape)
+        else:
+            weights = (self._upto[nodes + 1] - self._upto[nodes]).astype(np.float64)
         among = (
             self._bounds[kinds],
             self._bounds[kinds + 1],

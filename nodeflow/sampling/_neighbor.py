@@ -179,11 +179,9 @@ class NeighborSampler(RowSampler):
     def _draw_patched(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         # uniform draws step over what is left out, at no cost in degrees; weighted ones need an
         # excerpt
-        return (
-            self.draw_rows(edges, rows, step)
-            if self.prob is None
-            else super()._draw_patched(edges, rows, step)
-        )
+        if self.prob is None:
+            return self.draw_rows(edges, rows, step)
+        return super()._draw_patched(edges, rows, step)
 
 
 class FullSampler(NeighborSampler):

@@ -105,11 +105,10 @@ def pick_systematic(line: Line, prob: Floats, key: int) -> Picked:
     """Draw exactly as many distinct candidates as the probabilities add up to, each with its own
     (Deville 1998).
     """
-    drawn = (
-        kernels.pps.draw_systematic(line.ends, line.size, np.uint64(key))
-        if line.size
-        else line.order[:0]
-    )
+    if line.size:
+        drawn = kernels.pps.draw_systematic(line.ends, line.size, np.uint64(key))
+    else:
+        drawn = line.order[:0]
     places = np.sort(np.concatenate([line.certain, line.order[drawn]]))
     return Picked(places, np.ones(len(places), np.int64), prob[places])
 
@@ -374,11 +373,9 @@ class Scores(NamedTuple):
 
 def read_scores(value: object, nid: Tensor, flow: int) -> Scores:
     """Return what ``score`` returned for the candidates ``nid``, at least one, checked."""
-    scores = (
-        torch.as_tensor(value)
-        if isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
-        else value
-    )
+    scores = value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iuf":
+        scores = torch.as_tensor(value)
     kinds = torch.bool, torch.complex64, torch.complex128, torch.complex32
     if not isinstance(scores, Tensor) or scores.layout != torch.strided or scores.dtype in kinds:
         raise TypeError(

@@ -152,9 +152,10 @@ class RowSampler(Sampler):
         super().read_graph()
         name = self.edge_type
         graph = self.graph
-        self.kinds = (
-            relations(graph, self.view.direction) if name is None else types_in(graph, name)
-        )
+        if name is None:
+            self.kinds = relations(graph, self.view.direction)
+        else:
+            self.kinds = types_in(graph, name)
         self.reader = self.reader._replace(edges=self.kinds.lay_out(self.reader.edges, graph))
 
     def _drawn_by_kind(self) -> Numbers | None:
@@ -181,7 +182,8 @@ class RowSampler(Sampler):
         if len(self._counts) and unused.any():
             edges = self.reader.edges.in_form(COMPILED)
             row = unused[edges.node_rows.kinds_of(np.arange(edges.num_rows))]
-            number[edges.parent_eid(np.flatnonzero(np.repeat(row, np.diff(edges.indptr))))] = 0
+            positions = np.flatnonzero(np.repeat(row, np.diff(edges.indptr)))
+            number[edges.parent_eid(positions)] = 0
         return number
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -205,11 +207,10 @@ class RowSampler(Sampler):
             or max(fanouts) < 0
         ):
             return ""
-        drawn = (
-            "all its neighbours"
-            if fanouts[-1] < 0
-            else f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
-        )
+        if fanouts[-1] < 0:
+            drawn = "all its neighbours"
+        else:
+            drawn = f"{'' if self.fixed_sizes else 'about '}{fanouts[-1]}"
         if min(fanouts) < 0 or not self.fixed_sizes:
             return f"flow order: a seed draws {drawn}"
         # with reuse only nodes that are reached first draw; else those that are in the layer
@@ -265,7 +266,8 @@ class RowSampler(Sampler):
             ends = indptr
             if self.edge_type is None:
                 of_rows = form.array(form.tensor(rows.kinds).int())
-                relations = Lazy(lambda: form.tensor(form.spread(of_rows, ends, len(positions))))
+                size = len(positions)
+                relations = Lazy(lambda: form.tensor(form.spread(of_rows, ends, size)))
             several = bool(np.count_nonzero(self._counts[step.flow]) > 1) if self._counts else None
             indptr = form.take(indptr, begins)
             varies = varies or several

@@ -15,12 +15,12 @@ from nodeflow._base.checks import Ints, as_count, check_one_of
 from nodeflow._base.types import Floats, SeedsLike
 from nodeflow._edges.edges import NOTHING, Edges
 from nodeflow._edges.forms import COMPILED
-from nodeflow._edges.view import EdgeView, Reader, as_view
+from nodeflow._edges.view import EdgeView, Reader, graph_of
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import Random
 from nodeflow.sampling._distributed import norms_of_sources
-from nodeflow.sampling._keys import Call
+from nodeflow.sampling._keys import Call, key_of
 from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._sampler import check_draws
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler, induced_subgraph
@@ -224,12 +224,12 @@ class SaintSampler(SubgraphSampler):
             )
         self.kind = kind
         self.budget = as_count(budget, "budget", 1)
-        view = as_view(graph)
+        whole = graph_of(graph)
         self.walk_length = None if walk_length is None else as_count(walk_length, "walk_length")
         check_draws(
             self.budget * (1 + (self.walk_length or 0)),
             "budget with all steps of walks",
-            view.graph.num_nodes,
+            whole.num_nodes,
         )
         self.coefficients = coefficients or ("presampled" if kind == "walk" else "exact")
         if num_presamples is not None and self.coefficients == "exact":
@@ -238,10 +238,10 @@ class SaintSampler(SubgraphSampler):
             )
         count = None if num_presamples is None else as_count(num_presamples, "num_presamples", 1)
         if kind != "node":
-            check_one_process(view.graph, f"SaintSampler(kind={kind!r})")
+            check_one_process(whole, f"SaintSampler(kind={kind!r})")
         if self.coefficients == "presampled":
-            check_one_process(view.graph, "SaintSampler(coefficients='presampled')")
-        super().__init__(view, num_flows, seed=seed)
+            check_one_process(whole, "SaintSampler(coefficients='presampled')")
+        super().__init__(graph, num_flows, seed=seed)
         self._counts = self._presampled(count) if self.coefficients == "presampled" else None
         self.num_presamples = None if self._counts is None else self._counts.total
 
@@ -368,7 +368,7 @@ class SaintSampler(SubgraphSampler):
         total = 0
         seen = 0
         while total < count if count is not None else seen < _COVERAGE * len(nodes):
-            random = Random(self._key("presamp", 3, total))
+            random = Random(key_of(self, "presamp", 3, total))
             part = induced_subgraph(
                 self.reader.edges, np.unique(self._kind.draw(random)), len(nodes)
             )

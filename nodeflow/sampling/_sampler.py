@@ -83,11 +83,9 @@ class Sampler(BoundSampler):
         if not vars(type(self)).get("has_torch_form", False):
             return super()._lacks_torch()
         several = self.graph.peers.size > 1
-        return (
-            "the graph lies on several processes; draws of one have a form in torch"
-            if several
-            else self._loops_only()
-        )
+        if several:
+            return "the graph lies on several processes; draws of one have a form in torch"
+        return self._loops_only()
 
     def _loops_only(self) -> str:
         """Return why a class with a form in torch draws these settings in compiled loops only; ""

@@ -134,9 +134,10 @@ class TemporalNeighborSampler(RowSampler):
                 f"strategy='recent' takes the latest edges, each once: {option} goes with 'uniform'"
             )
         exact = isinstance(since, int | np.integer) or since is None
-        self.since = (
-            since if since is None else (as_count if exact else as_number)(since, "since", least=0)
-        )
+        if since is None:
+            self.since = since
+        else:
+            self.since = (as_count if exact else as_number)(since, "since", least=0)
         super().__init__(
             graph,
             len(self.fanouts),
@@ -170,25 +171,24 @@ class TemporalNeighborSampler(RowSampler):
         self._span = Span.of(stamps)
         self._lowest = stamps.dtype.type(NO_TIME[stamps.dtype.kind])
         self._longest = int(np.diff(edges.indptr).max(initial=0))
-        self._prob = (
-            None
-            if self.prob is None
-            else edge_numbers(self.graph.near, self.prob, "prob", signed=False)
-        )
+        if self.prob is None:
+            self._prob = None
+        else:
+            self._prob = edge_numbers(self.graph.near, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         ids, shape = self._seeds(seeds)
         stamps = as_times(call.times, shape, self._span)
         distinct, contexts = np.unique(stamps, return_inverse=True)
-        whole = (
-            stamps
-            if call.step is None
-            else as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
-        )
+        if call.step is None:
+            whole = stamps
+        else:
+            whole = as_times(call.step.times, self._seeds(call.step.ids)[1], self._span)
         # the inputs of steps are the call, with the distinct times of the seeds, ascending: a
         # context each
         call = call._replace(times=distinct)
-        keys = self._keys_of(call, ids, hash_ids(whole.view(np.int64)))._replace(inputs=call)
+        keys = self._keys_of(call, ids, hash_ids(whole.view(np.int64)))
+        keys = keys._replace(inputs=call)
         if call.step is not None:
             in_step = np.searchsorted(np.unique(whole), distinct)
             keys = keys._replace(contexts=self.form.placed(in_step))
@@ -199,11 +199,9 @@ class TemporalNeighborSampler(RowSampler):
         return batch
 
     def _loops_only(self) -> str:
-        return (
-            ""
-            if self._prob is None
-            else "draws with prob have no form in operations of torch; uniform ones have"
-        )
+        if self._prob is None:
+            return ""
+        return "draws with prob have no form in operations of torch; uniform ones have"
 
     def draw_rows(self, edges: Edges, rows: DrawingRows, step: Step) -> Drawn:
         form = edges.form

@@ -67,9 +67,8 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
     relations = columns_of_relations(graph.near, name) if own is None else []
     of_edges = [(places, _times_in(rows, name)) for places, rows in relations]
     of_nodes = times_of_nodes(graph, name)
-    columns = [
-        each for each in (own, of_nodes, *(column for _, column in of_edges)) if each is not None
-    ]
+    columns = [column for column in (own, of_nodes) if column is not None]
+    columns += [column for _, column in of_edges]
     if not columns:
         raise KeyError(
             f"time: neither edges nor nodes have a column {name!r}, of all of them or of a type"

@@ -374,10 +374,12 @@ def _view(view: EdgeView, graph: Graph, mask: Tensor | None) -> EdgeView:
 
 def _values(sampler: SamplerBase) -> dict[str, Any]:
     """The arguments that the call passed which made a sampler, by name."""
-    values = {}
+    values: dict[str, Any] = {}
     for name, is_graph in sampler.made_with.items():
         if is_graph:
-            values[name] = sampler.view if isinstance(sampler, BoundSampler) else sampler.graph
+            values[name] = sampler.graph
+            if isinstance(sampler, BoundSampler) and not sampler.view.is_plain:
+                values[name] = sampler.view
         elif name in sampler.__dict__:
             values[name] = sampler.__dict__[name]
         else:
@@ -400,8 +402,6 @@ def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
 
 def _text(view: EdgeView) -> str:
     """The text of the call that makes a view of a graph that is named ``graph``."""
-    if view.settings == {"direction": "in"}:
-        return "graph"
     words = [] if view.direction == "in" else [repr(view.direction)]
     if view.where is not None:
         words.append(f"where={FILTER!r}")

@@ -431,7 +431,11 @@ BY_HAND = {
         ("model(rows, batch)", "TypeError", "the other way round"),
         ("model(batch, rows)", "ValueError", "one per node of the input layer"),
         ("model(rows, rows)", "TypeError", "with a NodeFlow first, got Tensor"),
-        ("model.inference(None, feat)", "TypeError", "a Graph or a Propagation first"),
+        (
+            "model.inference(None, feat)",
+            "TypeError",
+            "a Graph, a view of one or a Propagation first",
+        ),
         ("model.inference(graph, feat, nodes=[20])", "IndexError", "20"),
         ("model.inference(graph, feat, chunk_size=0)", "ValueError", "chunk_size"),
         ("nn.NodeDropout(2)", "ValueError", "p must be"),

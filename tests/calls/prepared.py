@@ -299,7 +299,9 @@ EXCUSES = {
     **dict.fromkeys(
         ("sampling.base.LayerCandidates", "sampling.base.Step", "sampling.LinkChunk"), "of samplers"
     ),
-    **dict.fromkeys(("sampling.base.Subgraph", "graph.OfType", "flow.LayerPart"), "result"),
+    **dict.fromkeys(
+        ("sampling.base.Subgraph", "graph.OfType", "graph.EdgeView", "flow.LayerPart"), "result"
+    ),
     **dict.fromkeys(
         ("sampling.Estimate", "loader.Timings", "storage.Reads", "storage.SparseFileRows"), "result"
     ),

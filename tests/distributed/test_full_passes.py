@@ -84,12 +84,12 @@ def test_inference_is_that_of_one_process(model: Any, chunk_size: int | None) ->
 
 def test_inference_with_weights_filters_and_edge_columns() -> None:
     model = GCN(4, 5, 2).double()
-    options: dict[str, Any] = {"weight": "p64", "edge_filter": "old"}
-    whole = model.inference(WHOLE, X, **options)
+    options: dict[str, Any] = {"weight": "p64", "where": "old"}
+    whole = model.inference(WHOLE.view(**options), X)
 
     def computed(graph: Graph, rank: int) -> None:
         torch.testing.assert_close(
-            model.inference(graph, X, **options), whole[graph.masters], rtol=1e-12, atol=1e-12
+            model.inference(graph.view(**options), X), whole[graph.masters], rtol=1e-12, atol=1e-12
         )
         flow = Propagation(graph.view(weight="p64")).flow(0, len(graph.masters))
         assert torch.equal(flow.data["time"], WHOLE.edata["time"][flow.parent_eid])

@@ -126,9 +126,11 @@ BATCHES = [[1, 2, 3, 40], [], [7, 7, 9]]
 @pytest.mark.parametrize("weight", [None, "w"])
 @pytest.mark.parametrize("halo", HALOS)
 def test_a_sampler_of_the_users_own(kind: type[Sampler], weight: str | None, halo: float) -> None:
-    expected = [called(kind(WHOLE, 2, weight=weight), seeds) for seeds in BATCHES]
+    expected = [called(kind(WHOLE.view(weight=weight), 2), seeds) for seeds in BATCHES]
     assert (
-        NEAR[halo].run(lambda graph, rank: called(kind(graph, 2, weight=weight), BATCHES[rank]))
+        NEAR[halo].run(
+            lambda graph, rank: called(kind(graph.view(weight=weight), 2), BATCHES[rank])
+        )
         == expected
     )
 

@@ -18,6 +18,7 @@ from _support.partition_tools import check_parts, cut_into
 from _support.ranks import HALOS, Parts, ThreadTransport, run_ranks
 from _support.sampler_families import fingerprint
 from _support.typed_nn import typed_graph
+from _support.views import viewed
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import (
@@ -161,7 +162,9 @@ def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
 
     def work(graph: Graph, rank: int) -> list[str]:
         kinds = [NeighborSampler, LaborSampler, TemporalNeighborSampler]
-        return [called(kind(graph, [2, 1], direction=direction), seeds[rank]) for kind in kinds]
+        return [
+            called(viewed(kind, graph, [2, 1], direction=direction), seeds[rank]) for kind in kinds
+        ]
 
     assert parts.run(work) == [work(graph, rank) for rank in range(size)]
 

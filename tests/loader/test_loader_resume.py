@@ -6,6 +6,7 @@ import json
 
 import pytest
 from _support.loader_tools import epoch, fingerprint, make, random_graph
+from _support.views import viewed
 
 from nodeflow import FullSampler, NeighborSampler, NodeFlowLoader
 
@@ -132,9 +133,9 @@ def test_state_of_a_sampler_with_other_settings_raises(other):
     with pytest.raises(
         ValueError, match=r"the state is of another sampler: \w+ is .+ there, and .+ here$"
     ):
-        NodeFlowLoader(NeighborSampler(graph, **{"fanouts": [2], **other}), [0]).load_state_dict(
-            state
-        )
+        NodeFlowLoader(
+            viewed(NeighborSampler, graph, **{"fanouts": [2], **other}), [0]
+        ).load_state_dict(state)
     with pytest.raises(
         ValueError, match="another sampler: class is NeighborSampler there, and FullSampler here"
     ):

@@ -90,7 +90,10 @@ def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
         (lambda: model(graph, x), r"model\(batch, h\).*model\.inference\(graph, x\)"),
         (lambda: model(x, graph), r"model\(batch, h\).*model\.inference\(graph, x\)"),
         (lambda: model(batch.flows[0], x), r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"),
-        (lambda: model.inference(x, graph), r"a Graph or a Propagation first.*the other way round"),
+        (
+            lambda: model.inference(x, graph),
+            r"a Graph, a view of one or a Propagation first.*the other way round",
+        ),
         (lambda: model.inference(batch, x), r"for a batch call model\(batch, h\)"),
         (
             lambda: inference(lambda batch, h: h, graph, x),

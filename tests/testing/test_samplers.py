@@ -309,7 +309,7 @@ def test_subgraphs_that_are_unbiased_pass(direction: str, dense: Graph) -> None:
     assert_unbiased(
         viewed(ClusterSampler, dense, 2, parts=parts, **options), range(4), batch_size=2, draws=400
     )
-    assert_unbiased(Coin(dense, **options), [0, 3], draws=400)
+    assert_unbiased(viewed(Coin, dense, **options), [0, 3], draws=400)
 
 
 @pytest.mark.slow  # a missing weight is found below in batches of neighbours
