@@ -342,7 +342,7 @@ def _again(sampler: SamplerBase, graph: Graph, mask: Tensor | None = None) -> Sa
     values = _values(sampler)
     for name, value in values.items():
         if value is sampler.graph:
-            values[name] = graph
+            values[name] = graph if mask is None else graph.view(where=mask)
         elif isinstance(value, EdgeView):
             values[name] = _view(value, graph, mask)
         elif isinstance(value, SamplerBase):
