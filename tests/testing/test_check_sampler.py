@@ -399,7 +399,7 @@ class Broken(ClusterSampler):
         (
             "marginals",
             NotInverse(graph_of_all().view(where=np.arange(500) % 5 > 0)),
-            "edge_filter='edge_filter'",
+            "where='edge_filter'",
         ),
     ],
 )
