@@ -40,18 +40,18 @@ def to_pyg(graph: Graph | NodeFlow) -> Data | HeteroData:
     order of the hops too.
 
     =======================  =======================================================================================
-    ``edge_index`` the edges of all flows, each once, int64 ``[2, E]`` ``n_id``, ``e_id`` parent ids
-    of nodes and edges (-1 for an edge without a parent), where there are any ``batch_size`` number
-    of seeds, which are the first rows ``num_sampled_nodes`` number of nodes per hop, a list; the
-    first are the seeds. For ``trim_to_layer``; left out
+    ``edge_index``           the edges of all flows, each once, int64 ``[2, E]``
+    ``n_id``, ``e_id``       parent ids of nodes and edges (-1 for an edge without a parent), where there are any
+    ``batch_size``           number of seeds, which are the first rows
+    ``num_sampled_nodes``    number of nodes per hop, a list; the first are the seeds. For ``trim_to_layer``; left out
                              where nodes drew anew in every flow
-    ``num_sampled_edges`` number of edges per hop, a list; left out there too ``edge_weight``
-    estimator weights ``[E]``, or the mean over the draws of a node that drew in several flows
-    ``seed_index`` row of every seed asked for; differs from 0, 1, 2, ... where seeds repeat
-    ``seed_ids`` seeds that are no nodes: ids of edges, parts, subgraphs; only for such samplers
-    ``seed_data`` a dict of the columns of ``batch.seed_data``, where there are any ``input_id`` its
-    column "index", where there is one ``batch`` ``layer.context``, where there are contexts: the
-    number of a node's own subgraph
+    ``num_sampled_edges``    number of edges per hop, a list; left out there too
+    ``edge_weight``          estimator weights ``[E]``, or the mean over the draws of a node that drew in several flows
+    ``seed_index``           row of every seed asked for; differs from 0, 1, 2, ... where seeds repeat
+    ``seed_ids``             seeds that are no nodes: ids of edges, parts, subgraphs; only for such samplers
+    ``seed_data``            a dict of the columns of ``batch.seed_data``, where there are any
+    ``input_id``             its column "index", where there is one
+    ``batch``                ``layer.context``, where there are contexts: the number of a node's own subgraph
     =======================  =======================================================================================
 
     In ``HeteroData`` columns of all types become columns of each, ``seed_index`` has rows within

@@ -3,11 +3,12 @@ the other four.
 
 With ``u`` the sources, ``v`` the destinations and ``e`` the edges of a structure:
 
-    Spmm out[v] = sum over e into v of w[e] * h[u(e)] backward: Spmm (by source), EdgeDot (or
-                out[u], over the edges that leave u, of h[v(e)])
-    EdgeDot out[e] = <a[v(e)], b[u(e)]> backward: Spmm (by destination, by source) Gather out[e] =
-    h[u(e)] or h[v(e)] backward: SegmentSum SegmentSum out[v] (or out[u]) = sum of x[e] over its
-    edges backward: Gather Permute out[i] = x[order[i]] backward: Permute (inverse)
+    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]        backward: Spmm (by source), EdgeDot
+                (or out[u], over the edges that leave u, of h[v(e)])
+    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                         backward: Spmm (by destination, by source)
+    Gather      out[e] = h[u(e)] or h[v(e)]                         backward: SegmentSum
+    SegmentSum  out[v] (or out[u]) = sum of x[e] over its edges     backward: Gather
+    Permute     out[i] = x[order[i]]                                backward: Permute (inverse)
 
 So every derivative, of any order, is again one of these. Compiled loops do the sums and dots on a
 CPU (see ``nodeflow.ops._compiled``). Other types and devices sum by ``embedding_bag``: it

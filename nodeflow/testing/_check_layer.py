@@ -51,14 +51,17 @@ def check_layer(
     A copy of the layer is called as ``layer(flow, h)`` on small flows, in evaluation mode.
 
     ======================== ===========================================================================================
-    shapes a finite row per destination, of the type of the input no neighbours, one node, finite
-    rows and gradients, and rows at all empty flows nodes permuted, the same rows for nodes and
-    edges in another order edges permuted gradients of rows and parameters by finite differences
-    (gradcheck, float64) weights ``flow.weight`` changes the result, or ``weight_advice`` says that
-    it does not narrow types bfloat16 near float64, also for 2,000 neighbours untouched, repeatable
-    inputs, parameters and global random states stay; the same call gives the same bits batch a
-    batch with all neighbours gives the rows of the whole graph compile ``torch.compile`` gives the
-    same rows
+    shapes                   a finite row per destination, of the type of the input
+    no neighbours, one node, finite rows and gradients, and rows at all
+    empty flows
+    nodes permuted,          the same rows for nodes and edges in another order
+    edges permuted
+    gradients                of rows and parameters by finite differences (gradcheck, float64)
+    weights                  ``flow.weight`` changes the result, or ``weight_advice`` says that it does not
+    narrow types             bfloat16 near float64, also for 2,000 neighbours
+    untouched, repeatable    inputs, parameters and global random states stay; the same call gives the same bits
+    batch                    a batch with all neighbours gives the rows of the whole graph
+    compile                  ``torch.compile`` gives the same rows
     ======================== ===========================================================================================
 
     Args:

@@ -61,20 +61,25 @@ def check_sampler(
     graph. The last line says so if weights were not checked.
 
     ========================= ==========================================================================================
-    structure every invariant of a NodeFlow; seeds in their rows order the order of nodes that
-    ``Sampler`` promises edges ids, and the ends and the direction of the graph's edges fanouts,
-    fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has fixed sizes
-    repeats no edge twice at one node, unless ``sampler.replace`` repeated, isolated, no calls with
-    a repeated seed, with one that has no edges, and without seeds seeds excluded nothing that
-    ``edge_filter`` or ``without_edges`` leaves out future nothing later than the seed, of samplers
-    that take times reproducible, threads the same call gives the same batch, in any thread, beside
-    any other; so does a sampler
+    structure                 every invariant of a NodeFlow; seeds in their rows
+    order                     the order of nodes that ``Sampler`` promises
+    edges                     ids, and the ends and the direction of the graph's edges
+    fanouts, fanouts per type no more edges than ``fanouts`` say, and as many where a sampler has
+    fixed sizes
+    repeats                   no edge twice at one node, unless ``sampler.replace``
+    repeated, isolated, no    calls with a repeated seed, with one that has no edges, and without seeds
+    seeds
+    excluded                  nothing that ``edge_filter`` or ``without_edges`` leaves out
+    future                    nothing later than the seed, of samplers that take times
+    reproducible, threads     the same call gives the same batch, in any thread, beside any other; so does a sampler
                               that is made again
-    pickles batch and sampler after pickling calls a seed draws the same beside other seeds, where
-    ``by_row`` says so epochs another epoch has other draws global state, untouched global random
-    states, seeds and graph stay as they were marginals the mean weight of an edge is its number in
-    ``estimand()`` pairs two edges of a node are drawn together as often as their law says hubs a
-    node with more than 65,536 edges draws those beyond as often as those before, and one
+    pickles                   batch and sampler after pickling
+    calls                     a seed draws the same beside other seeds, where ``by_row`` says so
+    epochs                    another epoch has other draws
+    global state, untouched   global random states, seeds and graph stay as they were
+    marginals                 the mean weight of an edge is its number in ``estimand()``
+    pairs                     two edges of a node are drawn together as often as their law says
+    hubs                      a node with more than 65,536 edges draws those beyond as often as those before, and one
                               with 49,152 all alike (numbers of 16 bits, modulo the degree, do
                               neither)
     ========================= ==========================================================================================
