@@ -34,7 +34,7 @@ class Pipeline(Generic[Batch, Result]):
 
     1. the next batch is taken from ``batches``, and its rows are pulled from their tables;
     2. ``compute(batch, rows)`` is called in the thread of the caller. It calls ``backward`` on a
-      loss of the rows;
+       loss of the rows;
     3. the tables take a step with the rows that have a gradient.
 
     Args:
