@@ -260,7 +260,7 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
         yield f"settings that were left open: {trainer.recipe}"
     yield from trainer.task.description()
     if settings.compute.precision != "float32":
-        yield f"precision {settings.compute.precision}: {trainer.task.precision_in_words()}"
+        yield f"precision {settings.compute.precision}: {trainer.task.precision}"
     if run.processes > 1:
         total = run.processes * sampler.batch_size
         yield (

@@ -154,7 +154,7 @@ def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(directio
     trainer = Trainer(replace(data, graph=graph), settings)
     task = trainer.task
     with torch.no_grad():
-        task.inputs.table.mul_(4)  # type: ignore[union-attr]  # so that leaving out an answer changes the sum
+        task.network.inputs.table.mul_(4)  # type: ignore[union-attr]  # so that leaving out an answer changes the sum
     batch = next(iter(trainer.batches))
     rows = task.network(batch)
     estimated = task.loss(rows, batch).item()
