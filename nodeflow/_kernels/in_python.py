@@ -92,7 +92,7 @@ def store(array: Any, index: int, count: int, vector: Any) -> None:
     array.reshape(-1)[int(index) : int(index) + int(count)] = vector[: int(count)]
 
 
-def stream(array: Any, index: int, vector: Any) -> None:
+def put(array: Any, index: int, vector: Any, streamed: bool) -> None:
     store(array, index, len(vector), vector)
 
 
@@ -109,6 +109,10 @@ def splat(number: Any) -> Any:
 
 def splat_half(number: Any) -> Any:
     return np.full(8, number)
+
+
+def splat_wide(number: Any) -> Any:
+    return np.full(64, number)
 
 
 def add(a: Any, b: Any) -> Any:

@@ -15,7 +15,7 @@ from numba import njit
 
 from nodeflow._kernels.instructions import prefetch
 from nodeflow._kernels.rng import U64
-from nodeflow._kernels.simd import LANES, div, load, mul, mul_add, splat, store, sub
+from nodeflow._kernels.simd import LANES, WIDE, div, load, mul, mul_add, splat, splat_wide, store, sub
 
 _LINE = 64  # bytes that the processor fetches at once
 _LINES = 256  # that may be asked for at a time: half of the smallest cache
@@ -92,7 +92,7 @@ def sum_unpacked(
         b = np.int64(indptr[U64(i + 1)])
         to = i * row + before
         p = a
-        degree = splat(np.float32(b - a if b > a else 1))
+        degree = np.float32(max(b - a, 1))
         while True:  # once for a row without edges
             q = min(p + _BLOCK, b)
             begun = p > a
@@ -104,44 +104,19 @@ def sum_unpacked(
             for e in range(p, q):
                 places[U64(e - p)] = ids[U64(indices[U64(e)])] * stride
             c = 0
-            # four vectors at a time, as in ``row_sums``; until the last block in ``out``
-            while c + 4 * LANES <= width:
-                o = to + c
-                s0 = nothing
-                s1 = nothing
-                s2 = nothing
-                s3 = nothing
-                if begun:
-                    s0 = load(out, o, LANES)
-                    s1 = load(out, o + LANES, LANES)
-                    s2 = load(out, o + 2 * LANES, LANES)
-                    s3 = load(out, o + 3 * LANES, LANES)
-                z0 = load(zero, c, LANES)
-                z1 = load(zero, c + LANES, LANES)
-                z2 = load(zero, c + 2 * LANES, LANES)
-                z3 = load(zero, c + 3 * LANES, LANES)
+            # 64 columns at a time, as in ``row_sums``; until the last block in ``out``
+            while c + WIDE <= width:
+                wide = load(out, to + c, WIDE) if begun else splat_wide(np.float32(0))
                 for e in range(p, q):
-                    j = places[U64(e - p)] + c
-                    w = splat(np.float32(1 if weight is None else weight[U64(e)]))
-                    s0 = mul_add(w, sub(load(codes, j, LANES), z0), s0)
-                    s1 = mul_add(w, sub(load(codes, j + LANES, LANES), z1), s1)
-                    s2 = mul_add(w, sub(load(codes, j + 2 * LANES, LANES), z2), s2)
-                    s3 = mul_add(w, sub(load(codes, j + 3 * LANES, LANES), z3), s3)
+                    code = load(codes, places[U64(e - p)] + c, WIDE)
+                    factor = splat_wide(np.float32(1 if weight is None else weight[U64(e)]))
+                    wide = mul_add(factor, sub(code, load(zero, c, WIDE)), wide)
                 if q == b:
-                    s0 = mul(s0, load(scale, c, LANES))
-                    s1 = mul(s1, load(scale, c + LANES, LANES))
-                    s2 = mul(s2, load(scale, c + 2 * LANES, LANES))
-                    s3 = mul(s3, load(scale, c + 3 * LANES, LANES))
+                    wide = mul(wide, load(scale, c, WIDE))
                     if mean:
-                        s0 = div(s0, degree)
-                        s1 = div(s1, degree)
-                        s2 = div(s2, degree)
-                        s3 = div(s3, degree)
-                store(out, o, LANES, s0)
-                store(out, o + LANES, LANES, s1)
-                store(out, o + 2 * LANES, LANES, s2)
-                store(out, o + 3 * LANES, LANES, s3)
-                c += 4 * LANES
+                        wide = div(wide, splat_wide(degree))
+                store(out, to + c, WIDE, wide)
+                c += WIDE
             while c + LANES <= width:
                 s = load(out, to + c, LANES) if begun else nothing
                 z = load(zero, c, LANES)
@@ -150,7 +125,7 @@ def sum_unpacked(
                     s = mul_add(w, sub(load(codes, places[U64(e - p)] + c, LANES), z), s)
                 if q == b:
                     s = mul(s, load(scale, c, LANES))
-                    s = div(s, degree) if mean else s
+                    s = div(s, splat(degree)) if mean else s
                 store(out, to + c, LANES, s)
                 c += LANES
             # the last vector, with some before it once more: no mask, which is slow for bytes
@@ -162,7 +137,7 @@ def sum_unpacked(
                     s = mul_add(w, sub(load(codes, places[U64(e - p)] + rest, LANES), z), s)
                 if q == b:
                     s = mul(s, load(scale, rest, LANES))
-                    store(out, to + rest, LANES, div(s, degree) if mean else s)
+                    store(out, to + rest, LANES, div(s, splat(degree)) if mean else s)
                 else:
                     store(tail, 0, LANES, s)
             if q == b:

@@ -17,7 +17,7 @@ from numba.extending import models, register_model
 from nodeflow._kernels import in_python
 from nodeflow._kernels.instructions import code, intrinsic
 
-LANES, HALF = (in_python.Written(lanes) if in_python.ACTIVE else lanes for lanes in (16, 8))
+LANES, HALF, WIDE = map(in_python.Written if in_python.ACTIVE else int, (16, 8, 64))
 _WORD = ir.IntType(32)
 
 
@@ -88,8 +88,8 @@ def _vector(array, count, most=LANES):
     ``most``.
     """
     literal = isinstance(count, types.IntegerLiteral)
-    if literal and count.literal_value not in (HALF, LANES):
-        raise ValueError(f"a fixed count is {HALF} or {LANES}, got {count.literal_value}")
+    if literal and count.literal_value not in (HALF, LANES, WIDE):
+        raise ValueError(f"a fixed count is {HALF}, {LANES} or {WIDE}, got {count.literal_value}")
     dtype = array.dtype if isinstance(array.dtype, types.Float) else types.float32
     return Vector(dtype, count.literal_value if literal else most)
 
@@ -164,7 +164,7 @@ def _loaded(array, count, most):
 def load(typingctx, array, index, count):
     """``array[index : index + count]``, then zeros, for a count up to LANES; nothing else is read.
 
-    A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers.
+    A count written as HALF, LANES or WIDE needs no mask, and gives a vector of that many numbers.
     Arrays of uint16 hold the bits of bfloat16 and those of int16 the bits of float16: they are
     loaded as float32, as are numbers of int8.
     """
@@ -203,20 +203,24 @@ def store(typingctx, array, index, count, vector):
 
 
 @intrinsic
-def stream(typingctx, array, index, vector):
-    """Store a vector past the caches, in lines of 64 bytes that are not read before; the place must
-    begin one.
+def put(typingctx, array, index, vector, streamed):
+    """Store a whole vector, into the caches or, ``streamed``, past them.
 
-    For results that the caches cannot hold. ``fence`` has to follow before anybody else reads them.
+    Lines of 64 bytes are then not read before they are written, for results that the caches cannot
+    hold. The place must begin one, and ``fence`` has to follow before anybody else reads them.
     """
 
     def codegen(context, builder, signature, args):
         place = _place(context, builder, array, args[0], args[1], vector.lanes)
-        stored = builder.store(args[2], place, align=64)
-        stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
+        with builder.if_else(args[3]) as (past, into):
+            with past:
+                stored = builder.store(args[2], place, align=64)
+                stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
+            with into:
+                builder.store(args[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, vector), codegen
+    return types.void(array, types.intp, vector, types.boolean), codegen
 
 
 @intrinsic
@@ -247,6 +251,7 @@ def _pairwise(write, python):
 # vectors of equal numbers
 splat = _splat(LANES, in_python.splat)
 splat_half = _splat(HALF, in_python.splat_half)
+splat_wide = _splat(WIDE, in_python.splat_wide)
 add = _pairwise(ir.IRBuilder.fadd, in_python.add)
 sub = _pairwise(ir.IRBuilder.fsub, in_python.sub)
 mul = _pairwise(ir.IRBuilder.fmul, in_python.mul)

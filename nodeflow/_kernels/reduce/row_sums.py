@@ -16,16 +16,18 @@ from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     HALF,
     LANES,
+    WIDE,
     add,
     div,
     fence,
     load,
     load_half,
     mul_add,
+    put,
     splat,
     splat_half,
+    splat_wide,
     store,
-    stream,
     total,
 )
 
@@ -79,15 +81,6 @@ def copy_row(x, begin, out, to, count):
         c += LANES
     if c < count:
         store(out, to + c, count - c, load(x, begin + c, count - c))
-
-
-@njit
-def put(out, at, vector, streamed):
-    """Write a whole vector, into the caches or (``streamed``) past them."""
-    if streamed:
-        stream(out, at, vector)
-    else:
-        store(out, at, LANES, vector)
 
 
 def held_sums(out, size):
@@ -184,7 +177,6 @@ def sum_rows(
             q = min(p + BLOCK, b)
             begun = p > a
             divided = mean and q == b
-            by = splat(degree)
             streams = streamed and q == b
             if rows is None:
                 # The edges of the next rows follow in memory, so the prefetches run ahead across
@@ -200,36 +192,17 @@ def sum_rows(
             for group in range(groups):
                 at = group * width
                 c = 0
-                # Four vectors at a time: their additions do not wait for each other, and they share
-                # the look-up of the edge's row and weight.
-                while c + 4 * LANES <= width:
+                # 64 columns at a time: the additions of their four vectors do not wait for each
+                # other, and they share the look-up of the edge's row and weight.
+                while c + WIDE <= width:
                     o = base + at + c
-                    s0 = zero
-                    s1 = zero
-                    s2 = zero
-                    s3 = zero
-                    if begun:
-                        s0 = load(sums, o, LANES)
-                        s1 = load(sums, o + LANES, LANES)
-                        s2 = load(sums, o + 2 * LANES, LANES)
-                        s3 = load(sums, o + 3 * LANES, LANES)
+                    wide = load(sums, o, WIDE) if begun else splat_wide(number(0))
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
-                        w = splat(number(weight_of(weight, edges, e, groups, group)))
-                        s0 = mul_add(w, load(x, j, LANES), s0)
-                        s1 = mul_add(w, load(x, j + LANES, LANES), s1)
-                        s2 = mul_add(w, load(x, j + 2 * LANES, LANES), s2)
-                        s3 = mul_add(w, load(x, j + 3 * LANES, LANES), s3)
-                    if divided:
-                        s0 = div(s0, by)
-                        s1 = div(s1, by)
-                        s2 = div(s2, by)
-                        s3 = div(s3, by)
-                    put(sums, o, s0, streams)
-                    put(sums, o + LANES, s1, streams)
-                    put(sums, o + 2 * LANES, s2, streams)
-                    put(sums, o + 3 * LANES, s3, streams)
-                    c += 4 * LANES
+                        factor = splat_wide(number(weight_of(weight, edges, e, groups, group)))
+                        wide = mul_add(factor, load(x, j, WIDE), wide)
+                    put(sums, o, div(wide, splat_wide(degree)) if divided else wide, streams)
+                    c += WIDE
                 # One vector at a time.
                 while c + LANES <= width:
                     o = base + at + c
@@ -238,7 +211,7 @@ def sum_rows(
                         j = row_of(indices, e) * stride + at + c
                         w = splat(number(weight_of(weight, edges, e, groups, group)))
                         s0 = mul_add(w, load(x, j, LANES), s0)
-                    put(sums, o, div(s0, by) if divided else s0, streams)
+                    put(sums, o, div(s0, splat(degree)) if divided else s0, streams)
                     c += LANES
                 # The remaining columns fill half a vector, a part of one, or both.
                 if c + HALF <= width:
