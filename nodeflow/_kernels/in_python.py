@@ -33,6 +33,10 @@ def prefetch(array: Any, index: int) -> None:
     """Nothing is seen of a prefetch but its speed."""
 
 
+def prefetch_lines(array: Any, begin: int, count: int) -> None:
+    """Nothing is seen of a prefetch but its speed."""
+
+
 def prefetch_at(array: Any, positions: Any, i: int) -> None:
     """Nothing is seen of a prefetch but its speed."""
 

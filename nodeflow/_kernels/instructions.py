@@ -34,6 +34,7 @@ def c_function(name, signature) -> Any:
     return getattr(in_python, name) if in_python.ACTIVE else types.ExternalFunction(name, signature)
 
 
+LINE = 64  # bytes that the processor fetches at once
 _WIDE = ir.IntType(128)
 _BIT = ir.IntType(1)
 
@@ -62,6 +63,27 @@ def prefetch(typingctx, array, index):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+@intrinsic
+def prefetch_lines(typingctx, array, begin, count):
+    """Prefetch every line in which ``array[begin : begin + count]`` lies.
+
+    An instruction like ``prefetch_at``, and for the same reason.
+    """
+    step = LINE * 8 // array.dtype.bitwidth
+
+    def codegen(context, builder, signature, args):
+        data, first, size = args
+        number = first.type
+        end = builder.add(first, size)
+        with cgutils.for_range_slice(builder, first, end, number(step), number) as (index, _):
+            _ask_for(context, builder, array, data, index)
+        # a row that does not begin a line ends in one line more than its length says
+        _ask_for(context, builder, array, data, builder.sub(end, number(1)))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), codegen
 
 
 @intrinsic

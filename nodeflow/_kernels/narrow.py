@@ -13,12 +13,11 @@ import math
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.copying import rows_ahead
+from nodeflow._kernels.instructions import prefetch_lines
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import LANES, WIDE, div, load, mul, mul_add, splat, splat_wide, store, sub
 
-_LINE = 64  # bytes that the processor fetches at once
-_LINES = 256  # that may be asked for at a time: half of the smallest cache
 # edges of a row that are summed in all columns before the next edges are read, as in ``row_sums``
 _BLOCK = 32
 
@@ -33,33 +32,26 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
     n = ids.shape[0]
     size = codes.shape[0] // stride
     width = zero.shape[0]
-    line = _LINE // codes.itemsize
-    ahead = max(2, min(16, _LINES // (stride // line + 1)))
+    ahead = max(2, rows_ahead(codes, stride, 16))
     for i in range(n):
         if ids[U64(i)] < 0 or ids[U64(i)] >= size:
             return i
     for late in range(n + ahead):
         if late < n:
-            begin = ids[U64(late)] * stride
-            for c in range(0, stride, line):
-                prefetch(codes, begin + c)
-            prefetch(codes, begin + stride - 1)
+            prefetch_lines(codes, ids[U64(late)] * stride, stride)
         i = late - ahead
         if i >= 0:
             begin = ids[U64(i)] * stride
             to = i * row
-            for c in range(0, width - LANES + 1, LANES):
-                value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
-                store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
-            c = width - LANES
-            if c < 0:  # a row that is shorter than a vector
+            if width < LANES:
                 value = sub(load(codes, begin, width), load(zero, 0, width))
                 store(out, to, width, mul(value, load(scale, 0, width)))
-            elif (
-                c % LANES != 0
-            ):  # the rest, with some before it once more: no mask, which is slow for bytes
-                value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
-                store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
+            else:
+                # the last vector has numbers of the one before once more: a mask is slow for bytes
+                for first_of_vector in range(0, width, LANES):
+                    c = min(first_of_vector, width - LANES)
+                    value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
+                    store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
             for k in range(wide.shape[0]):
                 out[U64(to + wide[U64(k)])] = whole[U64(ids[U64(i)] * last + first + k)]
     return np.int64(-1)
@@ -81,9 +73,8 @@ def sum_unpacked(
     """
     width = zero.shape[0]
     end = np.int64(indptr[U64(last)])
-    line = _LINE // codes.itemsize
     rest = width - LANES
-    ahead = max(4, min(32, _LINES // (stride // line + 1)))
+    ahead = max(4, rows_ahead(codes, stride, 32))
     nothing = splat(np.float32(0))
     places = np.empty(_BLOCK, np.int64)
     tail = np.empty(LANES, np.float32)
@@ -97,10 +88,7 @@ def sum_unpacked(
             q = min(p + _BLOCK, b)
             begun = p > a
             for e in range(min(p + ahead, end), min(q + ahead, end)):
-                begin = ids[U64(indices[U64(e)])] * stride
-                for c in range(0, stride, line):
-                    prefetch(codes, begin + c)
-                prefetch(codes, begin + stride - 1)
+                prefetch_lines(codes, ids[U64(indices[U64(e)])] * stride, stride)
             for e in range(p, q):
                 places[U64(e - p)] = ids[U64(indices[U64(e)])] * stride
             c = 0

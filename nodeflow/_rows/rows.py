@@ -226,10 +226,7 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
 def _gather(column: Tensor, ids: Tensor) -> Tensor:
     """``index_select`` in half of the time or less: rows are prefetched, buffers are reused."""
     out = new_rows(len(ids), column.shape[1:], column.dtype)
-    words, width, target = _as_words(column, out)
-    bad = kernels.copying.gather_rows(words, width, ids.contiguous().numpy(), target)
-    if bad >= 0:
-        raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
+    move_rows(column, ids.contiguous().numpy(), out)
     return out
 
 
@@ -239,16 +236,19 @@ def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:
     Both tensors are contiguous, on the CPU and of one type and shape of rows.
     """
     words, width, target = _as_words(rows, out)
-    kernels.copying.gather_at(words, width, at, target)
+    kernels.copying.copy_found(words, width, at, target)
 
 
-def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints) -> None:
-    """Copy row ``at[i]`` to row ``to[i]`` of ``out``, for all i; the tensors are as for
-    ``gather_into``.
+def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints | None = None) -> None:
+    """Copy row ``at[i]`` to row ``to[i]`` of ``out`` (None: to row i), for all i.
+
+    The tensors are as for ``gather_into``. Raises IndexError for a number that is not a row.
     """
     if len(at) and row_bytes(rows):
         words, width, target = _as_words(rows, out)
-        kernels.copying.copy_rows(words, width, at, target, to)
+        bad = kernels.copying.copy_rows(words, width, at, target, to)
+        if bad >= 0:
+            raise IndexError(f"there is no row {int(at[bad])} in a column of {len(rows)} rows")
 
 
 def _as_words(rows: Tensor, out: Tensor) -> tuple[Array, int, Array]:

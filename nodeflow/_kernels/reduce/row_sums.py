@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.instructions import LINE, prefetch
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     HALF,
@@ -31,7 +31,6 @@ from nodeflow._kernels.simd import (
     total,
 )
 
-_LINE = 64  # bytes that the processor fetches at once
 BLOCK = 32
 """Edges of a row that are summed in all columns before the next edges are read.
 
@@ -64,9 +63,9 @@ def weight_of(weight, edges, e, groups, group):
 
 @njit
 def prefetch_row(x, begin, count):
-    """Prefetch ``x[begin : begin + count]``."""
+    """Prefetch ``x[begin : begin + count]``, but for a last line that the row only begins."""
     c = 0
-    step = _LINE // x.itemsize
+    step = LINE // x.itemsize
     while c < count:  # a range with a step would divide
         prefetch(x, begin + c)
         c += step
