@@ -16,7 +16,18 @@ from numba import njit
 from nodeflow._kernels.copying import rows_ahead
 from nodeflow._kernels.instructions import prefetch_lines
 from nodeflow._kernels.rng import U64
-from nodeflow._kernels.simd import LANES, WIDE, div, load, mul, mul_add, splat, splat_wide, store, sub
+from nodeflow._kernels.simd import (
+    LANES,
+    WIDE,
+    div,
+    load,
+    mul,
+    mul_add,
+    splat,
+    splat_wide,
+    store,
+    sub,
+)
 
 # edges of a row that are summed in all columns before the next edges are read, as in ``row_sums``
 _BLOCK = 32
