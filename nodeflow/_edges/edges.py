@@ -5,8 +5,8 @@ Three numbers name an edge. In the order in which code meets them:
 
 - its *position*, where it stands in ``indices``: rows are ranges of positions, and draws give them;
 - its *edge id*, the index of its entries in edge columns here: ``edges.ids(positions)``;
-- its *parent edge id*, which users see: ``edges.parent_eid(positions)``. It is the edge id, but in a
-  part of a graph that lies on several processes, where ``whole`` turns one into the other.
+- its *parent edge id*, which users see: ``edges.parent_eid(positions)``. It is the edge id, except
+  in a part of a graph that lies on several processes: there ``whole`` turns one into the other.
 
 For the in-edges of three nodes, made of the pairs ``0 -> 2, 0 -> 1, 1 -> 2`` in this order::
 
@@ -130,7 +130,7 @@ class Edges(Frozen):
     ) -> Edges:
         """Return Edges of arrays that need no checks, and which they share; see ``_start``."""
         edges = cls.__new__(cls)
-        edges._start(indptr, indices, edge_ids, **options)
+        cls._start(edges, indptr, indices, edge_ids, **options)
         return edges
 
     def _start(
@@ -296,7 +296,7 @@ class Edges(Frozen):
 
     def _changed(self, **changes: Any) -> Edges:
         edges = copy(self)
-        edges._set(**changes)
+        Frozen._set(edges, **changes)
         return edges
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:

@@ -1,8 +1,7 @@
-"""The two forms in which draws run: compiled loops on arrays, and operations of torch on tensors of
-any device.
+"""The two forms of draws: compiled loops on arrays, and operations of torch on tensors of a device.
 
-Edges have a form (``Edges.form``), and everything that is drawn along them runs in it. A sampler has
-one body for both. It asks the form for what differs, in three ways:
+Edges have a form (``Edges.form``), and everything that is drawn along them runs in it. A sampler
+has one body for both. It asks the form for what differs, in three ways:
 
 - an operation on arrays is a method, as ``form.take(values, index)``;
 - a draw is a ``Loop``, two functions that give the same, bit for bit. ``form.of(UNIFORM)`` is
@@ -28,7 +27,7 @@ from nodeflow._base.types import Array
 from nodeflow._edges.numbering import Numbering
 from nodeflow._rows.rows import from_numpy
 from nodeflow._tensors.numbering import Numbering as TensorNumbering
-from nodeflow._tensors.ragged import entries_of, spread
+from nodeflow._tensors.ragged import entries_of, indices_of, spread
 
 
 class Loop(NamedTuple):
@@ -169,7 +168,7 @@ class InTorch(Form):
         return values.index_select(0, index)
 
     def indices(self, mask: Any) -> Any:
-        return mask.nonzero().view(-1)  # waits
+        return indices_of(mask)
 
     def spread(self, values: Any, indptr: Any, size: int) -> Any:
         return spread(values, indptr, size)

@@ -48,10 +48,12 @@ class NodeRows(Frozen):
         nodes = np.diff(ends, prepend=0)
         counts = [len(part) for part in kinds]
         all_kinds = np.concatenate([NO_KINDS, *kinds]).astype(np.int64)
+        begins = np.append(0, np.cumsum(nodes * counts))
+        first_kind = np.append(0, np.cumsum(counts))
         self._set(
             ends=np.asarray(ends, np.int64),
-            begins=np.append(0, np.cumsum(nodes * counts)).astype(np.int64),
-            first_kind=np.append(0, np.cumsum(counts)).astype(np.int64),
+            begins=begins.astype(np.int64),
+            first_kind=first_kind.astype(np.int64),
             kinds=all_kinds,
             num_kinds=int(all_kinds.max(initial=0)) + 1,
         )
@@ -79,7 +81,7 @@ class NodeRows(Frozen):
         return len(self.ends) == 1 and len(self.kinds) == 1
 
     def of(self, nodes: Ints, form: Form = COMPILED) -> tuple[Ints, Ints, Ints]:
-        """Return the rows of nodes, node by node, their kinds, and where each node's begin, ``[k + 1]``.
+        """Return the rows of k nodes, node by node, their kinds, and where each begin, ``[k + 1]``.
 
         Arrays are of ``form``. Where the rows are the nodes, kinds are not listed, since
         there is only one.

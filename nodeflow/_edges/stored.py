@@ -109,10 +109,9 @@ def stored(array: Stored, copy: bool | None, upper: int) -> Stored:
 
 
 def stored_indptr(array: Stored, copy: bool | None) -> Stored:
-    """Return an ``indptr`` as a graph stores it: always int64, because compiled loops take one
-    width only.
-    """
-    return read_only(np.ascontiguousarray(array.astype(np.int64, copy=bool(copy))))
+    """Return an ``indptr`` as a graph stores it: int64, the one width that compiled loops take."""
+    wide = array.astype(np.int64, copy=bool(copy))
+    return read_only(np.ascontiguousarray(wide))
 
 
 def read_only(array: Stored) -> Stored:
