@@ -194,9 +194,7 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     is_held = isinstance(value, str) or callable(value)
     size = held.num_edges if is_held else graph.num_edges
     source: EdgeFilter = value
-    name = getattr(value, "__qualname__", type(value).__qualname__)
     if isinstance(value, str):
-        name = value
         value = edge_column(graph, value, "edge_filter", other=1)
     elif callable(value):
         value = value(held.edata)
@@ -222,5 +220,6 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     # Parts have masks of their own. Settings of processes are compared by words, so these are the
     # name of what every process makes its mask of, or of the mask of the whole graph.
     if is_held:
-        return EdgeMask(mask, Lazy.of(name), held, source)
+        name = getattr(source, "__qualname__", source)
+        return EdgeMask(mask, Lazy.of(str(name)), held, source)
     return EdgeMask(held.edges_of_whole(mask), Lazy(words), held, mask)

@@ -296,7 +296,7 @@ class Edges(Frozen):
 
     def _changed(self, **changes: Any) -> Edges:
         edges = copy(self)
-        Frozen._set(edges, **changes)
+        edges._set(**changes)  # noqa: SLF001 (a copy that nobody else has yet)
         return edges
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:

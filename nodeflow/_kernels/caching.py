@@ -4,7 +4,6 @@ import numpy as np
 from numba import njit
 
 
-
 @njit(nogil=True, cache=True)
 def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next):
     """Note that batch ``number`` uses ``ids``: uses are numbered in sequence, those of this batch

@@ -9,7 +9,6 @@ import numpy as np
 from numba import njit
 
 
-
 @njit(nogil=True, cache=True)
 def add_moduli(x, y, half, out, first, last):
     """Add to ``out`` ``[n, k]`` the sums for the columns ``first`` to ``last - 1`` of ``x``

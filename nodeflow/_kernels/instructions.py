@@ -124,8 +124,11 @@ def high_product(typingctx, a, b):
 @intrinsic
 def bit_length(typingctx, a):
     """The number of bits of a uint64 number, 0 for 0."""
-    write = code(lambda builder, x: builder.sub(ir.IntType(64)(64), builder.ctlz(x, _BIT(0))))
-    return types.uint64(types.uint64), write
+
+    def write(builder, x):
+        return builder.sub(ir.IntType(64)(64), builder.ctlz(x, _BIT(0)))
+
+    return types.uint64(types.uint64), code(write)
 
 
 @intrinsic

@@ -94,7 +94,7 @@ def sum_unpacked(
         b = np.int64(indptr[U64(i + 1)])
         to = i * row + before
         p = a
-        degree = np.float32(max(b - a, 1))
+        degree = np.float32(b - a if b > a else 1)
         while True:  # once for a row without edges
             q = min(p + _BLOCK, b)
             begun = p > a
@@ -121,7 +121,8 @@ def sum_unpacked(
                 z = load(zero, c, LANES)
                 for e in range(p, q):
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
-                    s = mul_add(w, sub(load(codes, places[U64(e - p)] + c, LANES), z), s)
+                    code = load(codes, places[U64(e - p)] + c, LANES)
+                    s = mul_add(w, sub(code, z), s)
                 if q == b:
                     s = mul(s, load(scale, c, LANES))
                     s = div(s, splat(degree)) if mean else s
@@ -133,7 +134,8 @@ def sum_unpacked(
                 z = load(zero, rest, LANES)
                 for e in range(p, q):
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
-                    s = mul_add(w, sub(load(codes, places[U64(e - p)] + rest, LANES), z), s)
+                    code = load(codes, places[U64(e - p)] + rest, LANES)
+                    s = mul_add(w, sub(code, z), s)
                 if q == b:
                     s = mul(s, load(scale, rest, LANES))
                     store(out, to + rest, LANES, div(s, splat(degree)) if mean else s)

@@ -33,9 +33,8 @@ class Vector(types.Type):
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(
-            manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes)
-        )
+        number = manager.lookup(kind.dtype).get_value_type()
+        super().__init__(manager, kind, ir.VectorType(number, kind.lanes))
 
 
 # ---- pieces of generated code
@@ -117,7 +116,8 @@ def _widened(builder, dtype, bits):
     )
     special = builder.icmp_unsigned(">=", size, same(0x7C00 << 13))
     value = builder.or_(value, builder.select(special, same(0x7F800000), same(0)))
-    return builder.bitcast(builder.or_(value, builder.and_(bits, same(0x80000000))), singles)
+    sign = builder.and_(bits, same(0x80000000))
+    return builder.bitcast(builder.or_(value, sign), singles)
 
 
 def _narrowed(builder, dtype, vector):
@@ -133,7 +133,8 @@ def _narrowed(builder, dtype, vector):
     same = partial(_constant, words)
     bits = builder.bitcast(vector, words)
     odd = builder.and_(builder.lshr(bits, same(16)), same(1))
-    high = builder.lshr(builder.add(bits, builder.add(odd, same(0x7FFF))), same(16))
+    half = builder.add(odd, same(0x7FFF))
+    high = builder.lshr(builder.add(bits, half), same(16))
     high = builder.select(builder.fcmp_unordered("uno", vector, vector), same(0x7FC0), high)
     return builder.trunc(high, ir.VectorType(ir.IntType(16), lanes))
 

@@ -120,7 +120,7 @@ class CodedTensor(Tensor):
         seen.
         """
         if self._made is None:
-            with torch.inference_mode(False):
+            with torch.inference_mode(mode=False):
                 self._made = self.coding.unpack(self.codes, self.ids)
         return self._made
 

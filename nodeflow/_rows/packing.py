@@ -76,7 +76,8 @@ class Pool:
                 start = group[0][0]
                 stop = max(span[1] for span in group)
                 whole = group[0][2].as_strided((stop - start,), (1,), start)
-                pieces.append((whole.view(torch.uint8).numpy().copy(), dtype))
+                data = whole.view(torch.uint8).numpy()
+                pieces.append((data.copy(), dtype))
                 for span in group:
                     span[3][1:3] = len(pieces) - 1, span[0] - start
         return pieces

@@ -74,8 +74,9 @@ def bounded(
     if not some_are_doubtful:
         return number, also
     places = indices_of(doubtful)
-    parts = (values.index_select(0, places) for values in (number, low, bound))
-    places = places.index_select(0, indices_of(_is_rejected(*parts, most)))
+    some, some_low, some_bound = (part.index_select(0, places) for part in (number, low, bound))
+    rejected = _is_rejected(some, some_low, some_bound, most)
+    places = places.index_select(0, indices_of(rejected))
     if len(places):
         draws_again = torch.zeros_like(start, dtype=torch.bool)
         draws_again[row.index_select(0, places)] = True

@@ -258,7 +258,8 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
     width = 1
     if bias is not None:
         width = bias.numel()
-        added = np.resize(bias.detach().float().numpy(), width + kernels.simd.LANES)
+        numbers = bias.detach().float().numpy()
+        added = np.resize(numbers, width + kernels.simd.LANES)
     run = partial(
         kernels.activation.drop,
         x=words,
@@ -366,6 +367,8 @@ def reductions(
     outs = [_new(shape, numbers.dtype) if write else None for write in (*wanted, *ties)]
     names = ("total", "largest", "smallest", "squares", "most", "least")
     if size and structure.num_dst:
+        flat = map(_or_none(np.ravel), outs)
+        results = dict(zip(names, flat, strict=True))
         _by_row(
             kernels.extremes.reduce_rows,
             structure,
@@ -373,7 +376,7 @@ def reductions(
             indices=_indices(structure, kind),
             x=numbers,
             width=size,
-            **dict(zip(names, map(_or_none(np.ravel), outs), strict=True)),
+            **results,
         )
     return [_or_none(torch.from_numpy)(out) for out in outs]
 
@@ -394,6 +397,12 @@ def share(
     numbers = _flat(x)
     width = x.shape[1:].numel()
     out = _zeros(tuple(x.shape), numbers.dtype)
+    # what no gradient is given of is not read, and the compiled code has nothing of it
+    if g_largest is None:
+        largest = None
+    if g_smallest is None:
+        smallest = None
+    counts = tuple(numbers[:0] if count is None else _flat(count) for count in ties)
     run = partial(
         kernels.extremes.share_rows,
         indptr=_ints(structure.indptr),
@@ -401,9 +410,9 @@ def share(
         x=numbers,
         width=width,
         mean=_or_none(_flat)(mean),
-        largest=_or_none(_flat)(None if g_largest is None else largest),
-        smallest=_or_none(_flat)(None if g_smallest is None else smallest),
-        ties=tuple(numbers[:0] if count is None else _flat(count) for count in ties),
+        largest=_or_none(_flat)(largest),
+        smallest=_or_none(_flat)(smallest),
+        ties=counts,
         g_sum=g_sum,
         g_largest=g_largest,
         g_smallest=g_smallest,
@@ -455,7 +464,8 @@ def _ints(tensor: Tensor) -> Ints:
 
 
 def _flat(tensor: Tensor) -> Array:
-    return as_array(tensor.detach().contiguous().resolve_neg().view(-1))
+    plain = tensor.detach().contiguous().resolve_neg()
+    return as_array(plain.view(-1))
 
 
 def _tensor(out: Array, dtype: torch.dtype) -> Tensor:

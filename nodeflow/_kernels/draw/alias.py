@@ -30,6 +30,9 @@ _BELOW = CLASSES - 0.01  # below 256, so that rounding puts no weight into too h
 # weights of rows up to _TINY are lifted, exactly: 1 / TOTAL would overflow
 _TINY = 2.0**-900
 _LIFT = 2.0**600
+# which edges ``_next`` looks for
+LIGHT = False
+HEAVY = True
 # columns of ``sums``, see ``build_tables``
 TOTAL = 0
 MOST = 1
@@ -100,8 +103,8 @@ def _fill(cells, bits, whole, units):
     fill their cells.
     """
     degree = U64(cells.shape[0])
-    light = _next(False, units, U64(0), whole)
-    heavy = _next(True, units, U64(0), whole)
+    light = _next(LIGHT, units, U64(0), whole)
+    heavy = _next(HEAVY, units, U64(0), whole)
     if heavy < degree:
         rest = units[heavy]
         kind = cells[heavy]
@@ -110,10 +113,10 @@ def _fill(cells, bits, whole, units):
             # The heavy edge has more than a cell left: it fills the cell of the next light edge.
             cells[light] = _entry(units[light], cells[light], kind, heavy, bits)
             rest -= whole - units[light]
-            light = _next(False, units, light + U64(1), whole)
+            light = _next(LIGHT, units, light + U64(1), whole)
         else:
             # It has at most a cell left, its own, which the next heavy edge fills up.
-            other = _next(True, units, heavy + U64(1), whole)
+            other = _next(HEAVY, units, heavy + U64(1), whole)
             if other == degree:
                 cells[heavy] = _entry(whole, kind, kind, heavy, bits)
             else:
@@ -123,7 +126,7 @@ def _fill(cells, bits, whole, units):
             heavy = other
     while light < degree:
         cells[light] = _entry(whole, cells[light], cells[light], light, bits)
-        light = _next(False, units, light + U64(1), whole)
+        light = _next(LIGHT, units, light + U64(1), whole)
 
 
 @njit(inline="always")
@@ -164,10 +167,11 @@ def edge_of(entry, cell, low, bits):
     """Return ``(offset within the row, weight class)`` of the edge to which a point in a cell
     belongs.
     """
-    own = low >> (bits + U64(18)) < entry >> (bits + U64(16))
     alias = entry & ((U64(1) << bits) - U64(1))
-    both = entry >> bits
-    return cell if own else alias, (both >> U64(8) if own else both) & U64(255)
+    classes = entry >> bits
+    if low >> (bits + U64(18)) < entry >> (bits + U64(16)):
+        return cell, (classes >> U64(8)) & U64(255)
+    return alias, classes & U64(255)
 
 
 @njit(nogil=True, cache=True)
