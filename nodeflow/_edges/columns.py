@@ -66,6 +66,7 @@ def columns_of_relations(graph: HeldGraph, name: str) -> list[tuple[Ints, Tensor
     parts = [part for part in held.relations.values() if name in part.data]
     if not parts:
         return []
+    # a relation is a range of parent edge ids
     eid = held.whole.edge_ids_of(np.arange(held.num_edges))
     columns = []
     for part in parts:

@@ -250,6 +250,7 @@ class Edges(Frozen):
         """Return the edges with every row in ascending order of ``key``, by position, ties in the
         present order.
         """
+        # by key first, then stably by row: inside a row the keys stay in order
         order = np.argsort(key, kind="stable")
         row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
         order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]

@@ -215,6 +215,7 @@ class Placed:
 
     def at(self, form: Form) -> tuple[Any, ...]:
         """Return them as arrays of a form."""
+        # two threads that race store equal arrays, of which one stays
         if form.name not in self._by_form:
             self._by_form[form.name] = tuple(map(form.array, self._arrays))
         return self._by_form[form.name]

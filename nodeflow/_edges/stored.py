@@ -47,6 +47,7 @@ class OutEdges:
         self, make: Callable[[], tuple[Stored, Stored, Stored]]
     ) -> tuple[Stored, Stored, Stored]:
         """Return the arrays, which ``make`` returns on the first call."""
+        # all threads wait for the one that sorts: the arrays are as large as the graph
         with self._lock:
             self.arrays = self.arrays or make()
         return self.arrays
@@ -93,6 +94,7 @@ def permutation(value: IdsLike, size: int) -> Stored:
     ids = integers(value, "edge_ids")
     check_length(ids, "edge_ids", size, "edge")
     check_range(ids, "edge_ids", size, "edge")
+    # as many ids as edges, all in range: they are a permutation unless one is missing
     seen = np.zeros(size, np.bool_)
     seen[ids] = True
     if (missing := first_true(~seen)) is not None:
@@ -193,8 +195,9 @@ class Between(NamedTuple):
         missing = np.diff(self.indptr) == 0
         if (pair := first_true(missing)) is not None:
             raise ValueError(
-                f"there is no edge {self.u[pair]} -> {self.v[pair]} (pair {pair} of {len(missing)}); "
-                "ask has_edges(u, v) first, or pass return_uv=True for the edges that there are"
+                f"there is no edge {self.u[pair]} -> {self.v[pair]} "
+                f"(pair {pair} of {len(missing)}); ask has_edges(u, v) first, or pass "
+                "return_uv=True for the edges that there are"
             )
         return torch.from_numpy(self.edges[self.indptr[:-1]])
 

@@ -1,9 +1,11 @@
 """Rows copied by number. Rows of ``words`` and ``out`` are ``width`` words, one after another.
 
 Rows lie at random places, so what counts is how many loads are under way at once: every loop asks
-for a row some rows before it copies it. Not good yet: rows of some hundred bytes and more would
-gain from stores past the caches, and how far ahead a row is asked for was measured on few machines.
+for a row some rows before it copies it.
 """
+
+# What is not good yet: rows are written into the caches, also where these cannot hold them, and
+# ``copy_found`` is ``copy_rows`` with a branch.
 
 import numpy as np
 from numba import njit

@@ -1,8 +1,12 @@
-"""Instructions of the processor that numba has no name for: loads ahead of use, and work on the
-bits of words.
+"""Instructions of the processor that numba has no name for: prefetches, and bits of words.
 
-Random access to memory costs most of the time of sampling, so addresses are prefetched.
+Random access to memory costs most of the time of sampling, so addresses are prefetched. These are
+instructions rather than functions, since numba counts references to an array that a function gets,
+each time that it is called.
 """
+
+# What is not good yet: a prefetch asks for the same kind of reuse ("little") everywhere, and an
+# address may be asked for twice where two rows share a line.
 
 from __future__ import annotations
 

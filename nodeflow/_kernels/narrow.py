@@ -1,12 +1,19 @@
-"""Rows of narrow numbers: unpacked as they are gathered or summed; columns looked through for steps
-of their numbers.
+"""Rows of narrow numbers: unpacked as they are gathered or summed, and the survey of their steps.
 
 Rows lie one after another in ``codes``, ``stride`` numbers each: int8, or words of 16 bits as
 ``simd.load`` reads them. The first ``width`` are one per column; column c of a row is
 ``(code - zero[c]) * scale[c]``, rounded once, because all these are whole numbers below 2^24 but
 the scale. Columns ``wide`` are in the same rows as float32: ``whole`` is all of them as float32,
 ``last`` numbers to a row, of which a row has the columns from the ``first`` on.
+
+These are the affine codes of Jacob and others (2018), "Quantization and training of neural networks
+for efficient integer-arithmetic-only inference", with a scale per column. ``survey`` finds the step
+of a column by Euclid's algorithm on rounded numbers.
 """
+
+# What is not good yet: ``sum_unpacked`` is ``row_sums.sum_rows`` once more, since a remainder of
+# bytes must not be masked and the zero point is taken off on the way; rows of less than a vector
+# and wide columns are not summed as codes at all; products are made in float32, not in integers.
 
 import math
 

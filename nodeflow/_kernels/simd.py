@@ -1,10 +1,19 @@
-"""Vectors of 16 numbers for compiled loops over rows of features.
+"""Vectors of 8, 16 and 64 numbers for compiled loops over rows of features, written in LLVM.
 
 Rows are short. A plain loop over one row, as LLVM vectorises it, spends most of its time in the
 checks before the vectors and in the remainder after them. Here a vector is loaded and stored whole,
 or only its first ``n`` numbers, and sums stay in vectors over all edges of a row. Every operation
 is exact or rounded once, in one fixed order, so results are the same on every run.
+
+A vector is a value of LLVM's type ``<n x float>`` or ``<n x double>``. LLVM cuts it into what the
+processor has: 16 floats are one register with AVX-512, two with AVX2, four with SSE. The intrinsics
+are documented in the LLVM Language Reference ("Vector Type", ``llvm.masked.load``,
+``llvm.fmuladd``), how numba takes them in "Extending Numba: Low-level extension API".
 """
+
+# What is not good yet: ``in_python`` repeats every function, and only a test says that both
+# agree; 16 lanes are written for AVX-512 and are the same elsewhere; a masked load of bytes or
+# words is slow without AVX-512BW, which ``narrow`` has to know.
 
 import math
 from functools import partial

@@ -50,7 +50,7 @@ class RowsBase(ABC):
 
     @abstractmethod
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        """Return rows by checked ids, maybe written into ``out``, which has their shape, or None."""
+        """Return rows by checked ids; they may be written into ``out`` if it is not None."""
 
     def pieces(self, ids: Ints) -> list[Piece]:
         """Return the rows ``ids`` where they lie."""
@@ -62,7 +62,7 @@ class RowsBase(ABC):
 
     @property
     def stored(self) -> Tensor | Rows:
-        """The rows as they lie and travel: codes of a narrow column, of others the column itself."""
+        """The rows as they lie and travel: codes of a narrow column, else the column."""
         return self
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:

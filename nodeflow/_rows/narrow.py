@@ -92,12 +92,14 @@ class Coding:
         numbers = plain.reshape(len(rows), width).float()
         if dtype == torch.int8:
             zero, scale = (part.double().numpy() for part in self.table[:2])
+            # in float64: float32 would round the quotient, and a number could get the next code
             codes = np.rint(numbers.double().numpy() / scale) + zero
             packed = torch.from_numpy(np.clip(codes, -128, 127).astype(np.int8))
         else:
             packed = numbers.to(dtype)
         if not len(self.wide):
             return packed
+        # wide columns follow the codes as float32, from the next multiple of 4 bytes on
         out = np.zeros((len(rows), self.stride * dtype.itemsize), np.uint8)
         out[:, : width * dtype.itemsize] = as_array(packed.view(torch.uint8).contiguous())
         out[:, 4 * self.first :] = np.ascontiguousarray(numbers.numpy()[:, self.wide]).view(

@@ -63,6 +63,7 @@ def narrowed(
     codings = [
         _measured(kind, row, seen, sample) for kind in (_AUTO if width == "auto" else (width,))
     ]
+    # "auto" takes what needs the fewest bytes, with columns of too large errors in float32
     if width == "auto":
         codings = [_with_wide(coding, most) for coding in codings]
         coding = min(codings, key=lambda each: each.stride * KINDS[each.kind].itemsize)
@@ -134,6 +135,8 @@ def _measured(kind: str, row: tuple[int, ...], seen: list[Array], sample: Floats
         rows = coding.unpack(codes, np.arange(len(codes)))
         read = rows.reshape(sample.shape).double().numpy()
         error = abs(sample - read)
+        # Errors are compared with how far numbers are from the median, without the tenth that is
+        # farthest: one outlier makes all deviations large, and all errors small beside them.
         away = abs(sample - np.median(sample, 0))
         near = away <= np.quantile(away, _MOST, 0, method="lower")
         near |= ~(away * near).any(0)  # equal rows tell nothing

@@ -24,6 +24,7 @@ from nodeflow._runtime.process import ignored_warnings
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
 _BITS = {1: torch.uint8, 2: torch.uint16}
+# Rows are copied as words, whatever their numbers are: few types, so that few loops are compiled.
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 
@@ -248,6 +249,7 @@ def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     if it is much.
     """
     size = count * math.prod(shape) * dtype.itemsize
+    # malloc gives large memory back to the system, and takes it page by page again
     if size < _LARGE:
         return torch.empty((count, *shape), dtype=dtype, device="cpu")
     return as_tensor(reused((size,), np.uint8), dtype, (count, *shape))
@@ -261,6 +263,8 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
     rows are dense, or all sparse CSR.
     """
     parts = list(parts)
+    # sparse rows cannot be written to a place: they are joined, behind them a row without entries
+    # for places that no part has, and taken in order
     if is_sparse(parts[0][0]):
         rows = concat_rows([*(rows for rows, _ in parts), zero_rows(parts[0][0], 1)])
         order = np.full(count, len(rows) - 1)
@@ -284,6 +288,7 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     indptr = check_csr(column, "the column").crow_indices()[start : stop + 1]
     first = int(indptr[0])
     last = int(indptr[-1])
+    # only a slice from the beginning shares its indptr: others begin at 0 anew
     indptr = indptr - first if first else indptr
     return csr_tensor(
         indptr,

@@ -113,7 +113,7 @@ def _is_rejected(number: Tensor, low: Tensor, bound: Tensor, most: int) -> Tenso
 
 
 def _attempt(state: Tensor, bound: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Return the numbers that states give, and what tells, below the bound, that one is doubtful."""
+    """Return the numbers that states give, and what is below the bound where one is doubtful."""
     bits = mix(state)
     product = shifted(bits, 32).mul_(bound)
     number = shifted(product, 32)

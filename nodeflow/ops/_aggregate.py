@@ -196,6 +196,7 @@ class _OwnBesideSum(Op):
         grad_h = grad_w = None
         if ctx.needs_input_grad[1]:
             grad_h = Spmm.apply(structure, total, w, "u", g.dtype)
+            # nobody else has this matrix yet, so the own rows' gradient is added in place
             grad_h[: len(own)] += own
         if ctx.needs_input_grad[2]:
             grad_w = EdgeDot.apply(structure, total, h, None)

@@ -94,6 +94,7 @@ class Spmm(Op):
         ctx.end = end
         ctx.mean = mean
         ctx.dtype = h.dtype
+        # rows are needed for the gradient of weights only, and may be as large as a batch
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
         if native.is_summed(h, w):
             return native.weighted_sum(structure, end, h, w, mean, dtype=dtype)
@@ -118,6 +119,7 @@ class Spmm(Op):
         h, w = ctx.saved_tensors
         structure: Structure = ctx.structure
         grad_h = grad_w = None
+        # a mean is the sum of rows that are divided by the degrees of their destinations
         if ctx.mean:
             g = divided(g, structure)
         if ctx.needs_input_grad[1]:
@@ -136,7 +138,7 @@ def divided(g: Tensor, structure: Structure) -> Tensor:
 
 
 class EdgeDot(Op):
-    """``(structure, a [num_dst, ...], b [num_src, ...], groups or None)`` to ``[E, groups]``, or ``[E]``.
+    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]``.
 
     Products and sums in at least float32.
     """
@@ -150,6 +152,7 @@ class EdgeDot(Op):
             return native.dots(structure, a, b, groups or 1).resize_(shape)
         of_dst = _flat(a)
         of_src = _flat(b)
+        # products of float16 may overflow, and sums of bfloat16 would lose digits
         exact = torch.promote_types(a.dtype, torch.float32)
         out = torch.empty(shape, dtype=a.dtype, device=a.device)
         step = max(1, DOT_ELEMENTS // max(1, of_dst.shape[1]))
@@ -212,7 +215,7 @@ class SegmentSum(Op):
 
 
 class Permute(Op):
-    """``(x [n, ...], order, back)`` to ``x[order]``, for a permutation that ``back`` undoes, or None."""
+    """``(x [n, ...], order, back or None)`` to ``x[order]``, a permutation that ``back`` undoes."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor | None = None) -> Tensor:

@@ -117,6 +117,7 @@ class EdgeSum(Op):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        # the gradient of the result is one operand more, with a row per row of the target
         pull = partial(derivative, ctx.function)
         return _gradients(ctx, pull, (*ctx.kinds, ctx.target), *ctx.saved_tensors, *grads)
 
@@ -233,6 +234,7 @@ class Extreme(Op):
         def share(message: Tensor, out: Tensor, part: Tensor) -> Tensor:
             return torch.where(message == out, part, 0)
 
+        # The number of winners is a constant to the gradient: it changes only where messages meet.
         with torch.no_grad():
             ties = EdgeSum.apply(ctx.structure, "v", is_winner, (*kinds, "v"), *tensors, out)
         part = g / ties.clamp(min=1).to(g.dtype)
@@ -288,6 +290,7 @@ class _ReadOnce(Recorded):
     def forward(
         ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted
     ) -> tuple[Tensor | None, ...]:
+        # a gradient of None is left out of the loop; zeros would be read like any other
         ctx.set_materialize_grads(False)
         ctx.structure = structure
         ctx.kind = kind
@@ -361,6 +364,8 @@ class Product(Op):
         def is_zero(*operands: Tensor) -> Tensor:
             return function(*operands).eq(0).to(g.dtype)
 
+        # The product of the others is the whole divided by the message. Where a message is 0, that
+        # is the product of those that are not, and 0 if another one is 0 too.
         product = _by_degree(structure, nonzero, kinds, tensors, torch.prod, torch.mul, 1)
         zeros = EdgeSum.apply(structure, "v", is_zero, kinds, *tensors)
 

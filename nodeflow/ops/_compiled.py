@@ -99,6 +99,8 @@ def weighted_sum(
     weights = None
     if weight is not None:
         weights = _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
+    # Codes are added up where they lie: unpacking them first would write and read all rows once
+    # more.
     is_matrix = end == "v" and dtype == x.dtype and groups == 1
     if is_matrix and isinstance(x, CodedTensor) and _pays(structure, x):
         return _sum_codes(structure, x, weights, mean, own)
@@ -178,6 +180,8 @@ def _sum_rows(
     """Return the sums that the loop ``sum_rows`` makes; threads do a range of rows each."""
     out = _new(shape, np.dtype(_NUMPY[dtype]))
     size = groups * width
+    # A large result would push the rows that are read out of the caches. It is written past them
+    # where a row is whole vectors, which begin a line each.
     whole_vectors = width % kernels.simd.LANES == 0
     _by_row(
         kernels.row_sums.sum_rows,
@@ -454,6 +458,7 @@ def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Te
 
 def _by_row(loop: Callable[..., None], by: Structure, size: int, **arguments: Any) -> None:
     """Run a loop over rows, a range per thread; ``size``: numbers that it does for an edge."""
+    # by keyword: a loop has up to 15 arguments, which no reader could count
     indptr = _ints(by.indptr)
     run = partial(loop, indptr=indptr, **arguments)
     _in_threads(lambda a, b: run(first=a, last=b), _row_ranges(indptr, size))
@@ -507,6 +512,7 @@ def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
     count = _count((int(indptr[-1]) + rows) * size)
     if count == 1:
         return [(0, rows)]
+    # a row without edges takes time too, since its sum is written
     load = indptr + np.arange(rows + 1)
     cuts = np.searchsorted(load, load[-1] * np.arange(1, count) // count)
     return list(pairwise([0, *cuts.tolist(), rows]))

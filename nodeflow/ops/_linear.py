@@ -47,6 +47,7 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
             "x is sparse and requires a gradient, which sparse features do not get: pass x.detach()"
         )
     check_csr(x, "x")
+    # a sparse matrix is a flow: its rows are destinations, its columns sources, its entries edges
     structure = Structure._trusted(
         x.crow_indices().to(torch.int64), x.col_indices().to(torch.int64), x.shape[1]
     )
@@ -125,6 +126,7 @@ def linear_sum(
             return _mapped(pairs, bias, low, relu=relu, key=_new_key(), rate=dropout)
         out = _mapped(pairs, bias, low, relu=relu)
     else:
+        # not in place, which transforms may not allow
         (x, w), *others = pairs
         out = sparse_linear(x, w, bias)
         for x, w in others:

@@ -69,6 +69,7 @@ def summed_source(operands: Operands) -> int | None:
     row, weight = (tuple(operands.tensors[k].shape[1:]) for k in (source, 1 - source))
     if math.prod(weight) == 1:
         return source
+    # trailing ones broadcast over consecutive numbers, what is before them must be as in the rows
     leading = len(weight)
     while leading and weight[leading - 1] == 1:
         leading -= 1

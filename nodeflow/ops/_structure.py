@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Bucket(NamedTuple):
-    """The destinations of one in-degree: ``rows`` int64 ``[n]``, and their edges ``[n, degree]``."""
+    """The destinations of one in-degree: ``rows`` ``[n]``, and their edges ``[n, degree]``."""
 
     degree: int
     rows: Tensor
@@ -179,6 +179,7 @@ class Structure(Frozen):
         return Structure._trusted(indptr, rows, self.num_dst), edges
 
     def _make_buckets(self) -> tuple[Bucket, ...]:
+        # one sort for all buckets: there may be as many degrees as destinations
         degrees = self.in_degrees
         order = torch.argsort(degrees, stable=True)
         sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)

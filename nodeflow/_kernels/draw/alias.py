@@ -1,5 +1,4 @@
-"""Alias tables (Walker 1977; Vose 1991): a draw in proportion to the weights of a row reads one
-number of the row.
+"""Alias tables (Walker 1977; Vose 1991): a draw by weight reads one number of the row.
 
 The d edges of a row share d cells of equal size. Cell c belongs in part to edge c and for the rest
 to one other edge, its alias. An edge that is heavier than a cell is the alias of several lighter
@@ -15,6 +14,9 @@ The weights are rounded to units once, so that they add up to all cells. Everyth
 integer arithmetic. The probability of an edge therefore differs from its weight by at most 2**-45
 of the sum of the row's weights.
 """
+
+# What is not good yet: a table is as large as the graph's edges, 8 bytes each, and is made for
+# the whole graph even where a few rows are drawn from; its rows are made by one thread.
 
 import numpy as np
 from numba import float64, int64, njit

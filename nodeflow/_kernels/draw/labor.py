@@ -1,10 +1,16 @@
-"""LABOR draws: every source has one random number for all destinations. Poisson and order sampling
-of rows.
+"""LABOR draws: every source has one random number for all destinations (Poisson, order sampling).
+
+LABOR is Balin and Catalyurek (2023), "Layer-neighbor sampling: defusing neighborhood explosion in
+GNNs"; order sampling with the smallest numbers of a row is Rosen (1997).
 
 A destination of degree d must look at the numbers of all its d neighbours. The number of a source
 is therefore a hash of 32 bits that a processor computes for many sources at once. Rows are hashed
 in blocks, and parts of a block in which no number is small enough are skipped.
 """
+
+# What is not good yet: a source with many destinations is hashed for each of them, where
+# ``_tensors.kept`` makes a table if that is faster; the two draws share their inner loop only by
+# ``_below``; 32 bits make an inclusion probability a multiple of 2**-32.
 
 import numpy as np
 from numba import njit

@@ -1,11 +1,24 @@
-"""Weighted sums of rows over the edges of a flow or of a whole graph, their transposes, and the
-weights' gradients.
+"""Weighted sums of rows over the edges of a flow or of a whole graph, transposes, and gradients.
 
 A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is
 ``[edges * groups]``), or None: 1. Everything is flat. A call does a range of rows, or of groups and
 columns, so that threads can do ranges beside each other. A number is always added in the same
 order, so ranges change no bit of any result.
+
+The loops are products of a sparse and a dense matrix, row by row (Gustavson 1978). They wait for
+memory: what they compute is two instructions per vector. So three things make them fast: rows are
+asked for before they are needed, sums stay in registers over the edges of a row, and rows with many
+edges are done in blocks of edges, so that the second half of a row is still in the cache.
 """
+
+# What is not good yet:
+# - ``sum_rows`` is long, because helpers that take arrays cost time (see its first comment). The
+#   four loops over columns differ only in the number of lanes.
+# - How far ahead rows are asked for (``prefetch_distance``) goes by the count of numbers: it is
+#   the same for words of 16 bits as for numbers of 64.
+# - ``add_rows`` reads and writes the row of a source for every edge. Sorting would save this
+#   where sources have many edges; ``ops/_compiled.py`` decides by sizes alone.
+# - Threads get as many edges each, but a row is done by one, however many edges it has.
 
 import numpy as np
 from numba import njit, types
