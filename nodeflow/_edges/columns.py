@@ -5,6 +5,7 @@ filters.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -199,6 +200,26 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         value = edge_column(graph, value, "edge_filter", other=1)
     elif callable(value):
         value = value(held.edata)
+    mask = _as_mask(value, size)
+
+    def words() -> str:
+        kept = np.flatnonzero(mask)
+        return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
+
+    if graph.peers.size == 1:
+        return EdgeMask(mask, Lazy(words))
+    # Parts have masks of their own. Settings of processes are compared by words, so these are the
+    # name of what every process makes its mask of, or of the mask of the whole graph.
+    if is_held:
+        name = getattr(source, "__qualname__", type(source).__qualname__)
+        if isinstance(source, str):
+            name = source
+        return EdgeMask(mask, Lazy.of(name), held, source)
+    return EdgeMask(held.edges_of_whole(mask), Lazy(words), held, mask)
+
+
+def _as_mask(value: Any, size: int) -> NDArray[np.bool_]:
+    """Return a copy of a mask of ``size`` edges: TypeError or ValueError for anything else."""
     mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
         raise TypeError(
@@ -210,17 +231,4 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         raise ValueError(
             f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}"
         )
-    mask = mask.copy()
-
-    def words() -> str:
-        kept = np.flatnonzero(mask)
-        return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
-
-    if graph.peers.size == 1:
-        return EdgeMask(mask, Lazy(words))
-    # Parts have masks of their own. Settings of processes are compared by words, so these are the
-    # name of what every process makes its mask of, or of the mask of the whole graph.
-    if is_held:
-        name = getattr(source, "__qualname__", source)
-        return EdgeMask(mask, Lazy.of(str(name)), held, source)
-    return EdgeMask(held.edges_of_whole(mask), Lazy(words), held, mask)
+    return mask.copy()
