@@ -217,16 +217,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     num_classes = 0
     class_names = None
     if nodes is not None:
-        sources = {
-            name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None
-        }
-        ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
-        if twice := {*nodes.times} & {*_ARRAYS}:
-            raise ValueError(
-                f"{nodes.path}: column {min(twice)!r} holds dates; give it a title such as time"
-            )
-        ndata |= {name: torch.from_numpy(column) for name, column in nodes.times.items()}
-        sources |= dict.fromkeys(nodes.times, nodes.path)
+        ndata |= nodes.columns
+        sources |= dict.fromkeys(ndata, nodes.path)
         num_classes = nodes.num_classes
         class_names = nodes.class_names
     for name, stems in _ARRAYS.items():
@@ -370,12 +362,11 @@ def _edges(
     if file.name == "edges.npz":
         return _from_arrays(file, num_rows, nodes)
     if file.name in _TRIPLES["train"]:
-        tables = read_triples(
-            [file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))]
-        )
+        others = (_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))
+        table = read_triples([file, *others])
     else:
-        tables = [read_edges(file, nodes)]
-    return number_edges(tables, nodes, rows_of, num_rows)
+        table = read_edges(file, nodes)
+    return number_edges(table, nodes, rows_of, num_rows)
 
 
 def _from_matrix(path: Path) -> Edges:
