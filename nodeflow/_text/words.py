@@ -12,12 +12,12 @@ from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from nodeflow._base.checks import Ints, first_true
-from nodeflow._base.dates import in_utc, seconds_of
+from nodeflow._base.dates import as_dates, in_utc, seconds_of
 from nodeflow._base.types import Array
 
 Fault: TypeAlias = Callable[[int, str], ValueError]
@@ -27,6 +27,7 @@ NUMBER = "numbers"
 TRUTH = "True or False"
 DATE = "dates"
 NAME = "names"
+ID = "ids"
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
@@ -230,8 +231,10 @@ def kind_of(word: str) -> str:
     return NAME if _stamp(word) is None else DATE
 
 
-def values_of(kind: str, words: Sequence[str]) -> Array:
-    """Return words of one kind as int64, float64 or bool."""
+def values_of(kind: str, words: Sequence[str]) -> Any:
+    """Return words of one kind as int64, float64 or bool; names as they are."""
+    if kind == NAME:
+        return words
     if kind == TRUTH:
         return np.array([_TRUTH[word.lower()] for word in words], np.bool_)
     if kind == DATE:
@@ -251,19 +254,28 @@ def _stamp(word: str) -> np.datetime64 | None:
 
 
 def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
-    """Return names of nodes whose types are known: bytes as text, and floats that are whole as
-    integers.
+    """Return names of nodes whose types are known: bytes as text, floats that are whole as
+    integers, dates and times of all units as ``datetime`` of UTC, durations as ``timedelta``.
 
     Raises ValueError, with ``where`` and the row from ``first`` on, for bytes that are no UTF-8,
-    and for floats so large that they do not tell integers apart.
+    for floats so large that they do not tell integers apart, and for times finer than
+    microseconds.
     """
+    # one moment has one name, whatever the unit or class of its column
+    if (dates := as_dates(values, where, first)) is not None:
+        return cast("list[Any]", dates.tolist())
+    wrong = np.zeros(len(values), np.bool_)
+    why = "floats of {} do not tell integers such as {} apart; keep ids as integers or strings"
     if values.dtype.kind == "f":
-        too_large = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
-        if (row := first_true(too_large)) is not None:
-            raise ValueError(
-                f"{where}, row {first + row}: floats of {values.dtype} do not tell integers such "
-                f"as {values[row]} apart; keep ids as integers or strings"
-            )
+        wrong = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    elif values.dtype.kind == "m":
+        durations = values.astype("m8[us]")
+        wrong = (durations.astype(values.dtype) != values) & ~np.isnat(values)
+        why = "a duration of {} such as {} is finer than microseconds; round it first"
+        values = values if wrong.any() else durations
+    if (row := first_true(wrong)) is not None:
+        why = why.format(values.dtype, values[row])
+        raise ValueError(f"{where}, row {first + row}: {why}")
     names: list[Any] = values.tolist()
     for row, name in enumerate(names):
         if isinstance(name, bytes):

@@ -13,14 +13,13 @@ from torch import Tensor
 from nodeflow._base.arrays import array_of, of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, _All, check_length, check_type, describe, plain_array
-from nodeflow._base.dates import as_dates
 from nodeflow._base.types import Array
 from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
 from nodeflow._text.titles import ENDS, places_of_ends
 from nodeflow._text.words import as_names
 from nodeflow.convert._columns import as_array, chosen, library
-from nodeflow.graph import Frame, Graph, NodeNames
+from nodeflow.graph import Frame, Graph, NodeNames, check_all_or_none
 
 Column: TypeAlias = "Array | list[Any]"
 """A column of a table: an array of one number per row, or a list of names or of arrays."""
@@ -74,13 +73,14 @@ def from_edge_table(
     titles = table.ends(src, dst)
     ends = [table.names(end) for end in titles]
     edata = table.numbers(columns, "columns", {*titles})
-    if nodes is None:
-        _check_one_kind(*ends)
-        return Graph.from_named_edges(*ends, edata=edata)
-    table = _Table(nodes, "nodes")
-    ndata = table.numbers(node_columns, "node_columns", {name})
-    names = table.names(name)
-    _check_one_kind(*ends, names)
+    names = None
+    ndata = None
+    if nodes is not None:
+        table = _Table(nodes, "nodes")
+        ndata = table.numbers(node_columns, "node_columns", {name})
+        names = table.names(name)
+    # "2" and 2 would be two nodes
+    check_all_or_none(chain(*ends, names or ()), str, "strings")
     return Graph.from_named_edges(*ends, names=names, ndata=ndata, edata=edata)
 
 
@@ -180,9 +180,7 @@ class _Table:
         # numpy would make words of all entries where one is a word, and take zeros from their ends
         keeps_types = isinstance(column, Sequence) and {*map(type, column)} != {float}
         values = np.fromiter(column, object, len(column)) if keeps_types else self.array(title)
-        # one moment has one name, whatever the unit or class of its column
-        dates = as_dates(values, self._title(title))
-        return as_names(values, self._title(title)) if dates is None else dates.tolist()
+        return as_names(values, self._title(title))
 
     def numbers(
         self, names: Sequence[str] | _All, argument: str, left_out: set[str]
@@ -224,22 +222,6 @@ class _Table:
 
     def _title(self, name: str) -> str:
         return f"{self.argument}: column {name!r}"
-
-
-def _check_one_kind(*columns: list[Any]) -> None:
-    """Raise ValueError where some names are strings, and others not: "2" and 2 would be two nodes.
-
-    Where some are bools, and others not, True and 1 would be one node.
-    """
-    names = list(chain(*columns))
-    for kind, words in ((str, "strings"), (bool | np.bool_, "True or False")):
-        of_kind = [name for name in names if isinstance(name, kind)]
-        if of_kind and len(of_kind) < len(names):
-            other = next(name for name in names if not isinstance(name, kind))
-            raise ValueError(
-                f"names must all be {words}, or none, but {of_kind[0]!r} is one, and {other!r} is "
-                "not; convert a column"
-            )
 
 
 def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:
