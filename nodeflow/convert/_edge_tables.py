@@ -18,7 +18,7 @@ from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
 from nodeflow._text.titles import ENDS, places_of_ends
 from nodeflow._text.words import as_names
-from nodeflow.convert._columns import as_array, chosen, library
+from nodeflow.convert._columns import Columns, Names, as_array, chosen, library
 from nodeflow.graph import Frame, Graph, NodeNames, check_all_or_none
 
 Column: TypeAlias = "Array | list[Any]"
@@ -30,10 +30,10 @@ def from_edge_table(
     *,
     src: str = "src",
     dst: str = "dst",
-    columns: Sequence[str] | _All = ALL,
+    columns: Names = ALL,
     nodes: Any = None,
     name: str = "name",
-    node_columns: Sequence[str] | _All = ALL,
+    node_columns: Names = ALL,
 ) -> tuple[Graph, NodeNames]:
     """Return the graph of a table with a row per edge, and the names of its nodes.
 
@@ -87,11 +87,11 @@ def from_edge_table(
 @checked
 def to_edge_table(
     graph: Graph,
-    names: NodeNames | Sequence[Hashable] | None = None,
+    names: Sequence[Hashable] | None = None,
     *,
     src: str = "src",
     dst: str = "dst",
-    columns: Sequence[str] | _All = ALL,
+    columns: Names = ALL,
 ) -> dict[str, Column]:
     """Return the edges as columns of a table with a row per edge, in the order of the ids.
 
@@ -125,10 +125,10 @@ def to_edge_table(
 @checked
 def to_node_table(
     graph: Graph,
-    names: NodeNames | Sequence[Hashable] | None = None,
+    names: Sequence[Hashable] | None = None,
     *,
     name: str = "name",
-    columns: Sequence[str] | _All = ALL,
+    columns: Names = ALL,
 ) -> dict[str, Column]:
     """Return the nodes as columns of a table with a row per node, in the order of the ids.
 
@@ -182,9 +182,7 @@ class _Table:
         values = np.fromiter(column, object, len(column)) if keeps_types else self.array(title)
         return as_names(values, self._title(title))
 
-    def numbers(
-        self, names: Sequence[str] | _All, argument: str, left_out: set[str]
-    ) -> dict[str, Tensor]:
+    def numbers(self, names: Names, argument: str, left_out: set[str]) -> Columns:
         """Return columns of numbers."""
         for name in self.columns if isinstance(names, _All) else []:
             check_type(name, "a column name", str, "a str")
@@ -224,14 +222,14 @@ class _Table:
         return f"{self.argument}: column {name!r}"
 
 
-def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:
+def _named(ids: Tensor, names: Sequence[Hashable] | None, graph: Graph) -> Column:
     if names is None:
         return ids.numpy()
     check_length(names, "names", graph.num_nodes, "node")
     return [names[i] for i in ids.tolist()]
 
 
-def _columns(frame: Frame, names: Sequence[str] | _All, taken: set[str]) -> dict[str, Column]:
+def _columns(frame: Frame, names: Names, taken: set[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name in chosen(names, frame, "columns"):
         if name in taken:
