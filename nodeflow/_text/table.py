@@ -116,18 +116,20 @@ def _without_comments(
             mark = line[: len(line) - len(line.lstrip("#%"))]
         words = line[len(mark) :]
         has_blank = words[:1].isspace()
-        if mark and not begun and places_of_ends(words.strip().split(between)) is not None:
-            line = words.lstrip()
-        elif mark and between in words.strip() and has_blank != stated:
+        is_titles = bool(mark) and not begun
+        is_titles = is_titles and places_of_ends(words.strip().split(between)) is not None
+        if mark and not is_titles and between in words.strip() and has_blank != stated:
             # a name such as #tag, or titles after a mark, would be lost
             hint = "remove the mark if it is a row"
             if stated:
                 hint += ", or pass comments=None, or put a blank after a comment"
             raise ValueError(f"{path}, line {number} begins with {mark!r}, but has columns; {hint}")
-        elif mark and (has_blank or stated):
-            line = "\n"
-        begun = begun or bool(line.strip())
-        yield line
+        if is_titles:
+            row = words.lstrip()
+        else:
+            row = "\n" if mark and (has_blank or stated) else line
+        begun = begun or bool(row.strip())
+        yield row
 
 
 def _counted(lines: Iterable[str]) -> Iterator[str]:

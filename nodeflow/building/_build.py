@@ -120,23 +120,19 @@ def build_graph(
         of_nodes = stored_as(of_nodes, store)
     of_edges = _columns(edata, "edata")
     if num_nodes is None and not named and of_nodes:
-        first = next(iter(of_nodes.values()))
-        num_nodes = int(first.shape[0])
+        num_nodes = int(next(iter(of_nodes.values())).shape[0])
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
         table = _Edges(draft, spool)
         total = sum(map(_size, files))
         with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
             for paths in files:
-                before = bar.n
-                count = spool.num_edges
+                begin = bar.n
                 for piece in pieces_of_edges(paths, options, upper, named=named):
                     table.append(piece, paths[0])
-                    bar.update(before + piece.read - bar.n)
-                bar.update(before + _size(paths) - bar.n)
-                if spool.num_edges == count and num_nodes is None and not table.stated:
-                    hint = "leave it out" if named else "pass num_nodes if that is meant"
-                    raise ValueError(f"{paths[0]} has no edges; {hint}")
+                    bar.update(begin + piece.read - bar.n)
+                bar.update(begin + _size(paths) - bar.n)
+                table.end_file(paths[0], named=named, may_be_empty=num_nodes is not None)
         table.check_names(files[0][0])
         size = max(spool.largest + 1, table.stated) if upper is None else upper
         contents = Contents()
@@ -148,12 +144,7 @@ def build_graph(
         ) as bar:
             contents.arrays |= sorted_by_destination(spool, draft, size, limit, bar.update)
         contents.add_columns(draft, "ndata", node_frame)
-        if both := set(table.writers) & set(edge_frame):
-            raise ValueError(
-                f"edata must not name column {min(both)!r}, which the files of edges have"
-            )
-        for name, writer in table.writers.items():
-            contents.add_column("edata", name, writer.finish())
+        table.write(contents, edge_frame)
         contents.add_columns(draft, "edata", edge_frame)
         if named:
             contents.arrays |= write_texts(draft, NAMES, table.names)
@@ -226,6 +217,7 @@ class _Edges:
         self._spool = spool
         self._unclear = ""
         self._is_first = True
+        self._num_edges_before = 0
 
     def append(self, piece: Piece, path: Path) -> None:
         """Write some edges of a file; raises ValueError for columns that do not fit those before."""
@@ -254,10 +246,18 @@ class _Edges:
         """Return the ends of edges as ids; new names get the next ones, source before destination."""
         if isinstance(piece.src, np.ndarray) and isinstance(piece.dst, np.ndarray):
             return piece.src, piece.dst
-        number = self.names.setdefault
         pairs = chain.from_iterable(zip(piece.src, piece.dst, strict=True))
-        ids = np.fromiter((number(name, len(self.names)) for name in pairs), np.int64)
+        numbers = (self.names.setdefault(name, len(self.names)) for name in pairs)
+        ids = np.fromiter(numbers, np.int64)
         return ids[::2], ids[1::2]
+
+    def end_file(self, path: Path, *, named: bool, may_be_empty: bool) -> None:
+        """Raise ValueError for a file without edges, where no number of nodes is known."""
+        is_empty = self._spool.num_edges == self._num_edges_before
+        if is_empty and not may_be_empty and not self.stated:
+            hint = "leave it out" if named else "pass num_nodes if that is meant"
+            raise ValueError(f"{path} has no edges; {hint}")
+        self._num_edges_before = self._spool.num_edges
 
     def check_names(self, path: Path) -> None:
         """Raise ValueError where the first names may be titles, or names are numbers in two forms."""
@@ -268,6 +268,15 @@ class _Edges:
                 "--header or --no-header)"
             )
         whole_numbers(self.names, lambda at, words: ValueError(f"{path}: names of nodes: {words}"))
+
+    def write(self, contents: Contents, others: GraphFrame) -> None:
+        """Add the further columns to a graph; raises ValueError for one that others have too."""
+        if both := set(self.writers) & set(others):
+            raise ValueError(
+                f"edata must not name column {min(both)!r}, which the files of edges have"
+            )
+        for name, writer in self.writers.items():
+            contents.add_column("edata", name, writer.finish())
 
 
 def _append(column: Array, kind: torch.dtype, writer: ArrayWriter, where: str) -> None:

@@ -78,17 +78,15 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     first = held[0][1] if held else []
     where = f"{path}, line {line}"
     titles = fields if titled else None
-    table = Table(path, options.delimiter)
-    names = names_of_columns(where, options.columns, titles, first, table)
+    names = names_of_columns(where, options.columns, titles, first, Table(path, options.delimiter))
     columns = EdgeRows(path, names, first, named=True)
     # a row of titles would have no number, and a word above numbers is refused
     has_numbers = len(columns.kinds) > 2 or any(map(is_number, fields))
     is_unclear = options.header is None and not titled and not has_numbers
     while held := held + list(islice(rows, _ROWS)):
-        table_of_piece = columns.columns(held)
-        src = table_of_piece.pop("src")
-        dst = table_of_piece.pop("dst")
-        yield Piece(src, dst, table_of_piece, 0, begin=where if is_unclear else "")
+        piece = columns.columns(held)
+        begin_of = where if is_unclear else ""
+        yield Piece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
         held = []
 
 

@@ -159,16 +159,8 @@ def from_tables(
         else:
             ways[table] = dict(encodings[table])
             _check_encoded(encoded, ways[table], f"column of table {table!r}")
-        names[table] = []
-        parts = []
-        for name, way in ways[table].items():
-            titles, rows = encoded[name].rows(way)
-            names[table] += titles
-            parts.append(rows)
-        if not names[table]:
-            names[table] = ["one"]
-            parts = [np.ones((len(frame), 1), np.float32)]
-        nodes[table] = {"x": from_numpy(np.hstack(parts))}
+        names[table], x = _rows_of(encoded, ways[table], len(frame))
+        nodes[table] = {"x": from_numpy(x)}
         if table in clock:
             nodes[table]["time"] = from_numpy(clock[table])
         if table in keys:
@@ -180,6 +172,21 @@ def from_tables(
             ends = _ends(tables[table][key], index[other], where, other, dangling)
             edges[table, key, other] = ends
     return Graph.typed(nodes, edges, reverse=reverse), TableColumns(names, ways)
+
+
+def _rows_of(
+    columns: Mapping[str, _Encoded], ways: Mapping[str, Any], num_rows: int
+) -> tuple[list[str], Array]:
+    """Return the names and the rows of the encoded columns of a table, or a column of ones."""
+    names: list[str] = []
+    parts = []
+    for name, way in ways.items():
+        titles, rows = columns[name].rows(way)
+        names += titles
+        parts.append(rows)
+    if not names:
+        return ["one"], np.ones((num_rows, 1), np.float32)
+    return names, np.hstack(parts)
 
 
 class TableColumns(dict[str, list[str]]):

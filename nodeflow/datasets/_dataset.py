@@ -182,44 +182,40 @@ class Dataset:
         graph = self.graph
         of_all = graph.ndata.get("label")
         is_of_all = of_all is not None and target in ("", self.target)
-        columns = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
-        labelled = [name for name, column in columns.items() if column]
-        if not is_of_all and not target:
-            if len(labelled) > 1:
-                raise ValueError(
-                    f"nodes of several types have labels, {', '.join(labelled)}: name one as the "
-                    "target"
-                )
-            if not labelled:
-                return self
-        target = self.target if is_of_all else graph.schema.node_type(target or labelled[0])
-        same = self.target in ("", target)
-        given = same and any(map(len, self.splits.values()))
+        of_type = self.target if is_of_all else self._labelled_type(target)
+        if of_type is None:
+            return self
+        target = of_type
+        is_same = self.target in ("", target)
+        is_given = is_same and any(map(len, self.splits.values()))
         ids = graph.nodes[target].ids if target else range(graph.num_nodes)
-        name = f"data set {self.name!r}"
-        of_target = f" of {target!r} in {name}" if target else f" in {name}"
-        own = [(graph.nodes[target].data, ids.start)] if target else []
-        parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
-        if not given:
-            parts = split_rows([*own, (graph.ndata, 0)], ids, name, "node")
+        where = f"data set {self.name!r}"
+        of_target = f" of {target!r} in {where}" if target else f" in {where}"
+        if is_given:
+            parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        else:
+            frames = [(graph.nodes[target].data, ids.start)] if target else []
+            parts = split_rows([*frames, (graph.ndata, 0)], ids, where, "node")
         label = of_all
-        count = self.num_classes if same else 0
-        names = self.class_names if same else None
+        count = self.num_classes if is_same else 0
+        names = self.class_names if is_same else None
         raw = None if of_all is None else slice_rows(of_all, ids.start, ids.stop)
-        if not is_of_all and columns[target]:
-            raw = graph.nodes[target].data[columns[target]]
+        title = f"{where}: the node column 'label'"
+        column = "" if is_of_all else _first_of(graph.nodes[target].data, LABELS)
+        if column:
+            raw = graph.nodes[target].data[column]
+            title = f"the labels{of_target}"
         if raw is not None:
-            where = f"{name}: the node column 'label'" if is_of_all else f"the labels{of_target}"
             local = None if parts is None else [part - ids.start for part in parts]
-            column, num_classes, codes = label_column(raw, where, local, count)
-            if not (is_of_all and column is raw):
-                label = _for_all(column, ids.start, graph.num_nodes)
+            labels, num_classes, codes = label_column(raw, title, local, count)
+            if not (is_of_all and labels is raw):
+                label = _for_all(labels, ids.start, graph.num_nodes)
             count = count or num_classes
             names = codes or names
         train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
-        elif is_of_all and given and count == self.num_classes:
+        elif is_of_all and is_given and count == self.num_classes:
             return self
         return replace(
             self,
@@ -231,6 +227,18 @@ class Dataset:
             class_names=names,
             target=target,
         )
+
+    def _labelled_type(self, target: str) -> str | None:
+        """Return the node type that is named, or the only one with labels; None without one."""
+        if target:
+            return self.graph.schema.node_type(target)
+        parts = self.graph.nodes.items()
+        labelled = [name for name, part in parts if _first_of(part.data, LABELS)]
+        if len(labelled) > 1:
+            raise ValueError(
+                f"nodes of several types have labels, {', '.join(labelled)}: name one as the target"
+            )
+        return self.graph.schema.node_type(labelled[0]) if labelled else None
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:

@@ -45,7 +45,6 @@ from nodeflow.datasets._labels import (
 from nodeflow.datasets._tables import (
     Edges,
     Nodes,
-    Numbering,
     number_edges,
     read_edges,
     read_nodes,
@@ -80,7 +79,6 @@ _EDGES = [
     *_texts("edges"),
     *_TRIPLES["train"],
 ]
-_NO_NODES = Nodes(Path(), Numbering({}, 0, None), np.zeros(0, np.int64), {}, {}, 0, None, None)
 _DATA = re.compile(r"(.+)\.(?:npy|npz|csv|tsv|txt|json|parquet|pt|pkl|mat)(?:\.gz)?")
 _ID_FILES = ("{}", "{}idx", "{}ids", "idx{}", "{}nodes", "{}indices", "{}index")
 _IDS = {form.format(word): part for word, part in PART_WORDS.items() for form in _ID_FILES}
@@ -217,25 +215,8 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         )
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
-    listed = _NO_NODES if nodes is None else nodes
-    ndata: dict[str, Any] = dict(listed.columns)
-    sources = dict.fromkeys(ndata, listed.path)
-    num_classes = listed.num_classes
-    for name, stems in _ARRAYS.items():
-        if (file := _one_of(folder, *_arrays(*stems))) is None:
-            continue
-        if name in sources:
-            raise ValueError(
-                f"{folder} must hold {stems[0]} in {sources[name].name} or in {file.name}, got both"
-            )
-        sources[name] = file
-        if name == "label":
-            ndata[name], num_classes = _labels(file)
-        else:
-            ndata[name] = _features(file)
-        if nodes is not None:  # whose rows are those of other files, in whatever order ids are
-            check_num_rows(ndata[name].shape, str(file), nodes.numbering.num_nodes, "node")
-            ndata[name] = fetch_rows(ndata[name], torch.from_numpy(nodes.rows))
+    columns = _NodeColumns(folder, nodes)
+    ndata = columns.data
     unread = _unread(folder)
     if labels and "label" not in ndata:
         where = "labels.npy or labels.npz" if table is None else f"column label in {table.name}"
@@ -243,32 +224,16 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         raise FileNotFoundError(
             f"{folder} has no {where}; labels=False reads a graph without labels{hint}"
         )
-    rows_of = next((file.name for file in [*sources.values(), *_split_files(folder)]), "")
-    num_rows = None if nodes is None else nodes.numbering.num_nodes
-    for column in ndata.values():
-        num_rows = column.shape[0]
-    edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
+    edges = _edges(folder, edge_file, nodes, columns.rows_of, columns.num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
-    for name, column in ndata.items():
-        check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
-    names = edges.node_names
-    if nodes is not None:
-        names = nodes.numbering.names
-        if nodes.numbering.num_nodes != edges.num_nodes:
-            raise ValueError(
-                f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}"
-            )
+    columns.check(edges.num_nodes)
+    node_names = edges.node_names if nodes is None else nodes.numbering.names
     parts, where = _split(folder, edges.num_nodes, nodes)
-    class_names = listed.class_names
     if "label" in ndata:
-        where_labels = str(sources["label"])
-        label, count, codes = label_column(ndata["label"], where_labels, parts, num_classes)
-        ndata["label"] = label
-        num_classes = num_classes or count
-        class_names = codes or class_names
-    train, val, test = labelled_split(
-        parts, where, ndata.get("label"), edges.num_nodes, listed.numbering.names
-    )
+        columns.set_label(parts)
+    label = ndata.get("label")
+    names = None if nodes is None else nodes.numbering.names
+    train, val, test = labelled_split(parts, where, label, edges.num_nodes, names)
     graph = Graph.from_edges(
         edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns
     )
@@ -278,13 +243,72 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         train=train,
         val=val,
         test=test,
-        num_classes=num_classes,
-        class_names=class_names,
-        node_names=names,
-        feature_names=listed.feature_names,
+        num_classes=columns.num_classes,
+        class_names=columns.class_names,
+        node_names=node_names,
+        feature_names=None if nodes is None else nodes.feature_names,
         category_names=dict(edges.category_names),
         unread_files=unread,
     )
+
+
+class _NodeColumns:
+    """The columns of the nodes of a folder, of its table of nodes and of files of arrays.
+
+    ``data`` has them by name, ``num_rows`` is the number of their rows, None where there are none,
+    and ``rows_of`` the name of a file that has rows of nodes, "" without one.
+    """
+
+    def __init__(self, folder: Path, nodes: Nodes | None) -> None:
+        self.data: dict[str, Any] = {}
+        self.num_rows: int | None = None
+        self.num_classes = 0
+        self.class_names: tuple[str, ...] | None = None
+        self._nodes = nodes
+        self._sources: dict[str, Path] = {}
+        if nodes is not None:
+            self.data |= nodes.columns
+            self.num_rows = nodes.numbering.num_nodes
+            self.num_classes = nodes.num_classes
+            self.class_names = nodes.class_names
+            self._sources |= dict.fromkeys(self.data, nodes.path)
+        for name, stems in _ARRAYS.items():
+            if (file := _one_of(folder, *_arrays(*stems))) is not None:
+                if name in self._sources:
+                    both = f"{self._sources[name].name} or in {file.name}"
+                    raise ValueError(f"{folder} must hold {stems[0]} in {both}, got both")
+                self._read(name, file)
+        files = [*self._sources.values(), *_split_files(folder)]
+        self.rows_of = files[0].name if files else ""
+
+    def _read(self, name: str, file: Path) -> None:
+        if name == "label":
+            column, self.num_classes = _labels(file)
+        else:
+            column = _features(file)
+        if self._nodes is not None:
+            # its rows are those of other files, in whatever order ids are
+            check_num_rows(column.shape, str(file), self._nodes.numbering.num_nodes, "node")
+            column = fetch_rows(column, torch.from_numpy(self._nodes.rows))
+        elif self.num_rows is None:
+            self.num_rows = column.shape[0]
+        self.data[name] = column
+        self._sources[name] = file
+
+    def check(self, num_nodes: int) -> None:
+        """Raise ValueError where there is not one row for each node."""
+        for name, column in self.data.items():
+            check_num_rows(column.shape, str(self._sources[name]), num_nodes, "node")
+        if self._nodes is not None and self.num_rows != num_nodes:
+            raise ValueError(f"{self._nodes.path} must list {num_nodes} nodes, got {self.num_rows}")
+
+    def set_label(self, parts: list[Ints] | None) -> None:
+        """Make labels of the column ``label``, by the nodes of a split."""
+        where = str(self._sources["label"])
+        column, count, codes = label_column(self.data["label"], where, parts, self.num_classes)
+        self.data["label"] = column
+        self.num_classes = self.num_classes or count
+        self.class_names = codes or self.class_names
 
 
 def _arrays(*stems: str) -> list[str]:

@@ -4,7 +4,7 @@ splits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -55,7 +55,7 @@ _LIKE_TITLES = (
     "reads like titles; take it out, or if it is a triple, put a line head, relation, tail before "
     "it"
 )
-_CHUNK = 256  # few enough that the garbage collector does not scan them twice
+_CHUNK = 256  # rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +105,46 @@ def read_words(
     rows = rows_of_words(path)
     head = list(islice(rows, skip))
     if titles is None:
-        if not head:
-            raise ValueError(f"{path} is empty; its first line must name its columns")
-        line, titles = head[0]
-        for title in titles:
-            if not title or (titles.count(title) > 1 and title[0] != "_"):
-                raise ValueError(
-                    f"{path}, line {line}: every column needs a title of its own, got {titles}; a "
-                    "title that begins with _ leaves its column out"
-                )
-    all_columns: list[list[str]] = [[] for _ in titles]
+        titles = _titles(path, head)
+    columns = _columns(path, titles, rows)
+    ends = places_of_ends(titles) or ()
+    kept = {}
+    for at, (title, column) in enumerate(zip(titles, columns, strict=True)):
+        is_needed = at == 0 or at in ends
+        # some programs write every column that they know
+        is_bare = not is_needed and title not in optional and column and not any(column)
+        if title[:1] != "_" and not is_bare:
+            kept[title] = column
+    table = Words(((path, skip, len(columns[0])),), kept)
+    for title, column in kept.items():
+        if title not in optional and "" in column:
+            hint = ""
+            if titles.index(title) not in (0, *ends):
+                hint = f"; a title that begins with _, such as _{title}, leaves the column out"
+            raise table.error(column.index(""), f"the entry of column {title!r} is empty{hint}")
+    return table
+
+
+def _titles(path: Path, head: Sequence[tuple[int, list[str]]]) -> list[str]:
+    """Return the titles of a file, which are its first row."""
+    if not head:
+        raise ValueError(f"{path} is empty; its first line must name its columns")
+    line, titles = head[0]
+    for title in titles:
+        if not title or (titles.count(title) > 1 and title[0] != "_"):
+            raise ValueError(
+                f"{path}, line {line}: every column needs a title of its own, got {titles}; a "
+                "title that begins with _ leaves its column out"
+            )
+    return titles
+
+
+def _columns(
+    path: Path, titles: Sequence[str], rows: Iterator[tuple[int, list[str]]]
+) -> list[list[str]]:
+    """Return the columns of rows, which have one entry for each title."""
+    columns: list[list[str]] = [[] for _ in titles]
+    # rows become columns a few at a time, since the garbage collector scans lists of lists
     while chunk := list(islice(rows, _CHUNK)):
         for line, fields in chunk:
             if len(fields) != len(titles):
@@ -123,26 +153,9 @@ def read_words(
                     f"got {len(fields)}: {fields[:9]}; every column needs a title, and every row "
                     "an entry"
                 )
-        for column, words in zip(
-            all_columns, zip(*(row[1] for row in chunk), strict=True), strict=True
-        ):
-            column += words
-    ends = places_of_ends(titles) or ()
-    columns = {}
-    for at, (title, column) in enumerate(zip(titles, all_columns, strict=True)):
-        is_needed = at == 0 or at in ends
-        # some programs write every column that they know
-        is_bare = not is_needed and title not in optional and column and not any(column)
-        if title[:1] != "_" and not is_bare:
-            columns[title] = column
-    table = Words(((path, skip, len(all_columns[0])),), columns)
-    for title, column in columns.items():
-        if title not in optional and "" in column:
-            hint = ""
-            if titles.index(title) not in (0, *ends):
-                hint = f"; a title that begins with _, such as _{title}, leaves the column out"
-            raise table.error(column.index(""), f"the entry of column {title!r} is empty{hint}")
-    return table
+        for at, words in enumerate(zip(*(fields for _, fields in chunk), strict=True)):
+            columns[at] += words
+    return columns
 
 
 def parts(table: Words, title: str, part: str) -> NDArray[Any]:
@@ -191,7 +204,8 @@ class Numbering(NamedTuple):
         keys: Iterable[int | str] = words
         if isinstance(next(iter(self.ids), 0), int):
             keys = [int(word) if is_integer(word) else word for word in words]
-        return np.array([self.ids.get(key, -1) for key in keys], np.int64)
+        ids = [self.ids.get(key, -1) for key in keys]
+        return np.array(ids, np.int64)
 
 
 class Edges(NamedTuple):
@@ -296,8 +310,8 @@ def read_triples(files: Sequence[Path | None]) -> Words:
             table = _triples(file)
             table.columns["split"] = [str(part)] * table.files[0][2]
             tables.append(table)
-            for title, words in columns.items():
-                words += table.columns[title]
+            for title in columns:
+                columns[title] += table.columns[title]
     later = {word for table in tables for title in _TRIPLE for word in table.columns[title][1:]}
     for table in tables:
         path, skip, size = table.files[0]
@@ -369,8 +383,7 @@ def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int 
     splits = _splits(table)
     for title in table.columns:
         if title in splits:
-            name = "split" if splits[title] == "split" else title
-            columns[name] = parts(table, title, splits[title])
+            columns[_name_of_split(title, splits)] = parts(table, title, splits[title])
         elif title not in ENDS:
             values = _relations if title == "relation" else WordColumn.values
             columns[title], names = values(table.column(title))
@@ -411,15 +424,7 @@ def read_nodes(path: Path) -> Nodes:
             f"must name the columns, but {titles} reads like a node; put a line of titles before, "
             "such as id, or, if it has titles, call the first column id or name",
         )
-    nodes = table.column(titles[0])
-    numbering = number_nodes(nodes)
-    ids = numbering.of(nodes.names)[nodes.codes]
-    is_repeated = np.ones(len(ids), np.bool_)
-    is_repeated[np.unique(nodes.codes, return_index=True)[1]] = False
-    if (row := first_true(is_repeated | (ids < 0))) is not None:
-        word = table.columns[titles[0]][row]
-        wrong = f"no node can be {word!r}" if ids[row] < 0 else f"node {word!r} is there twice"
-        raise table.error(row, f"{wrong}; a node is a name, or an integer from 0, on one line")
+    numbering, ids = _number_rows(table, titles[0])
     order = np.argsort(ids)  # row of each id
     columns: dict[str, Array] = {}
     split: dict[str, Array] = {}
@@ -430,13 +435,10 @@ def read_nodes(path: Path) -> Nodes:
         if title == "label":
             columns[title], num_classes, class_names = labels_of(table)
         elif title in splits:
-            name = "split" if splits[title] == "split" else title
-            split[name] = parts(table, title, splits[title])
+            split[_name_of_split(title, splits)] = parts(table, title, splits[title])
         elif DATE in map(kind_of, table.columns[title]):
             if title == "feat":
-                raise ValueError(
-                    f"{path}: column {title!r} holds dates; give it a title such as time"
-                )
+                raise ValueError(f"{path}: column 'feat' holds dates; give it a title such as time")
             columns[title], _ = table.column(title).values()
         else:
             features[title] = _feature(table, title)
@@ -452,6 +454,29 @@ def read_nodes(path: Path) -> Nodes:
         class_names,
         tuple(features) or None,
     )
+
+
+def _number_rows(table: Words, title: str) -> tuple[Numbering, Ints]:
+    """Return the numbering of nodes, and the id of each row; ValueError for one that is no node, or
+    there twice.
+    """
+    nodes = table.column(title)
+    numbering = number_nodes(nodes)
+    ids = numbering.of(nodes.names)[nodes.codes]
+    _, first_rows = np.unique(nodes.codes, return_index=True)
+    is_wrong = ids < 0
+    is_repeated = np.ones(len(ids), np.bool_)
+    is_repeated[first_rows] = False
+    if (row := first_true(is_repeated | is_wrong)) is not None:
+        word = table.columns[title][row]
+        wrong = f"no node can be {word!r}" if is_wrong[row] else f"node {word!r} is there twice"
+        raise table.error(row, f"{wrong}; a node is a name, or an integer from 0, on one line")
+    return numbering, ids
+
+
+def _name_of_split(title: str, splits: Mapping[str, str]) -> str:
+    """Return "split" for the column of its parts, and the title of a mask."""
+    return "split" if splits[title] == "split" else title
 
 
 def _feature(table: Words, title: str) -> NDArray[np.float32]:
