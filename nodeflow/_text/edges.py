@@ -171,7 +171,7 @@ class EdgeRows:
             below = "" if self._upper is None else f" and below num_nodes, {self._upper}"
             hint = ""
             if not any(map(is_number, fields)):
-                hint = "; if the line names the columns, pass header=True"
+                hint = "; if the line names the columns, pass header=True, or take it out"
             if is_code(field) or not is_number(field):
                 hint += "; build_graph(named=True) and read_folder take names"
             return f"{name} must be an integer from 0{below}, got {short(field)}{hint}"
@@ -225,6 +225,17 @@ class EdgeTable:
                         self._dtypes[name] = np.float64
             if len(columns["src"]):
                 yield columns, read
+
+    def whole(self) -> dict[str, Array]:
+        """Return the columns of all lines; ValueError with the wrong line."""
+        columns: dict[str, list[Array]] = {}
+        for name, dtype in self._dtypes.items():
+            columns[name] = [np.zeros(0, dtype)]
+        for piece, _ in self.pieces():
+            for name, column in piece.items():
+                columns[name].append(column)
+        # a column that began with integers may go on with others: numpy makes float64 of both
+        return {name: np.concatenate(arrays[1:] or arrays) for name, arrays in columns.items()}
 
     def _load(self, lines: Iterable[str]) -> dict[str, Array]:
         """Return the columns of lines that hold numbers alone, as numpy reads them.

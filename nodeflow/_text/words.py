@@ -238,7 +238,7 @@ def values_of(kind: str, words: Sequence[str]) -> Any:
     if kind == TRUTH:
         return np.array([_TRUTH[word.lower()] for word in words], np.bool_)
     if kind == DATE:
-        return seconds_of(np.array(list(map(_stamp, words)), "M8[us]"))
+        return seconds_of(np.array([_stamp(word) for word in words], "M8[us]"))
     if all(map(is_integer, words)):
         return np.array(list(map(int, words)), np.int64)
     return np.array(list(map(float, words)), np.float64)

@@ -67,8 +67,9 @@ def build_graph(
         named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet.
             They are numbered in the order in which they first occur, and kept in the folder for
             ``node_names``. A word is its own name (``007`` and ``7`` are two nodes); bytes in
-            Parquet are UTF-8, and floats that are whole are integers. While it builds, memory holds
-            all names.
+            Parquet are UTF-8, floats that are whole are integers, and dates and times are words
+            such as ``2021-03-01`` or ``2021-03-01 12:00:00``, of UTC, whatever their unit. While it
+            builds, memory holds all names.
         columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and
             "dst" among them.
         header: whether the first row of a text file has titles; None: if neither of its first two
@@ -120,7 +121,7 @@ def build_graph(
         of_nodes = stored_as(of_nodes, store)
     of_edges = _columns(edata, "edata")
     if num_nodes is None and not named and of_nodes:
-        num_nodes = int(next(iter(of_nodes.values())).shape[0])
+        num_nodes = next(int(column.shape[0]) for column in of_nodes.values())
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
         table = _Edges(draft, spool)
@@ -330,7 +331,8 @@ def _split(split: Mapping[str, Any], num_nodes: int) -> dict[str, Ints]:
     for part in SPLIT if split else ():
         argument = f"split[{part!r}]"
         parts[part] = as_ids(_mapped_or_given(split.get(part, []), argument), argument, num_nodes)
-        nodes, counts = np.unique(np.concatenate(list(parts.values())), return_counts=True)
+        ids = np.concatenate(list(parts.values()))
+        nodes, counts = np.unique(ids, return_counts=True)
         if len(repeated := nodes[counts > 1]):
             raise ValueError(
                 f"{argument} holds node {repeated[0]}, which is in the split before; keep it once"

@@ -113,17 +113,14 @@ def _sorted_ranges(
     if len(bounds) == 2 and spool.num_edges <= most:
         pairs = next(spool.pieces(spool.num_edges))
         spool.close()
-        _, order = kernels.csr.sort_by_destination(
-            np.ascontiguousarray(pairs[:, 1]), len(indptr) - 1
-        )
-        yield pairs[:, 0][order], order
+        yield _sorted(_with_ids(pairs, 0), 0, len(indptr) - 1)
         return
     paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("wb", buffering=_BUFFER)) for path in paths]
         first = 0
         for piece in spool.pieces():
-            rows = np.column_stack([piece, np.arange(first, first + len(piece))])
+            rows = _with_ids(piece, first)
             bucket = np.searchsorted(bounds, rows[:, 1], side="right") - 1
             ends, order = kernels.csr.sort_by_destination(bucket, len(paths))
             rows = rows[order]
@@ -141,9 +138,19 @@ def _sorted_ranges(
                     yield part.reshape(-1, 3)[:, 0], part.reshape(-1, 3)[:, 2]
         else:
             rows = np.fromfile(path, np.int64).reshape(-1, 3)
-            _, order = kernels.csr.sort_by_destination(rows[:, 1] - low, high - low)
-            yield rows[:, 0][order], rows[:, 2][order]
+            yield _sorted(rows, low, high)
         path.unlink()
+
+
+def _with_ids(pairs: Pairs, first: int) -> Ints:
+    """Return edges with their ids from ``first`` on, ``[edges, 3]``."""
+    return np.column_stack([pairs, np.arange(first, first + len(pairs))])
+
+
+def _sorted(rows: Ints, low: int, high: int) -> tuple[Ints, Ints]:
+    """Return sources and ids of edges, by their destinations, which are from ``low`` to ``high``."""
+    _, order = kernels.csr.sort_by_destination(rows[:, 1] - low, high - low)
+    return rows[order, 0], rows[order, 2]
 
 
 def ranges_of(indptr: Ints, most: int) -> Ints:

@@ -69,10 +69,11 @@ def from_networkx(
     number = {node: i for i, node in enumerate(nodes)}
     pairs = list(graph.edges())
     attributes = [attributes for _, _, attributes in graph.edges(data=True)]
+    of_nodes = [graph.nodes[node] for node in nodes]
     built = _graph_of(
         [(number[u], number[v]) for u, v in pairs],
         len(nodes),
-        _of_networkx(node_columns, "node", [graph.nodes[node] for node in nodes], nodes),
+        _of_networkx(node_columns, "node", of_nodes, nodes),
         _of_networkx(edge_columns, "edge", attributes, pairs),
         directed=graph.is_directed(),
         edge_ids=_keys(graph) if keys_are_ids else None,
@@ -169,7 +170,8 @@ def _add_batch(
 
 
 def _add_nodes(result: networkx.MultiDiGraph, keys: Sequence[Any], attributes: _Lists) -> None:
-    result.add_nodes_from(zip(keys, _by_row(attributes, len(keys)), strict=True))
+    rows = _by_row(attributes, len(keys))
+    result.add_nodes_from(zip(keys, rows, strict=True))
 
 
 def _add_edges(
@@ -178,8 +180,9 @@ def _add_edges(
     dst: Sequence[Any],
     attributes: _Lists,
 ) -> None:
+    keys = range(len(src))
     rows = _by_row(attributes, len(src))
-    result.add_edges_from(zip(src, dst, range(len(src)), rows, strict=True))
+    result.add_edges_from(zip(src, dst, keys, rows, strict=True))
 
 
 def _lists(frames: Sequence[Frame], names: Names, where: str, what: str) -> list[_Lists]:
@@ -189,7 +192,11 @@ def _lists(frames: Sequence[Frame], names: Names, where: str, what: str) -> list
     for name in names:
         if name not in every:
             raise KeyError(f"no {where} has a column {name!r}")
-    return [_lists_of(frame, [name for name in names if name in frame], what) for frame in frames]
+    lists = []
+    for frame in frames:
+        in_frame = [name for name in names if name in frame]
+        lists.append(_lists_of(frame, in_frame, what))
+    return lists
 
 
 def _by_row(attributes: _Lists, count: int) -> Iterator[dict[str, Any]]:

@@ -72,8 +72,11 @@ def _same(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
         return False
     if one.layout == torch.sparse_csr:
-        parts = ("crow_indices", "col_indices", "values")
-        return all(_same(getattr(one, part)(), getattr(other, part)()) for part in parts)
+        return (
+            _same(one.crow_indices(), other.crow_indices())
+            and _same(one.col_indices(), other.col_indices())
+            and _same(one.values(), other.values())
+        )
     # NaN is the same as NaN
     return bool(((one == other) | ((one != one) & (other != other))).all())
 

@@ -47,8 +47,8 @@ def from_edge_table(
         src, dst: the columns with the names of the ends; where the table has no ``"src"`` and
             ``"dst"``, other usual titles are found: source and target, from and to, head and tail,
             subject and object, and so on. Bytes are read as UTF-8, floats that are whole as
-            integers, as data frames write them beside a gap, and dates and times of all units as
-            ``datetime`` of UTC.
+            integers, as data frames write them beside a gap, dates and times of all units as
+            ``datetime`` of UTC, and durations as ``timedelta``.
         columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They
             hold numbers, or lists of numbers of one length.
         nodes: a table with a row per node, in the order of the ids; nodes without edges are there
@@ -60,8 +60,8 @@ def from_edge_table(
     Raises KeyError for a column that is not there and for an end that ``nodes`` does not name,
     TypeError for columns that hold no numbers and for an object that is no table, ValueError for
     missing entries, for a name that ``nodes`` has twice, for names of which some are strings or
-    bools and some are not, for floats too large to tell integers apart, for times finer than
-    microseconds, and for lists of different lengths.
+    bools and some are not, for floats too large to tell integers apart, for times and durations
+    finer than microseconds, and for lists of different lengths.
 
     >>> import pandas
     >>> edges = pandas.DataFrame({"src": ["ann", "cid"], "dst": ["bob", "ann"], "weight": [0.5, 2.0]})

@@ -226,7 +226,8 @@ def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
             "pass num_flows= for a batch of NeighborLoader without pyg-lib, and a whole graph to "
             "from_pyg"
         )
-    sizes = list(accumulate(as_count(int(count), "num_sampled_nodes") for count in counts))
+    of_hops = [as_count(int(count), "num_sampled_nodes") for count in counts]
+    sizes = list(accumulate(of_hops))
     if not sizes or sizes[-1] != num_nodes:
         raise ValueError(
             f"num_sampled_nodes must add up to the {num_nodes} nodes of data, got {list(counts)}"
@@ -239,7 +240,8 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     sizes = [as_count(int(getattr(data, "batch_size", 0)), "batch_size")]
     for _ in range(as_count(num_flows, "num_flows")):
         reached = src[: int(indptr[sizes[-1]])]
-        sizes.append(max(sizes[-1], int(reached.max()) + 1 if len(reached) else 0))
+        size = int(reached.max()) + 1 if len(reached) else 0
+        sizes.append(max(sizes[-1], size))
     if sizes[-1] != int(data.num_nodes):
         raise ValueError(
             f"data has {int(data.num_nodes)} nodes, but {num_flows} hops from its {sizes[0]} seeds "

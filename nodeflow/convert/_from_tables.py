@@ -364,7 +364,8 @@ class _Encoded:
         """Return numbers as they are, dates as days, float64."""
         if kind == "date":
             return seconds_of(to_dates(values, self.where)) / 86400
-        return cast("Array", _pandas().to_numeric(values).to_numpy(np.float64))
+        numbers = _pandas().to_numeric(values)
+        return cast("Array", numbers.to_numpy(np.float64))
 
 
 def _primary_keys(column: Any, where: str) -> Array:

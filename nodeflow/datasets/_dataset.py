@@ -418,7 +418,8 @@ def _schema_table(graph: Graph) -> list[str]:
         (" ".join(name), f"{len(part):,}", ", ".join(part.data))
         for name, part in graph.relations.items()
     ]
-    first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
+    first = max(len(name) for name, _, _ in rows)
+    second = max(len(size) for _, size, _ in rows)
     return [
         f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows
     ]
@@ -432,13 +433,14 @@ def _graph_rows(graph: Graph) -> dict[str, str]:
     in_degrees = graph.in_degrees()
     out_degrees = graph.out_degrees()
     isolated = int(((in_degrees == 0) & (out_degrees == 0)).sum())
-    columns = ", ".join(graph.edata)
+    notes = f"({loops:,} self-loops, {repeats:,} repeat an earlier one's ends)"
+    if is_symmetric(graph):
+        notes += ", symmetric"
+    if len(graph.edata):
+        notes += f", with columns {', '.join(graph.edata)}"
     return {
         "nodes": f"{graph.num_nodes:,} ({isolated:,} isolated)",
-        "edges": f"{graph.num_edges:,} ({loops:,} self-loops, {repeats:,} repeat an earlier one's "
-        "ends)"
-        + (", symmetric" if is_symmetric(graph) else "")
-        + (f", with columns {columns}" if columns else ""),
+        "edges": f"{graph.num_edges:,} {notes}",
         "in-degree": _spread(in_degrees),
         "out-degree": _spread(out_degrees),
     }
@@ -462,11 +464,12 @@ def features_of(graph: Graph) -> dict[str, Tensor | Rows]:
 
 def columns_of_features(graph: Graph) -> dict[str, str]:
     """Return the column with the features of each node type that has some, "feat" or else "x"."""
-    columns = {
-        name: next((c for c in FEATURES if c in part.data), "")
-        for name, part in graph.nodes.items()
-    }
-    return {name: column for name, column in columns.items() if column}
+    columns = {}
+    for name, part in graph.nodes.items():
+        for column in reversed(FEATURES):
+            if column in part.data:
+                columns[name] = column
+    return columns
 
 
 def _feature_row(graph: Graph) -> str:

@@ -441,7 +441,8 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edge
     ends = []
     for name in ENDS:
         where = f"{path}, array {name!r},"
-        ends.append(ids_below(upper, _as_ids(columns.pop(name), where, nodes), where))
+        ids = _as_ids(columns.pop(name), where, nodes)
+        ends.append(ids_below(upper, ids, where))
     src, dst = ends
     for name, column in {"dst": dst, **columns}.items():
         check_num_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
@@ -533,7 +534,10 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
         if not isinstance(names, dict | None):
             names = tuple(names)
         class_names = facts.get("class_names")
+        if class_names is not None:
+            class_names = tuple(class_names)
         categories = facts.get("category_names", {})
+        category_names = {name: tuple(words) for name, words in categories.items()}
         dataset = Dataset(
             name=facts.get("name", folder.resolve().name),
             graph=graph,
@@ -541,11 +545,11 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             val=val,
             test=test,
             num_classes=facts.get("num_classes", 0),
-            class_names=None if class_names is None else tuple(class_names),
+            class_names=class_names,
             description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
             feature_names=names,
-            category_names={name: tuple(words) for name, words in categories.items()},
+            category_names=category_names,
             target=facts.get("target", ""),
         )
     dataset = dataset.of_type() if labels else dataset

@@ -275,7 +275,8 @@ def read_edges(path: Path, nodes: Nodes | None = None) -> Words:
             "or name the columns of the ends src and dst",
         )
     names = titled_columns(titles, f"{path}: its first line")
-    return Words(table.files, dict(zip(names, table.columns.values(), strict=True)))
+    columns = zip(names, table.columns.values(), strict=True)
+    return Words(table.files, dict(columns))
 
 
 def _are_titles(table: Words, nodes: Nodes | None) -> bool:
