@@ -55,6 +55,7 @@ def layout(
     if table.delimiter is None:
         marks = [mark for mark in (",", "::") if mark in begin]
         table = replace(table, delimiter=marks[0] if marks else None)
+    # rows are read again below after a row of titles, which is no row of the table then
     line, first = next(table.rows(), (0, None))
     are_numbers = [is_number(field) for field in (first or ())[:2]]
     if header is None:
@@ -260,6 +261,7 @@ def _may_hold_codes(lines: Sequence[str], delimiter: str | None) -> bool:
     """Return whether a field of some lines is -0, or begins with a plus or with zeros, which numpy
     would leave out.
     """
+    # blank lines around the text stand for what is before the first and after the last character
     text = np.frombuffer(f"\n\n{''.join(lines)}\n".encode(), np.uint8)
     is_blank = (text <= ord(" ")) | (text == ord((delimiter or " ")[-1]))
     plus = np.flatnonzero(text == ord("+"))

@@ -80,6 +80,7 @@ def rows_of_words(
         reading(path, "a text file of columns", DAMAGE),
         opened(path, "rt", encoding=_UTF8, errors=_KEPT, newline="") as file,
     ):
+        # the reader takes one character between columns, and "::" has two
         columns = (line.replace(delimiter or between, between) for line in text_lines(path, file))
         lines = _without_comments(path, columns, between, comments)
         if quoted:

@@ -123,6 +123,7 @@ def build_graph(
     if num_nodes is None and not named and of_nodes:
         num_nodes = next(int(column.shape[0]) for column in of_nodes.values())
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
+    # The draft becomes the folder when all is written, so that no half of a graph is ever opened.
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
         table = _Edges(draft, spool)
         total = sum(map(_size, files))
@@ -136,6 +137,7 @@ def build_graph(
                 table.end_file(paths[0], named=named, may_be_empty=num_nodes is not None)
         table.check_names(files[0][0])
         size = max(spool.largest + 1, table.stated) if upper is None else upper
+        # columns are checked before the edges are sorted, which takes the time
         contents = Contents()
         node_frame = GraphFrame(size, of_nodes)
         edge_frame = GraphFrame(spool.num_edges, of_edges)

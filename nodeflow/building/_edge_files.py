@@ -74,6 +74,7 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     titled = options.header
     if titled is None:
         titled = places_of_ends(fields) is not None
+    # the first row of edges says what the columns hold, so it is read before the others
     held = list(islice(rows, 1)) if titled else [begin]
     first = held[0][1] if held else []
     where = f"{path}, line {line}"
@@ -230,6 +231,7 @@ def _of_parquet(
         size = path.stat().st_size
         rows = max(file.metadata.num_rows, 1)
         first = 0
+        # row groups may be as large as the file: batches bound the memory
         batches = file.iter_batches(batch_size=_EDGES, columns=[*title_of.values()])
         while True:
             with reading(path, "a Parquet file of edges"):

@@ -73,6 +73,8 @@ def sorted_by_destination(
     is called with numbers of edges that are written. Raises ValueError for a memory that is too
     small, and says which would do.
     """
+    # Edges are counted by destination, which gives indptr. Then they go into buckets on the disk,
+    # each of a range of destinations that fits into memory, and one bucket after another is sorted.
     left = memory - BYTES_PER_NODE * num_nodes - 2 * _PIECE * BYTES_PER_EDGE
     # two buckets side by side hold more edges than fit
     least_edges = 2 * spool.num_edges // MOST_BUCKETS + 1
@@ -91,6 +93,7 @@ def sorted_by_destination(
         ArrayWriter(draft / f"{name}.npy", torch.int32 if size < 2**31 else torch.int64)
         for name, size in (("indices", num_nodes), ("edge_ids", spool.num_edges))
     )
+    # files of edges are often written by destination: nothing is to be sorted, and ids are positions
     if spool.is_sorted:
         for piece in spool.pieces():
             indices.append(piece[:, 0].astype(numpy_type(indices.dtype)))
@@ -116,6 +119,7 @@ def _sorted_ranges(
         yield _sorted(_with_ids(pairs, 0), 0, len(indptr) - 1)
         return
     paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
+    # a piece is sorted by bucket first, so that every bucket gets one write and not one per edge
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("wb", buffering=_BUFFER)) for path in paths]
         first = 0
@@ -159,6 +163,7 @@ def ranges_of(indptr: Ints, most: int) -> Ints:
     size = len(indptr) - 1
     while bounds[-1] < size:
         start = bounds[-1]
+        # as many nodes as have ``most`` edges together, but one at least
         stop = int(np.searchsorted(indptr, indptr[start] + most, side="right")) - 1
         bounds.append(min(max(stop, start + 1), size))
     return np.array(bounds, np.int64)

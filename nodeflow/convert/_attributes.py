@@ -368,6 +368,7 @@ def _graph_of(
     edge = np.arange(len(src))
     if not directed:
         edge = np.repeat(edge, np.where(src == dst, 1, 2))
+        # the second of two equal positions is the edge back
         turned = edge == np.append(-1, edge[:-1])[: len(edge)]
         forward = src[edge]
         src = np.where(turned, dst[edge], forward)

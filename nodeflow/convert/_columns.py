@@ -122,6 +122,7 @@ def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tens
     """Return ``indptr``, the sources by destination, and the order that sorts edges; None where
     they are sorted.
     """
+    # samplers write edges by destination: sorting is for those of others
     order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
     counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
     return (

@@ -174,6 +174,7 @@ def from_pyg_batch(
     fdata = [Frame(count) for count in edges]
     parts = PARTS - {"edge_weight"} | {str(weight)}
     _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
+    # columns came in the order of the batch's edges, and flows keep edges by destination
     if order is not None:
         if any(fdata[1:]):
             raise ValueError("columns of some hops only need edges that are sorted by destination")
@@ -185,6 +186,7 @@ def from_pyg_batch(
     layers = [
         Layer._trusted(size, n_id[i], ldata[i], context=context[i]) for i, size in enumerate(sizes)
     ]
+    # ids and weights are converted when they are first asked for: few programs do
     e_id = _prefixes(_known(data, "e_id", len(src), order), edges)
     weights = _prefixes(_known(data, weight, len(src), order), edges)
     flows = []

@@ -325,6 +325,7 @@ class _Encoded:
                 f"{self.where} has two categories that are written "
                 f"{different[different.duplicated()].iloc[0]!r}; rename one"
             )
+        # values that the encoding does not know have the code -1, and so no column
         codes = _pandas().Index(values, dtype=object).get_indexer(words)
         return {f"{self.name}={value}": codes == at for at, value in enumerate(values)}
 

@@ -63,6 +63,7 @@ def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str
     _check_numbers_beside_dates([*known.values(), *of_cut])
     if cut is not None and not len(of_cut[0].rows):
         raise ValueError(f"cut must be a time, got {cut!r}; leave it out, and all rows count")
+    # one type for all tables, since times of different tables are compared
     whole = all(times.seconds.dtype.kind == "i" for times in known.values())
     clock = {}
     for table, times in known.items():
@@ -79,6 +80,7 @@ def _known(column: Any, where: str) -> _Times:
         whole = (np.rint(numbers) == numbers).all()
         return _Times(where, numbers.astype(np.int64) if whole else numbers, rows, as_numbers=True)
     stamps = to_dates(values, where)
+    # all rows, so that an error names the row of the table
     dates = np.full(len(column), "NaT", stamps.dtype)
     dates[rows] = stamps
     seconds = exact_seconds(dates, where)

@@ -184,6 +184,7 @@ def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken
             "first"
         )
     for name, column in columns.items():
+        # some names are properties or methods of Data: it takes the column and gives another thing
         try:
             setattr(data, name, column)
             held = data[name] is column and getattr(data, name) is column
@@ -235,6 +236,7 @@ def _by_types(
             raise ValueError(
                 f"HeteroData cannot hold edges that are none of the graph, which flow {i} has"
             )
+    # rows of layer 0 are of all types, and HeteroData counts rows within each type
     place = torch.zeros_like(batch.front.parent_nid)
     for name in nodes:
         rows = batch.front.of(name).rows
@@ -406,6 +408,7 @@ def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Edges:
     eid = torch.full_like(src, -1)
     if has_parents:
         eid = torch.cat([flow.parent_eid for flow in flows])
+    # one column of numbers per edge, destination first: unique also sorts by destination
     distinct, index = torch.unique(torch.stack([dst, src, eid]), dim=1, return_inverse=True)
     sizes = torch.tensor(batch.layer_sizes[1:], device=batch.device)
     # a node that drew in several flows has as many estimates of one sum: their mean is unbiased too

@@ -196,26 +196,15 @@ class Dataset:
         else:
             frames = [(graph.nodes[target].data, ids.start)] if target else []
             parts = split_rows([*frames, (graph.ndata, 0)], ids, where, "node")
-        label = of_all
-        count = self.num_classes if is_same else 0
-        names = self.class_names if is_same else None
-        raw = None if of_all is None else slice_rows(of_all, ids.start, ids.stop)
         title = f"{where}: the node column 'label'"
-        column = "" if is_of_all else _first_of(graph.nodes[target].data, LABELS)
-        if column:
-            raw = graph.nodes[target].data[column]
+        if not is_of_all:
             title = f"the labels{of_target}"
-        if raw is not None:
-            local = None if parts is None else [part - ids.start for part in parts]
-            labels, num_classes, codes = label_column(raw, title, local, count)
-            if not (is_of_all and labels is raw):
-                label = _for_all(labels, ids.start, graph.num_nodes)
-            count = count or num_classes
-            names = codes or names
+            of_all = None
+        label, num_classes, names = self._labels(target, of_all, parts, title)
         train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
-        elif is_of_all and is_given and count == self.num_classes:
+        elif is_of_all and is_given and num_classes == self.num_classes:
             return self
         return replace(
             self,
@@ -223,10 +212,39 @@ class Dataset:
             train=train,
             val=val,
             test=test,
-            num_classes=count,
+            num_classes=num_classes,
             class_names=names,
             target=target,
         )
+
+    def _labels(
+        self,
+        target: str,
+        of_all: Tensor | None,
+        parts: Sequence[Ints] | None,
+        title: str,
+    ) -> tuple[Tensor | None, int, tuple[str, ...] | None]:
+        """Return labels of all nodes, the number of classes and their names: those ``of_all`` where
+        these are the target's own, else of a column of the target.
+        """
+        ids = self.graph.nodes[target].ids if target else range(self.graph.num_nodes)
+        is_same = self.target in ("", target)
+        count = self.num_classes if is_same else 0
+        names = self.class_names if is_same else None
+        column = "" if of_all is not None else _first_of(self.graph.nodes[target].data, LABELS)
+        stored = self.graph.ndata.get("label")
+        if column:
+            raw = self.graph.nodes[target].data[column]
+        elif stored is None:
+            return None, count, names
+        else:
+            raw = slice_rows(stored, ids.start, ids.stop)
+        local = None if parts is None else [part - ids.start for part in parts]
+        labels, num_classes, codes = label_column(raw, title, local, count)
+        label = of_all
+        if of_all is None or labels is not raw:
+            label = _for_all(labels, ids.start, self.graph.num_nodes)
+        return label, count or num_classes, codes or names
 
     def _labelled_type(self, target: str) -> str | None:
         """Return the node type that is named, or the only one with labels; None without one."""
@@ -334,6 +352,7 @@ class Dataset:
         """
         src, dst = self.graph.edges()
         relation = torch.as_tensor(self.graph.edata.get("relation", torch.zeros_like(src)))
+        # triples as numbers: pairs and relations are ranked first, so that no product is too large
         _, pairs = torch.unique(src * self.graph.num_nodes + dst, return_inverse=True)
         kinds, kind = torch.unique(relation, return_inverse=True)
         triples = pairs * len(kinds) + kind
@@ -428,6 +447,7 @@ def _schema_table(graph: Graph) -> list[str]:
 def _graph_rows(graph: Graph) -> dict[str, str]:
     src, dst = graph.edges()
     loops = int((src == dst).sum())
+    # edges that repeat lie side by side among sorted numbers of pairs
     pairs = np.sort((src * max(graph.num_nodes, 1) + dst).numpy())
     repeats = int((pairs[1:] == pairs[:-1]).sum())
     in_degrees = graph.in_degrees()

@@ -215,6 +215,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         )
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
+    # nodes before edges: rows of arrays say how many nodes there are, and what ids are
     columns = _NodeColumns(folder, nodes)
     ndata = columns.data
     unread = _unread(folder)
@@ -231,9 +232,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     parts, where = _split(folder, edges.num_nodes, nodes)
     if "label" in ndata:
         columns.set_label(parts)
-    label = ndata.get("label")
-    names = None if nodes is None else nodes.numbering.names
-    train, val, test = labelled_split(parts, where, label, edges.num_nodes, names)
+    train, val, test = labelled_split(parts, where, ndata.get("label"), edges.num_nodes, node_names)
     graph = Graph.from_edges(
         edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns
     )

@@ -97,6 +97,7 @@ def label_column(
         )
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
+    # what files make of -1 where their type or their writer does not know it
     if raw.dtype == torch.uint8 and {254, 255} & {*raw.unique().tolist()} == {255}:
         raise ValueError(
             f"{where} holds 255 as an unsigned byte, which -1 becomes there: write labels as int64"
@@ -104,6 +105,7 @@ def label_column(
     if not (raw.is_floating_point() or num_classes) and raw.long().unique().tolist() == [-1, 1]:
         raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     if raw.ndim == 1 and raw.is_floating_point():
+        # tables write integers beside gaps as floats: such labels are classes, with NaN for none
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
         among = nodes if len(nodes) else torch.arange(len(raw))
@@ -118,6 +120,7 @@ def label_column(
         raise ValueError(
             f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}"
         )
+    # codes such as 90210 would make a classifier of 90,211 outputs, nearly all of nothing
     top = int(classes.max(initial=-1))
     codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
     if num_classes or are_dense(len(codes), top):

@@ -313,6 +313,8 @@ def read_triples(files: Sequence[Path | None]) -> Words:
             tables.append(table)
             for title in columns:
                 columns[title] += table.columns[title]
+    # Titles that are not known stand in the first row, and its words in no other. An edge has at
+    # least one end, or a relation, that other edges have too.
     later = {word for table in tables for title in _TRIPLE for word in table.columns[title][1:]}
     for table in tables:
         path, skip, size = table.files[0]
@@ -361,6 +363,7 @@ def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int 
     ("" without one), and ``num_rows`` their number, if it is known. Raises ValueError with the line
     of an end that is no node.
     """
+    # source before destination, edge by edge: the order in which names are numbered
     pairs = zip(table.columns["src"], table.columns["dst"], strict=True)
     ends = WordColumn(chain.from_iterable(pairs), lambda at, why: table.error(at // 2, why))
     if nodes is not None:
@@ -465,6 +468,7 @@ def _number_rows(table: Words, title: str) -> tuple[Numbering, Ints]:
     numbering = number_nodes(nodes)
     ids = numbering.of(nodes.names)[nodes.codes]
     _, first_rows = np.unique(nodes.codes, return_index=True)
+    # a row is wrong where its word has no id, or where the word was there before
     is_wrong = ids < 0
     is_repeated = np.ones(len(ids), np.bool_)
     is_repeated[first_rows] = False
