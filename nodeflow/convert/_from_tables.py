@@ -129,13 +129,13 @@ def from_tables(
                 "cut chooses the rows of means and values, which encodings have: leave one of the "
                 "two out"
             )
+    columns = {table: (tables[table][name], _where(table, name)) for table, name in times.items()}
+    clock, last = as_clock(columns, cut)
     if cut is not None and not times:
         raise ValueError(
             "cut needs times=, the columns that say when rows became known; without, no row is "
             "later"
         )
-    columns = {table: (tables[table][name], _where(table, name)) for table, name in times.items()}
-    clock, last = as_clock(columns, cut)
     index = {}
     for table, key in keys.items():
         index[table] = _primary_keys(tables[table][key], _where(table, key))

@@ -528,6 +528,6 @@ def test_names_that_are_wanted_in_a_list_of_numbers_are_told_the_way(tmp_path: P
     (tmp_path / "e.csv").write_text("ann,bob\ncid,dan\n")
     with pytest.raises(
         ValueError,
-        match=r"got 'ann'; .*header=True; build_graph\(named=True\) and read_folder take names",
+        match=r"got 'ann'; .*header=True, or take it out; build_graph\(named=True\) and read_folder take names",
     ):
         read_edge_list(tmp_path / "e.csv")
