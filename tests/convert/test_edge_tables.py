@@ -318,7 +318,7 @@ def test_a_moment_has_one_name() -> None:
         spans = np.array([second], f"m8[{unit}]")
         _, names = from_edge_table({"src": spans, "dst": [second]})
         assert [*names] == [second]
-    with pytest.raises(ValueError, match="'src', row 0: a duration .* is finer than microseconds"):
+    with pytest.raises(ValueError, match=r"'src', row 0: a duration .* is finer than microseconds"):
         from_edge_table({"src": np.array([1], "m8[ns]"), "dst": [second]})
     for missing in (pandas.NaT, pandas.NA, None, math.nan):
         with pytest.raises(ValueError, match=r"src\[1\] is .*: a name is missing"):
