@@ -25,7 +25,7 @@ from nodeflow.graph._folder import (
 )
 from nodeflow.graph._frame import Frame, GraphFrame as GraphFrame
 from nodeflow.graph._graph import Graph
-from nodeflow.graph._names import NodeNames
+from nodeflow.graph._names import NodeNames, check_all_or_none as check_all_or_none
 from nodeflow.graph._types import (
     OfType,
     Types as Types,

@@ -53,7 +53,7 @@ from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, wr
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._lookups import Lookups
-from nodeflow.graph._names import NodeNames, listed
+from nodeflow.graph._names import NodeNames, check_all_or_none, listed
 from nodeflow.graph._one_process import OneProcess
 from nodeflow.graph._plot import plot
 from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts, with_schema
@@ -247,7 +247,7 @@ class Graph(OneProcess, Lookups):
             ndata, edata: columns of the node and edge frames.
 
         Raises KeyError for a name that is not in ``names``, ValueError for a missing name (None,
-        NaN) and when ``src`` and ``dst`` differ in length.
+        NaN), for bools beside other names, and when ``src`` and ``dst`` differ in length.
 
         >>> graph, names = Graph.from_named_edges(["ann", "cid"], ["bob", "ann"])
         >>> graph.in_edges(names.ids(["ann"])), names.at([0, 1, 2])
@@ -255,6 +255,9 @@ class Graph(OneProcess, Lookups):
         """
         ends = listed(src, "src"), listed(dst, "dst")
         check_pairs(*ends, "src and dst", "edge")
+        names = None if names is None else listed(names, "names")
+        # True and 1 would be one node
+        check_all_or_none(chain(*ends, names or ()), bool | np.bool_, "True or False")
         named = NodeNames(
             dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names
         )

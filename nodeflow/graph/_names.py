@@ -97,3 +97,15 @@ def listed(names: object, argument: str) -> list[Hashable]:
                 f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}"
             )
     return keys
+
+
+def check_all_or_none(names: Iterable[Hashable], kind: Any, words: str) -> None:
+    """Raise ValueError where some names are of a kind, such as strings, and others are not."""
+    examples: dict[bool, Hashable] = {}
+    for name in names:
+        examples.setdefault(isinstance(name, kind), name)
+    if len(examples) == 2:
+        raise ValueError(
+            f"names must all be {words}, or none, but {examples[True]!r} is one, and "
+            f"{examples[False]!r} is not; convert a column"
+        )
