@@ -105,7 +105,8 @@ def _rules(signature: inspect.Signature) -> dict[str, tuple[str, ...]]:
 
 def _check(value: object, name: str, kinds: tuple[str, ...]) -> None:
     """Raise TypeError unless ``value`` is of one of some types."""
-    if _takes(kinds, type(value)):
+    of: type = type(value)
+    if _takes(kinds, of):
         return
     if _DEVICE in kinds:
         as_device(value, name)

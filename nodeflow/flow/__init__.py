@@ -31,12 +31,11 @@ from nodeflow.flow._build import (
 from nodeflow.flow._compute.part import columns_at as columns_at, written as written
 from nodeflow.flow._compute.run import distinct as distinct, message_passing
 from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
-from nodeflow.flow._flow import Flow
-from nodeflow.flow._flow_parts import FlowParts as FlowParts
+from nodeflow.flow._flow import Flow, FlowParts as FlowParts
 from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns, FullFlow as FullFlow
 from nodeflow.flow._layer import Layer, LayerPart, rows_between as rows_between
-from nodeflow.flow._narrow import entering as entering, without_unread as without_unread
 from nodeflow.flow._node_flow import NodeFlow
+from nodeflow.flow._of_relations import entering as entering, without_unread as without_unread
 from nodeflow.flow._parent import node_columns as node_columns
 from nodeflow.flow._types import NamesLike as NamesLike
 
