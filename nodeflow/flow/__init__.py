@@ -6,7 +6,7 @@ take its functions.
 Where to change something:
 
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a
-  file of its own, and the class takes these functions as methods: ``_parent`` (ids and columns of
+  file of its own, and the class takes these functions as methods: ``_columns_of_parent`` (ids and columns of
   the parent graph), ``_compute`` (message passing), ``_as_graph`` (also the union), ``_append``,
   ``_validate``, ``_matrices``, ``_pictures``.
 - ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``. ``_narrow``: of
@@ -36,7 +36,7 @@ from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns, FullFlow as Ful
 from nodeflow.flow._layer import Layer, LayerPart, rows_between as rows_between
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.flow._of_relations import entering as entering, without_unread as without_unread
-from nodeflow.flow._parent import node_columns as node_columns
+from nodeflow.flow._columns_of_parent import node_columns as node_columns
 from nodeflow.flow._types import NamesLike as NamesLike
 
 __all__ = [

@@ -190,7 +190,7 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(
         (
             lambda: Flow(STRUCTURE, *ENDS, weight=[1]),
             TypeError,
-            "weight must be a Tensor, got list",
+            "weight must be a tensor or None, got list",
         ),
         (
             lambda: Flow(STRUCTURE, *ENDS, weight=torch.ones(3)),
