@@ -4,6 +4,7 @@ for its layers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from nodeflow._base.types import Array
 from nodeflow.graph import Graph, GraphFrame, Schema, with_schema
 
 if TYPE_CHECKING:
+    from nodeflow.flow._flow import Flow
+    from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
 
 
@@ -50,14 +53,8 @@ def as_graph(batch: NodeFlow) -> Graph:
     >>> batch.as_graph().edges()
     (tensor([1, 2, 4]), tensor([3, 4, 5]))
     """
-    starts = layer_offsets(batch)
-    ends = [
-        (src + starts[i], dst + starts[j])
-        for (i, j), flow in batch.flows.items()
-        for src, dst in [flow.edges()]
-    ]
-    src, dst = (_joined([_numpy(pair[k]) for pair in ends]) for k in (0, 1))
-    return Graph.from_edges(src, dst, num_nodes=starts[-1])
+    src, dst = _ends(batch, [_numpy(batch.layers(i)) for i in range(batch.num_layers)])
+    return Graph.from_edges(src, dst, num_nodes=sum(batch.layer_sizes))
 
 
 @checked
@@ -96,29 +93,21 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     ((tensor([1, 2]), tensor([0, 1])), tensor([3, 1], dtype=torch.uint8))
     """
     layers = batch.layers
-    flows = list(batch.flows.items())
-    if (number := max(batch.num_layers, len(flows))) > 63:
+    flows = [flow for _, flow in batch.flows.items()]
+    number = max(len(layers), len(flows))
+    if number > 63:
         raise ValueError(
             f"union has a bit per layer and flow, at most 63, and this NodeFlow has {number}"
         )
     nodes = np.concatenate([_numpy(layer.parent_nid) for layer in layers])
-    contexts = None
-    if any(layer.context is not None for layer in layers):
-        contexts = _joined(
-            [np.zeros(len(x), np.int64) if x.context is None else _numpy(x.context) for x in layers]
-        )
-    cuts = np.cumsum(batch.layer_sizes)[:-1]
-    eid = _joined(
-        [_numpy(f.parent_eid) if f.has_parent else np.full(f.num_edges, -1) for _, f in flows]
-    )
-    schema = (
-        layers[0].schema if all(layer.has_schema for layer in layers) else Schema.of_one_type(0, 0)
-    )
+    layer_begins = np.cumsum(batch.layer_sizes)[:-1]
+    eid = _joined([_parent_eid(flow) for flow in flows])
+    schema = Schema.of_one_type(0, 0)
+    if all(layer.has_schema for layer in layers):
+        schema = layers[0].schema
     types = schema.types_of(nodes)
     kinds = schema.relations_of(eid)
-    of_layer = np.split(types, cuts)
-    src = _joined([of_layer[i][_numpy(flow.indices)] for (i, _), flow in flows])
-    dst = _joined([of_layer[j][_numpy(flow.structure.dst)] for (_, j), flow in flows])
+    src, dst = _ends(batch, np.split(types, layer_begins))
     if (eid < 0).any() or not np.array_equal(schema.ends()[kinds], np.stack([src, dst], 1)):
         schema = Schema.of_one_type(0, 0)
         types = np.zeros_like(nodes)
@@ -126,48 +115,62 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     # a number per node, in each context of its own, gets its rank in the order of types and first
     # appearance
     key = nodes
-    if contexts is not None:
+    has_contexts = any(layer.context is not None for layer in layers)
+    if has_contexts:
+        contexts = np.concatenate([_contexts(layer) for layer in layers])
         key = nodes + (1 + nodes.max(initial=0)) * np.unique(contexts, return_inverse=True)[1]
     _, first, node = np.unique(key, return_index=True, return_inverse=True)
     order = np.lexsort((first, types[first]))
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    rows = np.split(rank[node], cuts)
+    rows = np.split(np.argsort(order)[node], layer_begins)
     first = first[order]
     ndata = {"parent_nid": torch.from_numpy(nodes[first]), "layers": _bits(rows, len(first))}
-    if contexts is not None:
+    if has_contexts:
         ndata["context"] = torch.from_numpy(contexts[first])
 
-    src = _joined([rows[i][_numpy(flow.indices)] for (i, _), flow in flows])
-    dst = _joined([rows[j][_numpy(flow.structure.dst)] for (_, j), flow in flows])
-    sizes = [flow.num_edges for _, flow in flows]
+    src, dst = _ends(batch, rows)
+    sizes = [flow.num_edges for flow in flows]
     edge, distinct = _numbered(kinds, dst, src, eid, np.repeat(np.arange(len(flows)), sizes))
-    edges = np.split(edge, np.cumsum(sizes)[:-1]) if flows else []
+    edges = np.split(edge, np.cumsum(sizes))[:-1]
     edata = {"flows": _bits(edges, len(distinct))}
-    if flows and all(flow.has_parent for _, flow in flows):
+    if flows and all(flow.has_parent for flow in flows):
         edata["parent_eid"] = torch.from_numpy(eid[distinct])
     if weights:
-        kind = (
-            torch.float64
-            if any(flow.weight.dtype == torch.float64 for _, flow in flows)
-            else torch.float32
-        )
+        values = [flow.weight.cpu() for flow in flows]
+        kind = _widest(values)
         edata["weight"] = torch.zeros(len(distinct), len(flows), dtype=kind, device="cpu")
-        for k, (_, flow) in enumerate(flows):
-            edata["weight"][torch.from_numpy(edges[k]), k] = flow.weight.cpu().to(kind)
-    # edges are numbered by relation, and stored by destination
-    ids = np.argsort(dst[distinct], kind="stable")
-    stored = distinct[ids]
-    indptr = np.searchsorted(dst[stored], np.arange(len(first) + 1))
-    graph = Graph(
-        indptr,
-        src[stored],
-        edge_ids=None if (np.diff(ids) == 1).all() else ids,
-        ndata=ndata,
-        edata=edata,
+        for k, rows_of_flow in enumerate(edges):
+            edata["weight"][torch.from_numpy(rows_of_flow), k] = values[k].to(kind)
+    graph = Graph.from_edges(
+        src[distinct], dst[distinct], num_nodes=len(first), ndata=ndata, edata=edata
     )
-    own = schema.counted(types[first], kinds[distinct])
-    return with_schema(graph, own, lambda _, __, num_rows: GraphFrame(num_rows))
+    counted = schema.counted(types[first], kinds[distinct])
+    return with_schema(graph, counted, lambda _, __, num_rows: GraphFrame(num_rows))
+
+
+def _ends(batch: NodeFlow, of_layers: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return a number for the source and the destination of every edge, by layer and local id."""
+    src = []
+    dst = []
+    for (i, j), flow in batch.flows.items():
+        sources, destinations = flow.edges()
+        src.append(of_layers[i][_numpy(sources)])
+        dst.append(of_layers[j][_numpy(destinations)])
+    return _joined(src), _joined(dst)
+
+
+def _parent_eid(flow: Flow) -> Ints:
+    return _numpy(flow.parent_eid) if flow.has_parent else np.full(flow.num_edges, -1)
+
+
+def _contexts(layer: Layer) -> Ints:
+    if layer.context is None:
+        return np.zeros(layer.num_nodes, np.int64)
+    return _numpy(layer.context)
+
+
+def _widest(values: list[Tensor]) -> torch.dtype:
+    has_float64 = any(value.dtype == torch.float64 for value in values)
+    return torch.float64 if has_float64 else torch.float32
 
 
 def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:
@@ -181,7 +184,9 @@ def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple
     in_flow = starts | _starts(flow[order])
     again = index - np.maximum.accumulate(np.where(in_flow, index, 0))
     if again.any():
-        order, again = (part[np.lexsort((again, np.cumsum(starts)))] for part in (order, again))
+        by_repeat = np.lexsort((again, np.cumsum(starts)))
+        order = order[by_repeat]
+        again = again[by_repeat]
         starts = _starts(dst[order], src[order], eid[order], again)
     number = np.empty_like(order)
     number[order] = np.cumsum(starts) - 1
@@ -198,16 +203,8 @@ def _starts(*columns: Ints) -> Array:
 
 def _bits(parts: list[Ints], size: int) -> Tensor:
     """Return an integer per row in which bit k says whether part k holds the row, ``[size]``."""
-    count = len(parts)
-    kind = (
-        np.uint8
-        if count <= 8
-        else np.int16
-        if count <= 15
-        else np.int32
-        if count <= 31
-        else np.int64
-    )
+    sizes = ((np.uint8, 8), (np.int16, 15), (np.int32, 31), (np.int64, 63))
+    kind = next(kind for kind, most in sizes if len(parts) <= most)
     bits: Ints = np.zeros(size, np.int64)
     for k, part in enumerate(parts):
         bits[part] |= 1 << k

@@ -12,8 +12,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_ids, as_index, check_type, describe, pinned
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.habits import taught
-from nodeflow.flow import _append, _as_graph, _columns_of_parent, _validate
-from nodeflow.flow._compute import run
+from nodeflow.flow import _append, _as_graph, _columns_of_parent, _message_passing, _validate
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, Move, once
 from nodeflow.flow._pickle import pack, unpack
@@ -270,14 +269,14 @@ class NodeFlow(Frozen):
 
     # ---- message passing; methods in the same way
 
-    flow_compute = run.flow_compute
-    flow_send_and_recv = run.flow_send_and_recv
-    apply_layers = run.apply_layers
-    apply_flows = run.apply_flows
-    forward = run.forward
+    flow_compute = _message_passing.flow_compute
+    flow_send_and_recv = _message_passing.flow_send_and_recv
+    apply_layers = _message_passing.apply_layers
+    apply_flows = _message_passing.apply_flows
+    forward = _message_passing.forward
 
-    register_layer_computation = run.register_layer_computation
-    compute = run.compute
+    register_layer_computation = _message_passing.register_layer_computation
+    compute = _message_passing.compute
 
     # ---- new NodeFlows from this one
 

@@ -82,7 +82,7 @@ class NodeBatch:
     @property
     def mailbox(self) -> Mapping[str, Tensor] | None:
         """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
-        return self._nodes.mailbox if self._nodes.has_mailbox else None
+        return getattr(self._nodes, "mailbox", None)
 
     def nodes(self) -> Tensor:
         """Return the ids of the nodes, int64: local to the layer, or ids of the graph on a

@@ -50,6 +50,10 @@ class Columns(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def keep(self, columns: Mapping[str, Tensor]) -> None:
+        """Set columns that need not be read."""
+        self._seen.update(columns)
+
     def __setitem__(self, name: str, value: object) -> NoReturn:
         raise TypeError(
             f"columns cannot be set in here: return {{{name!r}: ...}} from the function instead"
@@ -147,11 +151,6 @@ class NodeBatch:
         self._mailbox = mailbox
 
     @property
-    def has_mailbox(self) -> bool:
-        """Whether there are messages: in reduce functions."""
-        return self._mailbox is not None
-
-    @property
     def mailbox(self) -> Columns:
         """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
         if self._mailbox is None:
@@ -228,24 +227,17 @@ def columns_of(
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.
     """
-    if type(returned) is not dict and not isinstance(returned, Mapping):  # the first is quick
-        raise TypeError(
-            f"the {role} {name_of(function)} must return a dict of columns, got "
-            f"{describe(returned)}"
-        )
+    who = f"the {role} {name_of(function)} must"
+    if not isinstance(returned, dict | Mapping):  # a dict, the usual case, is found quickly
+        raise TypeError(f"{who} return a dict of columns, got {describe(returned)}")
     for name, column in returned.items():
         if not isinstance(name, str):
-            raise TypeError(
-                f"the {role} {name_of(function)} must name its columns by str, got {describe(name)}"
-            )
+            raise TypeError(f"{who} name its columns by str, got {describe(name)}")
         if not isinstance(column, Tensor):
-            raise TypeError(
-                f"the {role} {name_of(function)} must return tensors, but column {name!r} is "
-                f"{describe(column)}"
-            )
+            raise TypeError(f"{who} return tensors, but column {name!r} is {describe(column)}")
         if column.ndim == 0 or column.size(0) != rows:
             raise ValueError(
-                f"the {role} {name_of(function)} must return one row per {what}, here {rows}, but "
-                f"column {name!r} has shape {tuple(column.shape)}"
+                f"{who} return one row per {what}, here {rows}, but column {name!r} has shape "
+                f"{tuple(column.shape)}"
             )
     return dict(returned)
