@@ -319,8 +319,7 @@ class DGLGraph(BaseGraph):
     def _compute(self, v: Any, *functions: Any) -> None:
         chosen = self.functions(functions)
         if int(self.graph.in_degrees(v).sum()):
-            size = self.graph.num_nodes if isinstance(v, _All) else len(v)
-            update_nodes(self.graph, v, chosen, self._prepared(Frame(size), "ndata"))
+            update_nodes(self.graph, v, chosen)
         elif chosen[2] is not None:
             apply_nodes(self.graph, chosen[2], v)
 
