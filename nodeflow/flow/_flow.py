@@ -229,7 +229,7 @@ class Flow(Frozen):
             parts["data"] = self._frames.setdefault(name, self._frame(name, edges))
             parts["rows"] = self._dst_in_src
             # later calls may need gradients, whatever the mode of this one
-            with torch.inference_mode(False):
+            with torch.inference_mode(mode=False):
                 structure = Structure._trusted(
                     groups.indptr(number), self.indices[edges], self.num_src
                 )
@@ -248,7 +248,7 @@ class Flow(Frozen):
                 numbers = relations.relations_of(self.parent_eid.numpy(force=True))
             else:
                 numbers = self._numbers.get().numpy(force=True)
-            with torch.inference_mode(False):
+            with torch.inference_mode(mode=False):
                 order, first = kernels.csr.by_kind(numbers, len(relations.relations))
                 edges = torch.from_numpy(order).to(self.indptr.device)
                 groups = ByRelation(edges, first, self.indptr.numpy(force=True))
