@@ -312,13 +312,14 @@ class Schema(Frozen):
             lines = words.setdefault((min(u, v), max(u, v)), [])
             lines.append(f"{relation[1]} {len(ids):,}")
         for (u, v), lines in words.items():
+            below = u == v
             axis.annotate(
                 "\n".join(lines),
                 tuple((place[u] + place[v]) / 2),
-                (0, -12 if u == v else 0),
+                (0, -12 * below),
                 textcoords="offset points",
                 ha="center",
-                va="top" if u == v else "center",
+                va="top" if below else "center",
                 fontsize=8,
             )
         return axis

@@ -107,6 +107,8 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
         schema = layers[0].schema
     types = schema.types_of(nodes)
     kinds = schema.relations_of(eid)
+    # edges that are no edges of the schema, as added self-loops and edges against their direction,
+    # leave no types
     src, dst = _ends(batch, np.split(types, layer_begins))
     if (eid < 0).any() or not np.array_equal(schema.ends()[kinds], np.stack([src, dst], 1)):
         schema = Schema.of_one_type(0, 0)
@@ -129,7 +131,8 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
 
     src, dst = _ends(batch, rows)
     sizes = [flow.num_edges for flow in flows]
-    edge, distinct = _numbered(kinds, dst, src, eid, np.repeat(np.arange(len(flows)), sizes))
+    of_flow = np.repeat(np.arange(len(flows)), sizes)
+    edge, distinct = _numbered(kinds, dst, src, eid, of_flow)
     edges = np.split(edge, np.cumsum(sizes))[:-1]
     edata = {"flows": _bits(edges, len(distinct))}
     if flows and all(flow.has_parent for flow in flows):
@@ -177,6 +180,7 @@ def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple
     """Return the number of every edge among the distinct ones, in ascending order, and where each
     occurs first.
     """
+    # equal edges come to lie side by side, those of one flow too
     order = np.lexsort((flow, eid, src, dst, kinds))
     index = np.arange(len(dst))
     starts = _starts(dst[order], src[order], eid[order])

@@ -65,11 +65,16 @@ def _looked_up(
     what: str,
 ) -> Tensor:
     """Return the parent ids of NodeFlow ids; raises ValueError for one in a part without these."""
-    ids = torch.from_numpy(as_ids(value, name, sum(map(len, parts)), what)).to(batch.device)
+    total = sum(map(len, parts))
+    ids = torch.from_numpy(as_ids(value, name, total, what)).to(batch.device)
+    # no parent id, and not -1 either, which edges without a parent edge have
     unknown = torch.iinfo(torch.int64).min
     known = [ids.new_empty(0)]
     for part in parts:
-        known.append(_parent_ids(part) if part.has_parent else ids.new_full((len(part),), unknown))
+        if part.has_parent:
+            known.append(_parent_ids(part))
+        else:
+            known.append(ids.new_full((len(part),), unknown))
     wanted = torch.cat(known)[ids]
     orphans = wanted == unknown
     if bool(orphans.any()):
@@ -149,6 +154,8 @@ def copy_from_parent(
     Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has
     changed.
     """
+    # all columns are gathered before the first frame changes, so that an error changes none; where
+    # several processes hold the graph, an error in one of them is raised in all
     copied = []
     peers = ALONE if batch.parent is None else batch.parent.peers
     with peers.together("columns of a batch"):
@@ -241,7 +248,7 @@ def _planned_copies(
     copies = []
     for argument, kind, parts, whole, types in sides:
         # of thousands of types few have columns; no layer is asked for the nodes of the others
-        typed = [name for name, of_type in types.items() if of_type.data] if parts else []
+        typed = [name for name, of_type in types.items() if parts and of_type.data]
         for key, part, names in parts:
             if from_parent:
                 owner = f"the parent graph's {argument}"
@@ -328,6 +335,7 @@ def _names(names: object, argument: str, frames: Sequence[Frame], owner: str) ->
 def _last_of_each(ids: Tensor) -> Tensor:
     """Return the last row of every parent id; rows without one (-1) are left out."""
     kept = (ids >= 0).nonzero().squeeze(1)
+    # a stable sort keeps the rows of one id in their order, so that the last of them is the last row
     ascending, order = torch.sort(ids[kept], stable=True)
     last = torch.ones_like(ascending, dtype=torch.bool)
     last[:-1] = ascending[1:] != ascending[:-1]

@@ -169,14 +169,17 @@ class Flow(Frozen):
         elif rows is None:
             device = structure.device
             rows = Lazy(lambda: dst_in_src(src, dst, device))
+        if data is None:
+            data = Frame(structure.num_edges)
         self._set(
             structure=structure,
             src_layer=src,
             dst_layer=dst,
             layers=layers,
-            data=Frame(structure.num_edges) if data is None else data,
+            data=data,
             _parent_eid=_lazy(parts.get("parent_eid")),
             _weight=weight,
+            # weights of 1, which a flow without given ones has, are all equal
             _needs_weight=False if weight is None else parts.get("needs_weight"),
             _dst_in_src=rows,
             _frames=parts.get("frames") or {},
@@ -343,6 +346,7 @@ class Flow(Frozen):
         True
         """
         if self._needs_weight is None:
+            # edges are grouped by destination, so neighbours are enough to compare
             weight = self.weight
             dst = self.structure.dst
             differs = weight[1:] != weight[:-1]
@@ -365,7 +369,9 @@ class Flow(Frozen):
         not there.
         """
         rows = self._dst_in_src.get()
-        return torch.arange(self.num_dst, device=self.structure.device) if rows is None else rows
+        if rows is None:
+            return torch.arange(self.num_dst, device=self.structure.device)
+        return rows
 
     def take_dst(self, h: Tensor) -> Tensor:
         """Return the rows of ``h`` (one per source, ``[num_src, ...]``) that are the destinations
@@ -457,9 +463,10 @@ class Flow(Frozen):
         operation may read the second, and one that makes a new gradient: ``aggregate`` or a matrix
         product, not ``h + x``. Raises what ``take_dst`` raises.
         """
-        own = self.take_dst(h)
-        shares = self._dst_in_src.get() is None and h.layout == torch.strided
-        return rows_beside_own(h, self.num_dst) if shares else (own, h)
+        rows = self.take_dst(h)
+        if self._dst_in_src.get() is None and h.layout == torch.strided:
+            return rows_beside_own(h, self.num_dst)
+        return rows, h
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
         """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination,
@@ -535,12 +542,11 @@ class Flow(Frozen):
         return self.num_edges
 
     def __repr__(self) -> str:
-        columns = f": {titles(self.data)}" if self.data else ""
         i, j = self.layers
-        return (
-            f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} "
-            f"edges{columns})"
-        )
+        words = f"{i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges"
+        if self.data:
+            words += f": {titles(self.data)}"
+        return f"Flow({words})"
 
     def between(
         self,
@@ -559,12 +565,15 @@ class Flow(Frozen):
         """
         parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy()}
         parts["frames"] = {name: frame.copy() for name, frame in self._frames.items()}
+        # the rows of destinations among the sources stay where neither layer has other ids; a device
+        # may be another one
         same_ids = src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
         if structure is None and move is None and same_ids:
             parts["rows"] = self._dst_in_src
         structure = self.structure if structure is None else structure
         if move is not None:
             structure = move(structure)
+            # what is not made yet is made now: its maker would give it on the old device
             parts["data"] = move(parts["data"])
             parts["frames"] = {name: move(frame) for name, frame in parts["frames"].items()}
             parts["parent_eid"] = self._parent_eid and move(self._parent_eid.get())

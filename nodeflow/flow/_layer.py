@@ -150,6 +150,7 @@ class Layer(Frozen):
         """Take the types of nodes from the graph that is the parent; for the maker of a
         NodeFlow.
         """
+        # many layers share one schema, which is seldom compared entry by entry
         if schema is None or (schema is not self._schema and schema != self._schema):
             rows = Lazy(lambda: _by_type(self._schema, self._parent_nid))
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
@@ -191,7 +192,9 @@ class Layer(Frozen):
         ids = schema.ids(node_type)
         rows = self._rows(node_type)
         if node_type not in self._frames:
-            self._frames[node_type] = self.data if len(schema.nodes) == 1 else Frame(len(rows))
+            # the only type shares the frame of all nodes
+            only = len(schema.nodes) == 1
+            self._frames[node_type] = self.data if only else Frame(len(rows))
         return LayerPart(rows, self.parent_nid[rows] - ids.start, self._frames[node_type])
 
     def by_type(self, rows: Tensor) -> dict[str, Tensor]:
@@ -274,7 +277,9 @@ class Layer(Frozen):
         """
         if not self.has_schema or len(self.schema.nodes) == 1:
             return {}
-        return dict(zip(self.schema.nodes, np.diff(self._by_type.get()[1]).tolist(), strict=True))
+        _, begins = self._by_type.get()
+        counts = np.diff(begins).tolist()
+        return dict(zip(self.schema.nodes, counts, strict=True))
 
     def _rows(self, node_type: str) -> Tensor:
         """Return the rows of the nodes of a type, ascending."""
@@ -294,21 +299,26 @@ class Layer(Frozen):
 
         The ids go through ``move``, to a device.
         """
-        ids = None if self._parent_nid is None else move(self._parent_nid)
-        context = None if self.context is None else move(self.context)
+        ids = move(self._parent_nid)
+        frames = {name: move(part.copy()) for name, part in self.typed_frames().items()}
+        if data is None:
+            data = self.data.copy()
         return Layer._trusted(
             self.num_nodes,
             ids,
-            self.data.copy() if data is None else data,
-            context=context,
+            data,
+            context=move(self.context),
+            # sorted once for all layers that share the ids
             lookup=self._lookup if ids is self._parent_nid else None,
             schema=self._schema,
-            frames={name: move(part.copy()) for name, part in self.typed_frames().items()},
+            frames=frames,
         )
 
     def same_parent_nid(self, other: Layer) -> bool:
         """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""
-        return self._parent_nid is (other.parent_nid if other.has_parent else None)
+        if not (self.has_parent and other.has_parent):
+            return self.has_parent == other.has_parent
+        return self.parent_nid is other.parent_nid
 
 
 def rows_between(held: Layer, wanted: Layer) -> Tensor:
@@ -376,6 +386,8 @@ def once(change: Move) -> Move:
     longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
+        if value is None:
+            return None
         if id(value) not in moved:
             # holding the value keeps its id from being used again
             moved[id(value)] = (value, moved_now(value))

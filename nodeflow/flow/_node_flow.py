@@ -367,7 +367,8 @@ class NodeFlow(Frozen):
         replace those of this NodeFlow.
         """
         stop = self.num_layers if stop is None else stop
-        move: Move = once(change) if change is not None else lambda value: value
+        # tensors that several layers and flows share are moved once, and stay shared
+        move: Move = (lambda value: value) if change is None else once(change)
         layers = [
             layer.with_frame(move(layer.data.copy()), move) for layer in self.layers[start:stop]
         ]
@@ -376,8 +377,7 @@ class NodeFlow(Frozen):
             i = pair[0] - start
             j = pair[1] - start
             if i >= 0 and j < len(layers):
-                flow_move = None if change is None else move
-                flows.append(flow.between(layers[i], layers[j], (i, j), move=flow_move))
+                flows.append(flow.between(layers[i], layers[j], (i, j), move=change and move))
         parts: dict[str, Any] = {"parent": self.parent}
         keeps_last = stop == self.num_layers
         if keeps_last:
@@ -388,9 +388,9 @@ class NodeFlow(Frozen):
             parts["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
         parts |= new
         for name in ("seed_index", "seed_ids"):
-            if parts.get(name) is not None:
-                parts[name] = move(parts[name])
+            parts[name] = move(parts.get(name))
         batch = NodeFlow._trusted(layers, flows, **parts)
+        # columns of seeds belong to the very seeds, in their order
         if keeps_last and "seed_index" not in new:
             batch.seed_data.update(move(self.seed_data.copy()))
         return batch

@@ -99,21 +99,24 @@ def plot(
     for flow, values in zip(flows, widths, strict=True):
         src, dst = flow.edges()
         edges[flow.layers] = (src.tolist(), dst.tolist())
-        every_width += [math.nan] * flow.num_edges if values is None else values
+        every_width.extend([math.nan] * flow.num_edges if values is None else values)
+    width_name = width if isinstance(width, str) else "width"
+    names = [names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)]
+    # the row of each destination among the sources, which a dotted line joins
+    same_nodes = {}
+    for i, flow in enumerate(batch.flows):
+        if _joins_parents(flow):
+            same_nodes[i] = flow.dst_in_src.tolist()
     return draw_layered(
         ax,
-        names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
+        names=names,
         hollow=[not layer.has_parent for layer in layers],
         edges=edges,
-        same={
-            i: flow.dst_in_src.tolist()
-            for i, flow in enumerate(batch.flows)
-            if _joins_parents(flow)
-        },
+        same=same_nodes,
         colors=colors,
         color_name=color_name,
-        widths=None if width is None else every_width,
-        width_name=width if isinstance(width, str) else "width",
+        widths=every_width if width is not None else None,
+        width_name=width_name,
     )
 
 
@@ -169,7 +172,9 @@ def node_flow_html(batch: NodeFlow) -> str:
 
 def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:
     names = dict.fromkeys(name for sizes in counts for name in sizes)
-    rows = [(name, *(f"{sizes.get(name, 0):,}" for sizes in counts)) for name in names]
+    rows = []
+    for name in names:
+        rows.append((name, *(f"{sizes.get(name, 0):,}" for sizes in counts)))
     head = (what, *(f"{part} {i}" for i in range(len(counts))))
     return table(head, rows, numbers=range(1, len(head)))
 

@@ -105,7 +105,7 @@ def check_flow(
         int(indptr[0]) == 0 and int(indptr[-1]) == len(indices),
         f"{name}: indptr must end at {len(indices)}",
     )
-    _require(bool((indptr.diff() >= 0).all()), f"{name}: indptr decreases")
+    _require((indptr.diff() >= 0).all(), f"{name}: indptr decreases")
     _require(
         _within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source"
     )
@@ -128,15 +128,13 @@ def check_flow(
     begins, ends = (nodes[edges[kept].cpu()] for nodes in all_ends.get())
     along = (begins == src) & (ends == dst)
     against = (begins == dst) & (ends == src)  # sampled along out-edges
-    _require(
-        bool((along | against).all()), f"{name}: an edge and its parent edge join different nodes"
-    )
+    _require((along | against).all(), f"{name}: an edge and its parent edge join different nodes")
 
 
 def _within(ids: Tensor, lower: int, upper: int) -> bool:
     return ids.numel() == 0 or (int(ids.min()) >= lower and int(ids.max()) < upper)
 
 
-def _require(holds: bool, message: str) -> None:
+def _require(holds: bool | Tensor, message: str) -> None:
     if not holds:
         raise ValueError(message)

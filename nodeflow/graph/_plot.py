@@ -120,6 +120,7 @@ def _every_node(
     axis = axes_for(ax, (side, side))
     sources = torch.searchsorted(drawn, src).tolist()
     targets = torch.searchsorted(drawn, dst).tolist()
-    rims = set(torch.isin(drawn, marked).nonzero().flatten().tolist())
+    is_marked = torch.isin(drawn, marked)
+    rims = set(is_marked.nonzero()[:, 0].tolist())
     draw_plain(axis, names, sources, targets, rims, colors, color_name, widths, width_name)
     return axis

@@ -153,7 +153,8 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
         (graph.ndata, node_attrs, nodes),
         (graph.edata, edge_attrs, attributes),
     ):
-        frame.update({name: _column([row[name] for row in rows]) for name in names})
+        for name in names:
+            frame[name] = _column([row[name] for row in rows])
     return graph
 
 

@@ -99,7 +99,8 @@ class _NodeFlows(ABC):
         self._iterations = 0
         self._options: dict[str, Any] = {"direction": direction, "include_dst": False, "seed": key}
         if shuffle:
-            ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
+            order = Random(derive_key(key, "order"))
+            ids = ids[order.permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
 
     _sizes: str  # numbers of draws
@@ -263,6 +264,6 @@ def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = Fal
     """
     if g.number_of_nodes() == 0:
         raise ValueError("a graph without nodes has no NodeFlow")
-    return next(
-        iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop))
-    )
+    size = g.number_of_nodes()
+    sampler = NeighborSampler(g, size, -1, num_layers, add_self_loop=add_self_loop)
+    return next(iter(sampler))  # one batch has all nodes
