@@ -227,17 +227,21 @@ def columns_of(
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.
     """
-    who = f"the {role} {name_of(function)} must"
-    if not isinstance(returned, dict | Mapping):  # a dict, the usual case, is found quickly
-        raise TypeError(f"{who} return a dict of columns, got {describe(returned)}")
+    if type(returned) is not dict and not isinstance(returned, Mapping):  # the first is quick
+        raise TypeError(
+            f"the {role} {name_of(function)} must return a dict of columns, got "
+            f"{describe(returned)}"
+        )
     for name, column in returned.items():
-        if not isinstance(name, str):
-            raise TypeError(f"{who} name its columns by str, got {describe(name)}")
-        if not isinstance(column, Tensor):
-            raise TypeError(f"{who} return tensors, but column {name!r} is {describe(column)}")
-        if column.ndim == 0 or column.size(0) != rows:
+        if isinstance(name, str) and isinstance(column, Tensor):
+            if column.ndim and column.size(0) == rows:
+                continue
             raise ValueError(
-                f"{who} return one row per {what}, here {rows}, but column {name!r} has shape "
-                f"{tuple(column.shape)}"
+                f"the {role} {name_of(function)} must return one row per {what}, here {rows}, but "
+                f"column {name!r} has shape {tuple(column.shape)}"
             )
+        raise TypeError(
+            f"the {role} {name_of(function)} must return tensors and name them by str, but column "
+            f"{name!r} is {describe(column)}"
+        )
     return dict(returned)
