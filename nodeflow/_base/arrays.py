@@ -54,7 +54,8 @@ def array_of(
     dtype: Any = getattr(column, "dtype", None)
     # lists of polars, of any length or of a fixed one
     if getattr(dtype, "inner", None) is not None:
-        column = column.arr.to_list() if hasattr(dtype, "shape") else column
+        if hasattr(dtype, "shape"):
+            column = column.arr.to_list()
         return _of_lists(column.list.len().to_numpy(), column.explode(), name, error, row)
     options: dict[str, Any] = {}
     if hasattr(column, "type"):  # Arrow, which would refuse to copy bits

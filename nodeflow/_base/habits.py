@@ -265,7 +265,10 @@ def renamed(name: str, takes: Collection[str]) -> str:
     """Return what a word of another library is called among the arguments ``takes``; empty where
     none is meant.
     """
-    return next((word for word in ARGUMENTS.get(name, ()) if word in takes and word != name), "")
+    for word in ARGUMENTS.get(name, ()):
+        if word in takes and word != name:
+            return word
+    return ""
 
 
 def meant(name: str, takes: Collection[str]) -> str:
@@ -274,7 +277,7 @@ def meant(name: str, takes: Collection[str]) -> str:
     """
     if (word := renamed(name, takes)) or name in _LACKING:
         return word
-    return next(iter(get_close_matches(name, takes, 1, cutoff=0.8)), "")
+    return "".join(get_close_matches(name, takes, 1, cutoff=0.8))
 
 
 def hint_of(name: str, takes: Collection[str]) -> str:
@@ -283,10 +286,11 @@ def hint_of(name: str, takes: Collection[str]) -> str:
     """
     if not (near := meant(name, takes)):
         return _LACKING.get(name, f"it takes {', '.join(takes)}")
-    order = (
-        ", one number per flow in flow order (the last is for the seeds)" if near in SIZES else ""
+    if near not in SIZES:
+        return f"it is called {near}= here"
+    return (
+        f"it is called {near}= here, one number per flow in flow order (the last is for the seeds)"
     )
-    return f"it is called {near}= here{order}"
 
 
 class Habit:

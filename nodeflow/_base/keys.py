@@ -45,10 +45,7 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
         rows = np.flatnonzero(numbers == numbers)
         numbers = numbers[rows]
         # the usual case, quickly; otherwise they are looked at one by one, for the error
-        if (
-            dtype.kind == "i"
-            or ((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all()
-        ):
+        if dtype.kind == "i" or _are_whole(numbers, digits):
             return numbers.astype(np.int64), rows
     # numpy would make lists of integers of dates
     is_dates = getattr(dtype, "kind", "M") in "mM"
@@ -63,6 +60,10 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
     return _array(keys), np.array(rows_of_keys, np.int64)
 
 
+def _are_whole(numbers: Array, digits: int) -> bool:
+    return bool(((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all())
+
+
 def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
     """Return a key as an integer or a word, None where it is missing."""
     if value is None or type(value).__name__ == "NAType":
@@ -72,6 +73,7 @@ def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
     if isinstance(value, date | np.datetime64):
         stamp = in_utc(value)
         whole, _, fraction = np.datetime_as_string(stamp, unit="as").partition(".")
+        # without trailing zeros, so that a date is one key in all units
         return None if np.isnat(stamp) else f"{whole}.{fraction.rstrip('0')}"
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)

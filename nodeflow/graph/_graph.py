@@ -388,7 +388,9 @@ class Graph(Frozen):
     @property
     def stored_edge_ids(self) -> Stored:
         """Read-only integer array ``[num_edges]``: id of each in-edge, as stored."""
-        return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
+        if self._edge_ids is None:
+            return read_only(np.arange(self.num_edges))
+        return self._edge_ids
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the
@@ -430,11 +432,11 @@ class Graph(Frozen):
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[num_edges]`` each, in the order of the edge ids."""
+        ids = slice(None) if self._edge_ids is None else self._edge_ids
         src = np.empty(self.num_edges, np.int64)
         dst = np.empty(self.num_edges, np.int64)
-        at = slice(None) if self._edge_ids is None else self._edge_ids
-        src[at] = self.indices
-        dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
+        src[ids] = self.indices
+        dst[ids] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
 
     # ---- edges by their ends, and ends by the ids of edges

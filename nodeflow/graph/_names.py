@@ -33,11 +33,12 @@ class NodeNames(Sequence[Hashable]):
     def __init__(self, names: Iterable[Hashable]) -> None:
         self._names = tuple(listed(names, "names"))
         self._ids = {name: i for i, name in enumerate(self._names)}
-        for i, name in enumerate(self._names if len(self._ids) < len(self._names) else ()):
-            if self._ids[name] != i:
-                raise ValueError(
-                    f"names must hold every name once, but {short(name)} occurs more than once"
-                )
+        if len(self._ids) < len(self._names):
+            # of equal names the last has the entry
+            repeated = [name for i, name in enumerate(self._names) if self._ids[name] != i]
+            raise ValueError(
+                f"names must hold every name once, but {short(repeated[0])} occurs more than once"
+            )
 
     def ids(self, names: Iterable[Hashable]) -> Tensor:
         """Return the id of every name, int64 ``[len(names)]``; raises KeyError for a name that no

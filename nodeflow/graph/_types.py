@@ -86,9 +86,12 @@ class OfType(Frozen):
         return len(self.ids)
 
     def __repr__(self) -> str:
-        ids = f"ids {self.ids.start} to {self.ids.stop - 1}" if self.ids else "empty"
-        columns = f", columns {titles(self.data)}" if self.data else ""
-        return f"OfType({self.name!r}: {ids}{columns})"
+        words = "empty"
+        if self.ids:
+            words = f"ids {self.ids.start} to {self.ids.stop - 1}"
+        if self.data:
+            words += f", columns {titles(self.data)}"
+        return f"OfType({self.name!r}: {words})"
 
 
 class ByName(Mapping[Name, OfType], Generic[Name]):

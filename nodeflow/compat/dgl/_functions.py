@@ -99,13 +99,16 @@ def messages_of(function: Any, edges: EdgeBatch) -> Any:
         return function(edges)
     ends = {"u": edges.src, "v": edges.dst, "e": edges.data}
     rhs = None if function.rhs_kind is None else ends[function.rhs_kind][str(function.rhs)]
-    each = torch.arange(len(edges) + 1)
-    structure = ops.Structure._trusted(each, each[:-1], len(edges))
+    # every edge is the only one of a destination of its own, so that all columns are those of edges
+    numbers = torch.arange(len(edges) + 1)
+    structure = ops.Structure._trusted(numbers, numbers[:-1], len(edges))
     names = f"column {function.lhs!r}", f"column {function.rhs!r}"
     column = ops.message(
         structure, function.op, "e", ends[function.lhs_kind][function.lhs], "e", rhs, names=names
     )
-    return {function.out: column.squeeze(-1) if function.op == "dot" else column}
+    if function.op == "dot":
+        column = column.squeeze(-1)
+    return {function.out: column}
 
 
 def of_edges(functions: Any) -> Any:
@@ -150,8 +153,9 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any]) -> None:
     layer = flow.Layer(graph.num_nodes, data=graph.ndata)
     indptr, indices, ids = graph.csc()
     nodes = order = None
+    # DGL shows the edges of the whole graph by id, those into some nodes node by node
     if isinstance(v, _All):
-        eid = torch.from_numpy(np.arange(len(indices)) if ids is None else ids.astype(np.int64))
+        eid = torch.from_numpy(graph.stored_edge_ids.astype(np.int64))
         src = torch.from_numpy(indices.astype(np.int64))
         ends = torch.from_numpy(indptr.astype(np.int64))
         order = None if ids is None else torch.argsort(eid)
@@ -163,9 +167,9 @@ def update_nodes(graph: Graph, v: Any, functions: Sequence[Any]) -> None:
     # a flow from all nodes to all, of whose edges only those of the structure count
     whole = flow.Flow._trusted(structure, layer, layer, (0, 1), data=graph.edata)
     message, reduce, update = functions
-    update = None if update is None else of_nodes(update)
     try:
-        run(Part(whole, structure, nodes, eid, order), of_edges(message), of_nodes(reduce), update)
+        part = Part(whole, structure, nodes, eid, order)
+        run(part, of_edges(message), of_nodes(reduce), of_nodes(update))
     except Exception as error:
         error.add_note(f"layers 0 and 1 are {NODES} here, and flow 0->1 is {EDGES}")
         raise

@@ -163,7 +163,8 @@ class DGLGraph(BaseGraph):
 
     def _finished(self, graph: Graph) -> Graph:
         """Return a graph with edges sorted and initialisers set as in this one."""
-        graph = sorted_by_source(graph) if self._sorted else graph
+        if self._sorted:
+            graph = sorted_by_source(graph)
         self._prepared(graph.ndata, "ndata")
         self._prepared(graph.edata, "edata")
         return graph
@@ -188,8 +189,11 @@ class DGLGraph(BaseGraph):
         new = self._finished(new)
         for frame, before in ((new.ndata, old.ndata), (new.edata, old.edata)):
             for name, column in before.items():
-                rows = frame.initial(name, frame.num_rows - len(column), column)
-                frame[name] = torch.cat([column, rows]) if len(rows) else column
+                # also a column that fetches its rows stays, where none are added
+                count = frame.num_rows - len(column)
+                if count:
+                    column = torch.cat([column, frame.initial(name, count, column)])
+                frame[name] = column
         if data:
             num, sources, _ = added[-1]
             frame = new.ndata if num else new.edata
@@ -371,9 +375,9 @@ class DGLGraph(BaseGraph):
         """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with
         ``transpose`` (u, v).
         """
-        src, dst = self.graph.edges()
+        ends = torch.stack(self.graph.edges())
         size = self.graph.num_nodes
-        return ones(torch.stack((src, dst) if transpose else (dst, src)), (size, size), ctx)
+        return ones(ends if transpose else ends.flip(0), (size, size), ctx)
 
     def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
         """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both":

@@ -127,6 +127,7 @@ class BaseGraph(ABC):
         if return_uv if force_multi is None else force_multi:
             return self.graph.edge_ids(src, dst, return_uv=True)
         lowest = self.graph.edge_ids(src, dst)  # raises for a pair without edges
+        # a pair with several edges has more of them than its lowest
         if len(self.graph.edge_ids(src, dst, return_uv=True)[2]) > len(lowest):
             raise ValueError(
                 "several edges join one of the pairs: pass return_uv=True for all of them"

@@ -72,10 +72,10 @@ class NodeFlow(BaseGraph):
         """
         if isinstance(ids, _All):
             return ALL
+        what = "edge" if edges else "node"
         starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
         first = starts[part]
-        end = starts[part + 1]
-        return as_ids(as_vector(ids), name, end, "edge" if edges else "node", lower=first) - first
+        return as_ids(as_vector(ids), name, starts[part + 1], what, lower=first) - first
 
     # ---- sizes and ids
 
@@ -174,7 +174,8 @@ class NodeFlow(BaseGraph):
         check_one_of(typestr, "typestr", ("in", "out"))
         i = self._block(block_id)
         src, dst, eid = self.block_edges(i, remap_local=True)
-        end, layer = (dst, i + 1) if typestr == "in" else (src, i)
+        layer = i + 1 if typestr == "in" else i
+        end = dst if typestr == "in" else src
         shape = (self.layer_size(layer), self.block_size(i))
         return ones(torch.stack([end, eid]), shape, ctx), None
 
@@ -226,8 +227,11 @@ class NodeFlow(BaseGraph):
         columns = [*(g.ndata if nodes else g.edata).values()]
         if ctx is None and columns:
             device = columns[0].device
-        moved = self.batch if device == self.batch.device else self.batch.to(device)
+        moved = self.batch
+        if device != moved.device:
+            moved = moved.to(device)
         moved.copy_from_parent(nodes, edges)
+        # DGL replaces a frame: columns that are not copied go
         for chosen, frames in ((nodes, moved.ldata), (edges, moved.fdata)):
             for i, names in chosen.items():
                 for name in set(frames[i]) - set(names):
