@@ -94,13 +94,12 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     """
     layers = batch.layers
     flows = [flow for _, flow in batch.flows.items()]
-    number = max(len(layers), len(flows))
-    if number > 63:
+    if max(len(layers), len(flows)) > 63:
         raise ValueError(
-            f"union has a bit per layer and flow, at most 63, and this NodeFlow has {number}"
+            "union has a bit per layer and flow, at most 63, and this NodeFlow has "
+            f"{max(len(layers), len(flows))}"
         )
     nodes = np.concatenate([_numpy(layer.parent_nid) for layer in layers])
-    layer_begins = np.cumsum(batch.layer_sizes)[:-1]
     eid = _joined([_parent_eid(flow) for flow in flows])
     schema = Schema.of_one_type(0, 0)
     if all(layer.has_schema for layer in layers):
@@ -109,45 +108,48 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     kinds = schema.relations_of(eid)
     # edges that are no edges of the schema, as added self-loops and edges against their direction,
     # leave no types
-    src, dst = _ends(batch, np.split(types, layer_begins))
+    src, dst = _ends(batch, np.split(types, np.cumsum(batch.layer_sizes)[:-1]))
     if (eid < 0).any() or not np.array_equal(schema.ends()[kinds], np.stack([src, dst], 1)):
         schema = Schema.of_one_type(0, 0)
         types = np.zeros_like(nodes)
         kinds = np.zeros_like(eid)
-    # a number per node, in each context of its own, gets its rank in the order of types and first
-    # appearance
-    key = nodes
-    has_contexts = any(layer.context is not None for layer in layers)
-    if has_contexts:
-        contexts = np.concatenate([_contexts(layer) for layer in layers])
-        key = nodes + (1 + nodes.max(initial=0)) * np.unique(contexts, return_inverse=True)[1]
-    _, first, node = np.unique(key, return_index=True, return_inverse=True)
-    order = np.lexsort((first, types[first]))
-    rows = np.split(np.argsort(order)[node], layer_begins)
-    first = first[order]
-    ndata = {"parent_nid": torch.from_numpy(nodes[first]), "layers": _bits(rows, len(first))}
-    if has_contexts:
-        ndata["context"] = torch.from_numpy(contexts[first])
-
+    rows, first, ndata = _nodes_once(batch, nodes, types)
     src, dst = _ends(batch, rows)
-    sizes = [flow.num_edges for flow in flows]
-    of_flow = np.repeat(np.arange(len(flows)), sizes)
-    edge, distinct = _numbered(kinds, dst, src, eid, of_flow)
-    edges = np.split(edge, np.cumsum(sizes))[:-1]
+    edges, distinct = _edges_once(flows, kinds, dst, src, eid)
     edata = {"flows": _bits(edges, len(distinct))}
     if flows and all(flow.has_parent for flow in flows):
         edata["parent_eid"] = torch.from_numpy(eid[distinct])
     if weights:
-        values = [flow.weight.cpu() for flow in flows]
-        kind = _widest(values)
-        edata["weight"] = torch.zeros(len(distinct), len(flows), dtype=kind, device="cpu")
-        for k, rows_of_flow in enumerate(edges):
-            edata["weight"][torch.from_numpy(rows_of_flow), k] = values[k].to(kind)
+        edata["weight"] = _weights(flows, edges, len(distinct))
     graph = Graph.from_edges(
         src[distinct], dst[distinct], num_nodes=len(first), ndata=ndata, edata=edata
     )
     counted = schema.counted(types[first], kinds[distinct])
     return with_schema(graph, counted, lambda _, __, num_rows: GraphFrame(num_rows))
+
+
+def _nodes_once(
+    batch: NodeFlow, nodes: Ints, types: Ints
+) -> tuple[list[Ints], Ints, dict[str, Tensor]]:
+    """Return for each layer the rows of its nodes among the distinct ones, which are once.
+
+    Also where each of these occurs first among ``nodes``, and their columns.
+    """
+    # a number per node, in each context of its own, gets its rank in the order of types and first
+    # appearance
+    key = nodes
+    has_contexts = any(layer.context is not None for layer in batch.layers)
+    if has_contexts:
+        contexts = np.concatenate([_contexts(layer) for layer in batch.layers])
+        key = nodes + (1 + nodes.max(initial=0)) * np.unique(contexts, return_inverse=True)[1]
+    _, first, node = np.unique(key, return_index=True, return_inverse=True)
+    order = np.lexsort((first, types[first]))
+    rows = np.split(np.argsort(order)[node], np.cumsum(batch.layer_sizes)[:-1])
+    first = first[order]
+    ndata = {"parent_nid": torch.from_numpy(nodes[first]), "layers": _bits(rows, len(first))}
+    if has_contexts:
+        ndata["context"] = torch.from_numpy(contexts[first])
+    return rows, first, ndata
 
 
 def _ends(batch: NodeFlow, of_layers: Sequence[Ints]) -> tuple[Ints, Ints]:
@@ -171,9 +173,27 @@ def _contexts(layer: Layer) -> Ints:
     return _numpy(layer.context)
 
 
-def _widest(values: list[Tensor]) -> torch.dtype:
-    has_float64 = any(value.dtype == torch.float64 for value in values)
-    return torch.float64 if has_float64 else torch.float32
+def _edges_once(
+    flows: list[Flow], kinds: Ints, dst: Ints, src: Ints, eid: Ints
+) -> tuple[list[Ints], Ints]:
+    """Return for each flow the rows of its edges among the distinct ones, which are once.
+
+    Also where each of these occurs first among the edges of all flows.
+    """
+    sizes = [flow.num_edges for flow in flows]
+    of_flow = np.repeat(np.arange(len(flows)), sizes)
+    numbers, distinct = _numbered(kinds, dst, src, eid, of_flow)
+    return np.split(numbers, np.cumsum(sizes))[:-1], distinct
+
+
+def _weights(flows: list[Flow], edges: list[Ints], size: int) -> Tensor:
+    """Return the estimator weight of every edge in every flow, 0 in flows without it."""
+    has_float64 = any(flow.weight.dtype == torch.float64 for flow in flows)
+    kind = torch.float64 if has_float64 else torch.float32
+    weights = torch.zeros(size, len(flows), dtype=kind, device="cpu")
+    for k, (flow, rows) in enumerate(zip(flows, edges, strict=True)):
+        weights[torch.from_numpy(rows), k] = flow.weight.cpu().to(kind)
+    return weights
 
 
 def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:

@@ -38,23 +38,24 @@ class NodeFlow(Frozen):
     ValueError when they do not fit together. The structure never changes; columns of the frames can
     be set.
 
-    - ``layers[i]``: layer i (negative indices, slices, ``len`` and iteration work)
-    - ``layers(i)``: NodeFlow ids of its nodes (local id + sizes of the layers before)
-    - ``flows[i]``: flow from layer i to layer i + 1; also ``flows[i, i + 1]``
-    - ``flows[0, 2]``: a flow that skips layer 1, where there is one
-    - ``flows(i, j)``: NodeFlow ids of the edges from layer i to layer j
-    - ``ldata[i]["h"]``: column "h" of the nodes of layer i; short for ``layers[i].data["h"]``
-    - ``fdata[i]["w"]``: column "w" of the edges of flow i; short for ``flows[i].data["w"]``
-    - ``inputs["feat"]``: column "feat" of the first layer; short for ``ldata[0]["feat"]``
-    - ``outputs["label"]``: column "label" of the last layer; short for ``ldata[-1]["label"]``
-    - ``seeds``: parent ids of the last layer, int64 ``[layer_sizes[-1]]``
-    - ``seed_index``: row of the last layer for every seed asked for, repeats included, int64
-      ``[num_seeds]``; ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
-    - ``parent``: the parent graph, or None
-    - ``seed_ids``: the seeds as they were asked for: ids of nodes, of edges, or of parts,
-      ``[num_seeds]``
-    - ``chunks``: seeds that are links, in groups that share negatives; only for a ``LinkSampler``
-    - ``seed_data["y"]``: column "y" of the seeds as they were asked for, ``[num_seeds, ...]``
+    ========================  ==========================================================================
+    ``layers[i]``             layer i (negative indices, slices, ``len`` and iteration work)
+    ``layers(i)``             NodeFlow ids of its nodes (local id + sizes of the layers before)
+    ``flows[i]``              flow from layer i to layer i + 1; also ``flows[i, i + 1]``
+    ``flows[0, 2]``           a flow that skips layer 1, where there is one
+    ``flows(i, j)``           NodeFlow ids of the edges from layer i to layer j
+    ``ldata[i]["h"]``         column "h" of the nodes of layer i; short for ``layers[i].data["h"]``
+    ``fdata[i]["w"]``         column "w" of the edges of flow i; short for ``flows[i].data["w"]``
+    ``inputs["feat"]``        column "feat" of the first layer; short for ``ldata[0]["feat"]``
+    ``outputs["label"]``      column "label" of the last layer; short for ``ldata[-1]["label"]``
+    ``seeds``                 parent ids of the last layer, int64 ``[layer_sizes[-1]]``
+    ``seed_index``            row of the last layer for every seed asked for, repeats included, int64 ``[num_seeds]``;
+                              ``[num_seeds, 2 + K]`` where seeds are edges (see ``LinkSampler``)
+    ``parent``                the parent graph, or None
+    ``seed_ids``              the seeds as they were asked for: ids of nodes, of edges, or of parts, ``[num_seeds]``
+    ``chunks``                seeds that are links, in groups that share negatives; only for a ``LinkSampler``
+    ``seed_data["y"]``        column "y" of the seeds as they were asked for, ``[num_seeds, ...]``
+    ========================  ==========================================================================
 
     Ids and structure are handed out without a copy: do not write to these tensors (``validate``
     notices most harm). A new NodeFlow made from others (a slice, ``append``, ``to``) has frames of

@@ -86,7 +86,7 @@ def plot(
     frames = [layer.data for layer in layers]
     labels = chosen(label, "label", layers, frames, batch.layer_sizes)
     widths = chosen(width, "width", flows, [flow.data for flow in flows], sizes)
-    color_name: str | list[str] = color if isinstance(color, str) else "color"
+    color_name: str | list[str] = _name(color, "color")
     colors: list[list[float] | None] | None = None
     typed = [layer for layer in layers if layer.type_sizes()]
     if color is not None:
@@ -100,8 +100,6 @@ def plot(
         src, dst = flow.edges()
         edges[flow.layers] = (src.tolist(), dst.tolist())
         every_width.extend([math.nan] * flow.num_edges if values is None else values)
-    width_name = width if isinstance(width, str) else "width"
-    names = [names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)]
     # the row of each destination among the sources, which a dotted line joins
     same_nodes = {}
     for i, flow in enumerate(batch.flows):
@@ -109,15 +107,22 @@ def plot(
             same_nodes[i] = flow.dst_in_src.tolist()
     return draw_layered(
         ax,
-        names=names,
+        names=[
+            names_of(ids, values) for ids, values in zip(map(_ids, layers), labels, strict=True)
+        ],
         hollow=[not layer.has_parent for layer in layers],
         edges=edges,
         same=same_nodes,
         colors=colors,
         color_name=color_name,
         widths=every_width if width is not None else None,
-        width_name=width_name,
+        width_name=_name(width, "width"),
     )
+
+
+def _name(choice: object, argument: str) -> str:
+    """Return what a legend calls numbers: the name of their column, or the argument."""
+    return choice if isinstance(choice, str) else argument
 
 
 def _types(layer: Layer) -> list[float]:

@@ -190,10 +190,11 @@ class DGLGraph(BaseGraph):
         for frame, before in ((new.ndata, old.ndata), (new.edata, old.edata)):
             for name, column in before.items():
                 # also a column that fetches its rows stays, where none are added
-                count = frame.num_rows - len(column)
-                if count:
-                    column = torch.cat([column, frame.initial(name, count, column)])
-                frame[name] = column
+                parts = [column]
+                if len(column) < frame.num_rows:
+                    count = frame.num_rows - len(column)
+                    parts.append(frame.initial(name, count, column))
+                frame[name] = torch.cat(parts) if len(parts) > 1 else column
         if data:
             num, sources, _ = added[-1]
             frame = new.ndata if num else new.edata
