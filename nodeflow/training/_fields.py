@@ -11,12 +11,17 @@ from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar
 
-from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of, check_type, describe
-
 Check = Callable[[Any, str], Any]
 """Takes a value and its name; returns the value, converted where types of files and of Python
 differ, or raises.
 """
+
+
+def checks() -> Any:
+    """Return the module of checks. It imports torch, which values need and the help does not."""
+    from nodeflow._base import checks
+
+    return checks
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ def one_of(names: str | Iterable[str], help: str, *, default: str = "", name: st
     names = tuple(names.split() if isinstance(names, str) else names)
 
     def check(value: Any, label: str) -> str:
-        check_one_of(value, label, names)
+        checks().check_one_of(value, label, names)
         return str(value)
 
     return setting(default or names[0], help, check, name=name, choices=names)
@@ -61,14 +66,18 @@ def text(default: str, help: str) -> Any:
 
 def check_text(value: object, name: str) -> str:
     """Return a string; raises TypeError for another type."""
-    check_type(value, name, str, "a string")
+    checks().check_type(value, name, str, "a string")
     return str(value)
 
 
 def count(default: int | ComputedDefault, help: str, *, least: int = 0) -> Any:
     """A setting that is an integer of at least ``least``."""
     return setting(
-        default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N"
+        default,
+        help,
+        lambda value, name: checks().as_count(value, name, least),
+        type=int,
+        metavar="N",
     )
 
 
@@ -79,13 +88,19 @@ def number(default: float | ComputedDefault, help: str, **bounds: float) -> Any:
     if "above" not in bounds:
         bounds = {"least": 0.0, **bounds}
     return setting(
-        default, help, lambda value, name: as_number(value, name, **bounds), type=float, metavar="X"
+        default,
+        help,
+        lambda value, name: checks().as_number(value, name, **bounds),
+        type=float,
+        metavar="X",
     )
 
 
 def flag(help: str) -> Any:
     """A setting that is off by default."""
-    return setting(False, help, as_flag, action="store_true")
+    return setting(
+        False, help, lambda value, name: checks().as_flag(value, name), action="store_true"
+    )
 
 
 def table(help: str, *, name: str) -> Any:
@@ -93,7 +108,9 @@ def table(help: str, *, name: str) -> Any:
 
     def check(value: Any, label: str) -> dict[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise TypeError(f"{label} must be a table of arguments by name, got {describe(value)}")
+            raise TypeError(
+                f"{label} must be a table of arguments by name, got {checks().describe(value)}"
+            )
         return dict(value)
 
     return setting(

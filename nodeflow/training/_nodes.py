@@ -199,7 +199,7 @@ class NodeTask(Task):
                 graph.nodes[name].data["feat"] = (
                     x if x.dtype == self.dtype else FeatureRows(x, self.dtype)
                 )
-            method = self.settings.sampler.on(graph, self.method.model)
+            method = type(self.method)(graph, self.settings.sampler, self.method.model)
             return self._shuffled(method, method.sampler(state.seed), state.seeds, state.seed)
 
         return PartBatches(parts, self.method.batch_size, batches_of)
@@ -212,7 +212,11 @@ class NodeTask(Task):
         """
         if self._balanced:
             return batch.seed_index
-        return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
+        return (
+            None
+            if self.method.traits.by_node
+            else self._is_train[batch.seeds.cpu()].to(self.device)
+        )
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
         rows = self.rows(batch)
@@ -237,13 +241,13 @@ class NodeTask(Task):
         """Return the outputs of nodes, ``[n, width]``, on the CPU."""
         model = self.network.model
         sampler = self.settings.sampler
-        if full and self.method.estimates:
+        if full and self.method.traits.estimates:
             if isinstance(model, FlowModel):
                 return self.full_pass(model, nodes).cpu()
             return self.outputs_of(
                 FullSampler(self.graph, len(sampler.fanouts)), nodes, self.target.width
             )
-        if not self.method.by_node:
+        if not self.method.traits.by_node:
             raise ValueError(
                 f"batches of sampler {sampler.name!r} are of all nodes of a subgraph, so outputs "
                 "of some nodes come from full neighbourhoods: full=True"
@@ -257,7 +261,9 @@ class NodeTask(Task):
 
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         nodes = [self.dataset.splits[part] for part in parts]
-        if full and self.method.estimates and parts:  # one pass over the graph serves all parts
+        if (
+            full and self.method.traits.estimates and parts
+        ):  # one pass over the graph serves all parts
             outputs = self.outputs(torch.cat(nodes), full=True).split([len(ids) for ids in nodes])
         else:
             outputs = tuple(self.outputs(ids, full=full) for ids in nodes)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
+from nodeflow.training._choices import MODELS
 from nodeflow.training._data import CutLinks
-from nodeflow.training._models import MODELS
 from nodeflow.training._rules import (
     COLUMN,
     LINK,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from nodeflow.datasets import features_of
-from nodeflow.graph import Graph
-from nodeflow.nn import DECODERS
-from nodeflow.training._models import ALL_NODES, MODELS
-from nodeflow.training._samplers import METHODS
+from nodeflow.training._choices import ALL_NODES, HAS_N3, MODELS, SAMPLERS
+
+if TYPE_CHECKING:
+    from nodeflow.graph import Graph
 
 
 class Others:
@@ -46,22 +46,19 @@ the run begins.
 LINK = ("link",)
 NODES = Others("link")
 CLASSES = ("auto", "classification")
-IN_TORCH = tuple(
-    name for name, method in METHODS.items() if vars(method.make).get("has_torch_form")
-)
-SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
-HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
+IN_TORCH = tuple(name for name, traits in SAMPLERS.items() if traits.in_torch)
+SUBGRAPHS = tuple(name for name, traits in SAMPLERS.items() if not traits.by_node)
+HISTORY = tuple(name for name, traits in SAMPLERS.items() if traits.has_history)
 SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
-NO_EDGES = tuple(name for name, method in METHODS.items() if not method.keeps_edges)
-NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
+NO_EDGES = tuple(name for name, traits in SAMPLERS.items() if not traits.keeps_edges)
+NO_ESTIMATE = tuple(name for name, traits in SAMPLERS.items() if not traits.estimates)
 TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
 # models of the user's own are among these
 READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))
 BY_SCHEMA = tuple(name for name, kind in MODELS.items() if kind.by_schema)
 HETEROGENEOUS = (SEVERAL_RELATIONS, SEVERAL_TYPES)
-_HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
+_HISTORIES = [name for name, kind in MODELS.items() if kind.has_history]
 NO_HISTORY = Others(*_HISTORIES, OWN)
-HAS_N3 = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
 ENCODER = Others("none")
 NO_ENCODER = ("none",)
 BUFFER = ("partitions",)
@@ -204,7 +201,7 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
     *(
         ({"storage": BUFFER, "sampler": (name,)}, each.why_whole)
-        for name, each in METHODS.items()
+        for name, each in SAMPLERS.items()
         if each.why_whole
     ),
     (
@@ -236,6 +233,8 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
 
 def facts_of_graph(graph: Graph) -> dict[str, str]:
     """Return which facts hold of the columns and the schema of a graph."""
+    from nodeflow.datasets import features_of
+
     columns = features_of(graph)
     nodes = len(graph.schema.nodes)
     features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES

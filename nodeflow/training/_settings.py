@@ -9,16 +9,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_int, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._base.habits import meant
-from nodeflow._base.sizes import as_bytes
-from nodeflow.distributed import HALO
-from nodeflow.partitions import ORDERS
+from nodeflow.training._choices import (
+    LinkSettings,
+    ModelSettings,
+    OptimizerSettings,
+    SamplerSettings,
+    check_import,
+)
 from nodeflow.training._fields import (
     ComputedDefault,
     Group,
+    checks,
     count,
     documentation,
     flag,
@@ -28,20 +31,23 @@ from nodeflow.training._fields import (
     setting,
     text,
 )
-from nodeflow.training._models import LinkSettings, ModelSettings, check_import
-from nodeflow.training._optimizers import OptimizerSettings
 from nodeflow.training._rules import check_values, unread
-from nodeflow.training._samplers import SamplerSettings
+
+
+def _integer(value: Any, name: str) -> int:
+    return int(checks().as_int(value, name))
 
 
 def _memory(value: Any, name: str) -> str:
-    check_type(value, name, str, "a string such as '2 GB'")
+    checks().check_type(value, name, str, "a string such as '2 GB'")
+    from nodeflow._base.sizes import as_bytes
+
     as_bytes(value, name)
     return str(value)
 
 
 def _folder(value: Any, name: str) -> str:
-    check_type(value, name, str, "a string, the path of a folder")
+    checks().check_type(value, name, str, "a string, the path of a folder")
     # the same from any folder, also in files of settings
     return str(Path(value).absolute()) if value else ""
 
@@ -97,7 +103,7 @@ class RunSettings(Group):
         "the node type whose labels are learned, or the relation whose links are; empty: the only "
         "one that has any",
     )
-    seed: int = setting(0, "the same seed gives the same result", as_int, type=int, metavar="N")
+    seed: int = setting(0, "the same seed gives the same result", _integer, type=int, metavar="N")
     epochs: int = count(_by_task(30, 15), "passes over the training seeds", least=1)
     patience: int = count(
         _by_task(6, 0), "stop after so many epochs without a better validation score; 0: never"
@@ -157,13 +163,10 @@ class StorageSettings(Group):
         "partitions in memory at a time, which storage partitions needs",
     )
     order: str = one_of(
-        tuple(ORDERS),
-        "; ".join(
-            [
-                "which parts are in memory together",
-                *(f"{name}: {kind.words}" for name, kind in ORDERS.items()),
-            ]
-        ),
+        "comet beta dispersed sequential",
+        "which parts are in memory together; comet: random groups; beta: fewest swaps for all "
+        "pairs; dispersed: each is read once; sequential: those with training nodes stay, others "
+        "beside them",
     )
 
 
@@ -190,10 +193,29 @@ class ComputeSettings(Group):
         "others, or those that it holds",
     )
     halo: float = number(
-        HALO,
+        1.0,
         "with parts in several processes, how many edges of near nodes of other parts a process "
         "keeps in memory, at most, for each of its own",
     )
+
+
+FREE = (
+    "workers",
+    "storage",
+    "memory",
+    "pack",
+    "space",
+    "partitions",
+    "share",
+    "halo",
+    "sample_on",
+    "patience",
+    "epochs",
+)
+"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which
+does not read it; ``storage`` not to or from "partitions", whose batches differ; ``partitions`` to
+the same folder moved elsewhere, or to other parts of the same graph.
+"""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -269,9 +291,9 @@ class Settings:
                 raise ValueError(f"{name} (= {self.chosen[name]!r}) {reason}; leave it out")
         check_values(values)
 
-    @checked
     def by_name(self, *, read: bool = False) -> dict[str, Any]:
         """Return the values of all settings by name; with ``read`` of those that the run reads."""
+        checks().as_flag(read, "read")
         values = _values({name: getattr(self, name) for name in GROUPS})
         unread = _unread(values, values) if read else {}
         return {name: value for name, value in values.items() if name not in unread}
@@ -331,7 +353,6 @@ Settings.__doc__ = (Settings.__doc__ or "").replace(
 )
 
 
-@checked
 def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
@@ -403,5 +424,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """
     if not is_file(path):
         raise FileNotFoundError(f"no file of settings at {path}")
-    with blaming(f"{path} is no TOML", ValueError, RecursionError):  # as TOML and Unicode raise
+    with checks().blaming(
+        f"{path} is no TOML", ValueError, RecursionError
+    ):  # as TOML and Unicode raise
         return tomllib.loads(path.read_text(encoding="utf-8"))

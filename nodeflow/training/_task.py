@@ -170,19 +170,21 @@ class Task(ABC):
         # elsewhere it is dropout that takes half the time; without it nothing would be gained
         pays = kind.pieces and model is None and settings.model.dropout > 0
         self.narrow = self.multiplies or (
-            low and pays and not METHODS[settings.sampler.name].has_history
+            low and pays and not METHODS[settings.sampler.name].traits.has_history
         )
         plain = not encodes or self.own_model or not self.narrow
         self.dtype = (
-            torch.float32 if plain or METHODS[settings.sampler.name].has_history else torch.bfloat16
+            torch.float32
+            if plain or METHODS[settings.sampler.name].traits.has_history
+            else torch.bfloat16
         )
         self._own_edges = graph.num_edges
         known = Names.of(dataset)
         graph = directed(
             graph, settings.graph.direction, settings.graph.edge_type, known.categories
         )
-        self.method = settings.sampler.on(
-            with_features(graph, settings.storage.kind, self.dtype), kind
+        self.method = METHODS[settings.sampler.name](
+            with_features(graph, settings.storage.kind, self.dtype), settings.sampler, kind
         )
         self.graph = self.method.graph
         self.features = features_of(self.graph)
@@ -199,11 +201,11 @@ class Task(ABC):
         self.inputs = inputs_of(dataset, settings.model, self.features)
         if settings.storage.kind == "cached":
             self._cache()
-        self.weighted = encodes and not self.method.has_history and self._has_weights()
+        self.weighted = encodes and not self.method.traits.has_history and self._has_weights()
         self.facts: ModelFacts | None = None
         if encodes and model is None:
             widths = (self.inputs.width, width)
-            history = self.method.has_history
+            history = self.method.traits.has_history
             schema = (
                 ordered.to_json() if kind.by_schema or (kind.typed and not self.edge_type) else None
             )
@@ -211,7 +213,7 @@ class Task(ABC):
                 *widths, self.weighted, history, num_relations, self.edge_type, schema
             )
             model = build_model(settings.model, len(settings.sampler.fanouts), self.facts)
-        if self.method.has_history and model is not None:
+        if self.method.traits.has_history and model is not None:
             x = self.inputs.everywhere(self.graph)
             self.method.start(model, x if is_collective(x) else whole_column(x).detach())
         self.names = self.names_read(known)
@@ -393,7 +395,7 @@ class Task(ABC):
     def validates_fully(self) -> bool:
         """Whether validation uses full neighbourhoods."""
         validate = self.settings.run.validate
-        return validate == "full" or (validate == "auto" and self.method.validates_fully)
+        return validate == "full" or (validate == "auto" and self.method.traits.validates_fully)
 
     @abstractmethod
     def fingerprint(self) -> str:
@@ -460,7 +462,7 @@ class Task(ABC):
             return NodeFlowLoader(sampler, seeds, batch_size, **options)
         # a history is read as late as possible, and planned rows are put into batches when they are
         # taken: neither can be sent ahead
-        if self.method.has_history or self.settings.storage.kind == "lookahead":
+        if self.method.traits.has_history or self.settings.storage.kind == "lookahead":
             return NodeFlowLoader(
                 sampler, seeds, batch_size, device=self.device, pin_memory=True, **options
             )

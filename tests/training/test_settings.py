@@ -17,9 +17,13 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, planted, with_columns
 
+from nodeflow.building import WIDTHS
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.nn import GraphSAGE
-from nodeflow.training import Settings, Trainer
+from nodeflow.distributed import EDGES, HALO
+from nodeflow.nn import DECODERS, GraphSAGE
+from nodeflow.partitions import METHODS as CUTS, ORDERS
+from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
+from nodeflow.training._commands import SIDES
 from nodeflow.training._fields import Group, name_of
 from nodeflow.training._folder import Run
 from nodeflow.training._rules import (
@@ -252,7 +256,8 @@ def reads() -> Iterator[set[str]]:
         code = sys._getframe(1).f_code
         file = Path(code.co_filename)
         if file.parent.name == "training" and (
-            file.stem not in ("_settings", "_fields", "_rules") or code.co_name == "bytes"
+            file.stem not in ("_settings", "_choices", "_fields", "_rules")
+            or code.co_name == "bytes"
         ):
             read.add(names.get((type(group), attribute), ""))
         return object.__getattribute__(group, attribute)
@@ -443,6 +448,41 @@ def test_settings_by_group() -> None:
         assert Settings.from_dict(settings.to_dict()) == settings
     with pytest.raises(AttributeError):
         one.model.hidden = 3  # type: ignore[misc]
+
+
+def test_choices_are_those_that_are_made() -> None:
+    """Names and traits are written without torch; what they stand for is elsewhere."""
+    assert list(_choices.MODELS) == list(_models.MODELS)
+    for name, kind in _models.MODELS.items():
+        assert kind.traits == _choices.MODELS[name]
+        assert (kind.with_history is not None) == kind.traits.has_history
+    assert list(_choices.SAMPLERS) == list(_samplers.METHODS)
+    for name, method in _samplers.METHODS.items():
+        assert method.traits is _choices.SAMPLERS[name]
+        in_torch = vars(method.make).get("has_torch_form", False)
+        assert in_torch == method.traits.in_torch
+    assert list(_choices.DECODERS) == list(DECODERS)
+    assert set(_choices.HAS_N3) == {name for name in DECODERS if hasattr(DECODERS[name], "n3")}
+    assert list(_choices.LOSSES_OF_PAIRS) == list(_models.LINK_LOSSES)
+    assert list(_choices.OPTIMIZERS) == list(_optimizers.OPTIMIZERS)
+    assert list(_choices.SCHEDULES) == list(_optimizers.SCHEDULES)
+    order = FIELDS["order"][1].metadata
+    assert list(order["words"]["choices"]) == list(ORDERS)
+    assert all(f"{name}: {kind.words}" in order["help"] for name, kind in ORDERS.items())
+    assert Settings().compute.halo == HALO
+
+
+def test_the_command_has_the_choices_of_the_package() -> None:
+    parser = _cli._parser()
+    options = {
+        (command, action.dest): action.choices
+        for command, one in parser._subparsers._group_actions[0].choices.items()
+        for action in one._actions
+    }
+    assert options["partition", "method"] == CUTS
+    assert options["partition", "edges"] == EDGES
+    assert set(options["build", "store"]) == set(WIDTHS)
+    assert set(options["predict", "side"]) == set(SIDES)
 
 
 def test_rules_name_settings() -> None:
