@@ -3,12 +3,12 @@
 The module is large because a run is one subject for the command, for Python and for its files: all
 three read the same settings, and no other module uses any of them.
 
-- *Settings.* An option is a field in its group: in ``_choices`` those of models, links, samplers
-  and optimisers, else in ``_settings``; parser, help, file and tables of the documentation follow.
-  ``_fields`` has the kinds of fields, ``_rules`` says where each is read and which exclude each
-  other. None of these imports torch, which the command's help does not wait for. ``_models``,
-  ``_samplers`` and ``_optimizers`` make what is chosen. ``_recipes`` has values for tasks that need
-  others than the usual defaults.
+- *Settings.* An option is a field in its group in ``_groups``, which says what reads it; parser,
+  help, file and tables of the documentation follow. ``_fields`` has the kinds of fields,
+  ``_choices`` the names of models, samplers and others with what rules say of each, ``_rules`` which
+  settings exclude each other. None of these imports torch, which the command's help does not wait
+  for. ``_models``, ``_samplers`` and ``_optimizers`` make what is chosen. ``_recipes`` has values
+  for tasks that need others than the usual defaults.
 - *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says
   what is learned, from the data of ``_data``, the graph of ``_graph``, the batches of
   ``_samplers``, ``_partitions`` or ``_answers``, and the networks of ``_network``. ``_processes``

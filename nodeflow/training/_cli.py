@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from nodeflow._base.habits import meant
 from nodeflow._base.version import __version__
-from nodeflow.training._choices import is_own
 from nodeflow.training._fields import add_option, default_of, option_of
+from nodeflow.training._groups import is_own
 from nodeflow.training._rules import where_read
 from nodeflow.training._settings import FIELDS, FREE, GROUPS
 
@@ -227,8 +227,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         name: parser.add_argument_group(f"settings [{name}]", kind.__doc__)
         for name, kind in GROUPS.items()
     }
-    for name, (group, one) in FIELDS.items():
-        add_option(groups[group], one, where_read(name))
+    for group, one in FIELDS.values():
+        add_option(groups[group], one, where_read(one.metadata["read"]))
 
 
 def _add_train(one: _Parser) -> None:

@@ -13,13 +13,8 @@ from nodeflow import nn as layers
 from nodeflow._base.checks import blaming, describe
 from nodeflow._schema.schema import Schema
 from nodeflow.nn import DECODERS, Decoder
-from nodeflow.training._choices import (
-    MODELS as TRAITS,
-    LinkSettings,
-    ModelSettings,
-    ModelTraits,
-    check_model,
-)
+from nodeflow.training._choices import MODELS as TRAITS, ModelTraits
+from nodeflow.training._groups import LinkSettings, ModelSettings, check_model
 
 
 @dataclass(frozen=True)

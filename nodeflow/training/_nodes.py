@@ -22,10 +22,11 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
+from nodeflow.training._groups import LossSettings
 from nodeflow.training._network import Network
 from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
-from nodeflow.training._settings import LossSettings, Settings
+from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task, task_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]

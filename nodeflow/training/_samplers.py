@@ -18,8 +18,9 @@ from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Rows, degree_heat, reach_heat
-from nodeflow.training._choices import SAMPLERS, SamplerSettings, SamplerTraits
+from nodeflow.training._choices import SAMPLERS, SamplerTraits
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
+from nodeflow.training._groups import SamplerSettings
 from nodeflow.training._models import Kind
 from nodeflow.transform import add_self_loops, edge_norm
 

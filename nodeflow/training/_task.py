@@ -29,13 +29,7 @@ from nodeflow.ops import product_type
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Cached, CodedRows, Lookahead, NarrowRows, mean_bytes
 from nodeflow.training._answers import Answers
-from nodeflow.training._data import no_labels, relation_column
-from nodeflow.training._graph import FeatureRows, directed, hash_of, relations_of, with_features
-from nodeflow.training._models import ModelFacts, build_model, kind_of
-from nodeflow.training._names import Names
-from nodeflow.training._network import Network, inputs_of
-from nodeflow.training._partitions import PartBatches
-from nodeflow.training._rules import (
+from nodeflow.training._choices import (
     COLUMN,
     LOSS,
     NO_COLUMN,
@@ -45,8 +39,14 @@ from nodeflow.training._rules import (
     PARTS,
     SEVERAL,
     WHOLE,
-    facts_of_graph,
 )
+from nodeflow.training._data import no_labels, relation_column
+from nodeflow.training._graph import FeatureRows, directed, hash_of, relations_of, with_features
+from nodeflow.training._models import ModelFacts, build_model, kind_of
+from nodeflow.training._names import Names
+from nodeflow.training._network import Network, inputs_of
+from nodeflow.training._partitions import PartBatches
+from nodeflow.training._rules import facts_of_graph
 from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES

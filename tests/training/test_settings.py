@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,10 +24,8 @@ from nodeflow.distributed import EDGES, HALO
 from nodeflow.nn import DECODERS, GraphSAGE
 from nodeflow.partitions import METHODS as CUTS, ORDERS
 from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
-from nodeflow.training._commands import SIDES
-from nodeflow.training._fields import Group, name_of
-from nodeflow.training._folder import Run
-from nodeflow.training._rules import (
+from nodeflow.training._choices import (
+    FACTS,
     FEATURES,
     LOSS,
     NO_FEATURES,
@@ -36,11 +35,13 @@ from nodeflow.training._rules import (
     OWN,
     OWN_LOSS,
     PARTS,
-    READ,
     SEVERAL,
     WHOLE,
 )
-from nodeflow.training._settings import FIELDS, GROUPS, read_toml
+from nodeflow.training._commands import SIDES
+from nodeflow.training._fields import Group, name_of
+from nodeflow.training._folder import Run
+from nodeflow.training._settings import FIELDS, GROUPS, conditions_of, read_toml
 
 
 @pytest.mark.parametrize(
@@ -246,17 +247,13 @@ def reads() -> Iterator[set[str]]:
     that rules read.
     """
     read: set[str] = set()
-    names = {
-        (kind, one.name): name_of(one)
-        for kind in GROUPS.values()
-        for one in kind.__dataclass_fields__.values()
-    }
+    names = {(kind, one.name): name_of(one) for kind in GROUPS.values() for one in fields(kind)}
 
     def get(group: Group, attribute: str) -> Any:
         code = sys._getframe(1).f_code
         file = Path(code.co_filename)
         if file.parent.name == "training" and (
-            file.stem not in ("_settings", "_choices", "_fields", "_rules")
+            file.stem not in ("_settings", "_groups", "_fields", "_rules")
             or code.co_name == "bytes"
         ):
             read.add(names.get((type(group), attribute), ""))
@@ -486,6 +483,8 @@ def test_the_command_has_the_choices_of_the_package() -> None:
 
 
 def test_rules_name_settings() -> None:
-    assert set(READ) <= {*FIELDS, *(f"[{group}]" for group in GROUPS)}
+    for name in FIELDS:
+        for several in conditions_of(name):
+            assert {key for condition in several for key in condition} <= {*FIELDS, *FACTS}
     assert "auto" in NODES
     assert torch.get_num_threads() == 1
