@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import as_count, as_number, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import FREE, Settings
 
 if TYPE_CHECKING:
     from nodeflow.training._trainer import Trainer
@@ -170,23 +170,6 @@ def _check_finite(tensor: Tensor, what: str) -> None:
 
 
 STATE = "state.safetensors"
-FREE = (
-    "workers",
-    "storage",
-    "memory",
-    "pack",
-    "space",
-    "partitions",
-    "share",
-    "halo",
-    "sample_on",
-    "patience",
-    "epochs",
-)
-"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which
-does not read it; ``storage`` not to or from "partitions", whose batches differ; ``partitions`` to
-the same folder moved elsewhere, or to other parts of the same graph.
-"""
 
 
 @dataclass

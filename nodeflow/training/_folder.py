@@ -39,7 +39,7 @@ from nodeflow.training._checkpoints import (
 )
 from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
-from nodeflow.training._models import ModelFacts, build_model
+from nodeflow.training._models import ModelFacts, build_decoder, build_model
 from nodeflow.training._names import NODES, Names
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
@@ -496,7 +496,7 @@ def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
         facts = ModelFacts(**how["model"])
         model = build_model(settings.model, len(settings.sampler.fanouts), facts)
     if "decoder" in how:
-        decoder = settings.link.build_decoder(**how["decoder"])
+        decoder = build_decoder(settings.link, **how["decoder"])
         return LinkNetwork(inputs, model, decoder, settings.model.dropout)
     if model is None:
         raise ValueError("model 'none' is for task 'link'")

@@ -27,9 +27,10 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
+from nodeflow.training._choices import ALL_NODES
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of, keys_of_types
-from nodeflow.training._models import ALL_NODES, LINK_LOSSES
+from nodeflow.training._models import LINK_LOSSES, build_decoder
 from nodeflow.training._names import Names
 from nodeflow.training._network import AnyInputs, LinkNetwork
 from nodeflow.training._settings import Settings
@@ -120,7 +121,7 @@ class LinkTask(Task):
 
     def make_network(self, inputs: AnyInputs, model: nn.Module | None) -> LinkNetwork:
         width = inputs.width if model is None else self.settings.model.embedding
-        self.decoder: Any = self.settings.link.build_decoder(width, self.num_relations)
+        self.decoder: Any = build_decoder(self.settings.link, width, self.num_relations)
         return LinkNetwork(inputs, model, self.decoder, self.settings.model.dropout)
 
     def make_loader(self) -> NodeFlowLoader | None:
@@ -243,7 +244,7 @@ class LinkTask(Task):
             x = whole_column(self.network.inputs.everywhere(self.graph))
             return self.network.model(x).float()  # type: ignore[no-any-return]
         model = self.network.model
-        if self.method.estimates and isinstance(model, FlowModel):
+        if self.method.traits.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
         everyone = torch.arange(self.graph.num_nodes)
         sampler = self.method.sampler(self.settings.run.seed + 1)

@@ -23,10 +23,11 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
+from nodeflow.training._groups import LossSettings
 from nodeflow.training._network import AnyInputs, Network
 from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
-from nodeflow.training._settings import LossSettings, Settings
+from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task, task_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -198,7 +199,7 @@ class NodeTask(Task):
             for name, x in features_of(state.graph).items():
                 column = x if x.dtype == dtype else FeatureRows(x, dtype)
                 graph.nodes[name].data["feat"] = column
-            method = self.settings.sampler.on(graph, self.method.model)
+            method = type(self.method)(graph, self.settings.sampler, self.method.model)
             return self._loader_of(method, state.seeds, state.seed)
 
         return PartBatches(parts, self.method.batch_size, batches_of)
@@ -211,7 +212,11 @@ class NodeTask(Task):
         """
         if self._balanced:
             return batch.seed_index
-        return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
+        return (
+            None
+            if self.method.traits.by_node
+            else self._is_train[batch.seeds.cpu()].to(self.device)
+        )
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
         rows = self.rows(batch)
@@ -239,11 +244,11 @@ class NodeTask(Task):
         model = self.network.model
         settings = self.settings.sampler
         sampler: SamplerBase
-        if full and self.method.estimates:
+        if full and self.method.traits.estimates:
             if isinstance(model, FlowModel):
                 return self.full_pass(model, nodes).cpu()
             sampler = FullSampler(self.graph, len(settings.fanouts))
-        elif self.method.by_node:
+        elif self.method.traits.by_node:
             sampler = self.method.sampler(self.settings.run.seed + 1)
         else:
             raise ValueError(
@@ -258,7 +263,9 @@ class NodeTask(Task):
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         nodes = [self.dataset.splits[part] for part in parts]
         outputs: Sequence[Tensor]
-        if full and self.method.estimates and parts:  # one pass over the graph serves all parts
+        if (
+            full and self.method.traits.estimates and parts
+        ):  # one pass over the graph serves all parts
             outputs = self.outputs(torch.cat(nodes), full=True).split([len(ids) for ids in nodes])
         else:
             outputs = [self.outputs(ids, full=full) for ids in nodes]

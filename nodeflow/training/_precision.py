@@ -32,7 +32,7 @@ class Precision:
         """Return the precision of a run; ``own_model``: whether the model is of the user's own."""
         low = settings.compute.precision != "float32"
         kind = kind_of(settings.model.name)
-        has_history = METHODS[settings.sampler.name].has_history
+        has_history = METHODS[settings.sampler.name].traits.has_history
         products = low and product_type(device) == torch.bfloat16
         rows = products
         # with products in float32, it is dropout that takes half the time: without it nothing

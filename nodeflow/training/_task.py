@@ -24,6 +24,17 @@ from nodeflow.nn import FlowModel
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Lookahead, mean_bytes
 from nodeflow.training._answers import Answers
+from nodeflow.training._choices import (
+    COLUMN,
+    LOSS,
+    NO_COLUMN,
+    ONE,
+    OWN,
+    OWN_LOSS,
+    PARTS,
+    SEVERAL,
+    WHOLE,
+)
 from nodeflow.training._data import no_labels, relation_column
 from nodeflow.training._first_batch import try_first_batch
 from nodeflow.training._graph import (
@@ -39,18 +50,8 @@ from nodeflow.training._names import Names
 from nodeflow.training._network import AnyInputs, Network, inputs_of
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._precision import Precision
-from nodeflow.training._rules import (
-    COLUMN,
-    LOSS,
-    NO_COLUMN,
-    ONE,
-    OWN,
-    OWN_LOSS,
-    PARTS,
-    SEVERAL,
-    WHOLE,
-    facts_of_graph,
-)
+from nodeflow.training._rules import facts_of_graph
+from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 from nodeflow.transform import DEGREES
 
@@ -175,7 +176,7 @@ class Task(ABC):
         edge_type = settings.graph.edge_type
         messages = directed(graph, settings.graph.direction, edge_type, names.categories)
         messages = with_features(messages, storage.kind, self.precision.features)
-        self.method = settings.sampler.on(messages, kind)
+        self.method = METHODS[settings.sampler.name](messages, settings.sampler, kind)
         self.graph = self.method.graph
         self.num_added = self.graph.num_edges - graph.num_edges
         self.features = features_of(self.graph)
@@ -190,7 +191,7 @@ class Task(ABC):
             cache_features(self.graph, self.method.heat(trained_nodes), storage.memory)
 
         # what is computed: the network, whose model a history starts with
-        has_history = self.method.has_history
+        has_history = self.method.traits.has_history
         self.weighted = encodes and not has_history and self._has_weights()
         self.model_facts: ModelFacts | None = None
         schema = names.ordered(self.graph.schema)
@@ -234,7 +235,7 @@ class Task(ABC):
             inputs=["feat"] if self.network.inputs.features else [],
             everywhere=everywhere,
             edges=edges,
-            late=self.method.has_history or self.settings.storage.kind == "lookahead",
+            late=self.method.traits.has_history or self.settings.storage.kind == "lookahead",
         )
 
     def _has_weights(self) -> bool:
@@ -360,7 +361,7 @@ class Task(ABC):
     def validates_fully(self) -> bool:
         """Whether validation uses full neighbourhoods."""
         validate = self.settings.run.validate
-        return validate == "full" or (validate == "auto" and self.method.validates_fully)
+        return validate == "full" or (validate == "auto" and self.method.traits.validates_fully)
 
     def full_pass(self, model: FlowModel, nodes: Tensor | None = None) -> Tensor:
         """Return the outputs of nodes, or of all, float32: ``model.inference``, which features in a

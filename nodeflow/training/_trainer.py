@@ -29,7 +29,6 @@ from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import (
-    FREE,
     Checkpoints,
     check_same_parts,
     check_same_run,
@@ -38,10 +37,11 @@ from nodeflow.training._checkpoints import (
 from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import Loss, NodeTask
+from nodeflow.training._optimizers import make_optimizer, make_scheduler
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._recipes import completed, sizes_of
 from nodeflow.training._result import EpochRecord, Result, Stopped, Trace, counts_of, record_of
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import FREE, Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
 
 
@@ -123,17 +123,18 @@ class Trainer:
         self._join()
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
         large = self.task.precision.rows or self.network.inputs.learns
-        make_optimizer = optimizer or partial(settings.optimizer.optimizer, large=large)
-        self.optimizer = make_optimizer(self.network.parameters())
+        usual_optimizer = partial(make_optimizer, settings.optimizer, large=large)
+        self.optimizer = (optimizer or usual_optimizer)(self.network.parameters())
         check_type(
             self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch"
         )
-        make_scheduler = scheduler or partial(
-            settings.optimizer.scheduler,
+        usual_scheduler = partial(
+            make_scheduler,
+            settings.optimizer,
             epochs=settings.run.epochs,
             num_batches=self.task.num_batches,
         )
-        self.scheduler = make_scheduler(self.optimizer)
+        self.scheduler = (scheduler or usual_scheduler)(self.optimizer)
         check_type(
             self.scheduler,
             "what scheduler returns",

@@ -19,8 +19,9 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
 from nodeflow.training import Checkpoints, Inputs, Trainer, _links, load_model, save
+from nodeflow.training._choices import ALL_NODES
 from nodeflow.training._links import NodesOnly
-from nodeflow.training._models import ALL_NODES, LINK_LOSSES
+from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._settings import FIELDS
 
 LINKS = FAST.replace(
