@@ -14,21 +14,21 @@ from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers
 from nodeflow.testing._layer_case import EncoderLayer, LayerCase, layer_graph
 from nodeflow.testing._report import Report
-from nodeflow.testing._run import TRIALS, Check, as_trials, chosen, run_checks
+from nodeflow.testing._run import EXAMPLES, TRIALS, Check, chosen, run_checks
 
 _ALL = (
-    Check("shapes", layers.shapes),
+    Check("shapes", layers.shapes, examples=EXAMPLES),
     Check("no neighbours", layers.no_neighbours),
     Check("empty flows", layers.empty_flows),
     Check("one node", layers.one_node),
-    Check("nodes permuted", layers.nodes_permuted),
-    Check("edges permuted", layers.edges_permuted),
+    Check("nodes permuted", layers.nodes_permuted, examples=EXAMPLES),
+    Check("edges permuted", layers.edges_permuted, examples=EXAMPLES),
     Check("gradients", layers.gradients),
-    Check("weights", layers.weights),
+    Check("weights", layers.weights, examples=EXAMPLES),
     Check("narrow types", layers.narrow_types),
     Check("untouched", layers.untouched),
     Check("repeatable", layers.repeatable),
-    Check("batch", layers.batch),
+    Check("batch", layers.batch, examples=EXAMPLES),
     Check("compile", layers.compiled, makes_graph=True),
 )
 LAYER_CHECKS = {check.name: check for check in _ALL}
@@ -87,9 +87,7 @@ def check_layer(
     check_type(layer, "layer", Callable, words)
     module = layer if isinstance(layer, nn.Module) else layer()
     check_type(module, "layer", nn.Module, words)
-    expected = dict(expect_fail or {})
-    selected = chosen(LAYER_CHECKS, checks, expected)
-    trials = as_trials(budget)
+    selected = chosen(LAYER_CHECKS, checks, expect_fail or {})
     if schema is not None:
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
         if graph is not None:
@@ -98,10 +96,19 @@ def check_layer(
             )
     module = EncoderLayer(module) if isinstance(module, TypedLinear) else module
     width = as_count(in_features, "in_features", 1)
+    if graph is not None:
+        # its columns may count its edges, as those of other graphs would not
+        selected = [check._replace(examples=0) for check in selected]
     # a copy: calls leave advice, modes and gradients in a module
     case = LayerCase(
         copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema)
     )
     with torch.random.fork_rng(devices=[]):
-        subject = " ".join(repr(module).split())
-        return run_checks(subject, selected, lambda _: [case], expected, trials, weights="weights")
+        return run_checks(
+            " ".join(repr(module).split()),
+            selected,
+            lambda _: [case],
+            expect_fail or {},
+            budget,
+            weights="weights",
+        )

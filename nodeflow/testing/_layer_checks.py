@@ -12,10 +12,10 @@ from torch import Tensor
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph, with_types_of
 from nodeflow.sampling import NeighborSampler
+from nodeflow.testing._graphs import dense
 from nodeflow.testing._layer_case import LayerCase, with_floats
 from nodeflow.testing._repeat_checks import global_states, tensor_bytes
 from nodeflow.testing._run import Skipped
-from nodeflow.testing._shrink import dense
 
 _HUB = 2_000  # in-edges: so many ones cannot be summed one by one in bfloat16
 _NEAR = 1e-9  # of float64 results that are summed in another order

@@ -15,9 +15,9 @@ from torch import Tensor
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling import Sampler
 from nodeflow.testing._assertions import assert_reproducible, same
+from nodeflow.testing._graphs import dense
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._sampler_case import SamplerCase
-from nodeflow.testing._shrink import dense
 from nodeflow.testing._structure_checks import parents
 
 _THREADS = 4
