@@ -260,10 +260,9 @@ def again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
     for name in signature.parameters.keys() & values.keys():
         bound.arguments[name] = values.pop(name)
     other: SamplerBase = kind(*bound.args[1:], **bound.kwargs, **values)
-    is_bound = isinstance(sampler, BoundSampler) and isinstance(other, BoundSampler)
-    if is_bound and graph is sampler.graph:
+    if graph is sampler.graph and isinstance(sampler, BoundSampler):
         left_out = sampler.reader.left_out
-        if left_out is not None:
+        if left_out is not None and isinstance(other, BoundSampler):
             other = other.without_edges(left_out)
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
