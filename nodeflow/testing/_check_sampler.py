@@ -16,30 +16,35 @@ from nodeflow.testing._report import CheckError, Report
 from nodeflow.testing._run import EXAMPLES, TRIALS, Check, Skipped, chosen, run_checks
 from nodeflow.testing._sampler_case import SamplerCase, given_case
 
-_ALL = (
-    Check("structure", _structure_checks.structure, examples=EXAMPLES),
-    Check("order", _structure_checks.order, examples=EXAMPLES),
-    Check("edges", _structure_checks.edges, examples=EXAMPLES),
-    Check("fanouts", _structure_checks.fanouts, examples=EXAMPLES),
-    Check("fanouts per type", _structure_checks.fanouts_per_type, examples=EXAMPLES),
-    Check("repeats", _structure_checks.repeats, examples=EXAMPLES),
-    Check("repeated seeds", _structure_checks.repeated_seeds, examples=EXAMPLES),
-    Check("isolated seeds", _structure_checks.isolated_seeds, examples=EXAMPLES),
-    Check("no seeds", _structure_checks.no_seeds),
-    Check("excluded", _structure_checks.excluded, examples=EXAMPLES),
-    Check("future", _structure_checks.future, examples=EXAMPLES),
-    Check("reproducible", _repeat_checks.reproducible),
-    Check("threads", _repeat_checks.threads),
-    Check("pickles", _repeat_checks.pickles),
-    Check("calls", _repeat_checks.calls, examples=EXAMPLES),
-    Check("epochs", _repeat_checks.epochs),
-    Check("global state", _repeat_checks.global_state),
-    Check("untouched", _repeat_checks.untouched),
-    Check("marginals", _law_checks.marginals, statistical=True),
-    Check("pairs", _law_checks.pairs, statistical=True),
-    Check("hubs", _law_checks.hubs, makes_graph=True),
-)
-SAMPLER_CHECKS = {check.name: check for check in _ALL}
+_STRUCTURE = {
+    "structure": _structure_checks.structure,
+    "order": _structure_checks.order,
+    "edges": _structure_checks.edges,
+    "fanouts": _structure_checks.fanouts,
+    "fanouts per type": _structure_checks.fanouts_per_type,
+    "repeats": _structure_checks.repeats,
+    "repeated seeds": _structure_checks.repeated_seeds,
+    "isolated seeds": _structure_checks.isolated_seeds,
+    "no seeds": _structure_checks.no_seeds,
+    "excluded": _structure_checks.excluded,
+    "future": _structure_checks.future,
+}
+_REPEATS = {
+    "reproducible": _repeat_checks.reproducible,
+    "threads": _repeat_checks.threads,
+    "pickles": _repeat_checks.pickles,
+    "calls": _repeat_checks.calls,
+    "epochs": _repeat_checks.epochs,
+    "global state": _repeat_checks.global_state,
+    "untouched": _repeat_checks.untouched,
+}
+SAMPLER_CHECKS = {
+    **{name: Check(name, run, examples=EXAMPLES) for name, run in _STRUCTURE.items()},
+    **{name: Check(name, run) for name, run in _REPEATS.items()},
+    "marginals": Check("marginals", _law_checks.marginals, statistical=True),
+    "pairs": Check("pairs", _law_checks.pairs, statistical=True),
+    "hubs": Check("hubs", _law_checks.hubs, makes_graph=True),
+}
 
 
 def check_sampler(

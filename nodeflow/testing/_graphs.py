@@ -54,8 +54,8 @@ def graph_like(
         for name, column in columns.items():
             rows = _usual_rows(column) if shuffle else np.arange(len(column))
             if len(rows):
-                chosen = np.resize(rows, int(kinds.max(initial=0)) + 1)[index]
-                frame[name] = column.detach()[torch.from_numpy(chosen)]
+                row_of = np.resize(rows, kinds.max(initial=0) + 1)
+                frame[name] = column.detach()[torch.from_numpy(row_of[index])]
             else:
                 frame[name] = column.new_zeros(len(index), *column.shape[1:])
     return graph
@@ -67,7 +67,8 @@ def _usual_rows(column: Tensor) -> Ints:
     if not column.is_floating_point() or column.ndim > 1:
         return rows
     # edges that are rare by their weights would need many draws to be seen
-    values = column.detach().double().abs().numpy()[rows]
+    values = column.detach().double().numpy()[rows]
+    values = np.abs(values)
     middle = np.median(values[values > 0]) if values.any() else 0
     usual: Ints = rows[(values == 0) | ((values >= middle / 2) & (values <= 2 * middle))]
     return usual

@@ -94,7 +94,8 @@ class Draws:
         weights = np.zeros((size - start, *self.weights.shape[1:]))
         counts = np.zeros(weights.shape, np.int64)
         for epoch in range(start, size):
-            self._add(self.case.call(epoch=epoch), weights[epoch - start], counts[epoch - start])
+            batch = self.case.call(epoch=epoch)
+            self._add(batch, weights[epoch - start], counts[epoch - start])
         self.weights = np.concatenate([self.weights, weights])
         self.counts = np.concatenate([self.counts, counts])
 
@@ -224,7 +225,8 @@ def _means(draws: Draws, stage: int) -> float | None:
         _check_rare(draws, stage, seen, wanted)
     if not tested.any():
         return None
-    return float((allowed / np.maximum(np.abs(wanted), 1e-9))[tested].max())
+    relative = allowed / np.maximum(np.abs(wanted), 1e-9)
+    return float(relative[tested].max())
 
 
 def _check_rare(draws: Draws, stage: int, seen: Array, wanted: Array) -> None:
@@ -317,7 +319,7 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
         squares = float((np.array(pair.products) ** 2).sum())
         typical = pair.typical
         if products.any():
-            typical = max(typical, squares / float(products.sum() * copies))
+            typical = max(typical, squares / (products.sum() * copies))
         # one of the two is never drawn, or both too seldom
         if typical == 0 or wanted * copies * stage < _RARE * max(1.0, typical):
             continue

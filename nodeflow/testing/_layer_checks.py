@@ -122,12 +122,13 @@ def _near(wanted: Tensor, rows: Tensor, what: str, tolerance: float = _NEAR) -> 
     wanted = wanted.detach()
     rows = rows.detach()
     scale = float(wanted.abs().max()) if wanted.numel() else 0.0
-    far = (wanted - rows).abs() > tolerance * (1 + scale)
+    difference = (wanted - rows).abs()
+    far = difference > tolerance * (1 + scale)
     if bool(far.any()):
-        row = int(far.flatten(1).any(1).nonzero()[0]) if far.ndim > 1 else int(far.nonzero()[0])
+        row = int(far.nonzero()[0, 0])
         raise AssertionError(
             f"{what}: row {row} is {_short(rows[row])}, and should be {_short(wanted[row])}; the "
-            f"largest difference is {float((wanted - rows).abs().max()):.3g}"
+            f"largest difference is {float(difference.max()):.3g}"
         )
 
 

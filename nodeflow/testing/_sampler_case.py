@@ -345,9 +345,8 @@ def given_case(
     elif subject.takes_times:
         stamps = _stamps(subject)
         moments = [stamps[(len(stamps) - 1) * third // 3] for third in (1, 2, 3)]
-    return SamplerCase(
-        subject, list(dict.fromkeys(ids)), moments, make, law=law or _law_of(subject)
-    )
+    distinct = list(dict.fromkeys(ids))
+    return SamplerCase(subject, distinct, moments, make, law=law or _law_of(subject))
 
 
 def _example() -> Graph:

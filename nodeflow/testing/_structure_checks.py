@@ -75,7 +75,8 @@ def order(case: SamplerCase) -> None:
             assert _keys(batch, i)[:size] == _keys(batch, i + 1), (
                 f"layer {i} does not begin with the nodes of layer {i + 1}"
             )
-            new = list(dict.fromkeys(row for row in flow.edges()[0].tolist() if row >= size))
+            sources = flow.edges()[0].tolist()
+            new = list(dict.fromkeys(row for row in sources if row >= size))
             rows = list(range(size, flow.num_src))
             assert new == rows, (
                 f"the new nodes of layer {i} are not in order of first appearance: {src[size:]}"
