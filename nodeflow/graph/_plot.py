@@ -44,7 +44,7 @@ def plot(
     Args:
         ax, max_nodes: as for ``NodeFlow.plot``.
         nodes: ids of the nodes to draw, with the edges among them; repeats count once. None: all.
-        seeds: ids of nodes that are marked by a rim.
+        seeds: ids of nodes that are marked: in orange, or by a rim where colours are values.
         label, color, width: as for ``NodeFlow.plot``: columns of the graph by name, of one number
             per node or edge, or functions of ids (int64) that return a number for each. None: ids,
             a colour per node type, one width.
