@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import with_article
+from nodeflow._base.checks import Ints, with_article
 from nodeflow._disk.arrays import ArrayFile, checksum, create_array, draft_of, map_array, numpy_type
 from nodeflow._disk.folders import new_folder, take_lock
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
@@ -101,7 +101,8 @@ class FileStore(Store):
         """
         commits = int(self.arrays[counter]) if counter else 0
         own = np.array([self.number, self._journal.marked, commits], np.int64)
-        gathered = np.concatenate(self.peers.gather(f"commits of {self.what}", [own]))
+        answers = self.peers.gather(f"commits of {self.what}", [own])
+        gathered: Ints = np.stack([facts for (facts,) in answers])
         ended = gathered[gathered[:, 1] == 0, 2]
         latest = int(gathered[:, 0].max())
         if latest - self.number <= 1:  # else a folder of another run, reported below
