@@ -55,7 +55,9 @@ class ArrayWriter:
     def append(self, rows: Tensor | Array) -> None:
         """Append rows ``[k, *row]`` of the type of the file."""
         if isinstance(rows, Tensor):
-            rows = as_array(rows.detach().cpu().resolve_conj().resolve_neg().contiguous())
+            here = rows.detach().cpu()
+            plain = here.resolve_conj().resolve_neg()
+            rows = as_array(plain.contiguous())
         self.num_rows += len(rows)
         # opened for each piece: a graph in many parts has more files than a process may hold open
         data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
@@ -136,7 +138,8 @@ class SparseWriter:
         self._indptr.append(np.zeros(1, np.int64))
 
     def append(self, rows: Tensor) -> None:
-        self._indptr.append(rows.crow_indices()[1:].cpu().long() + self._values.num_rows)
+        ends = rows.crow_indices()[1:].cpu().long()
+        self._indptr.append(ends + self._values.num_rows)
         self._indices.append(rows.col_indices().long())
         self._values.append(rows.values())
         self.num_rows += len(rows)

@@ -38,7 +38,8 @@ class Texts(Sequence[str]):
     def __getitem__(self, at: slice) -> tuple[str, ...]: ...
     def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
         if isinstance(at, slice):
-            return tuple(self[i] for i in range(*at.indices(len(self))))
+            places = at.indices(len(self))
+            return tuple(self[i] for i in range(*places))
         i = as_index(at, "index", len(self))
         begin = self._ends[i - 1] if i else 0
         return bytes(self._data[begin : self._ends[i]]).decode("utf-8", "surrogatepass")

@@ -134,7 +134,8 @@ class PeerGroup(Peers):
 
     def asked(self, what: str, ids: Ints, owners: Callable[[Ints], Ints]) -> Ints:
         distinct = np.unique(ids)
-        wanted = self.exchange(what, Routes(owners(distinct), self.size).parcels(distinct))
+        routes = Routes(owners(distinct), self.size)
+        wanted = self.exchange(what, routes.parcels(distinct))
         return np.unique(np.concatenate([ids[:0], *itertools.chain(*wanted)]))
 
     def pieces(
@@ -238,7 +239,8 @@ class PeerGroup(Peers):
     def agree(self, what: str, facts: Facts) -> None:
         with self.together(what):
             own = facts() if callable(facts) else facts
-            gathered = self.gather(what, [_as_bytes(json.dumps(dict(own)).encode())])
+            text = json.dumps(dict(own)).encode()
+            gathered = self.gather(what, [_as_bytes(text)])
             check_same(what, [json.loads(array.tobytes()) for (array,) in gathered])
 
     def channel(self) -> object:

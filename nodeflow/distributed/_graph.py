@@ -230,7 +230,8 @@ class DistributedGraph(Graph):
             )
 
     def __repr__(self) -> str:
-        whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
+        whole = super().__repr__()
+        whole = whole.removeprefix("Graph(").removesuffix(")")
         return (
             f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, "
             f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here)"

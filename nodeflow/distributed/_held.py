@@ -151,10 +151,12 @@ class HeldPart(Held):
         arrays: tuple[Ints, Array, Any]
         if self.parts.edges == "in":
             arrays = self.csc()
-            near, far = v, u
+            near = v
+            far = u
         else:
             arrays = self.csr()
-            near, far = u, v
+            near = u
+            far = v
         indptr, other, ids = arrays
         rows, row = np.unique(self.parts.places(near), return_inverse=True)
         ends, position = kernels.csr.csr_rows(indptr, rows)

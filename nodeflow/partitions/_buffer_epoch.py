@@ -350,7 +350,8 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
             f"training node {partitions.parents[row]} is in part {row // partitions.size}, which "
             "no state of the order holds"
         )
-    drawn = Random(derive_key("seeds", *key)).integers(train, counts[number]).numpy()
+    random = Random(derive_key("seeds", *key))
+    drawn = random.integers(train, counts[number]).numpy()
     states: Ints = np.concatenate(holding).astype(np.int64)
     # where the states that hold a part begin, and how many after that
     chosen: Ints = states[(np.cumsum(counts) - counts)[number] + drawn]

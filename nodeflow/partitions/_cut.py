@@ -150,7 +150,8 @@ def _equal(owner: Array, num_parts: int, seed: int) -> Array:
     before = np.bincount(owner, minlength=num_parts)
     if (before == sizes).all():
         return owner
-    shuffled = Random(derive_key("cut", seed)).permutation(len(owner)).numpy()
+    random = Random(derive_key("cut", seed))
+    shuffled = random.permutation(len(owner)).numpy()
     begin, order = kernels.csr.sort_by_destination(owner[shuffled], num_parts)
     order = shuffled[order]
     # the nodes of a part beyond its size, in random order, fill the parts that lack some

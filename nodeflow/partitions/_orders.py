@@ -244,26 +244,36 @@ class OrderKind(NamedTuple):
     of_training: bool = False
 
 
+_COMET = OrderKind(
+    "random groups",
+    comet_order,
+    slots=lambda count, _: comet_slots(count),
+    swapped=lambda slots: slots // 2,
+)
+_BETA = OrderKind(
+    "fewest swaps for all pairs",
+    beta_order,
+    slots=lambda count, _: range(min(2, count), count + 1),
+    swapped=lambda _: 1,
+)
+_DISPERSED = OrderKind(
+    "each is read once",
+    dispersed_order,
+    slots=lambda count, _: range(1, count + 1),
+    swapped=lambda _: 1,
+)
+_SEQUENTIAL = OrderKind(
+    "those with training nodes stay, others beside them",
+    sequential_order,
+    slots=lambda count, training: range(max(training, 1), count + 1),
+    swapped=lambda _: 0,
+    of_training=True,
+)
 ORDERS = {
-    "comet": OrderKind(
-        "random groups", comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2
-    ),
-    "beta": OrderKind(
-        "fewest swaps for all pairs",
-        beta_order,
-        lambda count, _: range(min(2, count), count + 1),
-        lambda _: 1,
-    ),
-    "dispersed": OrderKind(
-        "each is read once", dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1
-    ),
-    "sequential": OrderKind(
-        "those with training nodes stay, others beside them",
-        sequential_order,
-        lambda count, training: range(max(training, 1), count + 1),
-        lambda _: 0,
-        of_training=True,
-    ),
+    "comet": _COMET,
+    "beta": _BETA,
+    "dispersed": _DISPERSED,
+    "sequential": _SEQUENTIAL,
 }
 
 
@@ -301,7 +311,8 @@ def _bucket_states(
         choices = np.zeros((count, count), np.int64)
         for both in buckets:
             choices[both] += 1
-        numbers = random.integers(np.arange(count**2), np.maximum(choices, 1).ravel())
+        choices = np.maximum(choices, 1)  # a number is drawn for buckets that no state holds too
+        numbers = random.integers(np.arange(count**2), choices.ravel())
         drawn = numbers.numpy().reshape(count, count)
     for k, both in enumerate(buckets):
         chosen[both] = np.where(drawn[both] == 0, k, chosen[both])

@@ -307,14 +307,14 @@ class EdgeSlots:
         indptr, indices, edge_ids = self._placed(buckets, begin, len(held))
         plain = Graph(indptr, indices, edge_ids=edge_ids, edata=edata[-1], copy=False)
         of_types = {name: len(held) * len(ids) for name, ids in self._partitions.part.nodes.items()}
-        of_kinds = np.diff(begin[:: len(pairs)]).tolist()
-        relations = dict(zip(self._partitions.schema.relations, of_kinds, strict=True))
+        num_edges = np.diff(begin[:: len(pairs)]).tolist()
+        relations = dict(zip(self._partitions.schema.relations, num_edges, strict=True))
 
         def frame(kind: str, number: int, num_rows: int) -> Frame:
             return GraphFrame(num_rows, edata[number] if kind == "edges" else None)
 
         graph = with_schema(plain, Schema(of_types, relations), frame)
-        return StateEdges(graph, numbers, begin), bytes_read
+        return StateEdges(graph, buckets=numbers, begin=begin), bytes_read
 
     def _placed(
         self, buckets: Sequence[Bucket], begin: Ints, num_slots: int
@@ -333,8 +333,10 @@ class EdgeSlots:
         for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
             kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
         np.cumsum(indptr, out=indptr)
-        indices = np.empty(begin[-1], numpy_type(id_type(len(indptr))))
-        edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
+        num_edges = int(begin[-1])
+        type_of_nodes = id_type(len(indptr))
+        indices = np.empty(num_edges, numpy_type(type_of_nodes))
+        edge_ids = np.empty(num_edges, numpy_type(id_type(num_edges)))
         head = indptr[:-1].copy()
         for k, (dst_start, src_start) in enumerate(starts):
             src = buckets[k]["src"]
@@ -370,9 +372,11 @@ class EdgeSlots:
             whole: Bucket = {}
             for key, (of, array) in self._arrays.items():
                 # of all edges a file has a bucket relation after relation, else those of one relation
-                begin = ptr[::kinds] if of < 0 else own[:, of]
-                first = int(begin[run_start])
-                whole[key] = empty(array, int(begin[run_stop]) - first)
+                if of < 0:
+                    first, last = ptr[[run_start * kinds, run_stop * kinds]].tolist()
+                else:
+                    first, last = own[[run_start, run_stop], of].tolist()
+                whole[key] = empty(array, last - first)
                 path = self._partitions.folder / array.file
                 bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
             for group in range(run_start * kinds, run_stop * kinds):

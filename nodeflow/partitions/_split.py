@@ -388,10 +388,10 @@ def write_buckets(
                 slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
             )
             local = torch.from_numpy(piece.ids[mine].astype(np.int64, copy=False) - ids.start)
-            entries = {
-                f"{of}/{name}": as_array(fetch_rows(x, local).detach().cpu().contiguous())
-                for name, x in several.items()
-            }
+            entries = {}
+            for name, column in several.items():
+                rows = fetch_rows(column, local).detach().cpu()
+                entries[f"{of}/{name}"] = as_array(rows.contiguous())
             if arrays is out:
                 entries |= {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids}
             arrays.put(begin[piece.group[mine]] + piece.place[mine], entries)

@@ -277,29 +277,14 @@ def partition_graph(
             arrays, parts = _write_parts(
                 grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in", new=renumber
             )
-            frames: dict[str, tuple[str, Mapping[str, NewColumn], Array]]
-            frames = {"ndata": ("node-", nodes, masters.owner)}
+            _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
             for of, ids in ranges.items():
                 owner = masters.owner
                 if of.startswith("edges"):
                     owner = map_array(draft, arrays["edge_owner"])
-                frames[of] = (of, typed[of], owner[ids])
-            for of, (prefix, several, owner) in frames.items():
-                files = []
-                for i in range(len(several)):
-                    files.append([place / f"{prefix}{i}.npy" for place in folders])
-                num_rows = np.bincount(owner, minlength=count)
-                written = split_rows(several, owner, num_rows, files, folders, bar)
-                for name, described in written.items():
-                    _put_in_parts(parts, f"{of}/{name}", described)
-        for k, part in enumerate(parts):
-            old = masters.nodes(k)
-            new = np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else old
-            part.update(write_arrays(folders[k], {"masters": new}))
-            if edges == "in":
-                part["rows"] = part["masters"]
-                indptr = sums(np.diff(graph.indptr)[old])
-                part.update(write_arrays(folders[k], {"indptr": indptr}))
+                _write_columns(of, of, typed[of], owner[ids], parts, folders, bar)
+        degrees = np.diff(graph.indptr) if edges == "in" else None
+        _write_masters(masters, degrees, parts, folders, renumber)
         mirrors = _mirrors(folders, parts, masters, renumber)
         book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
         if renumber:
@@ -313,22 +298,59 @@ def partition_graph(
         if "train" in split:
             trained = np.bincount(masters.owner[split["train"]], minlength=count)
             of_parts["train"] = trained.tolist()
-        grid = list(grid_of(count)) if edges == "grid" else None
         facts = _facts(graph, method, number) | {
             "num_parts": count,
             "nodeflow": __version__,
             "cut": grouped.cut,
+            "edges": edges,
+            "grid": list(grid_of(count)) if edges == "grid" else None,
+            "balance": balance,
+            "renumbered": renumber,
         }
-        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber}
         facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
-        facts["schema"] = graph.schema.to_json()
-        facts["sizes"] = of_parts
+        facts |= {"schema": graph.schema.to_json(), "sizes": of_parts}
         facts["identity"] = _identity(facts, [arrays, *parts])
         for k, part in enumerate(parts):
             identity = {"part": k, "identity": facts["identity"]}
             Manifest(*GraphPart.layout, part, identity).write(folders[k])
         Manifest(*GraphParts.layout, arrays, facts).write(draft)
     return GraphParts.open(path, verify=False)  # it has just been written
+
+
+def _write_columns(
+    of: str,
+    prefix: str,
+    columns: Mapping[str, NewColumn],
+    owner: Array,
+    parts: Sequence[_Files],
+    folders: Sequence[Path],
+    bar: Any,
+) -> None:
+    """Write columns, whose rows belong to the parts ``owner``; add the files to those of parts."""
+    files = []
+    for i in range(len(columns)):
+        files.append([folder / f"{prefix}{i}.npy" for folder in folders])
+    num_rows = np.bincount(owner, minlength=len(parts))
+    written = split_rows(columns, owner, num_rows, files, folders, bar)
+    for name, described in written.items():
+        _put_in_parts(parts, f"{of}/{name}", described)
+
+
+def _write_masters(
+    masters: Masters,
+    degrees: Ints | None,
+    parts: Sequence[_Files],
+    folders: Sequence[Path],
+    renumber: bool,
+) -> None:
+    """Write the masters of each part, and with in-degrees, where their edges begin."""
+    for k, part in enumerate(parts):
+        nodes = masters.nodes(k)
+        ids = masters.renumbered(nodes) if renumber else nodes
+        part.update(write_arrays(folders[k], {"masters": ids}))
+        if degrees is not None:
+            part["rows"] = part["masters"]
+            part.update(write_arrays(folders[k], {"indptr": sums(degrees[nodes])}))
 
 
 def _write_parts(
@@ -348,33 +370,19 @@ def _write_parts(
     ``of_rows``: the destinations of the edges of each part are written too; else they are its
     masters. ``new``: ids are those of the renumbered graph.
     """
-    num_edges = edges.graph.num_edges
     sizes = edges.edges  # of the first pass; the second counts anew
-
-    def split(file: str, like: Column, num_rows: Ints) -> SplitColumn:
-        return SplitColumn([folder / f"{file}.npy" for folder in folders], like, num_rows)
-
-    def numbers(name: str, dtype: torch.dtype, num_rows: Ints) -> SplitColumn:
-        return split(name, torch.empty(0, dtype=dtype), num_rows)
-
-    outs = {
-        "src": numbers("src", id_type(edges.graph.num_nodes), sizes),
-        "edge_ids": numbers("edge_ids", id_type(num_edges), sizes),
-    }
-    if of_rows:
-        outs["rows"] = numbers("rows", torch.int64, edges.rows)
-        outs["indptr"] = numbers("indptr", torch.int64, edges.rows + 1)
-    for i, (name, column) in enumerate(columns.items()):
-        outs[f"edata/{name}"] = split(f"edge-{i}", column, sizes)
+    outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
     edge_begin = sums(sizes)
-    book = EdgeArrays(draft, num_edges)
+    book = EdgeArrays(draft, edges.graph.num_edges)
     if new:
         book.add("original_edges", torch.int64)
     else:
         book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
-        book.add("edge_place", id_type(int(sizes.max(initial=0))))
+        largest = int(sizes.max(initial=0))
+        book.add("edge_place", id_type(largest))
     widest = max(map(row_bytes, columns.values()), default=1)
-    for unsorted in edges.pieces(max(_BYTES // max(widest, 1), 1)):
+    most = max(_BYTES // max(widest, 1), 1)
+    for unsorted in edges.pieces(most):
         begin, piece = unsorted.sorted(edges.size)
         ids: Array = piece.ids
         src: Array = piece.src
@@ -406,6 +414,30 @@ def _write_parts(
     if new:
         arrays |= write_arrays(draft, {"edge_begin": edge_begin})
     return arrays, parts
+
+
+def _columns_of_parts(
+    edges: GroupedEdges, columns: dict[str, Column], folders: list[Path], *, of_rows: bool
+) -> dict[str, SplitColumn]:
+    """Make the files of the edges of all parts, by name; see ``_write_parts``."""
+    sizes = edges.edges
+
+    def split(file: str, like: Column, num_rows: Ints) -> SplitColumn:
+        return SplitColumn([folder / f"{file}.npy" for folder in folders], like, num_rows)
+
+    def numbers(name: str, dtype: torch.dtype, num_rows: Ints) -> SplitColumn:
+        return split(name, torch.empty(0, dtype=dtype), num_rows)
+
+    outs = {
+        "src": numbers("src", id_type(edges.graph.num_nodes), sizes),
+        "edge_ids": numbers("edge_ids", id_type(edges.graph.num_edges), sizes),
+    }
+    if of_rows:
+        outs["rows"] = numbers("rows", torch.int64, edges.rows)
+        outs["indptr"] = numbers("indptr", torch.int64, edges.rows + 1)
+    for i, (name, column) in enumerate(columns.items()):
+        outs[f"edata/{name}"] = split(f"edge-{i}", column, sizes)
+    return outs
 
 
 def _put_in_parts(parts: Sequence[_Files], name: str, arrays: Sequence[ArrayFile]) -> None:
