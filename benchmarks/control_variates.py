@@ -1,9 +1,8 @@
 """Control variates on real graphs: accuracy of training, and variance of gradients.
 
-python benchmarks/control_variates.py accuracy --data FOLDER [--graphs cora ...] [--seeds 10]
-[--plot FILE.png] python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...]
-[--plot FILE.png] python benchmarks/control_variates.py time --data FOLDER --graphs coauthor_physics
-debian [--seeds 3]
+python benchmarks/control_variates.py accuracy  --data FOLDER [--graphs cora ...] [--seeds 10] [--plot FILE.png]
+python benchmarks/control_variates.py gradients --data FOLDER [--graphs cora ...] [--plot FILE.png]
+python benchmarks/control_variates.py time      --data FOLDER --graphs coauthor_physics debian [--seeds 3]
 
 FOLDER holds a folder per graph, with adjacency.npz, features.npz, labels.npy and, where there is a
 customary split, train.npy, val.npy and test.npy (else half, a quarter and a quarter of the nodes,

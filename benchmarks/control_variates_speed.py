@@ -1,8 +1,7 @@
 """What control variates cost: a training step, sums over all neighbours, and a full pass that makes
 a history.
 
-python benchmarks/control_variates_speed.py --data FOLDER [--graphs coauthor_physics rmat] [--rounds
-7] [--threads 1]
+python benchmarks/control_variates_speed.py --data FOLDER [--graphs coauthor_physics rmat] [--rounds 7] [--threads 1]
 
 FOLDER as for ``control_variates.py``; "rmat" is the RMAT graph of the other benchmarks with 100
 random features. All that is compared runs in turn in one process, and medians are printed.

@@ -1,8 +1,8 @@
 """Several processes that hold one graph together on this machine: what they send, how fast they
 are, what they learn.
 
-python benchmarks/distributed.py [--data debian FOLDER ...] [--tables communication cut time
-accuracy check] python benchmarks/distributed.py --check
+python benchmarks/distributed.py [--data debian FOLDER ...] [--tables communication cut time accuracy check]
+python benchmarks/distributed.py --check
 
 ``--data``: "debian", or folders as ``nodeflow.datasets.read_folder`` reads them; the reverse of
 every edge is added, and features are multiplied by a random matrix to ``--width`` columns. The

@@ -1,16 +1,17 @@
 """Figures of the README and of the pages, from the stored runs (``results/``).
 
-python benchmarks/figures.py # names the pages whose figures are not those of the stored runs python
-benchmarks/figures.py --write # writes the figures into the pages
+python benchmarks/figures.py            # names the pages whose figures are not those of the stored runs
+python benchmarks/figures.py --write    # writes the figures into the pages
 
 A page has two kinds of them. Between ``<!-- tables of COMMAND -->`` and ``<!-- end of tables -->``
 stand the tables of the stored runs of a command. Sentences with figures are in ``figures.toml``,
 page by page, with a slot for each figure:
 
-{WORK: ms} the milliseconds of a row; WORK may have stars, and then stands for several rows {WORK:
-times of PEER} how many times as fast as a peer nodeflow is {WORK: share of PEER} nodeflow's part of
-a peer's time {NODES: ns of an edge} what a drawn edge costs in a graph with so many nodes {WORK:
-runs} the machines and dates of the runs that the figures are from
+{WORK: ms}                the milliseconds of a row; WORK may have stars, and then stands for several rows
+{WORK: times of PEER}     how many times as fast as a peer nodeflow is
+{WORK: share of PEER}     nodeflow's part of a peer's time
+{NODES: ns of an edge}    what a drawn edge costs in a graph with so many nodes
+{WORK: runs}              the machines and dates of the runs that the figures are from
 
 A slot over several runs or rows is a range, as "6.6 to 8.8". A sentence stands in its page once,
 lines broken anywhere.

@@ -1,8 +1,8 @@
 """Time link prediction in nodeflow and PyKEEN, in turn, in one run: training, or the filtered
 evaluation.
 
-python benchmarks/link_speed.py train FILE --pykeen PYTHON [--decoders distmult complex] [--widths
-200 400] python benchmarks/link_speed.py evaluate FILE --pykeen PYTHON --triples 1000
+python benchmarks/link_speed.py train FILE --pykeen PYTHON [--decoders distmult complex] [--widths 200 400]
+python benchmarks/link_speed.py evaluate FILE --pykeen PYTHON --triples 1000
 
 FILE is an ``edges.npz`` with src, dst, relation, split (0 train, 1 validation, 2 test), num_nodes
 and num_relations. PYTHON is the interpreter of an environment that has PyKEEN (see

@@ -1,8 +1,7 @@
 """Train link prediction by files of settings, and print a table of filtered ranks and seconds.
 
-python benchmarks/link_tasks.py --data FOLDER settings/fb15k237-complex.toml ... [--seeds 3]
-[--threads 2] python benchmarks/link_tasks.py settings/debian-links.toml --vary model none sage gcn
-rgcn --vary decoder dot distmult
+python benchmarks/link_tasks.py --data FOLDER settings/fb15k237-complex.toml ... [--seeds 3] [--threads 2]
+python benchmarks/link_tasks.py settings/debian-links.toml --vary model none sage gcn rgcn --vary decoder dot distmult
 
 ``--vary`` trains with every combination of values of some settings, in place of those of the files.
 A data set is "debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Settings are those

@@ -1,8 +1,7 @@
 """Train a model with every sampler, and print a table of test scores, seconds and edges read, for
 each data set.
 
-python benchmarks/node_tasks.py --data debian FOLDER ... [--samplers labor ladies] [--seeds 3]
-[--epochs 5]
+python benchmarks/node_tasks.py --data debian FOLDER ... [--samplers labor ladies] [--seeds 3] [--epochs 5]
 
 A data set is "debian" or a folder as ``nodeflow.datasets.read_folder`` reads it. Its settings are
 those of ``settings/NAME.toml`` beside this file, for all samplers; NAME is the name of the folder.

@@ -1,8 +1,7 @@
 """The graph of the benchmarks: RMAT (Chakrabarti, Zhan, Faloutsos 2004), made symmetric, without
 self-loops or repeats.
 
-python benchmarks/rmat.py --scale 20 --edge-factor 16 FOLDER writes indptr.npy and indices.npy
-(int64)
+python benchmarks/rmat.py --scale 20 --edge-factor 16 FOLDER      writes indptr.npy and indices.npy (int64)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One table of this machine: nodeflow's speed, beside peers where they are installed, and how near
 it is to its bounds.
 
-make bench [GRAPHBOLT=PYTHON] [PYG=PYTHON] [STORE=results] python benchmarks/summary.py [--graphbolt
-PYTHON] [--pyg PYTHON] [--rounds 5] [--largest 22] [--store FOLDER]
+make bench [GRAPHBOLT=PYTHON] [PYG=PYTHON] [STORE=results]
+python benchmarks/summary.py [--graphbolt PYTHON] [--pyg PYTHON] [--rounds 5] [--largest 22] [--store FOLDER]
 
 PYTHON is the interpreter of an environment with the peer (see workers/*_worker.py); without one its
 cells are empty. The work is that of ``compare.py``: 1,024 seeds, fanouts 15, 10, 5, on an RMAT

@@ -1,8 +1,8 @@
 """Looks at the built site in headless Chromium: pages that are wider than the window, and pictures
 of pages.
 
-    python scripts/look_at_docs.py # widths of 400 and 1,400 pixels, all pages python
-    scripts/look_at_docs.py --pictures FOLDER index # PNG of pages, at both widths, light and dark
+    python scripts/look_at_docs.py                           # widths of 400 and 1,400 pixels, all pages
+    python scripts/look_at_docs.py --pictures FOLDER index   # PNG of pages, at both widths, light and dark
 
 It ends with 1 if a page is wider than its window. The browser takes commands through a pipe (Chrome
 DevTools Protocol).

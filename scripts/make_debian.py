@@ -34,11 +34,13 @@ What it makes:
 
 What is in the file (plain arrays, no pickles; strings are UTF-8 bytes, joined by newlines):
 
-    names, classes, words uint8 [*] package, class and vocabulary strings label uint8 [num_nodes]
-    class of each package split uint8 [num_nodes] 0 train, 1 validation, 2 test edge_count uint16
-    [4, num_nodes] edges of each kind out of each node edge_dst uint16 or uint32 [num_edges]
-    targets, in edge order word_count uint8 [num_nodes] distinct vocabulary words in each
-    description word_id, word_tf uint16, uint8 [nnz] column and tf of each non-zero, in CSR order
+    names, classes, words           uint8 [*]           package, class and vocabulary strings
+    label                           uint8 [num_nodes]   class of each package
+    split                           uint8 [num_nodes]   0 train, 1 validation, 2 test
+    edge_count                      uint16 [4, num_nodes]  edges of each kind out of each node
+    edge_dst                        uint16 or uint32 [num_edges]  targets, in edge order
+    word_count                      uint8 [num_nodes]   distinct vocabulary words in each description
+    word_id, word_tf                uint16, uint8 [nnz] column and tf of each non-zero, in CSR order
 
 The loader, ``nodeflow.datasets.debian``, rebuilds sources, IDF and norms from these.
 """

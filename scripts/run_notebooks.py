@@ -1,8 +1,8 @@
 """Run notebooks from top to bottom and store what they print and draw.
 
-    python scripts/run_notebooks.py # all of notebooks/, in place python scripts/run_notebooks.py
-    notebooks/01-what-a-nodeflow-is.ipynb python scripts/run_notebooks.py --into FOLDER
-    notebooks/*.ipynb # leave the originals as they are
+    python scripts/run_notebooks.py                                      # all of notebooks/, in place
+    python scripts/run_notebooks.py notebooks/01-what-a-nodeflow-is.ipynb
+    python scripts/run_notebooks.py --into FOLDER notebooks/*.ipynb      # leave the originals as they are
 
 A notebook is read by every visitor of the repository, and differences between its versions are
 reviewed. So only what the code computes is stored: no times of execution, no version of Python.

@@ -15,8 +15,6 @@ pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parents[1] / "benchmarks"
 RMAT = "--scale 8 --edge-factor 4 --data {tmp}"
-EDGES = "--data {data}/edges/edges.npz"
-PARTS = "--width 4 --partitions 4 --slots 2"
 
 
 def run(script: str, *arguments: object) -> str:
@@ -76,17 +74,6 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         ["neighbours|1", "LABOR-0|1", "step, width 128|2", "step, int8 features|2", "step, bf16|2", "step, width 16|2",
          "typed batch|1", "typed batch, read by type|1", "temporal typed batch|1", "typed step|1"],
     ),
-    "locality.py": (
-        "--data {data}/small --groups 4 --mix 1 2 --batch-size 8 --rounds 1",
-        [f"small|{place}|{mix}" for place in ("as given", "by part") for mix in ("all", "1", "2")],
-    ),
-    "locality.py --accuracy": (
-        "2 --data {data}/small --groups 4 --mix 2 --epochs 1",
-        ["small|all", "small|2"],
-    ),
-    "variants.py": (f"{RMAT} --rounds 2 --variants uniform weighted", ["uniform", "weighted"]),
-    "order.py": ("--scale 8 --data {tmp} --widths 4 8 --rounds 1 --seconds 0", ["4|4", "4|8", "8|4", "8|8"]),
-    "trimming.py": ("--rmat 8 --data {tmp} --depths 1 2 --rounds 1 --seeds 32", ["1", "2"]),
     "scaling.py": ("--scales 7 8 --edge-factor 4 --rounds 1 --data {tmp} --plot {plot}", ["7", "8"]),
     "resources.py": (f"{RMAT} --samplers NeighborSampler", ["NeighborSampler"]),
     "estimators.py": (
@@ -107,55 +94,18 @@ TABLES: dict[str, tuple[str, list[str]]] = {
         "--vary decoder distmult complex",
         ["fb15k237-complex, distmult", "fb15k237-complex, complex"],
     ),
-    "knowledge.py": ("--data {data}/edges --epochs 1 --batch-size 50", ["nodeflow", "plain loop"]),
     "larger_than_memory.py": (
         "--data {tmp} --scale 13 --edge-factor 4 --width 16 --batches 2 --epochs 1",
         ["nothing", "LRU", "random", "degree", "reach (analytic)", "presample", "lookahead", "packed"],
     ),
-    "reads.py": (
-        "--data {tmp} --scale 12 --memory 10",
-        [f"10 %|{dependency}|{window}" for dependency in (1, 4, 16) for window in (5, 20)],
-    ),
-    "dependent.py": (
-        "--data {data}/small --dependency 2 8 --epochs 1 --seeds 2",
-        ["small|1", "small|2", "small|8"],
-    ),
-    "defaults.py": ("--data {data}/small --tries 2 --seeds 2 --epochs 1", ["small"]),
     "building.py": (
         f"{RMAT} --memory 50_MB",
         ["build_graph|50 MB", "write_partitions|", "partition_graph, in|", "partition_graph, grid|",
          "partition_graph, grid renumbered|"],
     ),
-    "parts.py": ("--parts 2 --methods ranges --edges in grid", ["ranges|in", "ranges|grid"]),
-    "gather.py": (
-        "--table 0.001 --widths 16 64 --batches 10 500 --rounds 1",
-        ["16|10", "16|500", "64|10", "64|500"],
-    ),
     "devices.py": (
         f"{RMAT} --rounds 1 --width 4 --batch-size 16 --largest 64 --samplers uniform temporal",
         ["draw, uniform", "draw, temporal", "rows", "step"],
-    ),
-    "coded.py": (
-        f"{RMAT} --widths 16 20 --models sage gat --rounds 1",
-        ["16|sage", "16|gat", "20|sage", "20|gat"],
-    ),
-    "pipeline.py": ("--epochs 1 --width 4 --ranked 20 --batch-size 50000", ["1", "2", "4", "8"]),
-    "partition_buffer.py": (
-        f"{RMAT} --width 4 --partitions 8 --slots 4",
-        ["comet|10", "beta|9", "dispersed|4"],
-    ),
-    "partition_accuracy.py links": (f"{EDGES} --epochs 1 {PARTS}", ["memory", "comet", "beta"]),
-    "partition_accuracy.py nodes": (
-        "--data {data}/small --epochs 1 --partitions 4 --slots 2 --orders memory dispersed",
-        ["memory", "dispersed"],
-    ),
-    "partition_speed.py": (
-        f"--data {{data}}/small {PARTS} --rounds 1 --orders comet dispersed",
-        ["memory", "comet", "dispersed"],
-    ),
-    "compat.py": (
-        "--nodes 1000 --rounds 1",
-        ["neighbours"] * 4 + ["layers"] * 4 + ["control variates"] * 2,
     ),
 }  # fmt: skip
 """Of every script that prints one table: its arguments, with "_" for spaces within one, and how the
@@ -204,20 +154,6 @@ def test_compare_prints_a_table(job: str, more: list[str], count: int, tmp_path:
     assert all(float(row[1]) > 0 for row in rows)
 
 
-def test_the_loader_of_pyg_is_replaced() -> None:
-    pytest.importorskip("torch_geometric", reason="PyTorch Geometric is not installed")
-    rows = rows_of(
-        run("pyg_loader.py", "--epochs", 1, "--rounds", 1, "--nodes", 1200, "--threads", 1),
-        "| pyg_loader",
-    )
-    assert [row[0] for row in rows] == [
-        "pyg_loader",
-        "pyg_loader, 1 worker",
-        "pyg_loader, 1 worker, trim_to_layer",
-    ]
-    assert len({row[4] for row in rows}) == 1  # workers and trim_to_layer change nothing
-
-
 def test_compare_with_another_version(tmp_path: Path) -> None:
     options = [
         "--scale",
@@ -243,21 +179,6 @@ def test_calls_print_two_tables(tmp_path: Path) -> None:
     assert [row[0] for row in rows if row[0].startswith(("flow_compute", "mailboxes"))] == [
         "flow_compute", "flow_compute with an update", "mailboxes"
     ]  # fmt: skip
-
-
-def test_layerwise_prints_ratios(tmp_path: Path) -> None:
-    run("rmat.py", "--scale", 8, "--edge-factor", "4", tmp_path)
-    text = run(
-        "workers/layerwise_scipy.py",
-        tmp_path / "rmat-8-4",
-        "--rounds",
-        1,
-        "--size",
-        8,
-        "--seeds",
-        16,
-    )
-    assert [line.split(":")[0] for line in text.splitlines()] == ["LADIES", "FastGCN"]
 
 
 @pytest.mark.parametrize(("job", "size"), [("accuracy", 2), ("gradients", 3), ("time", 6)])
@@ -332,13 +253,6 @@ def test_precision_prints_times_and_accuracies(tmp_path: Path) -> None:
     assert [row[1] for row in rows] == ["0", "1", "mean"]
 
 
-def test_heat_prints_a_row_per_kind(tmp_path: Path) -> None:
-    rows = rows_of(run("heat.py", "--scale", 9, "--degree", 4, "--plot", tmp_path / "heat.png"))[1:]
-    assert len(rows) == 14
-    assert all(float(rows[k][2]) >= float(rows[k - 1][2]) for k in (4, 6))  # afterwards, lookahead
-    assert (tmp_path / "heat.png").stat().st_size > 10_000
-
-
 def test_processes_print_tables_and_equal_hashes() -> None:
     tiny = (
         "--processes 1 2 --methods ranges hash --steps 2 --rounds 1 --epochs 1 --width 4 "
@@ -363,46 +277,6 @@ def test_processes_print_tables_and_equal_hashes() -> None:
     losses = [row for row in rows if len(row) == 6 and row[0] in ("1", "2")]
     assert len(losses) == 4
     assert all(float(row[2]) < 1e-4 for row in losses)
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="network namespaces need root"
-)
-def test_two_hosts_print_a_row_per_link() -> None:
-    tiny = "--rounds 1 --epochs 2 --width 4 --hidden 4 --batch-size 4096 --gbits 1 --graphs parts"
-    rows = rows_of(run("two_hosts.py", *tiny.split()))[1:]
-    assert [row[:2] for row in rows] == [["parts", "one host"], ["parts", "1 Gbit/s"]]
-    assert all(float(row[5]) > float(row[6]) > 0 for row in rows)
-
-
-def test_the_model_of_a_cluster_counts_what_processes_send() -> None:
-    rows = rows_of(
-        run("cluster_model.py", "--check", "--methods", "random", "--steps", 2, "--width", 4)
-    )[1:]
-    assert [row[0] for row in rows] == ["1", "2", "4"]
-    assert all(row[2] == row[3] and row[4] == row[5] and row[7] == row[8] for row in rows)
-    assert float(rows[2][4].replace(",", "")) > 1000
-
-
-def test_the_model_of_a_cluster_prints_its_tables() -> None:
-    options = [
-        "--ranks",
-        1,
-        4,
-        "--methods",
-        "hash",
-        "--steps",
-        1,
-        "--width",
-        4,
-        "--compute-ms",
-        2,
-        "--edges",
-        "1e9",
-    ]
-    text = run("cluster_model.py", *options)
-    assert "no node drawn twice" in text
-    assert [row[:3] for row in rows_of(text) if row[0] == "1e+09"] == [["1e+09", "5e+07", "4"]]
 
 
 def test_typed_tasks_print_scores(tmp_path: Path) -> None:

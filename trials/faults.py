@@ -1,8 +1,7 @@
 """Kills, full disks and lack of memory, at every writer of the package: nothing is lost, hung or
 left behind.
 
-    python trials/faults.py [--seed 0] [--kills 200] [--disks 50] [--only WRITER] [--kinds WORDS
-    ...]
+    python trials/faults.py [--seed 0] [--kills 200] [--disks 50] [--only WRITER] [--kinds WORDS ...]
 
 Kinds: SIGKILL at moments drawn from the measured length of a write, and before each operation on a
 file; a small disk that is filled up to a random level; and the k-th allocation of a Python object

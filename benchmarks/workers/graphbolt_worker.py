@@ -1,7 +1,7 @@
 """DGL's GraphBolt on the work of the benchmarks.
 
-An environment of its own, since it is tied to an old torch: pip install 'torch==2.2.1' 'numpy<2'
-'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm \\
+An environment of its own, since it is tied to an old torch:
+pip install 'torch==2.2.1' 'numpy<2' 'pandas<2.3' scipy networkx 'dgl==2.1.0' pydantic pyyaml requests tqdm \\
     'torchdata==0.7.1'
 """
 

@@ -10,8 +10,8 @@ tests. The environment variable is read once, when nodeflow is imported; "0", "f
 ==========================  =========================  ================================================================
 environment variable        variable in ``process``    what it turns off
 ==========================  =========================  ================================================================
-``NODEFLOW_REUSE_BUFFERS`` ``reuse_buffers`` memory that one result or batch leaves to a later one
-``NODEFLOW_TORCH_THREADS`` ``torch_threads`` work on the threads of torch's OpenMP library
+``NODEFLOW_REUSE_BUFFERS``  ``reuse_buffers``          memory that one result or batch leaves to a later one
+``NODEFLOW_TORCH_THREADS``  ``torch_threads``          work on the threads of torch's OpenMP library
 ==========================  =========================  ================================================================
 
 Results are the same with and without them.

@@ -4,7 +4,6 @@ where the link dies.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -15,12 +14,12 @@ from typing import Any
 
 import pytest
 import torch
+from _support import namespaces
 from _support.cli_tools import status
 from _support.pages import ROOT
 from _support.training_tools import planted
 from safetensors.torch import load_file
 
-SPEC = importlib.util.spec_from_file_location("namespaces", ROOT / "benchmarks" / "namespaces.py")
 RUN = [
     "--fanouts",
     "4",
@@ -48,10 +47,6 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def hosts() -> Iterator[Any]:
-    assert SPEC is not None
-    assert SPEC.loader is not None
-    namespaces = importlib.util.module_from_spec(SPEC)
-    SPEC.loader.exec_module(namespaces)
     two = namespaces.Hosts(gbits=1)
     try:
         two.__enter__()
