@@ -47,9 +47,9 @@ from nodeflow._edges.stored import (
     stored_indptr,
     transposed,
 )
+from nodeflow._edges.view import EdgeView
 from nodeflow._peers.held import Held
 from nodeflow._peers.peers import ALONE, Peers
-from nodeflow._edges.view import EdgeView
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow._schema.schema import Relation, Schema
