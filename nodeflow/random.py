@@ -143,6 +143,5 @@ class Random(Frozen):
 
     def permutation(self, size: int) -> Tensor:
         """Return a random permutation of 0..size-1, int64 ``[size]``."""
-        return torch.from_numpy(
-            np.argsort(self.bits(np.arange(as_count(size, "size"))), kind="stable")
-        )
+        bits = self.bits(np.arange(as_count(size, "size")))
+        return torch.from_numpy(np.argsort(bits, kind="stable"))

@@ -29,10 +29,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from foreign import as_sampler
 
 import nodeflow
 from nodeflow import Graph, LaborSampler, NeighborSampler, Sampler, TemporalNeighborSampler
-from nodeflow.testing import CheckError, Outcome, Report, as_sampler, check_sampler
+from nodeflow.testing import CheckError, Outcome, Report, check_sampler
 
 WORKERS = Path(__file__).resolve().parent / "workers"
 CHECKS = [

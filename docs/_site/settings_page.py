@@ -8,7 +8,7 @@ import re
 
 from nodeflow.training._fields import default_of, option_of
 from nodeflow.training._rules import where_read
-from nodeflow.training._settings import FIELDS, GROUPS
+from nodeflow.training._settings import FIELDS, GROUPS, conditions_of
 
 _HEAD = """# Settings of a training run
 
@@ -38,7 +38,7 @@ def _row(name: str) -> str:
         one.metadata["help"],
         *([f"one of {', '.join(f'`{choice}`' for choice in choices)}"] if choices else []),
     ]
-    if read := where_read(name, group):
+    if read := where_read(*conditions_of(name)):
         meaning.append(f"read with {read}")
     text = ". ".join(part[0].upper() + part[1:] for part in meaning).replace("|", "\\|")
     text = re.sub(r"'([\w. -]+)'", r"`\1`", text)

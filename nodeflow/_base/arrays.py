@@ -54,7 +54,8 @@ def array_of(
     dtype: Any = getattr(column, "dtype", None)
     # lists of polars, of any length or of a fixed one
     if getattr(dtype, "inner", None) is not None:
-        column = column.arr.to_list() if hasattr(dtype, "shape") else column
+        if hasattr(dtype, "shape"):
+            column = column.arr.to_list()
         return _of_lists(column.list.len().to_numpy(), column.explode(), name, error, row)
     options: dict[str, Any] = {}
     if hasattr(column, "type"):  # Arrow, which would refuse to copy bits
@@ -88,8 +89,8 @@ def stacked(arrays: Sequence[NDArray[Any]], name: str, axis: int = 0) -> NDArray
     would round.
     """
     whole = np.stack(arrays, axis)
-    for array in arrays if whole.dtype.kind in "fc" else ():
-        if array.dtype.kind in "iu" and array.size:
+    for array in arrays:
+        if whole.dtype.kind in "fc" and array.dtype.kind in "iu" and array.size:
             check_exact(name, int(array.min()), int(array.max()))
     return whole
 
@@ -104,14 +105,16 @@ def of_objects(items: Sequence[Any] | NDArray[Any], name: str) -> NDArray[Any]:
     if not len(items) or not hasattr(items[0], "__len__") or isinstance(items[0], (str, bytes)):
         return _of_python(items, name)
     rows = [row if isinstance(row, np.ndarray) else _of_python(row, name) for row in items]
-    if masked := [at for at, row in enumerate(rows) if isinstance(row, np.ma.MaskedArray)]:
-        raise TypeError(
-            f"{name} must have no missing entries, but row {masked[0]} is a masked array; fill it "
-            "first"
-        )
-    if len(shapes := {row.shape for row in rows}) > 1:
-        sizes = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
-        raise ValueError(f"{name} must have lists of one length, got rows of shape {sizes}")
+    for at, row in enumerate(rows):
+        if isinstance(row, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} must have no missing entries, but row {at} is a masked array; fill it "
+                "first"
+            )
+    shapes = {row.shape for row in rows}
+    if len(shapes) > 1:
+        words = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
+        raise ValueError(f"{name} must have lists of one length, got rows of shape {words}")
     return stacked(rows, name)
 
 
@@ -132,12 +135,11 @@ def _of_python(items: Any, name: str) -> NDArray[Any]:
 
 
 def _of_data_frame(table: Any, name: str, error: type[Exception]) -> NDArray[Any]:
-    columns = (
-        table.get_columns()
-        if hasattr(table, "get_columns")
-        else [column for _, column in table.items()]
-    )
-    arrays = [array_of(one, f"{name}, column {one.name!r}", error) for one in columns]
+    if hasattr(table, "get_columns"):
+        columns = table.get_columns()
+    else:
+        columns = [column for _, column in table.items()]
+    arrays = [array_of(column, f"{name}, column {column.name!r}", error) for column in columns]
     for column, array in zip(columns, arrays, strict=True):
         if array.dtype.kind not in NUMBERS:
             raise TypeError(

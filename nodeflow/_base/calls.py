@@ -1,12 +1,15 @@
 """Errors of calls that do not fit a signature: unknown arguments, and arguments of types other than
 it says.
+
+This room is below those that define the package's own classes, so types are compared by the names
+that stand in annotations.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABCMeta
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache, wraps
 from os import PathLike
 from typing import Any, Final, ParamSpec, TypeVar, get_type_hints
@@ -20,54 +23,41 @@ from nodeflow._base.habits import hint_of, renamed
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "None": (type(None),),
-    "bool": (bool, np.bool_),  # the text "no" is true, so nothing else is a flag
-    "FileLike": (str, PathLike),
-    "Path": (PathLike,),
-    "str": (str,),
-    "torch.device": (torch.device,),
-    "Tensor": (torch.Tensor,),
+_TYPES: Final[dict[str, tuple[str, tuple[type, ...]]]] = {
+    "None": ("None", (type(None),)),
+    "bool": ("True or False", (bool, np.bool_)),  # the text "no" is true, so it is no flag
+    "FileLike": ("a path", (str, PathLike)),
+    "Path": ("a Path", (PathLike,)),
+    "str": ("a str", (str,)),
+    "Tensor": ("a tensor", (torch.Tensor,)),
 }
-_OURS: Final = frozenset(
-    (
-        "Checkpoints",
-        "Dataset",
-        "Decoder",
-        "Edges",
-        "Flow",
-        "Graph",
-        "HeldGraph",
-        "History",
-        "Inputs",
-        "NodeFlow",
-    )
-    + (
-        "NarrowRows",
-        "NodeFlowLoader",
-        "PartsReport",
-        "Propagation",
-        "Result",
-        "Settings",
-        "Structure",
-        "Trainer",
-    )
-)
-_NAMED: Final = ("str",), ("Tensor",)
-"""Types of which the functions themselves say more: which names there are, and which rows a tensor
-has.
-"""
-
-_WORDS_OF: Final = {
-    "Tensor": "a tensor",
-    "None": "None",
-    "bool": "True or False",
-    "FileLike": "a path",
-    "Path": "a Path",
-    "str": "a str",
-    "HeldGraph": "a nodeflow.Graph",
-    "Graph": "a nodeflow.Graph",
+"""By the word of an annotation: what messages call the type, and the classes that it stands for."""
+_DEVICE: Final = "torch.device"
+_OURS: Final = {
+    "Checkpoints",
+    "Dataset",
+    "Decoder",
+    "Edges",
+    "Flow",
+    "Frame",
+    "Graph",
+    "HeldGraph",
+    "History",
+    "Inputs",
+    "Layer",
+    "NarrowRows",
+    "NodeFlow",
+    "NodeFlowLoader",
+    "PartsReport",
+    "Propagation",
+    "Result",
+    "Settings",
+    "Structure",
+    "Trainer",
 }
+"""Classes of this package."""
+_BETTER_CHECKED: Final = ("str", "Tensor")
+"""Types that functions check themselves, with a better message."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -81,8 +71,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     Traceback (most recent call last):
     TypeError: overwrite must be True or False, got str 'no'
     """
-    parameters = inspect.signature(function).parameters.values()
-    rules = _rules(parameters)
+    signature = inspect.signature(function)
+    rules = _rules(signature)
+    parameters = signature.parameters.values()
     places = [(p.name, rules.get(p.name)) for p in parameters if p.kind <= p.POSITIONAL_OR_KEYWORD]
 
     @wraps(function)
@@ -90,66 +81,61 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         # only the arguments that are there: most functions have many that are seldom given
         for value, (name, kinds) in zip(args, places, strict=False):
             if kinds is not None:
-                check_kinds(value, name, kinds)
+                _check(value, name, kinds)
         for name, value in kwargs.items():
             if name in rules:
-                check_kinds(value, name, rules[name])
+                _check(value, name, rules[name])
         return function(*args, **kwargs)
 
     return call
 
 
-def _rules(parameters: Iterable[inspect.Parameter]) -> dict[str, tuple[str, ...]]:
-    """Return the types that a parameter takes, by name, of those whose annotation has known names
-    only.
-    """
+def _rules(signature: inspect.Signature) -> dict[str, tuple[str, ...]]:
+    """Return the types that each parameter takes, where its annotation has known names only."""
     rules = {}
-    for parameter in parameters:
-        kinds = tuple(map(str.strip, str(parameter.annotation).split("|")))
-        simple = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        if (
-            simple
-            and kinds not in _NAMED
-            and all(kind in _TYPES or kind in _OURS for kind in kinds)
-        ):
-            rules[parameter.name] = kinds
+    known = {*_TYPES, *_OURS, _DEVICE}
+    for name, parameter in signature.parameters.items():
+        words = str(parameter.annotation)
+        kinds = tuple(words.split(" | "))
+        several = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if not several and words not in _BETTER_CHECKED and known.issuperset(kinds):
+            rules[name] = kinds
     return rules
 
 
-def check_kinds(value: object, name: str, kinds: tuple[str, ...]) -> None:
-    """Raise TypeError unless ``value`` is of one of some types, by the names that annotations
-    have.
-    """
-    if kinds[0] == "torch.device":
-        if value is not None or "None" not in kinds:
-            as_device(value, name)
-        return
+def _check(value: object, name: str, kinds: tuple[str, ...]) -> None:
+    """Raise TypeError unless ``value`` is of one of some types."""
     of: type = type(value)
-    if not _takes(kinds, of):
-        words = [_WORDS_OF.get(kind, f"a {kind}") for kind in kinds]
-        raise TypeError(
-            f"{name} must be {' or '.join(dict.fromkeys(words))}, got {describe(value)}"
-        )
+    if _takes(kinds, of):
+        return
+    if _DEVICE in kinds:
+        as_device(value, name)
+        return
+    words = dict.fromkeys(_words(kind) for kind in kinds)
+    raise TypeError(f"{name} must be {' or '.join(words)}, got {describe(value)}")
+
+
+def _words(kind: str) -> str:
+    if kind in _TYPES:
+        return _TYPES[kind][0]
+    return "a nodeflow.Graph" if kind in ("Graph", "HeldGraph") else f"a {kind}"
 
 
 @cache
 def _takes(kinds: tuple[str, ...], of: type) -> bool:
-    return any(
-        issubclass(of, _TYPES[kind]) if kind in _TYPES else _is_our(of, kind) for kind in kinds
-    )
-
-
-def _is_our(of: type, name: str) -> bool:
-    """Whether a class is one of this package: by its name, because this room is below those that
-    define it.
-    """
-    if name == "HeldGraph":
-        return hasattr(of, "held")
-    modules = [base.__module__ for base in of.__mro__ if base.__name__ == name]
+    """Return whether a class is of one of some types, devices aside."""
+    if _DEVICE in kinds:
+        return "None" in kinds and of is type(None)
+    if "HeldGraph" in kinds and hasattr(of, "held"):
+        return True
+    classes = tuple(part for kind in kinds if kind in _TYPES for part in _TYPES[kind][1])
+    if issubclass(of, classes):
+        return True
     # classes of compat have the names of those that they stand for, and are others
     return any(
-        module.startswith("nodeflow") and not module.startswith("nodeflow.compat")
-        for module in modules
+        base.__name__ in kinds and base.__module__.startswith("nodeflow.")
+        for base in of.__mro__
+        if not base.__module__.startswith("nodeflow.compat")
     )
 
 
@@ -179,35 +165,21 @@ class Explained(type):
         return inspect.Signature(parameters)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        flags = _flags(cls)
-        for name in options.keys() & flags:
-            check_kinds(options[name], name, ("bool",))
+        signature = _signature(cls)
         try:
-            return super().__call__(*args, **options)
+            signature.bind(*args, **options)
         except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-                raise  # from within the call, which fits
-            parameters = _signature(cls).parameters
-            several = (inspect.Parameter.VAR_KEYWORD,)
-            takes = [name for name, p in parameters.items() if p.kind not in several]
-            others = len(takes) < len(parameters)  # passed on to something else, which checks them
-            for name in options:
-                if name not in takes and (not others or renamed(name, takes)):
-                    raise TypeError(
-                        f"{cls.__name__} got an unexpected keyword argument {name!r}; "
-                        f"{hint_of(name, takes)}"
-                    ) from None
-            try:
-                _signature(cls).bind(*args, **options)
-            except TypeError as wrong:
-                raise TypeError(f"{cls.__name__}: {wrong}; it takes {', '.join(takes)}") from None
-            raise
+            raise TypeError(_explanation(cls.__name__, signature, options, error)) from None
+        for name in _flags(cls) & options.keys():
+            _check(options[name], name, ("bool",))
+        return super().__call__(*args, **options)
 
 
 class ExplainedABC(Explained, ABCMeta):
     """The type of such classes that have abstract methods."""
 
 
+@cache
 def _signature(kind: type) -> inspect.Signature:
     """The signature of ``__init__`` without ``self``, with annotations as they are written."""
     _self, *parameters = inspect.signature(kind.__init__).parameters.values()  # type: ignore[misc]
@@ -215,6 +187,20 @@ def _signature(kind: type) -> inspect.Signature:
 
 
 @cache
-def _flags(kind: Explained) -> frozenset[str]:
-    rules = _rules(_signature(kind).parameters.values())
-    return frozenset(name for name, kinds in rules.items() if kinds == ("bool",))
+def _flags(kind: type) -> set[str]:
+    """Return the names of the arguments that are True or False."""
+    rules = _rules(_signature(kind))
+    return {name for name, kinds in rules.items() if kinds == ("bool",)}
+
+
+def _explanation(
+    name: str, signature: inspect.Signature, options: dict[str, Any], error: TypeError
+) -> str:
+    """Return what is wrong with arguments that do not fit a signature."""
+    parameters = signature.parameters.values()
+    takes = [p.name for p in parameters if p.kind != p.VAR_KEYWORD]
+    passed_on = len(takes) < len(parameters)  # to something else, which checks other words
+    for word in options:
+        if word not in takes and (not passed_on or renamed(word, takes)):
+            return f"{name} got an unexpected keyword argument {word!r}; {hint_of(word, takes)}"
+    return f"{name}: {error}; it takes {', '.join(takes)}"

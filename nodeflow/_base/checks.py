@@ -52,8 +52,10 @@ def as_ids(value: object, name: str, upper: int, what: str = "node", *, lower: i
     for another type (a bool mask and floats are the usual mistakes), ValueError for a wrong shape,
     IndexError for the first id out of range.
     """
-    usual = isinstance(value, torch.Tensor | np.ndarray)
-    if not usual and (not isinstance(value, Iterable) or isinstance(value, (str, bytes, dict))):
+    # arrays come first: they are told quickly
+    if not isinstance(value, (torch.Tensor, np.ndarray, Iterable)) or isinstance(
+        value, (str, bytes, dict)
+    ):
         raise TypeError(
             f"{name} must be a tensor, an array or a list of {what} ids, got {describe(value)}"
         )
@@ -95,23 +97,24 @@ def unmasked(value: Any, name: str, size: int, what: str = "node", hint: str = "
     """
     mask = value
     if isinstance(value, list | tuple):
-        if len(value) and all(isinstance(entry, bool | np.bool_) for entry in value):
-            mask = np.array(value)
-    elif not isinstance(value, torch.Tensor) and hasattr(
-        value, "__array__"
-    ):  # a column of another library
-        mask = np.asanyarray(value)
+        mask = np.array(value) if value and all(map(_is_bool, value)) else None
+    elif not isinstance(value, torch.Tensor) and hasattr(value, "__array__"):
+        mask = np.asanyarray(value)  # a column of another library
     # ``dtype in (torch.bool, np.bool_)`` compares a dtype of numpy with one of torch, and numpy
     # drops any error of that comparison, also a KeyboardInterrupt
     of_bool = torch.bool if isinstance(mask, torch.Tensor) else np.bool_
     if not isinstance(mask, torch.Tensor | np.ndarray) or mask.dtype != of_bool:
         return value
     if mask.shape != (size,):
-        shape = tuple(mask.shape)
         raise ValueError(
-            f"a mask of {name} must have one entry per {what} ({size}), got shape {shape}{hint}"
+            f"a mask of {name} must have one entry per {what} ({size}), got shape "
+            f"{tuple(mask.shape)}{hint}"
         )
     return np.flatnonzero(as_array(mask, name))
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, (bool, np.bool_))
 
 
 def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
@@ -125,7 +128,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
             raise TypeError(
                 f"{name} must be {what}, got a tensor on the meta device, which has no numbers"
             )
-        # these numpy does not know
+        # numpy knows neither
         if value.layout != torch.strided or value.dtype == torch.bfloat16:
             raise TypeError(
                 f"{name} must be dense {what}, got {describe(value)} and layout {value.layout}"
@@ -145,7 +148,7 @@ def as_array(value: Any, name: str, what: str = "integers") -> NDArray[Any]:
             return plain_array(value, name)
     items = list(value) if isinstance(value, Iterable) else value
     # numpy would read True among integers as 1
-    if isinstance(items, list) and not {bool, np.bool_}.isdisjoint(map(type, items)):
+    if isinstance(items, list) and any(map(_is_bool, items)):
         raise TypeError(
             f"{name} must be {what}, got a list with a bool in it; of a mask pass "
             "numpy.flatnonzero(mask)"
@@ -167,9 +170,8 @@ def blaming(what: str, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         # the words of a KeyError are its key alone
-        raise ValueError(
-            f"{what}: {repr(error) if isinstance(error, KeyError) else error}"
-        ) from error
+        why = repr(error) if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{what}: {why}") from error
 
 
 def lasting(value: T) -> T | list[Any]:
@@ -204,11 +206,9 @@ def check_range(ids: NDArray[Any], name: str, upper: int, what: str, *, lower: i
     # time
     if len(ids) and (np.minimum.reduce(ids) < lower or np.maximum.reduce(ids) >= upper):
         at = first_true((ids < lower) | (ids >= upper))
-        rule = (
-            f"{what} ids go from {lower} to {upper - 1}"
-            if upper > lower
-            else f"there is no {what} at all"
-        )
+        rule = f"there is no {what} at all"
+        if upper > lower:
+            rule = f"{what} ids go from {lower} to {upper - 1}"
         raise IndexError(f"{name}[{at}] is {ids[at]}, but {rule}")
 
 
@@ -255,7 +255,7 @@ def as_int(value: object, name: str) -> int:
     """Return ``value`` as an int; a bool or anything that is not an integer raises TypeError."""
     if type(value) is int:  # the usual case, quickly
         return value
-    if not isinstance(value, (bool, np.bool_)) and getattr(value, "dtype", None) != torch.bool:
+    if not _is_bool(value) and getattr(value, "dtype", None) != torch.bool:
         with contextlib.suppress(TypeError):  # arrays have __index__, whatever they hold
             return operator.index(value)  # type: ignore[arg-type]
     raise TypeError(f"{name} must be an integer, got {describe(value)}")
@@ -273,9 +273,8 @@ def as_flag(value: object, name: str) -> bool:
     """Return ``value`` as a bool; anything but True and False raises TypeError: the text "no" is
     true.
     """
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    raise TypeError(f"{name} must be True or False, got {describe(value)}")
+    check_type(value, name, (bool, np.bool_), "True or False")
+    return bool(value)
 
 
 def as_number(
@@ -301,16 +300,16 @@ def as_number(
         number = value.item()
     if isinstance(number, bool) or not isinstance(number, (int, float)):
         raise TypeError(f"{name} must be a number, got {describe(value)}")
-    fits = (
-        abs(number) <= sys.float_info.max  # which NaN is not
-        and (above is None or number > above)
-        and (least is None or number >= least)
-        and (below is None or number < below)
-        and (most is None or number <= most)
-    )
-    if not fits:
-        limits = {"above": above, "at least": least, "below": below, "at most": most}
-        words = [f"{word} {limit}" for word, limit in limits.items() if limit is not None]
+    limits: dict[str, tuple[Any, Any]] = {
+        "above": (operator.gt, above),
+        "at least": (operator.ge, least),
+        "below": (operator.lt, below),
+        "at most": (operator.le, most),
+    }
+    given = {word: limit for word, limit in limits.items() if limit[1] is not None}
+    is_finite = abs(number) <= sys.float_info.max  # which NaN is not
+    if not (is_finite and all(fits(number, bound) for fits, bound in given.values())):
+        words = [f"{word} {bound}" for word, (_, bound) in given.items()]
         rule = " and ".join(words if len(words) == 2 else ["finite", *words])
         raise ValueError(f"{name} must be {rule}, got {number}")
     return float(number)
@@ -322,9 +321,9 @@ def as_index(value: object, name: str, size: int) -> int:
     """
     index = as_int(value, name)
     if not -size <= index < size:
-        bounds = (
-            f"there are {size}, so it goes from {-size} to {size - 1}" if size else "there are none"
-        )
+        bounds = "there are none"
+        if size:
+            bounds = f"there are {size}, so it goes from {-size} to {size - 1}"
         raise IndexError(f"{name} {index} is out of range: {bounds}")
     return index % size
 

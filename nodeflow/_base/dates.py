@@ -71,7 +71,11 @@ def exact_seconds(dates: Array, name: str) -> Array:
     part of its time.
     """
     numbers = seconds_of(dates)
-    stamps = numbers * 10**6 if numbers.dtype.kind == "i" else np.rint(np.nan_to_num(numbers) * 1e6)
+    # back to microseconds, to be compared with the dates
+    if numbers.dtype.kind == "i":
+        stamps = numbers * 10**6
+    else:
+        stamps = np.rint(np.nan_to_num(numbers) * 1e6)
     _checked(stamps.astype(np.int64).astype("M8[us]"), dates, name)
     return numbers
 

@@ -16,8 +16,12 @@ from nodeflow._base.checks import first_true
 from nodeflow._base.types import Array
 
 COLUMN_TYPES: Final = frozenset(
-    (torch.bool, torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    + (
+    {
+        torch.bool,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
         torch.int8,
         torch.int16,
         torch.int32,
@@ -25,7 +29,7 @@ COLUMN_TYPES: Final = frozenset(
         torch.uint8,
         torch.complex64,
         torch.complex128,
-    )
+    }
 )
 """The types of numbers that columns have: torch gathers, joins, writes and adds them all."""
 
@@ -91,11 +95,9 @@ def as_float32(numbers: Array, where: str) -> NDArray[np.float32]:
     are_merged = len(np.unique(large)) > len(np.unique(values[is_changed]))
     if are_merged or (np.rint(large) == large).any():
         rounded = values[is_changed][0]
-        why = (
-            f"which float32 rounds to {rounded:.0f}"
-            if np.isfinite(rounded)
-            else "beyond the largest float32"
-        )
+        why = "beyond the largest float32"
+        if np.isfinite(rounded):
+            why = f"which float32 rounds to {rounded:.0f}"
         raise ValueError(
             f"{where} holds {large[0]} in entry {first_true(is_changed.ravel())}, {why}; subtract "
             "what all have in common, or write times as dates, which are no features"

@@ -64,7 +64,7 @@ class Lazy(Generic[T]):
         make = self._make
         if make is not None:
             # the value serves later calls, which may need gradients
-            with torch.inference_mode(False):
+            with torch.inference_mode(mode=False):
                 self._value = make()
             self._make = None  # frees the objects that the function refers to
         return self._value

@@ -20,94 +20,255 @@ T = TypeVar("T")
 SIZES: Final = ("fanouts", "layer_sizes", "num_neighbors")
 """Arguments with a number per flow, whose order is easily mistaken."""
 
-_THREADS = (
-    "workers are threads of this process, which start and end with an iteration: nothing is to be "
-    "set"
-)
 
-ARGUMENTS: Final[dict[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("in_channels", "in_feats", "in_dim", "in_size"), ("in_features",)),
-    **dict.fromkeys(
-        ("out_channels", "out_feats", "out_dim", "out_size", "num_classes"), ("out_features",)
-    ),
-    **dict.fromkeys(("hidden_channels", "hidden_feats", "hidden_dim", "h_feats"), ("hidden",)),
-    **dict.fromkeys(("n_hidden", "num_hidden", "hidden_size"), ("hidden",)),
-    **dict.fromkeys(
-        (*SIZES, "fanout", "fan_out", "sizes", "num_samples", "num_neighbours", "nodes_per_layer"),
-        SIZES,
-    ),
-    **dict.fromkeys(("random_state", "random_seed", "rng", "generator"), ("seed",)),
-    **dict.fromkeys(("probs", "weight_attr", "edge_weight"), ("prob", "weight")),
-    **dict.fromkeys(
-        ("layers", "num_hops", "hops", "num_layers", "num_steps"), ("num_flows", *SIZES)
-    ),
-    **dict.fromkeys(("time_attr", "times"), ("time",)),
-    **dict.fromkeys(("input_time", "seed_time"), ("times",)),
-    "temporal_strategy": ("strategy",),
-    **dict.fromkeys(
-        ("neg_ratio", "num_negs", "num_neg_samples", "num_negative_samples"), ("num_negatives",)
-    ),
-    **dict.fromkeys(("neg_sampling_ratio", "neg_sampling", "negative_sampler"), ("num_negatives",)),
-    **dict.fromkeys(("input_nodes", "nids", "nid", "train_nid", "indices", "node_ids"), ("seeds",)),
-    **dict.fromkeys(("dataset", "itemset", "edge_label_index"), ("seeds",)),
-    **dict.fromkeys(("data", "g"), ("graph",)),
-    "graph_sampler": ("sampler",),
-    **dict.fromkeys(("batch", "batchsize", "bs"), ("batch_size",)),
-    "prefetch_factor": ("prefetch",),
-    "collate_fn": ("transform",),
-    **dict.fromkeys(
-        ("num_rels", "num_relation_types", "num_edge_types", "num_etypes"), ("num_relations",)
-    ),
-    **dict.fromkeys(("edge_types", "etypes", "metadata", "node_types"), ("schema",)),
-    **dict.fromkeys(("aggregator_type", "aggr", "aggregation", "reduce"), ("aggregator", "reduce")),
-    **dict.fromkeys(("num_heads", "n_heads", "attention_heads"), ("heads",)),
-    **dict.fromkeys(
-        ("edge_dim", "edge_feats", "edge_in_feats", "in_edge_feats"), ("edge_features",)
-    ),
-    **dict.fromkeys(("edge_attr", "efeat", "etype"), ("edge_column", "edge_type", "edata")),
-    **dict.fromkeys(("attn_drop", "dropout"), ("attention_dropout",)),
-    "feat_drop": ("dropout",),
-    **dict.fromkeys(("act", "act_func"), ("activation",)),
-    "jk": ("jumping",),
-    **dict.fromkeys(("nn", "apply_func"), ("mlp",)),
-    **dict.fromkeys(("add_self_loops", "add_self_loop"), ("self_loops",)),
-    "root_weight": ("own",),
-    **dict.fromkeys(("learning_rate", "step_size"), ("lr",)),
-    **dict.fromkeys(("num_epochs", "n_epochs", "max_epochs"), ("epochs",)),
-    "wd": ("weight_decay",),
-    "gpu": ("device",),
-    "num_workers": ("workers",),
+def _table(text: str) -> dict[str, str]:
+    """Return the meaning of each word: a line has words, a colon, and what each of them stands for.
+
+    In the meaning, NAME is the word itself.
+    """
+    meanings = {}
+    for line in text.strip().splitlines():
+        words, _, meaning = line.partition(": ")
+        for word in words.split():
+            meanings[word] = meaning.replace("NAME", word)
+    return meanings
+
+
+def _tables(text: str) -> dict[str, dict[str, str]]:
+    """Return several tables by name; each begins with a line [name]."""
+    tables = {}
+    for section in text.strip().removeprefix("[").split("\n["):
+        name, _, lines = section.partition("]")
+        tables[name] = _table(lines)
+    return tables
+
+
+# one text per table: data that is read as it is written, a line for all words of one meaning
+ARGUMENTS: Final[dict[str, list[str]]] = {
+    word: meaning.split()
+    for word, meaning in _table("""
+in_channels in_feats in_dim in_size: in_features
+out_channels out_feats out_dim out_size num_classes: out_features
+hidden_channels hidden_feats hidden_dim h_feats n_hidden num_hidden hidden_size: hidden
+fanouts layer_sizes num_neighbors fanout fan_out sizes num_samples num_neighbours \
+nodes_per_layer: fanouts layer_sizes num_neighbors
+random_state random_seed rng generator: seed
+probs weight_attr edge_weight: prob weight
+layers num_hops hops num_layers num_steps: num_flows fanouts layer_sizes num_neighbors
+time_attr times: time
+input_time seed_time: times
+temporal_strategy: strategy
+neg_ratio num_negs num_neg_samples num_negative_samples neg_sampling_ratio neg_sampling \
+negative_sampler: num_negatives
+input_nodes nids nid train_nid indices node_ids dataset itemset edge_label_index: seeds
+data g: graph
+graph_sampler: sampler
+batch batchsize bs: batch_size
+prefetch_factor: prefetch
+collate_fn: transform
+num_rels num_relation_types num_edge_types num_etypes: num_relations
+edge_types etypes metadata node_types: schema
+aggregator_type aggr aggregation reduce: aggregator reduce
+num_heads n_heads attention_heads: heads
+edge_dim edge_feats edge_in_feats in_edge_feats: edge_features
+edge_attr efeat etype: edge_column edge_type edata
+attn_drop dropout: attention_dropout
+feat_drop: dropout
+act act_func: activation
+jk: jumping
+nn apply_func: mlp
+add_self_loops add_self_loop: self_loops
+root_weight: own
+learning_rate step_size: lr
+num_epochs n_epochs max_epochs: epochs
+wd: weight_decay
+gpu: device
+num_workers: workers
+""").items()
 }
 """Words, and the arguments that they may stand for here; the first that there is counts."""
 
-_LACKING: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("persistent_workers", "multiprocessing_context", "worker_init_fn", "timeout"), _THREADS
-    ),
-    **dict.fromkeys(
-        ("use_ddp", "ddp_seed"),
-        "processes share every step by themselves, see rank= and world_size=",
-    ),
-    **dict.fromkeys(
-        ("use_uva", "use_prefetch_thread"), "pin_memory= and prefetch= are what there is"
-    ),
-    **dict.fromkeys(("is_sorted", "filter_per_worker", "custom_cls"), "nothing is to be set here"),
-    "subgraph_type": "flows are directed; nodeflow.sampling.induced(batch, sampler) adds all edges "
-    "between the nodes",
-    "allow_zero_in_degree": "nodes without edges get 0 from every reduction: nothing is to be set",
-    "edge_features": "this layer reads no edge columns; GATConv, GATv2Conv, GINEConv and EdgeConv "
-    "do",
-}
-"""Words for which there is nothing here, and why; of arguments, used where none of ``ARGUMENTS``
-fits.
-"""
+_LACKING: Final = _table("""
+persistent_workers multiprocessing_context worker_init_fn timeout: workers are threads of this\
+ process, which start and end with an iteration: nothing is to be set
+use_ddp ddp_seed: processes share every step by themselves, see rank= and world_size=
+use_uva use_prefetch_thread: pin_memory= and prefetch= are what there is
+is_sorted filter_per_worker custom_cls: nothing is to be set here
+subgraph_type: flows are directed; nodeflow.sampling.induced(batch, sampler) adds all edges \
+between the nodes
+allow_zero_in_degree: nodes without edges get 0 from every reduction: nothing is to be set
+edge_features: this layer reads no edge columns; GATConv, GATv2Conv, GINEConv and EdgeConv do
+""")
+"""Words for which there is nothing here, and why; read where none of ``ARGUMENTS`` fits."""
+
+_LOADERS: Final = _table("""
+NeighborLoader NodeLoader DataLoader NodeDataLoader ItemSampler: \
+NodeFlowLoader(NeighborSampler(graph, fanouts), seeds)  # fanouts are in flow order, the \
+seeds' last
+LinkNeighborLoader LinkLoader EdgeDataLoader as_edge_prediction_sampler NegativeSampler: \
+NodeFlowLoader(LinkSampler(NeighborSampler(graph, fanouts)))  # seeds are edges
+MultiLayerNeighborSampler NeighborSubgraphSampler: NeighborSampler(graph, fanouts)
+MultiLayerFullNeighborSampler: FullSampler(graph, num_flows)
+ClusterData ClusterLoader: ClusterSampler(graph, num_flows, parts)
+GraphSAINTSampler SAINTSampler: SaintSampler
+ShaDowKHopSampler: ShadowSampler
+LayerNeighborSampler: LaborSampler
+HGTLoader HGTSampler: NeighborSampler(graph, fanouts)  # with numbers by relation
+""")
+
+NAMES: Final = _tables("""
+[nodeflow]
+Data HeteroData: convert.from_pyg  # or Graph.from_edges(*edge_index)
+DGLGraph heterograph: convert.from_dgl  # or compat.dgl.DGLGraph, or Graph.typed
+manual_seed seed_everything: NeighborSampler(graph, fanouts, seed=1)
+
+[nodeflow.sampling]
+
+[nodeflow.loader]
+
+[nodeflow.fn]
+copy_src: copy_u
+copy_edge: copy_e
+
+[nodeflow.nn]
+HeteroConv HeteroGraphConv: TypedConv
+HeteroLinear HeteroDictLinear: TypedLinear
+to_hetero: TypedModel
+GCNConv: GraphConv
+RelGraphConv FastRGCNConv: RGCNConv
+MessagePassing: FlowConv
+JumpingKnowledge: Jumping
+EdgePredictor: Decoder
+BatchNorm: GraphSAGE(4, 4, 4, norm="batch")
+
+[nodeflow.transform]
+to_undirected ToUndirected to_bidirected add_reverse: add_reverse_edges
+add_self_loop AddSelfLoops add_remaining_self_loops: add_self_loops
+GCNNorm gcn_norm EdgeWeightNorm: edge_norm
+RandomNodeSplit: random_split
+node_subgraph induced_subgraph: subgraph
+remove_self_loops remove_edges edge_subgraph: filter_edges
+degree: degrees
+is_undirected: is_symmetric
+reorder_graph: reorder
+
+[nodeflow.convert]
+from_torch_geometric from_data: from_pyg
+from_pandas from_dataframe: from_edge_table
+from_scipy_sparse_matrix: from_scipy
+
+[nodeflow.datasets]
+PygNodePropPredDataset NodePropPredDataset DglNodePropPredDataset: read_ogb
+
+[nodeflow.metrics]
+auc roc_auc roc_auc_score: auroc
+accuracy mae mse r2: named("NAME")
+f1_score: named("f1_micro")
+""")
+"""Names that other libraries have, by module, and the code that stands for each here."""
+
+for _room in ("nodeflow", "nodeflow.sampling", "nodeflow.loader"):
+    NAMES[_room] = _LOADERS | NAMES.get(_room, {})
+_ENDS: Final = {"src": "u", "dst": "v", "edge": "e"}
+for _left, _operation, _right in product(_ENDS, ("add", "sub", "mul", "div", "dot"), _ENDS):
+    _new_name = f"{_ENDS[_left]}_{_operation}_{_ENDS[_right]}"
+    NAMES["nodeflow.fn"][f"{_left}_{_operation}_{_right}"] = _new_name
+
+ATTRIBUTES: Final = _tables("""
+[NodeFlow]
+x node_features: batch.inputs["x"]  # the columns that the loader is told to copy, ndata={0: \
+["x"]}
+y labels: batch.outputs["y"]  # with ndata={-1: ["y"]} of the loader
+n_id input_nodes input_node_ids: batch.front.parent_nid
+output_nodes seed_nodes: batch.seeds
+e_id: batch.flows[0].parent_eid
+input_id: batch.seed_data["index"]  # with seed_data={"index": torch.arange(len(seeds))} of \
+the loader
+batch_size: len(batch.seeds)
+edge_index: torch.stack(batch.flows[0].edges())
+edge_attr edata edge_features: batch.fdata[0]["w"]  # the frame of a flow
+edge_weight: batch.flows[0].weight  # estimator weights of a flow
+blocks sampled_subgraphs adjs: batch.flows  # which replace a list of blocks
+ndata srcdata: batch.ldata[0]  # the frame of a layer, also batch.inputs
+dstdata: batch.outputs
+num_nodes: batch.layer_sizes
+num_edges: batch.flow_sizes
+num_sampled_nodes: batch.layer_sizes  # convert.to_pyg(batch).num_sampled_nodes counts what \
+each hop adds
+num_sampled_edges: batch.flow_sizes  # convert.to_pyg(batch).num_sampled_edges
+to_pyg: convert.to_pyg(batch)
+to_dgl: convert.to_dgl_blocks
+to_networkx: convert.to_networkx(batch)
+layer_parent_nid: batch.layers[0].parent_nid
+block_parent_eid: batch.flows[0].parent_eid
+num_blocks: batch.num_flows
+block_compute prop_flow update_all: batch.flow_compute
+cuda: batch.to("cpu")  # or another device
+cpu: batch.to("cpu")
+
+[Flow]
+srcdata: flow.src_layer.data
+dstdata: flow.dst_layer.data
+edata edge_attr: flow.data
+ndata: flow.src_layer.data  # or flow.dst_layer.data
+num_src_nodes number_of_src_nodes: flow.num_src
+num_dst_nodes number_of_dst_nodes: flow.num_dst
+number_of_edges: flow.num_edges
+edge_index: torch.stack(flow.edges())
+edge_weight: flow.weight
+e_id: flow.parent_eid
+adj: flow.to_torch_sparse()
+update_all apply_edges: batch.flow_compute  # or flow.aggregate(h)
+
+[Layer]
+n_id nid node_ids: layer.parent_nid
+ndata srcdata dstdata: layer.data
+x: layer.data["x"]
+
+[Graph]
+edge_index: torch.stack(graph.edges())
+x y train_mask val_mask test_mask: graph.ndata["NAME"]
+edge_attr edge_weight: graph.edata["NAME"]
+num_features num_node_features: graph.ndata["x"].shape[1]
+node_types ntypes x_dict: graph.schema.nodes  # graph.nodes[name].data has columns
+edge_types etypes canonical_etypes edge_index_dict: graph.schema.relations
+number_of_nodes: graph.num_nodes
+number_of_edges: graph.num_edges
+adj_t adj: convert.to_torch_sparse(graph)
+to cuda: batch.to("cpu")  # batches move; sampler.in_torch(device) draws on a device
+successors: graph.out_edges([0])
+predecessors: graph.in_edges([0])
+subgraph: transform.subgraph
+to_undirected to_bidirected: transform.add_reverse_edges(graph)
+is_undirected: transform.is_symmetric(graph)
+add_edges: Graph.from_edges(*graph.edges())  # of more edges: a graph never changes
+update_all: batch.flow_compute  # also of create_full_node_flow(graph, 1)
+to_pyg: convert.to_pyg(graph)
+to_networkx: convert.to_networkx(graph)
+
+[SamplerBase]
+sample sample_blocks sample_from_nodes: sampler(seeds)
+num_neighbors num_neighbours: sampler.fanouts
+num_layers num_hops: sampler.num_flows
+to: sampler.in_torch("cpu")  # or another device
+
+[NodeFlowLoader]
+dataset input_nodes: loader.seeds
+graph data: loader.sampler.graph
+node_sampler: loader.sampler
+collate_fn: loader.sampler  # transform= is a function of every batch
+""")
+"""Attributes of objects of other libraries, by class, and the code that stands for each here."""
 
 
 def renamed(name: str, takes: Collection[str]) -> str:
     """Return what a word of another library is called among the arguments ``takes``; empty where
     none is meant.
     """
-    return next((word for word in ARGUMENTS.get(name, ()) if word in takes and word != name), "")
+    for word in ARGUMENTS.get(name, ()):
+        if word in takes and word != name:
+            return word
+    return ""
 
 
 def meant(name: str, takes: Collection[str]) -> str:
@@ -116,7 +277,7 @@ def meant(name: str, takes: Collection[str]) -> str:
     """
     if (word := renamed(name, takes)) or name in _LACKING:
         return word
-    return next(iter(get_close_matches(name, takes, 1, cutoff=0.8)), "")
+    return "".join(get_close_matches(name, takes, 1, cutoff=0.8))
 
 
 def hint_of(name: str, takes: Collection[str]) -> str:
@@ -125,222 +286,11 @@ def hint_of(name: str, takes: Collection[str]) -> str:
     """
     if not (near := meant(name, takes)):
         return _LACKING.get(name, f"it takes {', '.join(takes)}")
-    order = (
-        ", one number per flow in flow order (the last is for the seeds)" if near in SIZES else ""
+    if near not in SIZES:
+        return f"it is called {near}= here"
+    return (
+        f"it is called {near}= here, one number per flow in flow order (the last is for the seeds)"
     )
-    return f"it is called {near}= here{order}"
-
-
-_LOADERS: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("NeighborLoader", "NodeLoader", "DataLoader", "NodeDataLoader", "ItemSampler"),
-        "NodeFlowLoader(NeighborSampler(graph, fanouts), seeds)  # fanouts are in flow order, the "
-        "seeds' last",
-    ),
-    **dict.fromkeys(
-        (
-            "LinkNeighborLoader",
-            "LinkLoader",
-            "EdgeDataLoader",
-            "as_edge_prediction_sampler",
-            "NegativeSampler",
-        ),
-        "NodeFlowLoader(LinkSampler(NeighborSampler(graph, fanouts)))  # seeds are edges",
-    ),
-    **dict.fromkeys(
-        ("MultiLayerNeighborSampler", "NeighborSubgraphSampler"), "NeighborSampler(graph, fanouts)"
-    ),
-    "MultiLayerFullNeighborSampler": "FullSampler(graph, num_flows)",
-    **dict.fromkeys(("ClusterData", "ClusterLoader"), "ClusterSampler(graph, num_flows, parts)"),
-    **dict.fromkeys(("GraphSAINTSampler", "SAINTSampler"), "SaintSampler"),
-    "ShaDowKHopSampler": "ShadowSampler",
-    "LayerNeighborSampler": "LaborSampler",
-    **dict.fromkeys(
-        ("HGTLoader", "HGTSampler"), "NeighborSampler(graph, fanouts)  # with numbers by relation"
-    ),
-}
-
-_ENDS: Final = {"src": "u", "dst": "v", "edge": "e"}
-_OPERATIONS: Final = ("add", "sub", "mul", "div", "dot")
-
-NAMES: Final[dict[str, dict[str, str]]] = {
-    "nodeflow": {
-        **_LOADERS,
-        **dict.fromkeys(
-            ("Data", "HeteroData"), "convert.from_pyg  # or Graph.from_edges(*edge_index)"
-        ),
-        **dict.fromkeys(
-            ("DGLGraph", "heterograph"),
-            "convert.from_dgl  # or compat.dgl.DGLGraph, or Graph.typed",
-        ),
-        **dict.fromkeys(
-            ("manual_seed", "seed_everything"), "NeighborSampler(graph, fanouts, seed=1)"
-        ),
-    },
-    "nodeflow.sampling": _LOADERS,
-    "nodeflow.loader": _LOADERS,
-    "nodeflow.fn": {
-        "copy_src": "copy_u",
-        "copy_edge": "copy_e",
-        **{
-            f"{a}_{op}_{b}": f"{_ENDS[a]}_{op}_{_ENDS[b]}"
-            for a, op, b in product(_ENDS, _OPERATIONS, _ENDS)
-        },
-    },
-    "nodeflow.nn": {
-        **dict.fromkeys(("HeteroConv", "HeteroGraphConv"), "TypedConv"),
-        **dict.fromkeys(("HeteroLinear", "HeteroDictLinear"), "TypedLinear"),
-        "to_hetero": "TypedModel",
-        "GCNConv": "GraphConv",
-        **dict.fromkeys(("RelGraphConv", "FastRGCNConv"), "RGCNConv"),
-        "MessagePassing": "FlowConv",
-        "JumpingKnowledge": "Jumping",
-        "EdgePredictor": "Decoder",
-        "BatchNorm": 'GraphSAGE(4, 4, 4, norm="batch")',
-    },
-    "nodeflow.transform": {
-        **dict.fromkeys(
-            ("to_undirected", "ToUndirected", "to_bidirected", "add_reverse"), "add_reverse_edges"
-        ),
-        **dict.fromkeys(
-            ("add_self_loop", "AddSelfLoops", "add_remaining_self_loops"), "add_self_loops"
-        ),
-        **dict.fromkeys(("GCNNorm", "gcn_norm", "EdgeWeightNorm"), "edge_norm"),
-        "RandomNodeSplit": "random_split",
-        **dict.fromkeys(("node_subgraph", "induced_subgraph"), "subgraph"),
-        **dict.fromkeys(("remove_self_loops", "remove_edges", "edge_subgraph"), "filter_edges"),
-        "degree": "degrees",
-        "is_undirected": "is_symmetric",
-        "reorder_graph": "reorder",
-    },
-    "nodeflow.convert": {
-        **dict.fromkeys(("from_torch_geometric", "from_data"), "from_pyg"),
-        **dict.fromkeys(("from_pandas", "from_dataframe"), "from_edge_table"),
-        "from_scipy_sparse_matrix": "from_scipy",
-    },
-    "nodeflow.datasets": dict.fromkeys(
-        ("PygNodePropPredDataset", "NodePropPredDataset", "DglNodePropPredDataset"), "read_ogb"
-    ),
-    "nodeflow.metrics": {
-        **dict.fromkeys(("auc", "roc_auc", "roc_auc_score"), "auroc"),
-        **{name: f'named("{name}")' for name in ("accuracy", "mae", "mse", "r2")},
-        "f1_score": 'named("f1_micro")',
-    },
-}
-"""Names that other libraries have, by module, and the code that stands for each here."""
-
-_COLUMN = 'batch.inputs["x"]  # the columns that the loader is told to copy, ndata={0: ["x"]}'
-_PARENT = "torch.stack(graph.edges())"
-
-ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
-    "NodeFlow": {
-        **dict.fromkeys(("x", "node_features"), _COLUMN),
-        **dict.fromkeys(
-            ("y", "labels"), 'batch.outputs["y"]  # with ndata={-1: ["y"]} of the loader'
-        ),
-        **dict.fromkeys(("n_id", "input_nodes", "input_node_ids"), "batch.front.parent_nid"),
-        **dict.fromkeys(("output_nodes", "seed_nodes"), "batch.seeds"),
-        "e_id": "batch.flows[0].parent_eid",
-        "input_id": 'batch.seed_data["index"]  # with seed_data={"index": '
-        "torch.arange(len(seeds))} of the loader",
-        "batch_size": "len(batch.seeds)",
-        "edge_index": "torch.stack(batch.flows[0].edges())",
-        **dict.fromkeys(
-            ("edge_attr", "edata", "edge_features"), 'batch.fdata[0]["w"]  # the frame of a flow'
-        ),
-        "edge_weight": "batch.flows[0].weight  # estimator weights of a flow",
-        **dict.fromkeys(
-            ("blocks", "sampled_subgraphs", "adjs"), "batch.flows  # which replace a list of blocks"
-        ),
-        **dict.fromkeys(
-            ("ndata", "srcdata"), "batch.ldata[0]  # the frame of a layer, also batch.inputs"
-        ),
-        "dstdata": "batch.outputs",
-        "num_nodes": "batch.layer_sizes",
-        "num_edges": "batch.flow_sizes",
-        "num_sampled_nodes": "batch.layer_sizes  # convert.to_pyg(batch).num_sampled_nodes counts "
-        "what each hop adds",
-        "num_sampled_edges": "batch.flow_sizes  # convert.to_pyg(batch).num_sampled_edges",
-        "to_pyg": "convert.to_pyg(batch)",
-        "to_dgl": "convert.to_dgl_blocks",
-        "to_networkx": "convert.to_networkx(batch)",
-        "layer_parent_nid": "batch.layers[0].parent_nid",
-        "block_parent_eid": "batch.flows[0].parent_eid",
-        "num_blocks": "batch.num_flows",
-        **dict.fromkeys(("block_compute", "prop_flow", "update_all"), "batch.flow_compute"),
-        "cuda": 'batch.to("cpu")  # or another device',
-        "cpu": 'batch.to("cpu")',
-    },
-    "Flow": {
-        "srcdata": "flow.src_layer.data",
-        "dstdata": "flow.dst_layer.data",
-        **dict.fromkeys(("edata", "edge_attr"), "flow.data"),
-        "ndata": "flow.src_layer.data  # or flow.dst_layer.data",
-        **dict.fromkeys(("num_src_nodes", "number_of_src_nodes"), "flow.num_src"),
-        **dict.fromkeys(("num_dst_nodes", "number_of_dst_nodes"), "flow.num_dst"),
-        "number_of_edges": "flow.num_edges",
-        "edge_index": "torch.stack(flow.edges())",
-        "edge_weight": "flow.weight",
-        "e_id": "flow.parent_eid",
-        "adj": "flow.to_torch_sparse()",
-        **dict.fromkeys(
-            ("update_all", "apply_edges"), "batch.flow_compute  # or flow.aggregate(h)"
-        ),
-    },
-    "Layer": {
-        **dict.fromkeys(("n_id", "nid", "node_ids"), "layer.parent_nid"),
-        **dict.fromkeys(("ndata", "srcdata", "dstdata"), "layer.data"),
-        "x": 'layer.data["x"]',
-    },
-    "Graph": {
-        "edge_index": _PARENT,
-        **{
-            name: f'graph.ndata["{name}"]'
-            for name in ("x", "y", "train_mask", "val_mask", "test_mask")
-        },
-        **{name: f'graph.edata["{name}"]' for name in ("edge_attr", "edge_weight")},
-        **dict.fromkeys(("num_features", "num_node_features"), 'graph.ndata["x"].shape[1]'),
-        **dict.fromkeys(
-            ("node_types", "ntypes", "x_dict"),
-            "graph.schema.nodes  # graph.nodes[name].data has columns",
-        ),
-        **dict.fromkeys(
-            ("edge_types", "etypes", "canonical_etypes", "edge_index_dict"),
-            "graph.schema.relations",
-        ),
-        "number_of_nodes": "graph.num_nodes",
-        "number_of_edges": "graph.num_edges",
-        **dict.fromkeys(("adj_t", "adj"), "convert.to_torch_sparse(graph)"),
-        **dict.fromkeys(
-            ("to", "cuda"),
-            'batch.to("cpu")  # batches move; sampler.in_torch(device) draws on a device',
-        ),
-        "successors": "graph.out_edges([0])",
-        "predecessors": "graph.in_edges([0])",
-        "subgraph": "transform.subgraph",
-        **dict.fromkeys(("to_undirected", "to_bidirected"), "transform.add_reverse_edges(graph)"),
-        "is_undirected": "transform.is_symmetric(graph)",
-        "add_edges": "Graph.from_edges(*graph.edges())  # of more edges: a graph never changes",
-        "update_all": "batch.flow_compute  # also of create_full_node_flow(graph, 1)",
-        "to_pyg": "convert.to_pyg(graph)",
-        "to_networkx": "convert.to_networkx(graph)",
-    },
-    "SamplerBase": {
-        **dict.fromkeys(("sample", "sample_blocks", "sample_from_nodes"), "sampler(seeds)"),
-        **dict.fromkeys(("num_neighbors", "num_neighbours"), "sampler.fanouts"),
-        **dict.fromkeys(("num_layers", "num_hops"), "sampler.num_flows"),
-        "to": 'sampler.in_torch("cpu")  # or another device',
-    },
-    "NodeFlowLoader": {
-        **dict.fromkeys(("dataset", "input_nodes"), "loader.seeds"),
-        **dict.fromkeys(("graph", "data"), "loader.sampler.graph"),
-        "node_sampler": "loader.sampler",
-        "collate_fn": "loader.sampler  # transform= is a function of every batch",
-    },
-}
-"""Attributes that objects of other libraries have, by class, and the code that stands for each
-here.
-"""
 
 
 class Habit:

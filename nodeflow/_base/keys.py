@@ -45,20 +45,23 @@ def as_keys(values: Any, where: str) -> tuple[Array, Ints]:
         rows = np.flatnonzero(numbers == numbers)
         numbers = numbers[rows]
         # the usual case, quickly; otherwise they are looked at one by one, for the error
-        if (
-            dtype.kind == "i"
-            or ((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all()
-        ):
+        if dtype.kind == "i" or _are_whole(numbers, digits):
             return numbers.astype(np.int64), rows
-    # numpy makes lists of integers of dates
-    plain = (
-        values.tolist()
-        if hasattr(values, "tolist") and getattr(dtype, "kind", "M") not in "mM"
-        else list(values)
-    )
-    keys = [_key(value, digits, where, row) for row, value in enumerate(plain)]
-    rows = np.array([row for row, key in enumerate(keys) if key is not None], np.int64)
-    return _array([key for key in keys if key is not None]), rows
+    # numpy would make lists of integers of dates
+    is_dates = getattr(dtype, "kind", "M") in "mM"
+    plain = list(values) if is_dates or not hasattr(values, "tolist") else values.tolist()
+    rows_of_keys = []
+    keys = []
+    for row, value in enumerate(plain):
+        key = _key(value, digits, where, row)
+        if key is not None:
+            keys.append(key)
+            rows_of_keys.append(row)
+    return _array(keys), np.array(rows_of_keys, np.int64)
+
+
+def _are_whole(numbers: Array, digits: int) -> bool:
+    return bool(((np.abs(numbers) < 2**digits) & (np.rint(numbers) == numbers)).all())
 
 
 def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
@@ -70,6 +73,7 @@ def _key(value: Any, digits: int, where: str, row: int) -> int | str | None:
     if isinstance(value, date | np.datetime64):
         stamp = in_utc(value)
         whole, _, fraction = np.datetime_as_string(stamp, unit="as").partition(".")
+        # without trailing zeros, so that a date is one key in all units
         return None if np.isnat(stamp) else f"{whole}.{fraction.rstrip('0')}"
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
@@ -115,7 +119,9 @@ def rows_of(keys: Array, among: Array) -> Ints:
         ascending = np.append(among[order], 0)
         at = np.searchsorted(ascending[:-1], keys)
         return np.where(ascending[at] == keys, np.append(order, -1)[at], -1)
-    rows = {str(key): row for row, key in reversed(list(enumerate(among.tolist())))}
+    rows: dict[str, int] = {}
+    for row, key in enumerate(among.tolist()):
+        rows.setdefault(str(key), row)
     return np.array([rows.get(str(key), -1) for key in keys.tolist()], np.int64)
 
 

@@ -36,9 +36,9 @@ def progress_bar(
     It is hidden too where the process has no standard error, as a daemon, or with ``terminal_only``
     no terminal. It iterates over ``pieces``. ``options`` are further ones of tqdm.
     """
-    hidden = not shown or sys.stderr is None
-    # tqdm's words: None looks for a terminal
-    disable = True if hidden else None if terminal_only else False
+    disable: bool | None = not shown or sys.stderr is None
+    if terminal_only and not disable:
+        disable = None  # tqdm's word for: look for a terminal
     return Bar(pieces, desc=what, total=total, unit=unit, disable=disable, leave=False, **options)
 
 

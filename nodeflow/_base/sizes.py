@@ -58,11 +58,9 @@ def bytes_text(size: float) -> str:
     >>> bytes_text(999), bytes_text(1_536), bytes_text(256_000_000)
     ('999 B', '1.54 kB', '256 MB')
     """
-    unit = "B"
-    scale = 1.0
-    for name in ("kB", "MB", "GB", "TB", "PB", "EB"):
-        if size < 999.5 * scale:
-            break
-        unit = name
-        scale = 1000 * scale
-    return f"{size / scale:.3g} {unit}"
+    units = iter(("B", "kB", "MB", "GB", "TB", "PB", "EB"))
+    unit = next(units)
+    while size >= 999.5 and unit != "EB":
+        size /= 1000
+        unit = next(units)
+    return f"{size:.3g} {unit}"

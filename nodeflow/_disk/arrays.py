@@ -63,13 +63,10 @@ class ArrayFile:
         if csr is not None:
             indptr, indices = map(cls.of, csr)
             csr = indptr, indices
-        sizes = tuple(as_count(size, "a size") for size in facts["shape"])
+        sizes = _sizes(facts["shape"])
         narrow = facts.get("narrow")
         if narrow is not None:
-            narrow = (
-                cls.of(narrow["columns"]),
-                tuple(as_count(size, "a size") for size in narrow["row"]),
-            )
+            narrow = cls.of(narrow["columns"]), _sizes(narrow["row"])
         array = cls(**{**facts, "shape": sizes, "csr": csr, "narrow": narrow})
         place = PureWindowsPath(array.file)  # which has the drives and separators of every system
         if place.anchor or ".." in place.parts or "\0" in array.file:
@@ -89,7 +86,7 @@ class ArrayFile:
 
     def facts(self) -> dict[str, Any]:
         """Return the description as JSON has it."""
-        plain = {
+        facts = {
             "file": self.file,
             "dtype": self.dtype,
             "shape": list(self.shape),
@@ -97,8 +94,10 @@ class ArrayFile:
         }
         if self.narrow is not None:
             columns, row = self.narrow
-            return {**plain, "narrow": {"columns": columns.facts(), "row": list(row)}}
-        return plain if self.csr is None else {**plain, "csr": [part.facts() for part in self.csr]}
+            facts["narrow"] = {"columns": columns.facts(), "row": list(row)}
+        elif self.csr is not None:
+            facts["csr"] = [part.facts() for part in self.csr]
+        return facts
 
     @property
     def plain(self) -> list[ArrayFile]:
@@ -134,6 +133,11 @@ class ArrayFile:
     def nbytes(self) -> int:
         """Bytes of the numbers."""
         return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
+
+
+def _sizes(numbers: Sequence[Any]) -> tuple[int, ...]:
+    """Return the sizes of a shape; raises TypeError or ValueError for anything else."""
+    return tuple(as_count(size, "a size") for size in numbers)
 
 
 def numpy_type(dtype: torch.dtype) -> np.dtype[Any]:
@@ -396,7 +400,8 @@ def narrow_column(folder: Path, array: ArrayFile, stored: Tensor | Rows) -> Tens
     if array.narrow is None:
         return stored
     columns, row = array.narrow
-    coding = Coding(array.dtype, row, torch.from_numpy(np.array(map_array(folder, columns))))
+    table = torch.tensor(map_array(folder, columns))
+    coding = Coding(array.dtype, row, table)
     with blaming(f"{folder / columns.file} is damaged", ValueError):
         coding.check(array.shape)
     return NarrowRows(stored, coding)
@@ -419,12 +424,9 @@ def map_csr(
     """Return the sparse CSR tensor of mapped arrays; raises ValueError where they do not fit one
     another.
     """
-    ends = (indptr, indices)
     where = f"{folder / array.file}: the arrays of a sparse column"
-    if any(part.ndim != 1 for part in (*ends, values)) or {part.dtype for part in ends} - {
-        torch.int64,
-        torch.int32,
-    }:
+    types = {indptr.dtype, indices.dtype}
+    if not indptr.ndim == indices.ndim == values.ndim == 1 or types - {torch.int64, torch.int32}:
         raise ValueError(f"{where} are of wrong types")
     rows, width = array.shape
     if (

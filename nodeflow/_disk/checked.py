@@ -57,30 +57,23 @@ def check_contents(
     unchanged = {
         file: value for file, (value, *state) in stamp.files.items() if states.get(file) == state
     }
+    # zero checksums are those of files whose rows change
     summed = {file for file, value in files.items() if not value or unchanged.get(file) == value}
     if verify is not False:
-        if todo := [file for file in files if file not in summed]:
-            _compare(folder, {file: files[file] for file in todo})
-        summed.update(todo)
+        _compare(folder, {file: value for file, value in files.items() if file not in summed})
+        summed = set(files)
     if stamp.key != key or unchanged.keys() != files.keys():
         for array in arrays.values():
             check_sparse(folder, array)
         if check is not None:
             check()
-    # zero checksums are those of files whose rows change
     settled = {
-        file: state
+        file: [files[file] if file in summed else None, *state]
         for file, state in states.items()
         if max(state[2:]) < start - _SETTLED * 1e9 and files[file]
     }
-    new = Stamp(
-        key,
-        {
-            file: [files[file] if file in summed else None, *state]
-            for file, state in settled.items()
-        },
-    )
-    if new.files and new != stamp:
+    new = Stamp(key, settled)
+    if settled and new != stamp:
         new.write(folder)
 
 
@@ -104,11 +97,9 @@ class Stamp:
             if int(value) != zlib.crc32(text):
                 return cls()
             number, key, files = json.loads(text)
-            return (
-                cls(key, files)
-                if number == _CHECKS and all(len(facts) == 5 for facts in files.values())
-                else cls()
-            )
+            if number == _CHECKS and all(len(facts) == 5 for facts in files.values()):
+                return cls(key, files)
+            return cls()
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return cls()
 
@@ -130,6 +121,7 @@ class Stamp:
 
 
 def _compare(folder: Path, checksums: Mapping[str, int]) -> None:
+    """Raise ValueError for the first file that has another checksum; several are read at a time."""
     with ThreadPoolExecutor(_THREADS) as pool:
         values = pool.map(lambda file: checksum(folder / file), checksums)
         for (file, expected), value in zip(checksums.items(), values, strict=True):
@@ -160,13 +152,8 @@ def check_ids(
         for start in range(0, len(ids), _PIECE):
             piece = ids[start : start + _PIECE]
             if piece.min() < lower or piece.max() >= upper:
-                check_range(
-                    ids[: start + _PIECE],
-                    Path(array.file).stem.split("-")[0],
-                    upper,
-                    what,
-                    lower=lower,
-                )
+                name = Path(array.file).stem.split("-")[0]
+                check_range(ids[: start + _PIECE], name, upper, what, lower=lower)
 
 
 def check_sparse(folder: Path, array: ArrayFile) -> None:

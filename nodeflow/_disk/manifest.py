@@ -45,8 +45,9 @@ class Manifest:
             name: facts.pop("narrow") for name, facts in arrays.items() if "narrow" in facts
         }:
             words |= {"version": f"{self.version}{_NARROW}", "narrow": narrow}
-        text = json.dumps({**words, "checksum": _checksum(json.loads(json.dumps(words)))}, indent=1)
-        replace_file(folder / MANIFEST, text.encode())
+        # of what a reader gets, whose keys are texts
+        words["checksum"] = _checksum(json.loads(json.dumps(words)))
+        replace_file(folder / MANIFEST, json.dumps(words, indent=1).encode())
 
     def publish(self, folder: Path, new: Iterable[ArrayFile]) -> None:
         """Publish new arrays in the folder: flush their files to disk, then write the manifest that
@@ -80,29 +81,17 @@ class Manifest:
         Raises FileNotFoundError for a folder without a manifest, ValueError for another kind or
         version and for files that are missing, damaged or foreign, and the errors of ``check``.
         """
-        path = folder / MANIFEST
         if verify is not None:
             verify = as_flag(verify, "verify")
         try:
-            with open_file(path) as opened:
+            with open_file(folder / MANIFEST) as opened:
                 text = opened.read()
         except (FileNotFoundError, NotADirectoryError):
-            why = "it has no " + MANIFEST if folder.exists() else "it does not exist"
-            if (
-                not folder.exists()
-                and (before := folder.with_name(f"{REPLACED}{folder.name}")).exists()
-            ):
-                why += (
-                    f"; {before} is the one before, which a killed process had begun to replace: "
-                    "rename it"
-                )
-            if path.is_symlink():
-                why = f"its {MANIFEST} is a link to a file that is missing"
-            raise FileNotFoundError(f"{folder} has no {kind} in it: {why}") from None
+            raise FileNotFoundError(f"{folder} has no {kind} in it: {_lack(folder)}") from None
         except (IsADirectoryError, ValueError) as error:
-            raise ValueError(f"{path} is damaged or foreign: {error}") from None
+            raise ValueError(f"{folder / MANIFEST} is damaged or foreign: {error}") from None
         with blaming(
-            f"{path} is damaged or foreign",
+            f"{folder / MANIFEST} is damaged or foreign",
             ValueError,
             TypeError,
             KeyError,
@@ -117,11 +106,10 @@ class Manifest:
             for name, facts in narrow.items():
                 words["arrays"][name]["narrow"] = facts
             arrays = {name: ArrayFile.of(facts) for name, facts in words["arrays"].items()}
-            written = (
-                version
-                if narrow and words["version"] == f"{version}{_NARROW}"
-                else words["version"]
-            )
+            written = words["version"]
+            # narrow rows have a version that older releases do not read
+            if narrow and written == f"{version}{_NARROW}":
+                written = version
             manifest = cls(words["kind"], written, arrays, dict(words["facts"]))
         if manifest.kind != kind:
             raise ValueError(f"{folder} holds {manifest.kind!r}, not {kind!r}")
@@ -141,6 +129,21 @@ class Manifest:
             None if check is None else partial(check, manifest),
         )
         return manifest
+
+
+def _lack(folder: Path) -> str:
+    """Say why a folder has no manifest, and what to do where a killed process left it so."""
+    if (folder / MANIFEST).is_symlink():
+        return f"its {MANIFEST} is a link to a file that is missing"
+    if folder.exists():
+        return f"it has no {MANIFEST}"
+    before = folder.with_name(f"{REPLACED}{folder.name}")
+    if not before.exists():
+        return "it does not exist"
+    return (
+        f"it does not exist; {before} is the one before, which a killed process had begun to "
+        "replace: rename it"
+    )
 
 
 def kind_of(folder: Path) -> str | None:

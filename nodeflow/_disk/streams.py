@@ -55,7 +55,9 @@ class ArrayWriter:
     def append(self, rows: Tensor | Array) -> None:
         """Append rows ``[k, *row]`` of the type of the file."""
         if isinstance(rows, Tensor):
-            rows = as_array(rows.detach().cpu().resolve_conj().resolve_neg().contiguous())
+            here = rows.detach().cpu()
+            plain = here.resolve_conj().resolve_neg()
+            rows = as_array(plain.contiguous())
         self.num_rows += len(rows)
         # opened for each piece: a graph in many parts has more files than a process may hold open
         data = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data
@@ -81,10 +83,9 @@ class ArrayWriter:
         with naming(self.file), self.file.open("rb+") as opened:
             for start in range(0, size, _PIECE):
                 at = self._start + start * before.itemsize
+                count = min(_PIECE, size - start)
                 opened.seek(at)
-                piece = np.frombuffer(
-                    opened.read(min(_PIECE, size - start) * before.itemsize), before
-                )
+                piece = np.frombuffer(opened.read(count * before.itemsize), before)
                 opened.seek(at)
                 opened.write(piece.astype(after).tobytes())
         self.dtype = dtype
@@ -111,7 +112,7 @@ class ArrayWriter:
             self.file = self.file.replace(
                 self.file.with_name(f"{self.file.stem}-{self._checksum:08x}.npy")
             )
-        name = self.file.relative_to(self.file.parent if folder is None else folder).as_posix()
+        name = self.file.relative_to(folder or self.file.parent).as_posix()
         kind = str(self.dtype).removeprefix("torch.")
         return ArrayFile(name, kind, (self.num_rows, *self.row), self._checksum)
 
@@ -127,14 +128,18 @@ class SparseWriter:
         self.width = width
         self.num_rows = 0
         self._total = num_rows
-        self._indptr, self._indices, self._values = (
-            ArrayWriter(file.with_name(f"{file.stem}.{part}.npy"), kind)
-            for part, kind in (("indptr", torch.int64), ("indices", torch.int64), ("values", dtype))
-        )
+
+        def writer(part: str, kind: torch.dtype) -> ArrayWriter:
+            return ArrayWriter(file.with_name(f"{file.stem}.{part}.npy"), kind)
+
+        self._indptr = writer("indptr", torch.int64)
+        self._indices = writer("indices", torch.int64)
+        self._values = writer("values", dtype)
         self._indptr.append(np.zeros(1, np.int64))
 
     def append(self, rows: Tensor) -> None:
-        self._indptr.append(rows.crow_indices()[1:].cpu().long() + self._values.num_rows)
+        ends = rows.crow_indices()[1:].cpu().long()
+        self._indptr.append(ends + self._values.num_rows)
         self._indices.append(rows.col_indices().long())
         self._values.append(rows.values())
         self.num_rows += len(rows)
@@ -143,17 +148,10 @@ class SparseWriter:
         if self._total is not None:
             self._indptr.append(np.full(self._total - self.num_rows, self._values.num_rows))
             self.num_rows = self._total
-        parts = [
-            part.finish(folder, flush=flush) for part in (self._indptr, self._indices, self._values)
-        ]
-        values = parts[2]
-        return ArrayFile(
-            values.file,
-            values.dtype,
-            (self.num_rows, self.width),
-            values.checksum,
-            (parts[0], parts[1]),
-        )
+        indptr = self._indptr.finish(folder, flush=flush)
+        indices = self._indices.finish(folder, flush=flush)
+        values = self._values.finish(folder, flush=flush)
+        return replace(values, shape=(self.num_rows, self.width), csr=(indptr, indices))
 
 
 class NarrowWriter(ArrayWriter):
@@ -192,9 +190,10 @@ def stream_column(file: Path, column: Tensor | Rows) -> ArrayFile:
     column = stored(column)
     for start, stop in pieces_of(column):
         if isinstance(column, Tensor):
-            writer.append(slice_rows(column, start, stop))
+            rows = slice_rows(column, start, stop)
         else:
-            writer.append(fetch_rows(column, torch.arange(start, stop)))
+            rows = fetch_rows(column, torch.arange(start, stop))
+        writer.append(rows)
     return writer.finish()
 
 
@@ -208,7 +207,7 @@ def pieces_of(column: Tensor | Rows, size: int = _BYTES) -> list[tuple[int, int]
     """Return ranges of the rows of a column, about ``size`` bytes each; sparse rows are taken to be
     mostly zeros.
     """
-    step = max(1, size // max(512 if is_sparse(column) else row_bytes(column), 1))
-    return [
-        (start, min(start + step, column.shape[0])) for start in range(0, column.shape[0], step)
-    ]
+    bytes_of_row = 512 if is_sparse(column) else row_bytes(column)
+    step = max(1, size // max(bytes_of_row, 1))
+    num_rows = column.shape[0]
+    return [(start, min(start + step, num_rows)) for start in range(0, num_rows, step)]

@@ -38,11 +38,11 @@ class Texts(Sequence[str]):
     def __getitem__(self, at: slice) -> tuple[str, ...]: ...
     def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
         if isinstance(at, slice):
-            return tuple(self[i] for i in range(*at.indices(len(self))))
+            places = at.indices(len(self))
+            return tuple(self[i] for i in range(*places))
         i = as_index(at, "index", len(self))
-        return bytes(self._data[self._ends[i - 1] if i else 0 : self._ends[i]]).decode(
-            "utf-8", "surrogatepass"
-        )
+        begin = self._ends[i - 1] if i else 0
+        return bytes(self._data[begin : self._ends[i]]).decode("utf-8", "surrogatepass")
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -56,8 +56,8 @@ class Texts(Sequence[str]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(repr, self[:3])) + (", ..." if len(self) > 3 else "")
-        return f"Texts({len(self)}: {shown})"
+        shown = [*map(repr, self[:3]), *["..."][: len(self) > 3]]
+        return f"Texts({len(self)}: {', '.join(shown)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _opened, tuple(part_of_file(array) or array for array in (self._data, self._ends))
@@ -75,7 +75,7 @@ def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, Arra
     ends = ArrayWriter(folder / f"{name}.ends.npy", torch.int64)
     while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
         data.append(np.frombuffer(b"".join(piece), np.uint8))
-        stops = end + np.cumsum([len(one) for one in piece])
+        stops = end + np.cumsum(list(map(len, piece)))
         ends.append(stops)
         end = int(stops[-1])
     return {name: data.finish(), f"{name}.ends": ends.finish()}
@@ -91,12 +91,10 @@ def map_texts(folder: Path, arrays: Mapping[str, ArrayFile], name: str) -> Texts
         raise ValueError(
             f"{folder} has texts {name!r}, but not where they end: its manifest is damaged"
         )
-    data, ends = (map_array(folder, arrays[part]) for part in (name, f"{name}.ends"))
-    if (
-        ends.dtype != np.int64
-        or data.dtype != np.uint8
-        or (int(ends[-1]) if len(ends) else 0) != len(data)
-    ):
+    data = map_array(folder, arrays[name])
+    ends = map_array(folder, arrays[f"{name}.ends"])
+    last = int(ends[-1]) if len(ends) else 0
+    if ends.dtype != np.int64 or data.dtype != np.uint8 or last != len(data):
         raise ValueError(
             f"{folder}: the texts {name!r} do not end where their bytes end; the folder is damaged"
         )

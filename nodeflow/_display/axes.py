@@ -69,23 +69,20 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str])
 
     finite = sorted({value for value in values if value is not None and np.isfinite(value)})
     if len(finite) <= _MOST_CLASSES and all(float(value).is_integer() for value in finite):
-        table = {value: colormaps["tab10"](i) for i, value in enumerate(finite)}
-        for value, color in table.items():
+        table = dict[float | None, Any]()
+        for i, value in enumerate(finite):
+            table[value] = colormaps["tab10"](i)
             label = f"{name} {int(value)}" if isinstance(name, str) else name[int(value)]
-            axis.scatter([], [], s=330, color=[color], label=label)
-        return [UNKNOWN if value is None else table.get(value, UNKNOWN) for value in values]
+            axis.scatter([], [], s=330, color=[table[value]], label=label)
+        return [table.get(value, UNKNOWN) for value in values]
     scale = Normalize(finite[0], finite[-1])
-    axis.figure.colorbar(
-        ScalarMappable(scale, "viridis"),
-        ax=axis,
-        label=name if isinstance(name, str) else "type",
-        shrink=0.8,
-    )
-    shades = colormaps["viridis"]
-    return [
-        UNKNOWN if value is None or not np.isfinite(value) else shades(scale(value))
-        for value in values
-    ]
+    shades = ScalarMappable(scale, "viridis")
+    word = name if isinstance(name, str) else "type"
+    axis.figure.colorbar(shades, ax=axis, label=word, shrink=0.8)
+    numbers = np.array([np.nan if value is None else value for value in values])
+    rgba = shades.to_rgba(numbers)
+    rgba[~np.isfinite(numbers)] = UNKNOWN
+    return list(rgba)
 
 
 def whole_ticks(axis: Axes) -> None:
@@ -120,7 +117,7 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     widths: list[float] = (0.4 + 3.6 * sizes / (sizes.max(initial=0) or 1)).tolist()
     shown = sorted(zip(sizes[finite].tolist(), np.asarray(widths)[finite].tolist(), strict=True))
     word = f"|{name}|" if (numbers < 0).any() else name
-    for size, width in dict.fromkeys([shown[0], shown[-1]] if shown else ()):
+    for size, width in dict.fromkeys(shown[:1] + shown[-1:]):
         number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
         axis.plot([], [], color="0.5", linewidth=width, label=f"{word} {number}")
     return widths

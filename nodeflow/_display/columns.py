@@ -35,9 +35,10 @@ def column_table(frames: Iterable[tuple[str, Mapping[str, Tensor]]], owner: str 
     processes. A tensor that is not in main memory shows its device in place of rows, so that
     nothing waits for an accelerator.
     """
-    rows = ((name, *row) if owner else row for name, columns in frames for row in _rows(columns))
-    head = (owner, *HEAD) if owner else HEAD
-    return html.table(head, rows, numbers=[len(head) - 2])
+    rows = ((name, *row) for name, columns in frames for row in _rows(columns))
+    if not owner:
+        return html.table(HEAD, (row[1:] for row in rows), numbers=[3])
+    return html.table((owner, *HEAD), rows, numbers=[4])
 
 
 def _rows(columns: Mapping[str, Tensor | Rows]) -> Iterator[tuple[str, str, str, str, str]]:
@@ -65,11 +66,15 @@ def _first(column: Tensor | Rows) -> str:
     width = math.prod(top.shape[1:])
     words = []
     for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist():
-        numbers = [
-            f"{value:.4g}" if isinstance(value, (float, complex)) else str(value) for value in row
-        ]
-        words.append(" ".join([*numbers, "…"] if width > len(row) else numbers))
-    return ", ".join(words if column.ndim == 1 else [f"[{word}]" for word in words])
+        numbers = [short_text(value, 4) for value in row]
+        text = " ".join([*numbers, *["…"] * (width > len(row))])
+        words.append(text if column.ndim == 1 else f"[{text}]")
+    return ", ".join(words)
+
+
+def short_text(value: Any, digits: int) -> str:
+    """Return the text of a value, with some digits of a fraction."""
+    return f"{value:.{digits}g}" if isinstance(value, (float, complex)) else str(value)
 
 
 def chosen(
@@ -96,17 +101,19 @@ def chosen(
                 f"{argument}: no column {choice!r}; there are "
                 f"{', '.join(map(repr, names)) or 'no columns'}"
             )
-        columns = [fetch(frame[choice]) if choice in frame else None for frame in frames]
-    elif callable(choice):
-        columns = [choice(owner) for owner in owners]
-    else:
+    elif not callable(choice):
         raise TypeError(
             f"{argument} must be the name of a column or a function, got {describe(choice)}"
         )
-    return [
-        None if f is None else _numbers_of(f, argument, size)
-        for f, size in zip(columns, rows, strict=True)
-    ]
+    numbers: list[list[float] | None] = []
+    for owner, frame, size in zip(owners, frames, rows, strict=True):
+        if not isinstance(choice, str):
+            numbers.append(_numbers_of(choice(owner), argument, size))
+        elif choice in frame:
+            numbers.append(_numbers_of(fetch(frame[choice]), argument, size))
+        else:
+            numbers.append(None)
+    return numbers
 
 
 def _numbers_of(values: Any, argument: str, size: int) -> list[float]:
@@ -118,9 +125,5 @@ def _numbers_of(values: Any, argument: str, size: int) -> list[float]:
 
 
 def names_of(ids: list[str], labels: list[float] | None) -> list[str]:
-    """Return the texts of nodes: their labels, of three digits where these are fractions, or else
-    their ids.
-    """
-    return (
-        ids if labels is None else [f"{x:.3g}" if isinstance(x, float) else str(x) for x in labels]
-    )
+    """Return the texts of nodes: their labels, with three digits of fractions, or their ids."""
+    return ids if labels is None else [short_text(label, 3) for label in labels]

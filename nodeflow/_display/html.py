@@ -52,26 +52,23 @@ def table(
     shown = list(islice(rows, MOST_ROWS + 1))
     if not shown:
         return ""
-    side = ["right" if i in numbers else "left" for i in range(len(head))]
-    top = "".join(
-        f'<th style="{_HEAD.format(side=s)}">{text(word)}</th>'
-        for s, word in zip(side, head, strict=True)
-    )
-    body = "".join(
-        _ROW
-        + "".join(
-            f'<td style="{_CELL.format(side=s)}">{text(cell)}</td>'
-            for s, cell in zip(side, row, strict=True)
-        )
-        + "</tr>"
-        for row in shown[:MOST_ROWS]
-    )
+    sides = ["right" if i in numbers else "left" for i in range(len(head))]
+    top = _cells("th", _HEAD, head, sides)
+    lines = [_ROW + _cells("td", _CELL, row, sides) + "</tr>" for row in shown[:MOST_ROWS]]
     if len(shown) > MOST_ROWS:
-        body += (
+        lines.append(
             f'{_ROW}<td colspan="{len(head)}" style="{_CELL.format(side="left")}">… more rows are '
             "not shown</td></tr>"
         )
+    body = "".join(lines)
     return f'<table style="{_TABLE}"><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _cells(tag: str, style: str, row: Sequence[object], sides: Sequence[str]) -> str:
+    cells = []
+    for side, cell in zip(sides, row, strict=True):
+        cells.append(f'<{tag} style="{style.format(side=side)}">{text(cell)}</{tag}>')
+    return "".join(cells)
 
 
 def page(title: str, words: str = "", *parts: str) -> str:
@@ -91,27 +88,26 @@ def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
     are left out.
     """
     count = len(nodes)
-    layers = (
-        list(range(count))
-        if count <= _SHOWN
-        else [*range(_SHOWN // 2), *range(count - _SHOWN // 2, count)]
-    )
+    layers = list(range(count))
+    if count > _SHOWN:
+        del layers[_SHOWN // 2 : -_SHOWN // 2]
     most = max(max(nodes, default=0), 1)
     height = [max(2.0, _HEIGHT * (size / most) ** 0.5) for size in nodes]
     middle = _TOP + _HEIGHT / 2
     width = (len(layers) - 1) * _STEP + 2 * 45
     parts = []
-    for at, layer in enumerate(layers):
-        x = 45 + at * _STEP
-        if at + 1 < len(layers):
-            parts.append(_flow(x, middle, height, edges, layer, layers[at + 1]))
-        color = SEED if layer == count - 1 else INPUT
+    for place, layer in enumerate(layers):
+        x = 45 + place * _STEP
+        if place + 1 < len(layers):
+            parts.append(_flow(x, middle, height, edges, layer, layers[place + 1]))
+        is_last = layer == count - 1
+        color = SEED if is_last else INPUT
+        label = "seeds" if is_last else f"layer {layer}"
         tall = height[layer]
         parts.append(
             f'<rect x="{x - _BAR / 2:g}" y="{middle - tall / 2:.1f}" width="{_BAR}" '
             f'height="{tall:.1f}" rx="2" fill="{color}"/>'
         )
-        label = "seeds" if layer == count - 1 else f"layer {layer}"
         parts.append(_words(x, _TOP + _HEIGHT + 16, f"{nodes[layer]:,}", 12))
         parts.append(_words(x, _TOP + _HEIGHT + 30, label, 10, ' opacity=".75"'))
     total = _TOP + _HEIGHT + 36
@@ -131,10 +127,9 @@ def _flow(
     left = x + _BAR / 2
     right = x + _STEP - _BAR / 2
     corners = [(left, -1, layer), (right, -1, after), (right, 1, after), (left, 1, layer)]
-    points = " ".join(f"{at:g},{middle + side * height[i] / 2:.1f}" for at, side, i in corners)
-    return f'<polygon points="{points}" opacity=".15"/>' + _words(
-        x + _STEP / 2, _TOP - 8, f"{edges[layer]:,} edges", 10, ' opacity=".75"'
-    )
+    points = " ".join(f"{u:g},{middle + side * height[i] / 2:.1f}" for u, side, i in corners)
+    words = _words(x + _STEP / 2, _TOP - 8, f"{edges[layer]:,} edges", 10, ' opacity=".75"')
+    return f'<polygon points="{points}" opacity=".15"/>{words}'
 
 
 def _words(x: float, y: float, words: str, size: int, more: str = "") -> str:

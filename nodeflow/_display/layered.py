@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Point = tuple[float, float]
-_INPUT = "tab:blue"
-_SEED = "tab:orange"
+INPUT = "tab:blue"
+SEED = "tab:orange"
 _MOST_ROWS = 24
 _ASIDE = 0.3  # from one column of a layer to the next; layers are 1 apart
 
@@ -63,23 +63,19 @@ def draw_layered(
             start = points[i][src]
             end = points[j][dst]
             # a line that skips layers goes around the nodes between, on its own side of the middle
-            bend = 0.0 if j == i + 1 else -0.3 if start[1] + end[1] > 1 - tallest else 0.3
+            bend = -0.3 if start[1] + end[1] > 1 - tallest else 0.3
+            if j == i + 1:
+                bend = 0.0
             arrow(axis, start, end, bend, "tab:purple" if bend else "0.5", next(width, 1.0))
     if skips:
         axis.plot([], [], color="tab:purple", label="skips layers")
-    faces = _faces(axis, names, colors, color_name)
+    faces = _faces(axis, sizes, colors, color_name)
     for i, texts in enumerate(names):
-        is_hollow = hollow[i] and colors is None
-        _dots(
-            axis, points[i], faces[i], hollow=is_hollow, seeds=i == last, colored=colors is not None
-        )
-        write_names(
-            axis, points[i], texts, ["0.5" if is_hollow else ink_on(face) for face in faces[i]]
-        )
+        shown = faces[sum(sizes[:i]) : sum(sizes[: i + 1])]
+        marked = set(range(sizes[i])) if i == last else set[int]()
+        draw_dots(axis, points[i], texts, shown, marked, hollow=hollow[i], rims=colors is not None)
     if colors is not None:
-        axis.scatter(
-            [], [], s=330, facecolor="none", edgecolor=ink(axis), linewidth=2.5, label="seeds"
-        )
+        label_seeds(axis, rims=True)
     _layer_ticks(axis, centers)
     axis.xaxis.tick_top()  # the legend is below
     axis.set_yticks([])
@@ -112,65 +108,65 @@ def _places(sizes: Sequence[int]) -> tuple[list[list[Point]], list[float], tuple
 
 def _faces(
     axis: Axes,
-    names: list[list[str]],
+    sizes: Sequence[int],
     colors: list[list[float] | None] | None,
     color_name: str | list[str],
-) -> list[list[Any]]:
-    if colors is None:
-        return [
-            [_SEED if i == len(names) - 1 else _INPUT] * len(texts) for i, texts in enumerate(names)
-        ]
-    held = zip(names, colors, strict=True)
-    values: list[list[float] | list[None]] = [[None] * len(n) if c is None else c for n, c in held]
-    flat = iter(colors_of(axis, [value for layer in values for value in layer], color_name))
-    return [[next(flat) for _ in layer] for layer in values]
+) -> list[Any]:
+    """The colours of all nodes, layer after layer."""
+    values: list[float | None] = []
+    faces = []
+    for i, size in enumerate(sizes):
+        of_layer = colors[i] if colors is not None else None
+        values += [None] * size if of_layer is None else of_layer
+        faces += [SEED if i == len(sizes) - 1 else INPUT] * size
+    return faces if colors is None else colors_of(axis, values, color_name)
 
 
 def arrow(axis: Axes, start: Point, end: Point, bend: float, color: str, width: float) -> None:
     """Draw an arrow from one dot to another."""
-    style = {
-        "arrowstyle": "-|>",
-        "color": color,
-        "shrinkA": 9.5,
-        "shrinkB": 9.5,
-        "linewidth": width,
-    }
-    axis.annotate("", end, start, arrowprops={**style, "connectionstyle": f"arc3,rad={bend}"})
+    style = {"arrowstyle": "-|>", "shrinkA": 9.5, "shrinkB": 9.5, "color": color}
+    style |= {"linewidth": width, "connectionstyle": f"arc3,rad={bend}"}
+    axis.annotate("", end, start, arrowprops=style)
 
 
-def _dots(
+def draw_dots(
     axis: Axes,
     points: Sequence[Point],
+    names: list[str],
     faces: list[Any],
+    marked: set[int],
     *,
-    hollow: bool,
-    seeds: bool,
-    colored: bool,
+    rims: bool,
+    hollow: bool = False,
 ) -> None:
-    """Draw the dots of a layer; where colours are values, the rim tells the seeds from the
-    others.
+    """Draw nodes as dots with their names in them.
+
+    ``rims``: colours are values, so that thick rims tell the ``marked`` nodes from the others.
+    ``hollow``: the nodes have no parent ids, which shows where colours are no values.
     """
     if not points:
         return
-    label = "without parent ids" if hollow else None
-    edge = "0.5" if hollow and not seeds else faces
-    width = 1.0
-    if colored:
-        edge, width = (ink(axis), 2.5) if seeds else ("0.5", 1.0)
-    elif seeds:
+    inside = faces
+    edges = list(faces)
+    label = None
+    if hollow and not rims:
+        label = "without parent ids"
+        inside = [axis.get_facecolor()] * len(points)
+        edges = faces if marked else ["0.5"] * len(points)
+    if rims:
+        edges = [ink(axis) if i in marked else "0.5" for i in range(len(points))]
+    elif len(marked) == len(points):
         label = "seeds"
+    widths = [2.5 if rims and i in marked else 1.0 for i in range(len(points))]
     x, y = zip(*points, strict=True)
-    inside = [axis.get_facecolor()] * len(points) if hollow else faces
     axis.scatter(
-        x, y, s=330, facecolor=inside, edgecolor=edge, linewidth=width, zorder=2, label=label
+        x, y, s=330, facecolor=inside, edgecolor=edges, linewidth=widths, zorder=2, label=label
     )
-
-
-def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: list[str]) -> None:
-    """Write a name into each dot."""
-    # fits into a dot
-    size = {0: 8.5, 1: 8.5, 2: 8.5, 3: 7.5, 4: 6}.get(max(map(len, names), default=1), 5)
-    for point, name, shade in zip(points, names, inks, strict=True):
+    # names of more letters are written smaller, so that they fit into a dot
+    letters = max(map(len, names))
+    size = 8.5 if letters < 3 else {3: 7.5, 4: 6}.get(letters, 5)
+    for point, name, face in zip(points, names, faces, strict=True):
+        shade = "0.5" if hollow and not rims else ink_on(face)
         axis.text(
             *point,
             name,
@@ -181,6 +177,13 @@ def write_names(axis: Axes, points: Sequence[Point], names: list[str], inks: lis
             zorder=3,
             parse_math=False,
         )
+
+
+def label_seeds(axis: Axes, *, rims: bool) -> None:
+    """Put the word "seeds" into the legend, beside a rim or an orange dot."""
+    face = "none" if rims else SEED
+    edge = ink(axis) if rims else SEED
+    axis.scatter([], [], s=330, facecolor=face, edgecolor=edge, linewidth=2.5, label="seeds")
 
 
 def _layer_ticks(axis: Axes, places: Sequence[float]) -> None:
@@ -204,8 +207,8 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, in
     new = [size - same for size, same in zip(sizes, kept, strict=False)]
     if any(shared is not None for _, shared in flows):
         axis.bar(range(last), kept, 0.35, color="0.6", label="also in the next layer")
-    axis.bar(range(last), new, 0.35, bottom=kept, color=_INPUT, label="new in this layer")
-    axis.bar([last], [sizes[-1]], 0.35, color=_SEED, label="seeds")
+    axis.bar(range(last), new, 0.35, bottom=kept, color=INPUT, label="new in this layer")
+    axis.bar([last], [sizes[-1]], 0.35, color=SEED, label="seeds")
     for i, size in enumerate(sizes):
         axis.text(i, size, f"{size:,}", ha="center", va="bottom", fontsize=9)
     for i, (words, _) in enumerate(flows):

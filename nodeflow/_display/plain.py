@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Floats
-from nodeflow._display.axes import colors_of, ink, ink_on, legend_below, small_legend, widths_of
-from nodeflow._display.layered import arrow, write_names
+from nodeflow._display.axes import colors_of, legend_below, small_legend, widths_of
+from nodeflow._display.layered import INPUT, SEED, arrow, draw_dots, label_seeds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,21 +61,15 @@ def draw_plain(
         bend = 0.15 * seen[u, v] + (0.12 if (v, u) in pairs else 0)
         seen[u, v] += 1
         arrow(axis, points[u], points[v], bend, "0.5", thick)
-    faces = ["tab:blue"] * count
-    rim = "tab:orange"
-    if colors is not None:
-        rim = ink(axis)
+    if colors is None:
+        faces: list[Any] = [SEED if i in marked else INPUT for i in range(count)]
+    else:
         faces = colors_of(axis, colors, color_name)
-    if count:
-        x, y = zip(*points, strict=True)
-        rims = [rim if i in marked else faces[i] for i in range(count)]
-        around = [3.0 if i in marked else 1.0 for i in range(count)]
-        axis.scatter(x, y, s=330, facecolor=faces, edgecolor=rims, linewidth=around, zorder=2)
-    if marked:
-        axis.scatter([], [], s=330, facecolor="none", edgecolor=rim, linewidth=3, label="seeds")
+    draw_dots(axis, points, names, faces, marked, rims=colors is not None)
+    if marked and (colors is not None or len(marked) < count):
+        label_seeds(axis, rims=colors is not None)
     if loops:
         axis.scatter([], [], s=200, facecolor="none", edgecolor="0.5", label="self-loop")
-    write_names(axis, points, names, [ink_on(face) for face in faces])
     axis.set_axis_off()
     axis.margins(0.15)
     legend_below(axis)

@@ -5,6 +5,7 @@ filters.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,19 +31,10 @@ def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None 
     check_type(name, argument, str, "the name of a column of graph.edata")
     if name in graph.edata:
         return _as_entries(graph.held.edata[name], name, argument)
-    if not any(name in part.data for part in graph.relations.values()):
-        own = {
-            f"{n} of {p.name[1]}"
-            for p in graph.relations.values()
-            for n in p.data
-            if p.data is not graph.edata
-        }
-        raise KeyError(
-            f"{argument}: graph.edata has no column {name!r}; it has "
-            f"{', '.join(graph.edata) or 'none'}"
-            + (f"; relations have {', '.join(sorted(own))}" if own else "")
-        )
-    without = [part.name for part in graph.relations.values() if name not in part.data]
+    parts = graph.relations.values()
+    without = [part.name for part in parts if name not in part.data]
+    if len(without) == len(parts):
+        raise KeyError(_names_of_columns(graph, name, argument))
     if other is None and without:
         raise KeyError(
             f"{argument}: every relation must have the column {name!r}; without it are {without}"
@@ -51,12 +43,20 @@ def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None 
         (places, _as_entries(rows, name, argument))
         for places, rows in columns_of_relations(graph, name)
     ]
-    entries = np.full(
-        graph.held.num_edges, other or 0, np.result_type(*(column for _, column in columns))
-    )
+    dtype = np.result_type(*(column for _, column in columns))
+    entries = np.full(graph.held.num_edges, other or 0, dtype)
     for places, column in columns:
         entries[places] = column
     return entries
+
+
+def _names_of_columns(graph: HeldGraph, name: str, argument: str) -> str:
+    """Return the message for a column that neither the graph nor a relation has."""
+    there = ", ".join(graph.edata) or "none"
+    message = f"{argument}: graph.edata has no column {name!r}; it has {there}"
+    relations = [part for part in graph.relations.values() if part.data is not graph.edata]
+    names = {f"{column} of {part.name[1]}" for part in relations for column in part.data}
+    return f"{message}; relations have {', '.join(sorted(names))}" if names else message
 
 
 def columns_of_relations(graph: HeldGraph, name: str) -> list[tuple[Ints, Tensor]]:
@@ -67,13 +67,13 @@ def columns_of_relations(graph: HeldGraph, name: str) -> list[tuple[Ints, Tensor
     parts = [part for part in held.relations.values() if name in part.data]
     if not parts:
         return []
+    # a relation is a range of parent edge ids
     eid = held.whole.edge_ids_of(np.arange(held.num_edges))
     columns = []
     for part in parts:
         places = np.flatnonzero((eid >= part.ids.start) & (eid < part.ids.stop))
-        columns.append(
-            (places, fetch_rows(part.data[name], torch.from_numpy(eid[places] - part.ids.start)))
-        )
+        rows = torch.from_numpy(eid[places] - part.ids.start)
+        columns.append((places, fetch_rows(part.data[name], rows)))
     return columns
 
 
@@ -85,22 +85,17 @@ def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
             f"{describe(column)}"
         )
     column = column.detach().cpu()
-    if column.is_floating_point() and column.dtype not in (
-        torch.float16,
-        torch.float32,
-        torch.float64,
-    ):
+    known = (torch.float16, torch.float32, torch.float64)
+    if column.is_floating_point() and column.dtype not in known:
         column = column.float()  # numpy has no bfloat16 and the like
     return column.numpy()
 
 
 def is_float64(graph: HeldGraph, name: str) -> bool:
-    """Whether an edge column, or that of a relation, is float64; then so are estimator weights made
-    of it.
-    """
-    frames = (
-        [graph.edata] if name in graph.edata else [part.data for part in graph.relations.values()]
-    )
+    """Whether an edge column, also of one relation, is float64: estimator weights then are, too."""
+    frames = [graph.edata]
+    if name not in graph.edata:
+        frames = [part.data for part in graph.relations.values()]
     return any(frame[name].dtype == torch.float64 for frame in frames if name in frame)
 
 
@@ -119,31 +114,29 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
         )
     if column.dtype not in (np.float32, np.float64):
         column = column.astype(np.float32 if column.dtype == np.float16 else np.float64)
-    wrong = ~np.isfinite(column) if signed else ~(np.isfinite(column) & (column >= 0))
-    rule = "finite" if signed else "finite and not negative"
-    check_edges(graph, column, wrong, f"{argument}: the edge column {name!r} must be {rule}")
-    if signed or column.dtype == np.float64:
-        least = 1e-280
-        most = 1e280
-        sums = "quotients and products of two"
-        # layers and full passes round weighted sums to the type of the rows, which is float32 as a
-        # rule
-        if signed:
-            least = 1e-30
-            most = 1e30
-            sums = "weighted sums of float32 rows"
-        wrong = (np.abs(column) > most) | ((np.abs(column) < least) & (column != 0))
-        rule = (
-            f"must hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor "
-            "vanish"
-        )
-        check_edges(
-            graph,
-            column,
-            wrong,
-            f"{argument}: the edge column {name!r} {rule}",
-            "; multiply the column by a constant",
-        )
+    sizes = np.abs(column)
+    wrong = ~np.isfinite(column)
+    rule = "finite"
+    if not signed:
+        wrong |= column < 0
+        rule = "finite and not negative"
+    words = f"{argument}: the edge column {name!r} must"
+    check_edges(graph, column, wrong, f"{words} be {rule}")
+    # Numbers of either sign are weights of sums, which layers and full passes round to the type of
+    # the rows, as a rule float32. Others are probabilities, of which float64 is made: float32
+    # numbers are all within its bounds.
+    least = 1e-280
+    most = 1e280
+    sums = "quotients and products of two"
+    if signed:
+        least = 1e-30
+        most = 1e30
+        sums = "weighted sums of float32 rows"
+    elif column.dtype == np.float32:
+        return column
+    rule = f"hold 0 or sizes from {least} to {most}, so that {sums} neither overflow nor vanish"
+    wrong = (sizes > most) | ((sizes < least) & (column != 0))
+    check_edges(graph, column, wrong, f"{words} {rule}", "; multiply the column by a constant")
     return column
 
 
@@ -199,21 +192,34 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
     if value is None:
         return None
     held = graph.held
-    size = graph.num_edges
-    # of the edges held here, not of the whole graph
+    # a column or function gives the edges held here, a mask those of the whole graph
     is_held = isinstance(value, str) or callable(value)
-    name = (
-        value
-        if isinstance(value, str)
-        else getattr(value, "__qualname__", type(value).__qualname__)
-    )
+    size = held.num_edges if is_held else graph.num_edges
     source: EdgeFilter = value
     if isinstance(value, str):
-        value = edge_column(graph, value, "edge_filter", True)
+        value = edge_column(graph, value, "edge_filter", other=1)
     elif callable(value):
         value = value(held.edata)
+    mask = _as_mask(value, size)
+
+    def words() -> str:
+        kept = np.flatnonzero(mask)
+        return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
+
+    if graph.peers.size == 1:
+        return EdgeMask(mask, Lazy(words))
+    # Parts have masks of their own. Settings of processes are compared by words, so these are the
+    # name of what every process makes its mask of, or of the mask of the whole graph.
     if is_held:
-        size = held.num_edges
+        name = getattr(source, "__qualname__", type(source).__qualname__)
+        if isinstance(source, str):
+            name = source
+        return EdgeMask(mask, Lazy.of(name), held, source)
+    return EdgeMask(held.edges_of_whole(mask), Lazy(words), held, mask)
+
+
+def _as_mask(value: Any, size: int) -> NDArray[np.bool_]:
+    """Return a copy of a mask of ``size`` edges: TypeError or ValueError for anything else."""
     mask = as_array(value, "edge_filter") if isinstance(value, Tensor) else np.asarray(value)
     if mask.dtype != np.bool_:
         raise TypeError(
@@ -225,19 +231,4 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         raise ValueError(
             f"edge_filter must have one entry per edge ({size}), got shape {mask.shape}"
         )
-    mask = mask.copy()
-    source = source if is_held else mask
-
-    def words() -> str:
-        kept = np.flatnonzero(mask)
-        return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
-
-    # parts have masks of their own, and settings are compared by their words: those of a part are
-    # the name
-    named = is_held and graph.peers.size > 1
-    lies = (held, source) if graph.peers.size > 1 else ()
-    return EdgeMask(
-        mask if is_held else held.edges_of_whole(mask),
-        Lazy.of(name) if named else Lazy(words),
-        *lies,
-    )
+    return mask.copy()

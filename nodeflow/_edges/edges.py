@@ -1,10 +1,27 @@
 """The edge arrays along which samplers look up neighbours: all edges, those that a filter keeps, or
 sorted ones.
+
+Three numbers name an edge. In the order in which code meets them:
+
+- its *position*, where it stands in ``indices``: rows are ranges of positions, and draws give them;
+- its *edge id*, the index of its entries in edge columns here: ``edges.ids(positions)``;
+- its *parent edge id*, which users see: ``edges.parent_eid(positions)``. It is the edge id, except
+  in a part of a graph that lies on several processes: there ``whole`` turns one into the other.
+
+For the in-edges of three nodes, made of the pairs ``0 -> 2, 0 -> 1, 1 -> 2`` in this order::
+
+    indptr    0  0     1        3     row 2 has the positions 1 and 2
+    position        0     1  2
+    indices         0     0  1        the edge at position 1 comes from node 0
+    edge_ids        1     0  2        its id is 0: it was the first pair
+
+A column by edge id is put into the order of the positions by ``by_position``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -37,13 +54,14 @@ class Edges(Frozen):
     can have.
 
     Row r has the positions ``indptr[r]`` to ``indptr[r + 1] - 1``. The edge at position p leads to
-    the neighbour ``indices[p]`` and has the id ``edge_ids[p]``; ``edge_ids`` None means that p is
-    the id. The arrays are read-only numpy arrays. ``patch`` says which edges are left out for one
-    batch (see ``without``), None for none. In a part of a graph that lies on several processes,
-    rows are those of the nodes whose edges are here, edge ids are those of the part, and ``whole``
-    says what ids both have in the whole graph. ``node_rows`` says which rows a node has here,
-    ``whole_rows`` which it has in the whole graph. ``form`` says how draws along them run, and
-    ``arrays`` are its arrays of the edges.
+    the neighbour ``indices[p]`` and has the id ``edge_ids[p]``. The arrays are read-only.
+
+    Attributes:
+        indptr, indices, edge_ids: as below; ``edge_ids`` None: the position is the id.
+        patch: the edges that are left out for one batch (see ``without``); None: none.
+        node_rows: which rows a node has here. whole_rows: which it has in the whole graph.
+        whole: what ids the nodes and edges of a part have in the whole graph.
+        form: how draws along the edges run. arrays: its arrays of the edges.
 
     Args:
         indptr: integers ``[rows + 1]``, non-decreasing, from 0 to the number of edges.
@@ -110,9 +128,7 @@ class Edges(Frozen):
     def _trusted(
         cls, indptr: Ints, indices: Array, edge_ids: Array | None, **options: Any
     ) -> Edges:
-        """Return Edges of arrays that need no checks, and which they share; ``options`` are those
-        of ``_start``.
-        """
+        """Return Edges of arrays that need no checks, and which they share; see ``_start``."""
         edges = cls.__new__(cls)
         cls._start(edges, indptr, indices, edge_ids, **options)
         return edges
@@ -125,23 +141,25 @@ class Edges(Frozen):
         *,
         node_rows: NodeRows | None = None,
         whole_rows: NodeRows | None = None,
-        patch: Patch | None = None,
         position_of: Lazy[Ints] | None = None,
         whole: WholeIds | None = None,
-        form: Form = COMPILED,
-        arrays: Arrays | None = None,
     ) -> None:
-        ids = None if edge_ids is None else read_only(edge_ids)
-        self._set(indptr=read_only(indptr), indices=read_only(indices), edge_ids=ids)
-        self._set(form=form, arrays=arrays or Arrays.of(form, self.indptr, self.indices, ids))
-        own = node_rows or NodeRows.one_each(len(indptr) - 1)
+        """Set all attributes: compiled loops, nothing left out; without ``whole`` all is here."""
+        rows = node_rows or NodeRows.one_each(len(indptr) - 1)
+        if whole_rows is None:
+            whole_rows = rows if whole is None else NodeRows.one_each(whole.num_nodes)
         self._set(
-            node_rows=own, patch=patch, _position_of=position_of or Lazy(lambda: _inverse(edge_ids))
+            indptr=read_only(indptr),
+            indices=read_only(indices),
+            edge_ids=None if edge_ids is None else read_only(edge_ids),
+            node_rows=rows,
+            whole_rows=whole_rows,
+            whole=whole or WholeIds(rows.num_nodes),
+            patch=None,
+            form=COMPILED,
+            _position_of=position_of or Lazy(lambda: _inverse(edge_ids)),
         )
-        self._set(whole=whole or WholeIds(own.num_nodes))
-        self._set(
-            whole_rows=whole_rows or (own if whole is None else NodeRows.one_each(whole.num_nodes))
-        )
+        self._set(arrays=Arrays.of(COMPILED, self))
 
     @property
     def num_rows(self) -> int:
@@ -172,10 +190,8 @@ class Edges(Frozen):
         """Where the edges of each node begin, int64 ``[nodes + 1]``."""
         if self.node_rows.is_plain:
             return self.indptr
-        return np.append(
-            self.indptr[self.node_rows.first(np.arange(self.node_rows.num_nodes))[0]],
-            self.indptr[-1],
-        )
+        first, _ = self.node_rows.first(np.arange(self.node_rows.num_nodes))
+        return np.append(self.indptr[first], self.indptr[-1])
 
     def kinds_at(self, positions: Ints) -> Ints:
         """Return the kinds of the edges at positions: those of their rows."""
@@ -183,9 +199,9 @@ class Edges(Frozen):
 
     def ids(self, positions: Ints) -> Ints:
         """Return the edge ids at positions, int64."""
-        ids = (
-            positions if self.edge_ids is None else self.form.take(self.arrays.edge_ids, positions)
-        )
+        ids = positions
+        if self.edge_ids is not None:
+            ids = self.form.take(self.arrays.edge_ids, positions)
         return self.form.wide(ids)  # type: ignore[no-any-return]
 
     def parent_eid(self, positions: Ints) -> Tensor:
@@ -206,18 +222,18 @@ class Edges(Frozen):
         )
 
     def by_kind(self, kinds: Callable[[], Ints], *, own: NodeRows, whole: NodeRows) -> Edges:
-        """Return the edges with rows by kind: ``own`` those of the nodes of this process, ``whole``
-        those of all nodes.
+        """Return the edges with a row per node and kind.
 
-        ``kinds`` returns the kind of each edge, by edge id, of which its node has a row. Edges that
-        lie in this order already are shared.
+        ``own`` are the rows of the nodes of this process, ``whole`` of all nodes. ``kinds`` returns
+        the kind of each edge, by edge id. Edges that lie in this order already are shared.
         """
         if whole.is_plain:
             return self
         nodes = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))
         row = own.of_edges(nodes, self.by_position(kinds()))
         if (row[1:] >= row[:-1]).all():
-            indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=own.num_rows))])
+            counts = np.bincount(row, minlength=own.num_rows)
+            indptr = np.append(0, np.cumsum(counts))
             return Edges._trusted(
                 indptr,
                 self.indices,
@@ -234,6 +250,7 @@ class Edges(Frozen):
         """Return the edges with every row in ascending order of ``key``, by position, ties in the
         present order.
         """
+        # by key first, then stably by row: inside a row the keys stay in order
         order = np.argsort(key, kind="stable")
         row = np.repeat(np.arange(self.num_rows), np.diff(self.indptr))[order]
         order = order[kernels.csr.sort_by_destination(row, self.num_rows)[1]]
@@ -241,12 +258,10 @@ class Edges(Frozen):
 
     def without(self, eid: Ints) -> Edges:
         """Return the same arrays with a ``patch`` that leaves out the edges ``eid``."""
-        position_of = self._position_of.get()
-        positions = (
-            eid
-            if self.edge_ids is None
-            else position_of[:, eid[eid < position_of.shape[1]]].ravel()
-        )
+        positions = eid
+        if self.edge_ids is not None:
+            position_of = self._position_of.get()
+            positions = position_of[:, eid[eid < position_of.shape[1]]].ravel()
         # a filter may have left out some of them already
         left_out = np.unique(positions[positions >= 0])
         return self._changed(patch=Patch(self, left_out))
@@ -276,16 +291,14 @@ class Edges(Frozen):
 
     def in_form(self, form: Form) -> Edges:
         """Return the same edges for draws in another form."""
-        return self if form is self.form else self._changed(form=form, arrays=None)
+        if form is self.form:
+            return self
+        return self._changed(form=form, arrays=Arrays.of(form, self))
 
     def _changed(self, **changes: Any) -> Edges:
-        names = ("node_rows", "whole_rows", "whole", "patch", "form", "arrays")
-        options = {
-            "position_of": self._position_of,
-            **{name: getattr(self, name) for name in names},
-            **changes,
-        }
-        return Edges._trusted(self.indptr, self.indices, self.edge_ids, **options)
+        edges = copy(self)
+        edges._set(**changes)  # noqa: SLF001 (a copy that nobody else has yet)
+        return edges
 
     def _reordered(self, indptr: Ints, order: Ints, own: NodeRows, whole: NodeRows) -> Edges:
         ids = order.astype(self.position_type) if self.edge_ids is None else self.edge_ids[order]
@@ -312,15 +325,15 @@ class Patch(Frozen):
         rows = np.unique(row)
 
         def copied() -> tuple[Edges, Ints]:
+            # an edge left out is as far behind the beginning of its row in the copy as in the whole
             indptr, positions = kernels.csr.csr_rows(whole.indptr, rows)
             stays = np.ones(len(positions), np.bool_)
             stays[indptr[np.searchsorted(rows, row)] + left_out - whole.indptr[row]] = False
             kept = np.flatnonzero(stays)
             positions = positions[kept]
             ends = np.searchsorted(kept, indptr)
-            return Edges._trusted(
-                ends, whole.indices[positions], whole.in_form(COMPILED).ids(positions)
-            ), positions
+            ids = whole.in_form(COMPILED).ids(positions)
+            return Edges._trusted(ends, whole.indices[positions], ids), positions
 
         # made when first asked for: it takes memory for all edges of the rows, and some samplers
         # need only left_out
@@ -339,8 +352,9 @@ class Patch(Frozen):
 
 @checked
 def edges_along(graph: HeldGraph, direction: str) -> Edges:
-    """Return the edge arrays of ``graph`` along which neighbours are looked up: "in", "out" or
-    "both", else ValueError.
+    """Return the edges of ``graph`` by which nodes look up neighbours: "in", "out" or "both".
+
+    Raises ValueError for another direction.
 
     >>> from nodeflow import Graph
     >>> edges_along(Graph.from_edges([0, 1, 1], [1, 2, 0]), "out").indptr
@@ -352,30 +366,29 @@ def edges_along(graph: HeldGraph, direction: str) -> Edges:
         return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
     begin, src, ids_in = held.csc()
     begin_out, dst, ids_out = held.csr()
-    eid, eid_out = (
-        np.arange(len(ends)) if i is None else i for ends, i in ((src, ids_in), (dst, ids_out))
-    )
+    if ids_in is None:
+        ids_in = np.arange(len(src))
+    if ids_out is None:
+        ids_out = np.arange(len(dst))
     row = np.repeat(np.arange(len(begin) - 1), np.diff(begin_out))
     others = np.flatnonzero(dst != row)  # a loop is one way
     begin_out = np.searchsorted(others, begin_out)
-    # the in-edges of a node before its out-edges: the order of a graph to which reverse edges were
-    # added
-    at = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin))
-    at_out = np.arange(len(others))
-    at_out += np.repeat(begin[1:], np.diff(begin_out))
-    indices = np.empty(len(at) + len(at_out), src.dtype)
-    ids = np.empty(len(at) + len(at_out), eid_out.dtype)
-    indices[at] = src
-    indices[at_out] = dst[others]
-    ids[at] = eid
-    ids[at_out] = eid_out[others]
+    # The in-edges of a node come before its out-edges, as in a graph to which reverse edges were
+    # added. So an in-edge moves back by the out-edges of the nodes before, and an out-edge by the
+    # in-edges of these nodes and of its own.
+    place_in = np.arange(len(src)) + np.repeat(begin_out[:-1], np.diff(begin))
+    place_out = np.arange(len(others)) + np.repeat(begin[1:], np.diff(begin_out))
+    indices = np.empty(len(src) + len(others), src.dtype)
+    ids = np.empty(len(indices), ids_out.dtype)
+    indices[place_in] = src
+    indices[place_out] = dst[others]
+    ids[place_in] = ids_in
+    ids[place_out] = ids_out[others]
     return Edges._trusted(begin + begin_out, indices, ids, whole=held.whole)
 
 
 def _inverse(edge_ids: Array | None) -> Ints:
-    """The positions of every edge id, ``[1, ids]``, or ``[2, ids]`` where edges are walked both
-    ways; -1 for none.
-    """
+    """Return the positions of every edge id, or -1: ``[1, ids]``, ``[2, ids]`` for both ways."""
     if edge_ids is None:
         return NOTHING[None]
     every = np.arange(len(edge_ids))

@@ -1,9 +1,12 @@
-"""The two forms in which draws run: compiled loops on arrays, and operations of torch on tensors of
-any device.
+"""The two forms of draws: compiled loops on arrays, and operations of torch on tensors of a device.
 
 Edges have a form (``Edges.form``), and everything that is drawn along them runs in it. A sampler
-asks the form for what differs, and has one body for both; ``nodeflow._tensors`` has the second form
-of the loops. What users get is the same, bit for bit, whatever the form.
+has one body for both. It asks the form for what differs, in three ways:
+
+- an operation on arrays is a method, as ``form.take(values, index)``;
+- a draw is a ``Loop``, two functions that give the same, bit for bit. ``form.of(UNIFORM)`` is
+  ``kernels.uniform``'s in one form and ``nodeflow._tensors.uniform``'s in the other;
+- arrays that many draws read are ``Placed``: ``placed.at(form)`` are they where the form draws.
 
 An *array of the form* is a numpy array in the compiled form, and a tensor on the device in the
 other.
@@ -19,13 +22,12 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import Array
 from nodeflow._edges.numbering import Numbering
 from nodeflow._rows.rows import from_numpy
 from nodeflow._tensors.numbering import Numbering as TensorNumbering
-from nodeflow._tensors.ragged import entries_of, spread
+from nodeflow._tensors.ragged import entries_of, indices_of, spread
 
 
 class Loop(NamedTuple):
@@ -119,10 +121,8 @@ class Form(Frozen):
         """Return for each of ``values`` whether it is among ``ascending``."""
         if not len(ascending):
             return values != values
-        return (
-            self.take(ascending, self.search(ascending, values).clip(max=len(ascending) - 1))
-            == values
-        )
+        places = self.search(ascending, values).clip(max=len(ascending) - 1)
+        return self.take(ascending, places) == values
 
     def weights(self, numbers: Any, kind: type[np.floating[Any]]) -> Tensor:
         """Return numbers as a tensor of the type ``kind``."""
@@ -147,9 +147,9 @@ class InTorch(Form):
         try:
             float(torch.ones((), dtype=torch.float64, device=self.device))
         except (RuntimeError, TypeError) as error:
-            words = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0]
             raise ValueError(
-                f"no draws on the device {self.device}, which has no float64; torch says: {words}"
+                f"no draws on the device {self.device}, which has no float64; torch says: {reason}"
             ) from None
 
     def of(self, loop: Loop) -> Callable[..., Any]:
@@ -168,7 +168,7 @@ class InTorch(Form):
         return values.index_select(0, index)
 
     def indices(self, mask: Any) -> Any:
-        return mask.nonzero().view(-1)  # waits
+        return indices_of(mask)
 
     def spread(self, values: Any, indptr: Any, size: int) -> Any:
         return spread(values, indptr, size)
@@ -197,7 +197,7 @@ class InTorch(Form):
 
 
 COMPILED = Form()
-"""The form of edges that nothing else was asked of."""
+"""The default: compiled loops."""
 
 ENTRIES = Loop(kernels.csr.csr_rows, entries_of)
 """``(indptr, positions)`` of the entries of some rows, in the order in which the rows are given."""
@@ -215,6 +215,7 @@ class Placed:
 
     def at(self, form: Form) -> tuple[Any, ...]:
         """Return them as arrays of a form."""
+        # two threads that race store equal arrays, of which one stays
         if form.name not in self._by_form:
             self._by_form[form.name] = tuple(map(form.array, self._arrays))
         return self._by_form[form.name]
@@ -228,10 +229,7 @@ class Arrays(NamedTuple):
     edge_ids: Any
 
     @classmethod
-    def of(cls, form: Form, indptr: Ints, indices: Array, edge_ids: Array | None) -> Arrays:
-        """Place arrays; those that lie there already are shared."""
-        return cls(
-            form.array(indptr),
-            form.array(indices),
-            None if edge_ids is None else form.array(edge_ids),
-        )
+    def of(cls, form: Form, edges: Any) -> Arrays:
+        """Place the arrays of ``Edges``; those that lie there already are shared."""
+        ids = None if edges.edge_ids is None else form.array(edges.edge_ids)
+        return cls(form.array(edges.indptr), form.array(edges.indices), ids)

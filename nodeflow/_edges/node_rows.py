@@ -29,7 +29,9 @@ class NodeRows(Frozen):
         ends: the first node behind each range, ascending; the first range begins at node 0.
         kinds: the kinds of which the nodes of each range have rows, ascending.
 
-    >>> rows = NodeRows([2, 5], [[0], [0, 2]])  # nodes 0 and 1 have edges of kind 0, nodes 2 to 4 of kinds 0 and 2
+    Nodes 0 and 1 have edges of kind 0, nodes 2 to 4 of the kinds 0 and 2:
+
+    >>> rows = NodeRows([2, 5], [[0], [0, 2]])
     >>> rows.num_rows, rows.of(np.array([4, 1]))
     (8, (array([6, 7, 1]), array([0, 2, 0]), array([0, 2, 3])))
     """
@@ -43,15 +45,18 @@ class NodeRows(Frozen):
     _placed: Placed
 
     def __init__(self, ends: Sequence[int] | Ints, kinds: Sequence[Sequence[int] | Ints]) -> None:
-        sizes = np.diff(ends, prepend=0)
-        counts = np.array([len(each) for each in kinds], np.int64)
-        all_kinds = np.concatenate(
-            [np.zeros(0, np.int64), *(np.asarray(each, np.int64) for each in kinds)]
+        nodes = np.diff(ends, prepend=0)
+        counts = [len(part) for part in kinds]
+        all_kinds = np.concatenate([NO_KINDS, *kinds]).astype(np.int64)
+        begins = np.append(0, np.cumsum(nodes * counts))
+        first_kind = np.append(0, np.cumsum(counts))
+        self._set(
+            ends=np.asarray(ends, np.int64),
+            begins=begins.astype(np.int64),
+            first_kind=first_kind.astype(np.int64),
+            kinds=all_kinds,
+            num_kinds=int(all_kinds.max(initial=0)) + 1,
         )
-        self._set(ends=np.asarray(ends, np.int64), kinds=all_kinds)
-        self._set(begins=np.concatenate([[0], np.cumsum(sizes * counts)]).astype(np.int64))
-        self._set(first_kind=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
-        self._set(num_kinds=int(all_kinds.max(initial=0)) + 1)
         self._set(_placed=Placed(self.ends, self.begins, self.first_kind, self.kinds))
 
     @classmethod
@@ -76,10 +81,9 @@ class NodeRows(Frozen):
         return len(self.ends) == 1 and len(self.kinds) == 1
 
     def of(self, nodes: Ints, form: Form = COMPILED) -> tuple[Ints, Ints, Ints]:
-        """Return the rows of nodes, node by node, their kinds, and where the rows of each node
-        begin ``[k + 1]``.
+        """Return the rows of k nodes, node by node, their kinds, and where each begin, ``[k + 1]``.
 
-        Arrays are those of ``form``. Where the rows are the nodes, kinds are not listed, since
+        Arrays are of ``form``. Where the rows are the nodes, kinds are not listed, since
         there is only one.
         """
         if self.is_plain:
@@ -92,13 +96,11 @@ class NodeRows(Frozen):
             return nodes, np.ones(len(nodes), np.int64)
         part = np.searchsorted(self.ends, nodes, side="right")
         count = np.diff(self.first_kind)[part]
-        start = np.concatenate([[0], self.ends])[part]
+        start = np.append(0, self.ends)[part]
         return self.begins[part] + (nodes - start) * count, count
 
     def of_edges(self, nodes: Ints, kinds: Ints) -> Ints:
-        """Return the row of each of some edges, from its node and its kind, of which the node has a
-        row.
-        """
+        """Return the row of each edge, from its node and its kind: one that the node has."""
         part = np.searchsorted(self.ends, nodes, side="right")
         # the pairs of a range and a kind ascend, so no table of all ranges by all kinds is needed
         range_of_kind = np.repeat(np.arange(len(self.ends)), np.diff(self.first_kind))
@@ -116,7 +118,5 @@ class NodeRows(Frozen):
 
     def restricted(self, nodes: Ints) -> NodeRows:
         """Return the layout of some nodes, ascending, which are numbered from 0."""
-        bounds = zip(self.first_kind[:-1], self.first_kind[1:], strict=True)
-        return NodeRows(
-            np.searchsorted(nodes, self.ends), [self.kinds[first:last] for first, last in bounds]
-        )
+        kinds = np.split(self.kinds, self.first_kind[1:-1])
+        return NodeRows(np.searchsorted(nodes, self.ends), kinds)

@@ -73,9 +73,8 @@ class Numbering:
         """
         ids = self._ids[:count]
         if self._num_nodes <= _IDS_PER_SLOT * size:
-            self._table = self._empty(
-                _power_of_two(max(self._num_nodes - 1, 0) // _IDS_PER_SLOT)
-            ).view(np.int32)
+            slots = _power_of_two(max(self._num_nodes - 1, 0) // _IDS_PER_SLOT)
+            self._table = self._empty(slots).view(np.int32)
             self._table[ids] = np.arange(count)
             self._relabel = kernels.relabel.direct
         else:

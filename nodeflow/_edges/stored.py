@@ -47,6 +47,7 @@ class OutEdges:
         self, make: Callable[[], tuple[Stored, Stored, Stored]]
     ) -> tuple[Stored, Stored, Stored]:
         """Return the arrays, which ``make`` returns on the first call."""
+        # all threads wait for the one that sorts: the arrays are as large as the graph
         with self._lock:
             self.arrays = self.arrays or make()
         return self.arrays
@@ -65,7 +66,7 @@ def transposed(
     order = np.lexsort((edges, np.repeat(np.arange(num_nodes), np.diff(begin))))
     dst = stored(dst[order], None, num_nodes)
     edges = stored(edges[order], None, len(indices))
-    return stored_indptr(begin, False), dst, edges
+    return stored_indptr(begin, copy=False), dst, edges
 
 
 def integers(value: object, name: str) -> Array:
@@ -93,6 +94,7 @@ def permutation(value: IdsLike, size: int) -> Stored:
     ids = integers(value, "edge_ids")
     check_length(ids, "edge_ids", size, "edge")
     check_range(ids, "edge_ids", size, "edge")
+    # as many ids as edges, all in range: they are a permutation unless one is missing
     seen = np.zeros(size, np.bool_)
     seen[ids] = True
     if (missing := first_true(~seen)) is not None:
@@ -103,15 +105,15 @@ def permutation(value: IdsLike, size: int) -> Stored:
 def stored(array: Stored, copy: bool | None, upper: int) -> Stored:
     """Return ids below ``upper`` as a graph stores them; see ``Graph`` for ``copy``."""
     dtype = np.int32 if upper <= np.iinfo(np.int32).max else np.int64
-    shared = not copy if copy is not None else file_of(array) is not None or array.dtype == dtype
-    return read_only(np.ascontiguousarray(array if shared else array.astype(dtype)))
+    if copy is None:
+        copy = array.dtype != dtype and file_of(array) is None
+    return read_only(np.ascontiguousarray(array.astype(dtype) if copy else array))
 
 
 def stored_indptr(array: Stored, copy: bool | None) -> Stored:
-    """Return an ``indptr`` as a graph stores it: always int64, because compiled loops take one
-    width only.
-    """
-    return read_only(np.ascontiguousarray(array.astype(np.int64, copy=bool(copy))))
+    """Return an ``indptr`` as a graph stores it: int64, the one width that compiled loops take."""
+    wide = array.astype(np.int64, copy=bool(copy))
+    return read_only(np.ascontiguousarray(wide))
 
 
 def read_only(array: Stored) -> Stored:
@@ -144,7 +146,7 @@ def edges_of(rows: Ints, indptr: Ints, indices: Stored, edge_ids: Stored | None)
     """Return ``(neighbours, rows, edge ids)`` of all edges in some rows, row by row."""
     chosen, position = kernels.csr.csr_rows(indptr, rows)
     edges = position if edge_ids is None else edge_ids[position]
-    return tuple(map(_int64, (indices[position], np.repeat(rows, np.diff(chosen)), edges)))  # type: ignore[return-value]
+    return _triple(indices[position], np.repeat(rows, np.diff(chosen)), edges)
 
 
 class Between(NamedTuple):
@@ -176,12 +178,11 @@ class Between(NamedTuple):
         # one integer for each pair of nodes, so that pairs can be looked up in sorted ones
         pair = np.repeat(np.arange(len(rows)), np.diff(chosen)) * num_nodes + indices[position]
         order = np.lexsort((edges, pair))
-        first, last = (
-            np.searchsorted(pair[order], row * num_nodes + u, side) for side in ("left", "right")
-        )
+        asked = row * num_nodes + u
+        first, last = (np.searchsorted(pair[order], asked, side) for side in ("left", "right"))
         indptr = np.append(0, np.cumsum(last - first))
-        at = np.arange(indptr[-1]) + np.repeat(last - indptr[1:], last - first)
-        return cls(u, v, indptr, edges[order[at]])
+        places = np.arange(indptr[-1]) + np.repeat(first - indptr[:-1], last - first)
+        return cls(u, v, indptr, edges[order[places]])
 
     def exist(self) -> Tensor:
         """Return whether there is an edge, bool ``[num_pairs]``."""
@@ -192,20 +193,20 @@ class Between(NamedTuple):
         without edges.
         """
         missing = np.diff(self.indptr) == 0
-        if (at := first_true(missing)) is not None:
+        if (pair := first_true(missing)) is not None:
             raise ValueError(
-                f"there is no edge {self.u[at]} -> {self.v[at]} (pair {at} of {len(missing)}); ask "
-                "has_edges(u, v) first, or pass return_uv=True for the edges that there are"
+                f"there is no edge {self.u[pair]} -> {self.v[pair]} "
+                f"(pair {pair} of {len(missing)}); ask has_edges(u, v) first, or pass "
+                "return_uv=True for the edges that there are"
             )
         return torch.from_numpy(self.edges[self.indptr[:-1]])
 
     def every(self) -> Triple:
         """Return ``(src, dst, edge ids)`` of all edges, pair by pair."""
         counts = np.diff(self.indptr)
-        return tuple(
-            map(_int64, (np.repeat(self.u, counts), np.repeat(self.v, counts), self.edges))
-        )  # type: ignore[return-value]
+        return _triple(np.repeat(self.u, counts), np.repeat(self.v, counts), self.edges)
 
 
-def _int64(array: Stored) -> Tensor:
-    return torch.from_numpy(array.astype(np.int64, copy=False))
+def _triple(*arrays: Stored) -> Triple:
+    src, dst, edges = (torch.from_numpy(part.astype(np.int64, copy=False)) for part in arrays)
+    return src, dst, edges

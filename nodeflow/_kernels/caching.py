@@ -3,8 +3,6 @@
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.rng import U64
-
 
 @njit(nogil=True, cache=True)
 def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next):
@@ -17,16 +15,16 @@ def foresee(ids, begin, number, served, base, latest, next_use, place, slot_next
     instead.
     """
     for i in range(ids.shape[0]):
-        v = ids[U64(i)]
-        use = latest[U64(v)]
+        v = ids[i]
+        use = latest[v]
         if use >= served:
-            next_use[U64(use - base)] = number
+            next_use[use - base] = number
         else:
-            slot = np.int64(place[U64(v)])
+            slot = np.int64(place[v])
             if slot >= 0:
-                slot_next[U64(slot)] = number
-        latest[U64(v)] = begin + i
-        next_use[U64(begin + i - base)] = -1
+                slot_next[slot] = number
+        latest[v] = begin + i
+        next_use[begin + i - base] = -1
 
 
 @njit(nogil=True, cache=True)
@@ -36,7 +34,7 @@ def _rank(next_batch, now, window, cold, v):
     """
     if next_batch >= 0:
         return next_batch - now
-    return window + 1 + np.int64(cold[U64(v)])
+    return window + 1 + np.int64(cold[v])
 
 
 @njit(nogil=True, cache=True)
@@ -63,18 +61,18 @@ def keep_nearest(
     room = slot_node.shape[0]
     counts[:] = 0
     for i in range(k):
-        v = ids[U64(i)]
-        held = np.int64(place[U64(v)])
-        hit[U64(i)] = held
-        kept[U64(i)] = -1
+        v = ids[i]
+        held = np.int64(place[v])
+        hit[i] = held
+        kept[i] = -1
         if held >= 0:
-            slot_next[U64(held)] = next_use[U64(i)]
+            slot_next[held] = next_use[i]
         else:
-            counts[U64(_rank(next_use[U64(i)], now, window, cold, v))] += 1
+            counts[_rank(next_use[i], now, window, cold, v)] += 1
     misses = 0
     free = room - filled
     for rank in range(counts.shape[0]):
-        misses += counts[U64(rank)]
+        misses += counts[rank]
     last = counts.shape[0]
     quota = 0
     cached_quota = 0
@@ -82,24 +80,24 @@ def keep_nearest(
     # first, which saves copies.
     if misses > free:
         for slot in range(filled):
-            counts[U64(_rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)]))] += 1
+            counts[_rank(slot_next[slot], now, window, cold, slot_node[slot])] += 1
         last = 0
         left = room
-        while counts[U64(last)] <= left:
-            left -= counts[U64(last)]
+        while counts[last] <= left:
+            left -= counts[last]
             last += 1
         cached_at_last = 0
         for slot in range(filled):
-            if _rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)]) == last:
+            if _rank(slot_next[slot], now, window, cold, slot_node[slot]) == last:
                 cached_at_last += 1
         cached_quota = min(cached_at_last, left)
         quota = left - cached_quota
     scanned = 0  # slots below it are already examined for eviction
     for i in range(k):
-        if hit[U64(i)] >= 0:
+        if hit[i] >= 0:
             continue
-        v = ids[U64(i)]
-        rank = _rank(next_use[U64(i)], now, window, cold, v)
+        v = ids[i]
+        rank = _rank(next_use[i], now, window, cold, v)
         if rank > last or (rank == last and quota == 0):
             continue
         if rank == last:
@@ -111,16 +109,16 @@ def keep_nearest(
             while True:
                 slot = scanned
                 scanned += 1
-                rank = _rank(slot_next[U64(slot)], now, window, cold, slot_node[U64(slot)])
+                rank = _rank(slot_next[slot], now, window, cold, slot_node[slot])
                 if rank > last:
                     break
                 if rank == last:
                     if cached_quota == 0:
                         break
                     cached_quota -= 1
-            place[U64(slot_node[U64(slot)])] = -1
-        place[U64(v)] = slot
-        slot_node[U64(slot)] = v
-        slot_next[U64(slot)] = next_use[U64(i)]
-        kept[U64(i)] = slot
+            place[slot_node[slot]] = -1
+        place[v] = slot
+        slot_node[slot] = v
+        slot_next[slot] = next_use[i]
+        kept[i] = slot
     return filled

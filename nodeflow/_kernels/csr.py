@@ -105,27 +105,13 @@ def add_to_rows(indptr, entries, values):
             entries[U64(p)] += values[i]
 
 
-@njit(nogil=True, cache=True)
 def by_kind(kinds, num_kinds):
-    """Return ``(order, first [num_kinds + 1])`` of edges grouped by kind.
+    """Return ``(order, first [num_kinds + 1])`` of edges grouped by kind, without those of kind -1.
 
-    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``. ``kinds`` has the kind
-    of every edge; edges of kind -1 are left out.
+    The edges of kind k, ascending, are ``order[first[k] : first[k + 1]]``.
     """
-    first = np.zeros(num_kinds + 1, np.int64)
-    for e in range(kinds.shape[0]):
-        if kinds[e] >= 0:
-            first[kinds[e] + 1] += 1
-    for k in range(num_kinds):
-        first[k + 1] += first[k]
-    head = first.copy()
-    order = np.empty(first[-1], np.int64)
-    for e in range(kinds.shape[0]):
-        k = kinds[e]
-        if k >= 0:
-            order[U64(head[U64(k)])] = e
-            head[U64(k)] += 1
-    return order, first
+    first, order = sort_by_destination(kinds + 1, num_kinds + 1)
+    return order[first[1] :], first[1:] - first[1]
 
 
 @njit(nogil=True, cache=True)

@@ -8,8 +8,6 @@ ones. The inner loop runs over rows, so every sum adds its columns in their orde
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.rng import U64
-
 
 @njit(nogil=True, cache=True)
 def add_moduli(x, y, half, out, first, last):
@@ -20,12 +18,12 @@ def add_moduli(x, y, half, out, first, last):
     """
     for i in range(first, last):
         for j in range(half):
-            real = x[U64(j), U64(i)]
-            imaginary = x[U64(half + j), U64(i)]
+            real = x[j, i]
+            imaginary = x[half + j, i]
             for k in range(y.shape[1]):
-                a = real - y[U64(j), U64(k)]
-                b = imaginary - y[U64(half + j), U64(k)]
-                out[U64(i), U64(k)] += np.sqrt(a * a + b * b)
+                a = real - y[j, k]
+                b = imaginary - y[half + j, k]
+                out[i, k] += np.sqrt(a * a + b * b)
 
 
 @njit(nogil=True, cache=True)
@@ -39,13 +37,13 @@ def add_gradients(x, y, half, weights, least, out, first, last):
     one = x.dtype.type(1)
     for j in range(first, last):
         for k in range(y.shape[1]):
-            real = y[U64(j), U64(k)]
-            imaginary = y[U64(half + j), U64(k)]
+            real = y[j, k]
+            imaginary = y[half + j, k]
             for i in range(x.shape[1]):
-                a = x[U64(j), U64(i)] - real
-                b = x[U64(half + j), U64(i)] - imaginary
+                a = x[j, i] - real
+                b = x[half + j, i] - imaginary
                 # finite, also for a difference of 0
                 inverse = one / (np.sqrt(a * a + b * b) + least)
-                w = weights[U64(k), U64(i)]
-                out[U64(j), U64(i)] += w * (inverse * a)
-                out[U64(half + j), U64(i)] += w * (inverse * b)
+                w = weights[k, i]
+                out[j, i] += w * (inverse * a)
+                out[half + j, i] += w * (inverse * b)

@@ -33,6 +33,10 @@ def prefetch(array: Any, index: int) -> None:
     """Nothing is seen of a prefetch but its speed."""
 
 
+def prefetch_lines(array: Any, begin: int, count: int) -> None:
+    """Nothing is seen of a prefetch but its speed."""
+
+
 def prefetch_at(array: Any, positions: Any, i: int) -> None:
     """Nothing is seen of a prefetch but its speed."""
 
@@ -92,7 +96,7 @@ def store(array: Any, index: int, count: int, vector: Any) -> None:
     array.reshape(-1)[int(index) : int(index) + int(count)] = vector[: int(count)]
 
 
-def stream(array: Any, index: int, vector: Any) -> None:
+def put(array: Any, index: int, vector: Any, streamed: bool) -> None:
     store(array, index, len(vector), vector)
 
 
@@ -109,6 +113,10 @@ def splat(number: Any) -> Any:
 
 def splat_half(number: Any) -> Any:
     return np.full(8, number)
+
+
+def splat_wide(number: Any) -> Any:
+    return np.full(64, number)
 
 
 def add(a: Any, b: Any) -> Any:

@@ -1,8 +1,12 @@
-"""Instructions of the processor that numba has no name for: loads ahead of use, and work on the
-bits of words.
+"""Instructions of the processor that numba has no name for: prefetches, and bits of words.
 
-Random access to memory costs most of the time of sampling, so addresses are prefetched.
+Random access to memory costs most of the time of sampling, so addresses are prefetched. These are
+instructions rather than functions, since numba counts references to an array that a function gets,
+each time that it is called.
 """
+
+# What is not good yet: a prefetch asks for the same kind of reuse ("little") everywhere, and an
+# address may be asked for twice where two rows share a line.
 
 from __future__ import annotations
 
@@ -34,6 +38,7 @@ def c_function(name, signature) -> Any:
     return getattr(in_python, name) if in_python.ACTIVE else types.ExternalFunction(name, signature)
 
 
+LINE = 64  # bytes that the processor fetches at once
 _WIDE = ir.IntType(128)
 _BIT = ir.IntType(1)
 
@@ -62,6 +67,27 @@ def prefetch(typingctx, array, index):
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+@intrinsic
+def prefetch_lines(typingctx, array, begin, count):
+    """Prefetch every line in which ``array[begin : begin + count]`` lies.
+
+    An instruction like ``prefetch_at``, and for the same reason.
+    """
+    step = LINE * 8 // array.dtype.bitwidth
+
+    def codegen(context, builder, signature, args):
+        data, first, size = args
+        number = first.type
+        end = builder.add(first, size)
+        with cgutils.for_range_slice(builder, first, end, number(step), number) as (index, _):
+            _ask_for(context, builder, array, data, index)
+        # a row that does not begin a line ends in one line more than its length says
+        _ask_for(context, builder, array, data, builder.sub(end, number(1)))
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp), codegen
 
 
 @intrinsic
@@ -102,8 +128,11 @@ def high_product(typingctx, a, b):
 @intrinsic
 def bit_length(typingctx, a):
     """The number of bits of a uint64 number, 0 for 0."""
-    write = code(lambda builder, x: builder.sub(ir.IntType(64)(64), builder.ctlz(x, _BIT(0))))
-    return types.uint64(types.uint64), write
+
+    def write(builder, x):
+        return builder.sub(ir.IntType(64)(64), builder.ctlz(x, _BIT(0)))
+
+    return types.uint64(types.uint64), code(write)
 
 
 @intrinsic

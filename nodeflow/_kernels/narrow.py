@@ -1,24 +1,41 @@
-"""Rows of narrow numbers: unpacked as they are gathered or summed; columns looked through for steps
-of their numbers.
+"""Rows of narrow numbers: unpacked as they are gathered or summed, and the survey of their steps.
 
 Rows lie one after another in ``codes``, ``stride`` numbers each: int8, or words of 16 bits as
 ``simd.load`` reads them. The first ``width`` are one per column; column c of a row is
 ``(code - zero[c]) * scale[c]``, rounded once, because all these are whole numbers below 2^24 but
 the scale. Columns ``wide`` are in the same rows as float32: ``whole`` is all of them as float32,
 ``last`` numbers to a row, of which a row has the columns from the ``first`` on.
+
+These are the affine codes of Jacob and others (2018), "Quantization and training of neural networks
+for efficient integer-arithmetic-only inference", with a scale per column. ``survey`` finds the step
+of a column by Euclid's algorithm on rounded numbers.
 """
+
+# What is not good yet: ``sum_unpacked`` is ``row_sums.sum_rows`` once more, since a remainder of
+# bytes must not be masked and the zero point is taken off on the way; rows of less than a vector
+# and wide columns are not summed as codes at all; products are made in float32, not in integers.
 
 import math
 
 import numpy as np
 from numba import njit
 
-from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.copying import rows_ahead
+from nodeflow._kernels.instructions import prefetch_lines
 from nodeflow._kernels.rng import U64
-from nodeflow._kernels.simd import LANES, div, load, mul, mul_add, splat, store, sub
+from nodeflow._kernels.simd import (
+    LANES,
+    WIDE,
+    div,
+    load,
+    mul,
+    mul_add,
+    splat,
+    splat_wide,
+    store,
+    sub,
+)
 
-_LINE = 64  # bytes that the processor fetches at once
-_LINES = 256  # that may be asked for at a time: half of the smallest cache
 # edges of a row that are summed in all columns before the next edges are read, as in ``row_sums``
 _BLOCK = 32
 
@@ -33,33 +50,26 @@ def gather_unpacked(codes, stride, ids, zero, scale, whole, last, first, wide, o
     n = ids.shape[0]
     size = codes.shape[0] // stride
     width = zero.shape[0]
-    line = _LINE // codes.itemsize
-    ahead = max(2, min(16, _LINES // (stride // line + 1)))
+    ahead = max(2, rows_ahead(codes, stride, 16))
     for i in range(n):
         if ids[U64(i)] < 0 or ids[U64(i)] >= size:
             return i
     for late in range(n + ahead):
         if late < n:
-            begin = ids[U64(late)] * stride
-            for c in range(0, stride, line):
-                prefetch(codes, begin + c)
-            prefetch(codes, begin + stride - 1)
+            prefetch_lines(codes, ids[U64(late)] * stride, stride)
         i = late - ahead
         if i >= 0:
             begin = ids[U64(i)] * stride
             to = i * row
-            for c in range(0, width - LANES + 1, LANES):
-                value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
-                store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
-            c = width - LANES
-            if c < 0:  # a row that is shorter than a vector
+            if width < LANES:
                 value = sub(load(codes, begin, width), load(zero, 0, width))
                 store(out, to, width, mul(value, load(scale, 0, width)))
-            elif (
-                c % LANES != 0
-            ):  # the rest, with some before it once more: no mask, which is slow for bytes
-                value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
-                store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
+            else:
+                # the last vector has numbers of the one before once more: a mask is slow for bytes
+                for first_of_vector in range(0, width, LANES):
+                    c = min(first_of_vector, width - LANES)
+                    value = sub(load(codes, begin + c, LANES), load(zero, c, LANES))
+                    store(out, to + c, LANES, mul(value, load(scale, c, LANES)))
             for k in range(wide.shape[0]):
                 out[U64(to + wide[U64(k)])] = whole[U64(ids[U64(i)] * last + first + k)]
     return np.int64(-1)
@@ -81,9 +91,8 @@ def sum_unpacked(
     """
     width = zero.shape[0]
     end = np.int64(indptr[U64(last)])
-    line = _LINE // codes.itemsize
     rest = width - LANES
-    ahead = max(4, min(32, _LINES // (stride // line + 1)))
+    ahead = max(4, rows_ahead(codes, stride, 32))
     nothing = splat(np.float32(0))
     places = np.empty(_BLOCK, np.int64)
     tail = np.empty(LANES, np.float32)
@@ -92,65 +101,38 @@ def sum_unpacked(
         b = np.int64(indptr[U64(i + 1)])
         to = i * row + before
         p = a
-        degree = splat(np.float32(b - a if b > a else 1))
+        degree = np.float32(b - a if b > a else 1)
         while True:  # once for a row without edges
             q = min(p + _BLOCK, b)
             begun = p > a
             for e in range(min(p + ahead, end), min(q + ahead, end)):
-                begin = ids[U64(indices[U64(e)])] * stride
-                for c in range(0, stride, line):
-                    prefetch(codes, begin + c)
-                prefetch(codes, begin + stride - 1)
+                prefetch_lines(codes, ids[U64(indices[U64(e)])] * stride, stride)
             for e in range(p, q):
                 places[U64(e - p)] = ids[U64(indices[U64(e)])] * stride
             c = 0
-            # four vectors at a time, as in ``row_sums``; until the last block in ``out``
-            while c + 4 * LANES <= width:
-                o = to + c
-                s0 = nothing
-                s1 = nothing
-                s2 = nothing
-                s3 = nothing
-                if begun:
-                    s0 = load(out, o, LANES)
-                    s1 = load(out, o + LANES, LANES)
-                    s2 = load(out, o + 2 * LANES, LANES)
-                    s3 = load(out, o + 3 * LANES, LANES)
-                z0 = load(zero, c, LANES)
-                z1 = load(zero, c + LANES, LANES)
-                z2 = load(zero, c + 2 * LANES, LANES)
-                z3 = load(zero, c + 3 * LANES, LANES)
+            # 64 columns at a time, as in ``row_sums``; until the last block in ``out``
+            while c + WIDE <= width:
+                wide = load(out, to + c, WIDE) if begun else splat_wide(np.float32(0))
                 for e in range(p, q):
-                    j = places[U64(e - p)] + c
-                    w = splat(np.float32(1 if weight is None else weight[U64(e)]))
-                    s0 = mul_add(w, sub(load(codes, j, LANES), z0), s0)
-                    s1 = mul_add(w, sub(load(codes, j + LANES, LANES), z1), s1)
-                    s2 = mul_add(w, sub(load(codes, j + 2 * LANES, LANES), z2), s2)
-                    s3 = mul_add(w, sub(load(codes, j + 3 * LANES, LANES), z3), s3)
+                    code = load(codes, places[U64(e - p)] + c, WIDE)
+                    factor = splat_wide(np.float32(1 if weight is None else weight[U64(e)]))
+                    wide = mul_add(factor, sub(code, load(zero, c, WIDE)), wide)
                 if q == b:
-                    s0 = mul(s0, load(scale, c, LANES))
-                    s1 = mul(s1, load(scale, c + LANES, LANES))
-                    s2 = mul(s2, load(scale, c + 2 * LANES, LANES))
-                    s3 = mul(s3, load(scale, c + 3 * LANES, LANES))
+                    wide = mul(wide, load(scale, c, WIDE))
                     if mean:
-                        s0 = div(s0, degree)
-                        s1 = div(s1, degree)
-                        s2 = div(s2, degree)
-                        s3 = div(s3, degree)
-                store(out, o, LANES, s0)
-                store(out, o + LANES, LANES, s1)
-                store(out, o + 2 * LANES, LANES, s2)
-                store(out, o + 3 * LANES, LANES, s3)
-                c += 4 * LANES
+                        wide = div(wide, splat_wide(degree))
+                store(out, to + c, WIDE, wide)
+                c += WIDE
             while c + LANES <= width:
                 s = load(out, to + c, LANES) if begun else nothing
                 z = load(zero, c, LANES)
                 for e in range(p, q):
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
-                    s = mul_add(w, sub(load(codes, places[U64(e - p)] + c, LANES), z), s)
+                    code = load(codes, places[U64(e - p)] + c, LANES)
+                    s = mul_add(w, sub(code, z), s)
                 if q == b:
                     s = mul(s, load(scale, c, LANES))
-                    s = div(s, degree) if mean else s
+                    s = div(s, splat(degree)) if mean else s
                 store(out, to + c, LANES, s)
                 c += LANES
             # the last vector, with some before it once more: no mask, which is slow for bytes
@@ -159,10 +141,11 @@ def sum_unpacked(
                 z = load(zero, rest, LANES)
                 for e in range(p, q):
                     w = splat(np.float32(1 if weight is None else weight[U64(e)]))
-                    s = mul_add(w, sub(load(codes, places[U64(e - p)] + rest, LANES), z), s)
+                    code = load(codes, places[U64(e - p)] + rest, LANES)
+                    s = mul_add(w, sub(code, z), s)
                 if q == b:
                     s = mul(s, load(scale, rest, LANES))
-                    store(out, to + rest, LANES, div(s, degree) if mean else s)
+                    store(out, to + rest, LANES, div(s, splat(degree)) if mean else s)
                 else:
                     store(tail, 0, LANES, s)
             if q == b:

@@ -7,7 +7,6 @@ distinct, are in ``known`` likewise.
 
 from numba import njit
 
-from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import LANES, add, load, splat, total, where_above, where_equal
 
 # scores between two additions to the counts: counts in vectors of float32 stay exact
@@ -31,7 +30,7 @@ def is_row_of_numbers(scores, begin, width):
             c += LANES
         count += int(total(some))
     while c < end:
-        count += scores[U64(c)] == scores[U64(c)]
+        count += scores[c] == scores[c]
         c += 1
     return count == width
 
@@ -50,9 +49,9 @@ def count_above(scores, width, answer_ptr, answers, known_ptr, known, above, equ
         end = (i + 1) * width
         if not is_row_of_numbers(scores, begin, width):
             return i
-        for a in range(answer_ptr[U64(i)], answer_ptr[U64(i + 1)]):
-            column = answers[U64(a)]
-            bound = scores[U64(begin + column)]
+        for a in range(answer_ptr[i], answer_ptr[i + 1]):
+            column = answers[a]
+            bound = scores[begin + column]
             bounds = splat(bound)
             more = 0
             same = 0
@@ -69,14 +68,14 @@ def count_above(scores, width, answer_ptr, answers, known_ptr, known, above, equ
                 more += int(total(some))
                 same += int(total(ties))
             while c < end:
-                more += scores[U64(c)] > bound
-                same += scores[U64(c)] == bound
+                more += scores[c] > bound
+                same += scores[c] == bound
                 c += 1
-            for k in range(known_ptr[U64(i)], known_ptr[U64(i + 1)]):
-                if known[U64(k)] != column:
-                    score = scores[U64(begin + known[U64(k)])]
+            for k in range(known_ptr[i], known_ptr[i + 1]):
+                if known[k] != column:
+                    score = scores[begin + known[k]]
                     more -= score > bound
                     same -= score == bound
-            above[U64(a)] = more
-            equal[U64(a)] = same
+            above[a] = more
+            equal[a] = same
     return -1

@@ -33,14 +33,14 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
     total = 0
     i = first
     while i < last:
-        p = order[U64(i)]
-        begin = offsets[U64(p)] // align * align
-        end = (offsets[U64(p)] + sizes[U64(p)] + align - 1) // align * align
+        p = order[i]
+        begin = offsets[p] // align * align
+        end = (offsets[p] + sizes[p] + align - 1) // align * align
         j = i + 1
         while j < last:  # as many pieces as touch and fit
-            p = order[U64(j)]
-            stop = (offsets[U64(p)] + sizes[U64(p)] + align - 1) // align * align
-            if offsets[U64(p)] // align * align > end or stop - begin > room:
+            p = order[j]
+            stop = (offsets[p] + sizes[p] + align - 1) // align * align
+            if offsets[p] // align * align > end or stop - begin > room:
                 break
             end = max(end, stop)
             j += 1
@@ -56,12 +56,12 @@ def read_pieces(file, offsets, sizes, order, to, align, scratch, out, first, las
                     break
             total += have
             for k in range(i, j):
-                p = order[U64(k)]
-                low = max(offsets[U64(p)], begin)
-                high = min(offsets[U64(p)] + sizes[U64(p)], begin + wanted)
+                p = order[k]
+                low = max(offsets[p], begin)
+                high = min(offsets[p] + sizes[p], begin + wanted)
                 if high > begin + have:
                     return -(begin + have) - 1
-                shift = to[U64(p)] - offsets[U64(p)]
+                shift = to[p] - offsets[p]
                 for c in range(low, high):
                     out[U64(c + shift)] = scratch[U64(c - begin)]
             begin += wanted
@@ -74,12 +74,12 @@ def copy_pieces(mapped, offsets, sizes, order, to, out, first, last):
     """As ``read_pieces``, from all bytes of the file, mapped."""
     total = 0
     for i in range(first, last):
-        p = order[U64(i)]
-        begin = offsets[U64(p)]
-        size = sizes[U64(p)]
+        p = order[i]
+        begin = offsets[p]
+        size = sizes[p]
         if begin + size > mapped.shape[0]:
             return -max(begin, mapped.shape[0]) - 1
         for c in range(size):
-            out[U64(to[U64(p)] + c)] = mapped[U64(begin + c)]
+            out[U64(to[p] + c)] = mapped[U64(begin + c)]
         total += size
     return total

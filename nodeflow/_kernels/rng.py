@@ -1,6 +1,14 @@
-"""The counter-based generator inside compiled loops: 64 random bits are a pure function of a key,
-an id and a count.
+"""The counter-based generator in compiled loops: 64 random bits of a key, an id and a count.
+
+It is SplitMix64 (Steele, Lea, Flood 2014) with a stream per id.
+
+``U64`` is more than a type: numba compares a signed index with 0 at every access, since it may
+count from the end. An index that is cast to ``U64`` is not compared. In loops of sums and draws
+that is a tenth of the time, and loops of copies become vectors only so.
 """
+
+# What is not good yet: the streams of two ids are parts of one sequence of 2**64 states, which
+# may overlap, though hardly ever near each other.
 
 import numpy as np
 from numba import int64, njit, uint64

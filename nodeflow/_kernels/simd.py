@@ -1,10 +1,19 @@
-"""Vectors of 16 numbers for compiled loops over rows of features.
+"""Vectors of 8, 16 and 64 numbers for compiled loops over rows of features, written in LLVM.
 
 Rows are short. A plain loop over one row, as LLVM vectorises it, spends most of its time in the
 checks before the vectors and in the remainder after them. Here a vector is loaded and stored whole,
 or only its first ``n`` numbers, and sums stay in vectors over all edges of a row. Every operation
 is exact or rounded once, in one fixed order, so results are the same on every run.
+
+A vector is a value of LLVM's type ``<n x float>`` or ``<n x double>``. LLVM cuts it into what the
+processor has: 16 floats are one register with AVX-512, two with AVX2, four with SSE. The intrinsics
+are documented in the LLVM Language Reference ("Vector Type", ``llvm.masked.load``,
+``llvm.fmuladd``), how numba takes them in "Extending Numba: Low-level extension API".
 """
+
+# What is not good yet: ``in_python`` repeats every function, and only a test says that both
+# agree; 16 lanes are written for AVX-512 and are the same elsewhere; a masked load of bytes or
+# words is slow without AVX-512BW, which ``narrow`` has to know.
 
 import math
 from functools import partial
@@ -17,7 +26,7 @@ from numba.extending import models, register_model
 from nodeflow._kernels import in_python
 from nodeflow._kernels.instructions import code, intrinsic
 
-LANES, HALF = (in_python.Written(lanes) if in_python.ACTIVE else lanes for lanes in (16, 8))
+LANES, HALF, WIDE = map(in_python.Written if in_python.ACTIVE else int, (16, 8, 64))
 _WORD = ir.IntType(32)
 
 
@@ -33,9 +42,8 @@ class Vector(types.Type):
 @register_model(Vector)
 class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(
-            manager, kind, ir.VectorType(manager.lookup(kind.dtype).get_value_type(), kind.lanes)
-        )
+        number = manager.lookup(kind.dtype).get_value_type()
+        super().__init__(manager, kind, ir.VectorType(number, kind.lanes))
 
 
 # ---- pieces of generated code
@@ -88,8 +96,8 @@ def _vector(array, count, most=LANES):
     ``most``.
     """
     literal = isinstance(count, types.IntegerLiteral)
-    if literal and count.literal_value not in (HALF, LANES):
-        raise ValueError(f"a fixed count is {HALF} or {LANES}, got {count.literal_value}")
+    if literal and count.literal_value not in (HALF, LANES, WIDE):
+        raise ValueError(f"a fixed count is {HALF}, {LANES} or {WIDE}, got {count.literal_value}")
     dtype = array.dtype if isinstance(array.dtype, types.Float) else types.float32
     return Vector(dtype, count.literal_value if literal else most)
 
@@ -117,7 +125,8 @@ def _widened(builder, dtype, bits):
     )
     special = builder.icmp_unsigned(">=", size, same(0x7C00 << 13))
     value = builder.or_(value, builder.select(special, same(0x7F800000), same(0)))
-    return builder.bitcast(builder.or_(value, builder.and_(bits, same(0x80000000))), singles)
+    sign = builder.and_(bits, same(0x80000000))
+    return builder.bitcast(builder.or_(value, sign), singles)
 
 
 def _narrowed(builder, dtype, vector):
@@ -133,7 +142,8 @@ def _narrowed(builder, dtype, vector):
     same = partial(_constant, words)
     bits = builder.bitcast(vector, words)
     odd = builder.and_(builder.lshr(bits, same(16)), same(1))
-    high = builder.lshr(builder.add(bits, builder.add(odd, same(0x7FFF))), same(16))
+    half = builder.add(odd, same(0x7FFF))
+    high = builder.lshr(builder.add(bits, half), same(16))
     high = builder.select(builder.fcmp_unordered("uno", vector, vector), same(0x7FC0), high)
     return builder.trunc(high, ir.VectorType(ir.IntType(16), lanes))
 
@@ -164,7 +174,7 @@ def _loaded(array, count, most):
 def load(typingctx, array, index, count):
     """``array[index : index + count]``, then zeros, for a count up to LANES; nothing else is read.
 
-    A count written as HALF or LANES needs no mask, and HALF gives a vector of that many numbers.
+    A count written as HALF, LANES or WIDE needs no mask, and gives a vector of that many numbers.
     Arrays of uint16 hold the bits of bfloat16 and those of int16 the bits of float16: they are
     loaded as float32, as are numbers of int8.
     """
@@ -203,20 +213,24 @@ def store(typingctx, array, index, count, vector):
 
 
 @intrinsic
-def stream(typingctx, array, index, vector):
-    """Store a vector past the caches, in lines of 64 bytes that are not read before; the place must
-    begin one.
+def put(typingctx, array, index, vector, streamed):
+    """Store a whole vector, into the caches or, ``streamed``, past them.
 
-    For results that the caches cannot hold. ``fence`` has to follow before anybody else reads them.
+    Lines of 64 bytes are then not read before they are written, for results that the caches cannot
+    hold. The place must begin one, and ``fence`` has to follow before anybody else reads them.
     """
 
     def codegen(context, builder, signature, args):
         place = _place(context, builder, array, args[0], args[1], vector.lanes)
-        stored = builder.store(args[2], place, align=64)
-        stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
+        with builder.if_else(args[3]) as (past, into):
+            with past:
+                stored = builder.store(args[2], place, align=64)
+                stored.set_metadata("nontemporal", builder.module.add_metadata([_WORD(1)]))
+            with into:
+                builder.store(args[2], place, align=array.dtype.bitwidth // 8)
         return context.get_dummy_value()
 
-    return types.void(array, types.intp, vector), codegen
+    return types.void(array, types.intp, vector, types.boolean), codegen
 
 
 @intrinsic
@@ -247,6 +261,7 @@ def _pairwise(write, python):
 # vectors of equal numbers
 splat = _splat(LANES, in_python.splat)
 splat_half = _splat(HALF, in_python.splat_half)
+splat_wide = _splat(WIDE, in_python.splat_wide)
 add = _pairwise(ir.IRBuilder.fadd, in_python.add)
 sub = _pairwise(ir.IRBuilder.fsub, in_python.sub)
 mul = _pairwise(ir.IRBuilder.fmul, in_python.mul)

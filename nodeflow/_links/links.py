@@ -39,17 +39,20 @@ class Links(NamedTuple):
 
     def at(self, rows: Ints) -> Links:
         """Return some of the links."""
-        return Links(
-            self.src[rows], None if self.relation is None else self.relation[rows], self.dst[rows]
-        )
+        relation = None if self.relation is None else self.relation[rows]
+        return Links(self.src[rows], relation, self.dst[rows])
 
 
 def joined(parts: Sequence[Links], with_relations: bool) -> Links:
     """Return the links of all parts, which all have relations or none."""
     empty = np.zeros(0, np.int64)
-    src, dst = (np.concatenate([empty, *(part[i] for part in parts)]) for i in (0, 2))
-    relation = [empty, *(part.relation for part in parts if part.relation is not None)]
-    return Links(src, np.concatenate(relation) if with_relations else None, dst)
+    src = np.concatenate([empty, *(part.src for part in parts)])
+    dst = np.concatenate([empty, *(part.dst for part in parts)])
+    if not with_relations:
+        return Links(src, None, dst)
+    # parts without relations are empty
+    relations = [part.relation for part in parts if part.relation is not None]
+    return Links(src, np.concatenate([empty, *relations]), dst)
 
 
 def as_links(
@@ -60,25 +63,25 @@ def as_links(
     ``relations`` says whether there must be relations, for the reason ``why``; None: either.
     """
     array = as_array(value, name)
-    width = None if relations is None else 3 if relations else 2
+    shapes = {2: "[n, 2], a row (source, destination)"}
+    shapes[3] = "[n, 3], a row (source, relation, destination)"
+    if relations is not None:
+        shapes.pop(2 if relations else 3)
     if array.ndim == 1 and array.size == 0:
-        array = np.zeros((0, width or 3), np.int64)
-    if array.ndim != 2 or array.shape[1] not in (2, 3) or width not in (None, array.shape[1]):
-        rows = {2: "(source, destination)", 3: "(source, relation, destination)"}
-        shapes = (
-            f"[n, {width}], a row {rows[width]}"
-            if width
-            else f"[n, 3] or [n, 2], a row {rows[3]} or {rows[2]}"
-        )
-        raise ValueError(
-            f"{name} must have shape {shapes}{why and f', {why}'}, got shape {array.shape}"
-        )
+        array = np.zeros((0, min(shapes)), np.int64)
+    if array.ndim != 2 or array.shape[1] not in shapes:
+        rule = " or ".join(shapes.values())
+        if why:
+            rule += f", {why}"
+        raise ValueError(f"{name} must have shape {rule}, got shape {array.shape}")
     # one copy makes every column contiguous, and keeps later changes by the caller out
     columns = np.array(array.T, order="C")
-    src, dst = (as_ids(columns[i], f"{name}[:, {i % len(columns)}]", num_nodes) for i in (0, -1))
-    relation = (
-        as_ids(columns[1], f"{name}[:, 1]", LARGEST, "relation") if len(columns) == 3 else None
-    )
+    last = len(columns) - 1
+    src = as_ids(columns[0], f"{name}[:, 0]", num_nodes)
+    dst = as_ids(columns[last], f"{name}[:, {last}]", num_nodes)
+    relation = None
+    if last == 2:
+        relation = as_ids(columns[1], f"{name}[:, 1]", LARGEST, "relation")
     return Links(src, relation, dst)
 
 
@@ -86,13 +89,17 @@ def as_known(
     value: object, num_nodes: int, relations: bool, why: str = "as the triples have"
 ) -> Links:
     """Check known positives: links, a list of several arrays of them, or None for none."""
-    parts: list[tuple[str, object]] = [] if value is None else [("known", value)]
-    if isinstance(value, (list, tuple)) and all(
-        isinstance(p, (Tensor, np.ndarray)) and p.ndim == 2 for p in value
-    ):
-        parts = [(f"known[{i}]", part) for i, part in enumerate(value)]
-    links = [as_links(part, name, num_nodes, relations, why) for name, part in parts]
+    parts = {"known": value}
+    if value is None:
+        parts = {}
+    elif isinstance(value, (list, tuple)) and all(map(_is_matrix, value)):
+        parts = {f"known[{i}]": part for i, part in enumerate(value)}
+    links = [as_links(part, name, num_nodes, relations, why) for name, part in parts.items()]
     return joined(links, relations)
+
+
+def _is_matrix(value: object) -> bool:
+    return isinstance(value, (Tensor, np.ndarray)) and value.ndim == 2
 
 
 class Queries:
@@ -145,9 +152,8 @@ class Queries:
 
 def pointers(rows: Array, count: int) -> Ints:
     """Return the ``indptr`` of entries that belong to ``count`` ``rows``."""
-    return np.concatenate(
-        [np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=count), dtype=np.int64)]
-    )
+    counts = np.bincount(rows, minlength=count)
+    return np.append(0, np.cumsum(counts, dtype=np.int64))
 
 
 def _places(ascending: Ints, values: Ints) -> Ints:

@@ -107,9 +107,11 @@ class Exchanges:
         Raises PeerError, on all processes, where one has failed, or is elsewhere.
         """
         with self.inside(what):
-            # processes that failed in the same swap as this one told it of that there
+            # First the answers to what this process told the others of its own failure: one that
+            # failed in the same swap told it of that there.
             while self._notices:
                 self._check(what, self._notices.pop(0)())
+            # Again after lines of an earlier operation, which told of a failure at its end.
             arrived = False
             while not arrived:
                 room = self._room
@@ -121,6 +123,7 @@ class Exchanges:
                 line[_HEAD.itemsize :][:size] for line, size in zip(lines, sizes, strict=True)
             ]
             largest = int(heads["largest"].max())
+            # all know the largest parcel of anyone, so all come to the second message or none
             if largest > room:
                 long = self._long_parcels(what, room, parcels, sizes)
                 received = [
@@ -219,7 +222,8 @@ class Exchanges:
         failed = heads["state"] == _FAILED
         if failed.any():
             self._forget()
-            for rank in np.flatnonzero(failed & (heads["operation"] == self.operation)).tolist():
+            here = failed & (heads["operation"] == self.operation)
+            for rank in np.flatnonzero(here).tolist():
                 words = f"rank {rank} failed while this one was at {what}: {_text_of(lines[rank])}"
                 raise heard_by_all(PeerError(words))
             return False  # in an operation before this one, where it was the last that happened
@@ -227,9 +231,7 @@ class Exchanges:
         strange = (heads["operation"] != own["operation"]) | (heads["exchange"] != own["exchange"])
         if strange.any():
             self._forget()
-            raise self._elsewhere(
-                what, int(np.flatnonzero(strange)[0]), int(heads["operation"].max())
-            )
+            raise self._elsewhere(what, int(strange.argmax()), int(heads["operation"].max()))
         return True
 
     def _elsewhere(self, what: str, rank: int, operation: int) -> PeerError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import pickle
@@ -84,7 +85,8 @@ class PeerGroup(Peers):
             _NO_BYTES if rank == self.rank else pack(parcel) for rank, parcel in enumerate(parcels)
         ]
         begun = perf_counter()
-        came = self._channel.meet(f"{what} ({detail})" if detail else what, packed, goes_on=goes_on)
+        name = f"{what} ({detail})" if detail else what
+        came = self._channel.meet(name, packed, goes_on=goes_on)
         self._count(what, packed, came.parcels, perf_counter() - begun)
         received = [unpack(parcel) for parcel in came.parcels]
         received[self.rank] = list(parcels[self.rank])
@@ -132,15 +134,19 @@ class PeerGroup(Peers):
 
     def asked(self, what: str, ids: Ints, owners: Callable[[Ints], Ints]) -> Ints:
         distinct = np.unique(ids)
-        wanted = self.exchange(what, Routes(owners(distinct), self.size).parcels(distinct))
-        return np.unique(np.concatenate([ids[:0], *(array for (array,) in filter(None, wanted))]))
+        routes = Routes(owners(distinct), self.size)
+        wanted = self.exchange(what, routes.parcels(distinct))
+        return np.unique(np.concatenate([ids[:0], *itertools.chain(*wanted)]))
 
     def pieces(
         self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located
     ) -> list[Piece]:
         def located(ids: Ints, to: Ints) -> Piece:
-            rows, at = held(ids)
-            return Piece(rows.detach().cpu(), at, to)
+            rows, places = held(ids)
+            return Piece(rows.detach().cpu(), places, to)
+
+        def answer(ids: Ints) -> Sequence[Array]:
+            return to_arrays(located(ids, ids).copied())
 
         with self.together(what):
             routes = Routes(owners(ids), self.size)
@@ -150,7 +156,7 @@ class PeerGroup(Peers):
             entries[self.rank] = own[:0]
             pieces = [located(ids[own], own)] if len(own) else []
             questions = [[ids[asked]] if len(asked) else [] for asked in entries]
-            answers = self.ask(what, questions, lambda ids: to_arrays(located(ids, ids).copied()))
+            answers = self.ask(what, questions, answer)
             empty = located(ids[:0], ids[:0]).copied()
             for asked, arrays in zip(entries, answers, strict=True):
                 if arrays:
@@ -172,16 +178,17 @@ class PeerGroup(Peers):
         for ids, rows in columns:
             routes = Routes(self.owners(ids), self.size)
             for rank, parcel in enumerate(parcels):
-                own = routes.to(rank)
-                parcel += [
-                    ids[own],
-                    as_array(take_rows(rows.cpu(), torch.from_numpy(own)).contiguous()),
-                ]
+                entries = routes.to(rank)
+                chosen = take_rows(rows.cpu(), torch.from_numpy(entries))
+                parcel += [ids[entries], as_array(chosen.contiguous())]
         received = self.exchange(what, parcels)
-        return np.stack([arrays[0] for arrays in received]), [
-            [(arrays[1 + 2 * k], from_numpy(arrays[2 + 2 * k], rows.dtype)) for arrays in received]
-            for k, (_, rows) in enumerate(columns)
-        ]
+        came: list[list[tuple[Ints, Tensor]]] = [[] for _ in columns]
+        for _, *arrays in received:
+            for column, (_, rows), ids, new in zip(
+                came, columns, arrays[::2], arrays[1::2], strict=True
+            ):
+                column.append((ids, from_numpy(new, rows.dtype)))
+        return np.stack([arrays[0] for arrays in received]), came
 
     def copy_first(self, what: str, tensors: Iterable[Tensor]) -> None:
         channel = self._channel
@@ -209,28 +216,31 @@ class PeerGroup(Peers):
             gathered = self.gather(what, [has_gradient, np.array(numbers, np.float64)])
             channel = self._channel
             channel.second_half(what, lambda: channel.transport.add_up(what, sums))
-            anywhere = dict(
-                zip(trained, np.any([flags for flags, _ in gathered], axis=0).tolist(), strict=True)
-            )
+            anywhere = np.any([flags for flags, _ in gathered], axis=0)
             for group, total in zip(groups, sums, strict=True):
                 means_of_group = total.div_(self.size).split([one.numel() for one in group])
                 for one, mean in zip(group, means_of_group, strict=True):
-                    one.grad = mean.view_as(one) if anywhere[one] else None
+                    one.grad = mean.view_as(one)
+            # where no process has a gradient there is none, and an optimiser skips the parameter
+            for one, has_any in zip(trained, anywhere.tolist(), strict=True):
+                if not has_any:
+                    one.grad = None
             means += np.mean([of_process for _, of_process in gathered], 0).tolist()
 
     def of_first(self, what: str, make: Callable[[], _T]) -> _T:
         with self.together(what):
             if self.is_first:
                 value = make()
-                self.gather(what, [np.frombuffer(pickle.dumps(value), np.uint8)])
-            else:
-                value = pickle.loads(self.gather(what, [])[0][0].tobytes())
-        return value
+                self.gather(what, [_as_bytes(pickle.dumps(value))])
+                return value
+            ((pickled,), *_) = self.gather(what, [])
+        return pickle.loads(pickled.tobytes())  # type: ignore[no-any-return]
 
     def agree(self, what: str, facts: Facts) -> None:
         with self.together(what):
             own = facts() if callable(facts) else facts
-            gathered = self.gather(what, [np.frombuffer(json.dumps(dict(own)).encode(), np.uint8)])
+            text = json.dumps(dict(own)).encode()
+            gathered = self.gather(what, [_as_bytes(text)])
             check_same(what, [json.loads(array.tobytes()) for (array,) in gathered])
 
     def channel(self) -> object:
@@ -256,6 +266,10 @@ class PeerGroup(Peers):
     @cached_property
     def _first(self) -> Exchanges:
         return Exchanges(self._connect())
+
+
+def _as_bytes(text: bytes) -> Bytes:
+    return np.frombuffer(text, np.uint8)
 
 
 def _added_up_at_once(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parameter]]:

@@ -12,12 +12,8 @@ from nodeflow._base.types import Array
 from nodeflow._peers.transport import Bytes
 from nodeflow._rows.rows import new_rows
 
-_KINDS = tuple(
-    map(
-        np.dtype,
-        ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16"),
-    )
-)
+_NAMES = ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8", "?", "c8", "c16")
+_KINDS = tuple(map(np.dtype, _NAMES))
 _DIMS = 64  # more than an array can have
 _PADDING = np.zeros(8, np.uint8)
 
@@ -28,10 +24,10 @@ def pack(arrays: Sequence[Array]) -> Bytes:
     for array in arrays:
         kind = _KINDS.index(array.dtype)
         head = np.array([kind * _DIMS + array.ndim, *array.shape], np.int64)
-        pieces.append(head.view(np.uint8))
-        pieces.append(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-        pieces.append(_PADDING[: -array.nbytes % 8])
-    packed: Bytes = new_rows(sum(map(len, pieces)), (), torch.uint8).numpy()
+        numbers = np.ascontiguousarray(array).reshape(-1)
+        pieces += head.view(np.uint8), numbers.view(np.uint8), _PADDING[: -array.nbytes % 8]
+    size = sum(map(len, pieces))
+    packed: Bytes = new_rows(size, (), torch.uint8).numpy()
     return np.concatenate(pieces, out=packed) if pieces else packed
 
 

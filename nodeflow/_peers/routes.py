@@ -34,8 +34,11 @@ class Routes:
         """Return, by process, its entries of some arrays ``[k, ...]``; nothing for a process
         without entries.
         """
-        own = [self.to(r) for r in range(self.size)]
-        return [[column[entries] for column in columns] if len(entries) else [] for entries in own]
+        parcels = []
+        for rank in range(self.size):
+            entries = self.to(rank)
+            parcels.append([column[entries] for column in columns if len(entries)])
+        return parcels
 
     @property
     def in_order(self) -> bool:

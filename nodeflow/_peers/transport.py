@@ -103,16 +103,20 @@ class GroupTransport:
 
     def add_up(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Replace tensors by their sums over the processes, always added in the same order."""
-        self._start(
-            what, lambda: [dist.all_reduce(one, **self._group_of(one)) for one in tensors]
-        )()
+
+        def action() -> list[Any]:
+            return [dist.all_reduce(one, **self._group_of(one)) for one in tensors]
+
+        self._start(what, action)()
 
     def copy_first(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Give the tensors the values that they have on the first process."""
+
         # begun together, because most are small
-        self._start(
-            what, lambda: [dist.broadcast(one, 0, **self._group_of(one)) for one in tensors]
-        )()
+        def action() -> list[Any]:
+            return [dist.broadcast(one, 0, **self._group_of(one)) for one in tensors]
+
+        self._start(what, action)()
 
     def beside(self) -> GroupTransport:
         """Return a transport of a further group, for exchanges of another thread; collective."""
@@ -203,9 +207,13 @@ class GroupTransport:
     def _missing(self, number: int) -> str:
         """Say which processes are missing in operation ``number``, in which this one waits."""
         answers = SimpleQueue[str]()
+
+        def ask() -> None:
+            answers.put(self._asked(number))
+
         # behind a dead network, torch's calls of a store wait for a quarter of an hour whatever
         # their timeout
-        threading.Thread(target=lambda: answers.put(self._asked(number)), daemon=True).start()
+        threading.Thread(target=ask, daemon=True).start()
         try:
             return answers.get(timeout=_SILENCE)
         except Empty:
@@ -222,13 +230,11 @@ class GroupTransport:
             away = {rank: self._end_of(rank) for rank in self._away(number)}
         except Exception as error:
             return f"the store of the processes has ended ({type(error).__name__})"
-        missing = [
+        if not away:
+            return "all other processes came to this exchange, but a connection broke"
+        return "; ".join(
             f"rank {rank} {end or 'has ended, is stopped, or is elsewhere'}"
             for rank, end in away.items()
-        ]
-        return (
-            "; ".join(missing)
-            or "all other processes came to this exchange, but a connection broke"
         )
 
     def _away(self, number: int) -> list[int]:
@@ -236,9 +242,8 @@ class GroupTransport:
         one.
         """
         numbers = [self._read(f"{self._name}/{rank}") for rank in range(self.size)]
-        return [
-            rank for rank, reached in enumerate(numbers) if not reached or int(reached) < number
-        ]
+        # one that has said nothing is missing from the first operation, 0, too
+        return [rank for rank, reached in enumerate(numbers) if int(reached or -1) < number]
 
     def _end_of(self, rank: int) -> str:
         """How the program of a process has ended; "" where it has not, or not by itself. See
@@ -259,16 +264,16 @@ def say_end(store: Any, rank: int, process: int) -> None:
         return
     error = getattr(sys, "last_value", None)
     end = f"has ended with {type(error).__name__}: {error}" if error else "has ended its program"
-    with suppress(Exception):  # the store may have ended before
-        # by a thread, since a call that waits behind a dead network keeps others out of the store
-        thread = threading.Thread(target=_set, args=(store, f"end/{rank}", end), daemon=True)
+
+    def tell() -> None:
+        with suppress(Exception):  # the store may have ended before
+            store.set(f"end/{rank}", end)
+
+    # by a thread, since a call that waits behind a dead network keeps others out of the store
+    thread = threading.Thread(target=tell, daemon=True)
+    with suppress(RuntimeError):  # no thread begins at the end of the interpreter
         thread.start()
         thread.join(_MOMENT)
-
-
-def _set(store: Any, key: str, value: str) -> None:
-    with suppress(Exception):
-        store.set(key, value)
 
 
 def _release(group: Any) -> None:

@@ -50,25 +50,19 @@ class RowsBase(ABC):
 
     @abstractmethod
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        """Return rows by checked ids. They may be written into ``out``, which has their shape, if
-        it is not None.
-        """
+        """Return rows by checked ids; they may be written into ``out`` if it is not None."""
 
     def pieces(self, ids: Ints) -> list[Piece]:
         """Return the rows ``ids`` where they lie."""
         return [Piece(self.fetch(torch.from_numpy(ids)), None, np.arange(len(ids)))]
 
     def here(self, ids: Ints) -> NDArray[np.bool_]:
-        """Return which of the rows ``ids`` of a column on several processes this one holds; else
-        none.
-        """
+        """Return which of the rows ``ids`` this one of several processes holds, a bool each."""
         return np.zeros(len(ids), np.bool_)
 
     @property
     def stored(self) -> Tensor | Rows:
-        """The rows that lie somewhere and travel: codes of a narrow column, of others the column
-        itself.
-        """
+        """The rows as they lie and travel: codes of a narrow column, else the column."""
         return self
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
@@ -91,12 +85,8 @@ class RowsBase(ABC):
                 "before"
             )
         shape = (count, *self.shape[1:])
-        if (
-            out.shape != shape
-            or out.dtype != self.dtype
-            or not out.is_contiguous()
-            or out.device.type != "cpu"
-        ):
+        fits = out.shape == shape and out.dtype == self.dtype
+        if not fits or not out.is_contiguous() or out.device.type != "cpu":
             raise ValueError(
                 f"out must be a contiguous CPU tensor {self.dtype} {list(shape)}, got "
                 f"{describe(out)}"
@@ -115,9 +105,7 @@ class RowsBase(ABC):
 
 
 def stored(column: T) -> T | Tensor | Rows:
-    """Return the rows of a column as they lie somewhere and travel: codes of a narrow one, else the
-    column itself.
-    """
+    """Return the rows of a column as they lie and travel: codes of a narrow one, else itself."""
     return column.stored if isinstance(column, RowsBase) else column
 
 
@@ -135,15 +123,16 @@ def pieces_of(column: Tensor | Rows, ids: Ints) -> list[Piece]:
     """Return the rows ``ids`` of a column where they lie."""
     if isinstance(column, RowsBase):
         return column.pieces(ids)
-    return [Piece(fetch_rows(column, torch.from_numpy(ids)).cpu(), None, np.arange(len(ids)))]
+    rows = fetch_rows(column, torch.from_numpy(ids))
+    return [Piece(rows.cpu(), None, np.arange(len(ids)))]
 
 
 def elsewhere_first(column: Tensor | Rows, ids: Tensor) -> Tensor:
     """Return ids with those last whose rows a column on several processes has in this one."""
-    is_here = (
-        column.here(ids.numpy()) if isinstance(column, RowsBase) else np.zeros(len(ids), np.bool_)
-    )
-    return ids[torch.from_numpy(np.argsort(is_here, kind="stable"))]
+    if not isinstance(column, RowsBase):
+        return ids
+    order = np.argsort(column.here(ids.numpy()), kind="stable")
+    return ids[torch.from_numpy(order)]
 
 
 def with_stored(
@@ -154,11 +143,10 @@ def with_stored(
 
 
 def type_words(column: Tensor | Rows) -> str:
-    """Return the type of the numbers of a column in words, and that of its stored rows where it is
-    another.
-    """
+    """Return the type of a column's numbers in words, and of its stored rows if it is another."""
     read, lies = (str(rows.dtype).removeprefix("torch.") for rows in (column, stored(column)))
-    return f"{'sparse ' if is_sparse(column) else ''}{read}{'' if read == lies else f' as {lies}'}"
+    words = read if read == lies else f"{read} as {lies}"
+    return f"sparse {words}" if is_sparse(column) else words
 
 
 def summary(column: Tensor | Rows) -> str:

@@ -120,7 +120,8 @@ class CodedTensor(Tensor):
         seen.
         """
         if self._made is None:
-            with torch.inference_mode(False):
+            # the rows serve later calls too, which may need gradients
+            with torch.inference_mode(mode=False):
                 self._made = self.coding.unpack(self.codes, self.ids)
         return self._made
 
@@ -136,6 +137,7 @@ class CodedTensor(Tensor):
             if func in _FACTS:
                 with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 (torch has no public name for it)
                     return func(*args, **(kwargs or {}))
+            # a choice of rows is a choice of ids; None where it is something else
             chosen = _CHOICES[func](*args) if func in _CHOICES and not kwargs else None
             if chosen is not None:
                 return chosen

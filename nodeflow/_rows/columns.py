@@ -73,6 +73,7 @@ def as_type(column: Tensor, dtype: torch.dtype | None, name: str) -> Tensor:
     result = (column if dtype is None or dtype.is_complex else column.real).to(
         dtype or column.dtype
     )
+    # floats may become shorter floats, but not infinite; all else must come back as it was
     may_round = torch.can_cast(column.dtype, result.dtype) and not torch.can_cast(
         column.dtype, torch.int64
     )

@@ -75,10 +75,11 @@ class Coding:
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise ValueError unless the table can be that of codes of a shape."""
-        sound = self.table.shape == (5, math.prod(self.row)) and shape[1:] == (self.stride,)
-        if not sound or not bool(
-            (torch.isfinite(self.table[1]) & (self.table[0].abs() <= 2 * EXACT)).all()
-        ):
+        fits = self.table.shape == (5, math.prod(self.row)) and shape[1:] == (self.stride,)
+        if fits:
+            zero, scale = self.table[:2]
+            fits = bool((scale.isfinite() & (zero.abs() <= 2 * EXACT)).all())
+        if not fits:
             raise ValueError(
                 f"its table of columns does not fit codes {list(shape)} of rows {list(self.row)}"
             )
@@ -87,15 +88,18 @@ class Coding:
         """Return the codes of rows ``[k, *row]``, ``[k, stride]``."""
         dtype = KINDS[self.kind]
         width = math.prod(self.row)
-        numbers = rows.detach().cpu().reshape(len(rows), width).float()
+        plain = rows.detach().cpu()
+        numbers = plain.reshape(len(rows), width).float()
         if dtype == torch.int8:
             zero, scale = (part.double().numpy() for part in self.table[:2])
+            # in float64: float32 would round the quotient, and a number could get the next code
             codes = np.rint(numbers.double().numpy() / scale) + zero
             packed = torch.from_numpy(np.clip(codes, -128, 127).astype(np.int8))
         else:
             packed = numbers.to(dtype)
         if not len(self.wide):
             return packed
+        # wide columns follow the codes as float32, from the next multiple of 4 bytes on
         out = np.zeros((len(rows), self.stride * dtype.itemsize), np.uint8)
         out[:, : width * dtype.itemsize] = as_array(packed.view(torch.uint8).contiguous())
         out[:, 4 * self.first :] = np.ascontiguousarray(numbers.numpy()[:, self.wide]).view(
@@ -110,24 +114,23 @@ class Coding:
         out = new_rows(len(ids), self.row, torch.float32)
         if not self.stride:
             return out
-        words = as_array(
-            codes.view(torch.int16) if codes.dtype == torch.float16 else codes
-        ).reshape(-1)
+        if codes.dtype == torch.float16:
+            codes = codes.view(torch.int16)  # as which ``simd.load`` takes them
+        words = as_array(codes).reshape(-1)
         whole = words.view(np.float32) if len(self.wide) else np.empty(0, np.float32)
-        last = self.stride * codes.itemsize // 4
-        target = out.reshape(-1).numpy()
-        columns = self.table[0].numpy(), self.table[1].numpy()
+        zero, scale = self.table[:2].numpy()
         bad = kernels.narrow.gather_unpacked(
-            words,
-            self.stride,
-            ids,
-            *columns,
-            whole,
-            last,
-            self.first,
-            self.wide,
-            target,
-            len(columns[0]),
+            codes=words,
+            stride=self.stride,
+            ids=ids,
+            zero=zero,
+            scale=scale,
+            whole=whole,
+            last=self.stride * codes.itemsize // 4,
+            first=self.first,
+            wide=self.wide,
+            out=out.reshape(-1).numpy(),
+            row=len(zero),
         )
         if bad >= 0:
             raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(codes)} rows")

@@ -63,6 +63,7 @@ def narrowed(
     codings = [
         _measured(kind, row, seen, sample) for kind in (_AUTO if width == "auto" else (width,))
     ]
+    # "auto" takes what needs the fewest bytes, with columns of too large errors in float32
     if width == "auto":
         codings = [_with_wide(coding, most) for coding in codings]
         coding = min(codings, key=lambda each: each.stride * KINDS[each.kind].itemsize)
@@ -87,8 +88,10 @@ def narrowed(
 
 def _read(column: Tensor | Rows, ids: Tensor) -> Array:
     """Return rows as float32 ``[k, columns]``."""
-    rows = fetch_rows(column, ids).detach().cpu()
-    return np.ascontiguousarray(rows.reshape(len(ids), math.prod(column.shape[1:])).float().numpy())
+    rows = fetch_rows(column, ids).detach()
+    width = math.prod(column.shape[1:])
+    numbers = rows.cpu().float().reshape(len(ids), width)
+    return np.ascontiguousarray(numbers.numpy())
 
 
 def _seen(column: Tensor | Rows, name: str) -> list[Array]:
@@ -113,7 +116,8 @@ def _seen(column: Tensor | Rows, name: str) -> list[Array]:
 
 def _sample(column: Tensor | Rows) -> Floats:
     """Return rows evenly spaced over all, float64 ``[k, columns]``."""
-    count = min(max(_PIECE // max(math.prod(column.shape[1:]), 1), _SAMPLE), column.shape[0])
+    width = max(math.prod(column.shape[1:]), 1)
+    count = min(max(_PIECE // width, _SAMPLE), column.shape[0])
     ids = np.linspace(0, column.shape[0] - 1, count).astype(np.int64)
     return _read(column, torch.from_numpy(ids)).astype(np.float64)
 
@@ -128,15 +132,18 @@ def _measured(kind: str, row: tuple[int, ...], seen: list[Array], sample: Floats
     coding = Coding(kind, row, torch.from_numpy(table))
     if sample.size:
         codes = coding.pack(torch.from_numpy(sample))
-        read = coding.unpack(codes, np.arange(len(codes))).reshape(sample.shape).double().numpy()
+        rows = coding.unpack(codes, np.arange(len(codes)))
+        read = rows.reshape(sample.shape).double().numpy()
         error = abs(sample - read)
+        # Errors are compared with how far numbers are from the median, without the tenth that is
+        # farthest: one outlier makes all deviations large, and all errors small beside them.
         away = abs(sample - np.median(sample, 0))
         near = away <= np.quantile(away, _MOST, 0, method="lower")
         near |= ~(away * near).any(0)  # equal rows tell nothing
-        sums = np.where(near, error, 0).sum(0), (away * near).sum(0)
+        errors = np.where(near, error, 0).sum(0)
         with np.errstate(invalid="ignore", divide="ignore"):
             table[3] = error.max(0)
-            table[4] = np.where(sums[0] > 0, sums[0] / sums[1], 0)
+            table[4] = np.where(errors > 0, errors / (away * near).sum(0), 0)
     return coding
 
 

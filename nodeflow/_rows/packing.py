@@ -48,6 +48,7 @@ class Pool:
         tensor = tensor.contiguous().resolve_conj().resolve_neg()
         memory = (tensor.untyped_storage().data_ptr(), tensor.dtype)
         start = tensor.storage_offset()
+        # a file that is mapped read-only stays a file: the receiver maps it too
         mapped = find_map(memory[0])
         if mapped is not None:
             return ["file", part_of_file(as_array(tensor), mapped), tensor.dtype]
@@ -63,6 +64,8 @@ class Pool:
         them.
         """
         pieces: list[Piece] = []
+        # Tensors that overlap in memory are stored as one piece, from the first number that any of
+        # them has to the last. What lies between pieces is in no tensor, and is not stored.
         for (_, dtype), spans in self._spans.items():
             spans.sort(key=lambda span: span[0])
             groups: list[list[list[Any]]] = []
@@ -76,7 +79,8 @@ class Pool:
                 start = group[0][0]
                 stop = max(span[1] for span in group)
                 whole = group[0][2].as_strided((stop - start,), (1,), start)
-                pieces.append((whole.view(torch.uint8).numpy().copy(), dtype))
+                data = whole.view(torch.uint8).numpy()
+                pieces.append((data.copy(), dtype))
                 for span in group:
                     span[3][1:3] = len(pieces) - 1, span[0] - start
         return pieces

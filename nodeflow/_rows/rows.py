@@ -24,6 +24,7 @@ from nodeflow._runtime.process import ignored_warnings
 _READ_ONLY = "_nodeflow_read_only"
 _LARGE = 2**16  # bytes from which on a result is gathered by our own loop
 _BITS = {1: torch.uint8, 2: torch.uint16}
+# Rows are copied as words, whatever their numbers are: few types, so that few loops are compiled.
 _WORDS = tuple(np.dtype(kind) for kind in (np.uint64, np.uint32, np.uint8))
 
 
@@ -62,9 +63,7 @@ class Rows(Protocol):
 
 
 def layout_of(column: Tensor | Rows) -> torch.layout:
-    """Return the layout of a column, ``torch.strided`` or ``torch.sparse_csr``; ``Rows`` without
-    one are dense.
-    """
+    """Return the layout of a column, strided or sparse CSR; ``Rows`` without one are dense."""
     return getattr(column, "layout", torch.strided)
 
 
@@ -74,9 +73,7 @@ def is_sparse(column: Tensor | Rows) -> bool:
 
 
 def entries_of(column: Tensor) -> Tensor:
-    """Return the numbers that a column stores: all of a dense one, those that are not left out of a
-    sparse one.
-    """
+    """Return the numbers that a column stores: of a sparse one the entries, else all."""
     return column.values() if is_sparse(column) else column
 
 
@@ -89,18 +86,17 @@ def first_not_finite(rows: Tensor) -> int | None:
     """Return the first row that has NaN or inf, None where there is none."""
     # a finite sum has finite terms, and takes a fraction of the time; a sum that is not finite may
     # only be too large
-    if bool(torch.isfinite(entries_of(rows).sum())):
+    entries = entries_of(rows)
+    if bool(entries.sum().isfinite()):
         return None
-    if not is_sparse(rows):
-        bad = (~torch.isfinite(rows).reshape(len(rows), -1).all(1)).nonzero()
-        return int(bad[0, 0]) if len(bad) else None
-    bad = (~torch.isfinite(rows.values())).nonzero()
-    # the row of an entry is the last that begins at it or before
-    return (
-        int(torch.searchsorted(rows.crow_indices(), bad[0, 0], right=True)) - 1
-        if len(bad)
-        else None
-    )
+    bad = (~torch.isfinite(entries)).nonzero()
+    if not len(bad):
+        return None
+    first = bad[0, 0]
+    if is_sparse(rows):
+        # the row of an entry is the last that begins at it or before
+        first = torch.searchsorted(rows.crow_indices(), first, right=True) - 1
+    return int(first)
 
 
 def row_bytes(column: Tensor | Rows) -> int:
@@ -111,16 +107,13 @@ def row_bytes(column: Tensor | Rows) -> int:
 def column_bytes(column: Tensor | Rows) -> int:
     """Return how many bytes a column takes; nothing is fetched, and fetched rows count as dense."""
     if isinstance(column, Tensor) and is_sparse(column):
-        return sum(
-            part.nbytes for part in (column.crow_indices(), column.col_indices(), column.values())
-        )
+        parts = (column.crow_indices(), column.col_indices(), column.values())
+        return sum(part.nbytes for part in parts)
     return column.shape[0] * row_bytes(column)
 
 
 def is_collective(column: object) -> bool:
-    """Return whether all processes must call ``fetch`` together, each also where it needs no
-    rows.
-    """
+    """Return whether all processes must call ``fetch`` together, even to get no rows."""
     return bool(getattr(column, "collective", False))
 
 
@@ -154,9 +147,7 @@ def as_array(tensor: Tensor) -> Array:
 
 
 def is_read_only(column: Tensor) -> bool:
-    """Return whether the memory of a column came from a read-only array: a write to it could end
-    the process.
-    """
+    """Return whether a column's memory is read-only: a write to it could end the process."""
     return bool(getattr(column, _READ_ONLY, False))
 
 
@@ -186,34 +177,33 @@ def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
     if not isinstance(column, Tensor):
         return _fetched(column, ids)
     # the size first: most calls are small
-    large = (
+    if (
         column.layout == torch.strided
         and ids.shape[0] * column.nbytes >= _LARGE * column.shape[0] > 0
-    )
-    plain = (
-        large
         and column.device.type == "cpu"
         and column.is_contiguous()
         and not column.dtype.is_complex
-    )
-    return (
-        _gather(column, ids.cpu()) if plain and not column.requires_grad else take_rows(column, ids)
-    )
+        and not column.requires_grad
+    ):
+        # ``index_select`` in half of the time or less: rows are prefetched, buffers are reused
+        rows = ids.cpu().contiguous()
+        out = new_rows(len(rows), column.shape[1:], column.dtype)
+        move_rows(column, rows.numpy(), out)
+        return out
+    return take_rows(column, ids)
 
 
 def _fetched(column: Rows, ids: Tensor) -> Tensor:
-    """Fetch rows from a store, maybe a user's own: raise TypeError or ValueError unless they are
-    what it says.
-    """
+    """Fetch rows from a store, maybe a user's own, and check that they are what it says."""
     rows = column.fetch(ids.cpu())
     name = f"fetch of {type(column).__name__}"
     if not isinstance(rows, Tensor):
         raise TypeError(f"{name} must return a tensor, got {type(rows).__name__}")
-    if rows.dtype != column.dtype or rows.layout != layout_of(column):
+    if rows.dtype != column.dtype:
+        raise TypeError(f"{name} must return {column.dtype}, got {rows.dtype}")
+    if rows.layout != layout_of(column):
         raise TypeError(
-            f"{name} must return {column.dtype}, got {rows.dtype}"
-            if rows.dtype != column.dtype
-            else f"{name} must return rows of its layout {layout_of(column)}, got {rows.layout}"
+            f"{name} must return rows of its layout {layout_of(column)}, got {rows.layout}"
         )
     shape = (len(ids), *column.shape[1:])
     if rows.shape != shape:
@@ -223,42 +213,33 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
     return rows
 
 
-def _gather(column: Tensor, ids: Tensor) -> Tensor:
-    """``index_select`` in half of the time or less: rows are prefetched, buffers are reused."""
-    out = new_rows(len(ids), column.shape[1:], column.dtype)
-    words, width, target = _as_words(column, out)
-    bad = kernels.copying.gather_rows(words, width, ids.contiguous().numpy(), target)
-    if bad >= 0:
-        raise IndexError(f"there is no row {int(ids[bad])} in a column of {len(column)} rows")
-    return out
-
-
 def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:
     """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1.
 
     Both tensors are contiguous, on the CPU and of one type and shape of rows.
     """
     words, width, target = _as_words(rows, out)
-    kernels.copying.gather_at(words, width, at, target)
+    kernels.copying.copy_found(words, width, at, target)
 
 
-def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints) -> None:
-    """Copy row ``at[i]`` to row ``to[i]`` of ``out``, for all i; the tensors are as for
-    ``gather_into``.
+def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints | None = None) -> None:
+    """Copy row ``at[i]`` to row ``to[i]`` of ``out`` (None: to row i), for all i.
+
+    The tensors are as for ``gather_into``. Raises IndexError for a number that is not a row.
     """
     if len(at) and row_bytes(rows):
         words, width, target = _as_words(rows, out)
-        kernels.copying.copy_rows(words, width, at, target, to)
+        bad = kernels.copying.copy_rows(words, width, at, target, to)
+        if bad >= 0:
+            raise IndexError(f"there is no row {int(at[bad])} in a column of {len(rows)} rows")
 
 
 def _as_words(rows: Tensor, out: Tensor) -> tuple[Array, int, Array]:
-    """Return two tensors as words of one type, as wide as fits their rows, and the words of a
-    row.
-    """
+    """Return two tensors as words of one type, as wide as fits their rows, and a row's words."""
     row = row_bytes(rows)
-    kind = next(
-        kind for kind in _WORDS if (row | rows.data_ptr() | out.data_ptr()) % kind.itemsize == 0
-    )
+    # a row and both addresses are multiples of what divides all their bits
+    bits = row | rows.data_ptr() | out.data_ptr()
+    kind = next(kind for kind in _WORDS if bits % kind.itemsize == 0)
     words, target = (as_array(part).reshape(-1).view(kind) for part in (rows, out))
     return words, row // kind.itemsize, target
 
@@ -268,6 +249,7 @@ def new_rows(count: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     if it is much.
     """
     size = count * math.prod(shape) * dtype.itemsize
+    # malloc gives large memory back to the system, and takes it page by page again
     if size < _LARGE:
         return torch.empty((count, *shape), dtype=dtype, device="cpu")
     return as_tensor(reused((size,), np.uint8), dtype, (count, *shape))
@@ -281,6 +263,8 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
     rows are dense, or all sparse CSR.
     """
     parts = list(parts)
+    # sparse rows cannot be written to a place: they are joined, behind them a row without entries
+    # for places that no part has, and taken in order
     if is_sparse(parts[0][0]):
         rows = concat_rows([*(rows for rows, _ in parts), zero_rows(parts[0][0], 1)])
         order = np.full(count, len(rows) - 1)
@@ -298,14 +282,13 @@ def whole_column(column: Tensor | Rows) -> Tensor:
 
 
 def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
-    """Return the rows ``start`` to ``stop - 1`` of a dense or sparse CSR column, as a view of its
-    entries.
-    """
+    """Return the rows ``start`` to ``stop - 1`` of a column, as a view of its entries."""
     if not is_sparse(column):
         return column[start:stop]
     indptr = check_csr(column, "the column").crow_indices()[start : stop + 1]
     first = int(indptr[0])
     last = int(indptr[-1])
+    # only a slice from the beginning shares its indptr: others begin at 0 anew
     indptr = indptr - first if first else indptr
     return csr_tensor(
         indptr,
@@ -320,13 +303,15 @@ def concat_rows(parts: Sequence[Tensor]) -> Tensor:
     if not is_sparse(parts[0]):
         return torch.cat(list(parts))
     # torch.cat does not take sparse CSR tensors
-    ends = np.concatenate([[0], np.cumsum([len(part.values()) for part in parts])]).tolist()
-    indptr = [part.crow_indices()[1:] + end for part, end in zip(parts, ends[:-1], strict=True)]
-    indices, values = (
-        torch.cat(of) for of in zip(*((p.col_indices(), p.values()) for p in parts), strict=True)
-    )
-    shape = (sum(len(part) for part in parts), parts[0].shape[1])
-    return csr_tensor(torch.cat([indptr[0].new_zeros(1), *indptr]), indices, values, shape)
+    indptr = [parts[0].crow_indices()[:1]]
+    end = 0
+    for part in parts:
+        indptr.append(part.crow_indices()[1:] + end)
+        end += len(part.values())
+    indices = torch.cat([part.col_indices() for part in parts])
+    values = torch.cat([part.values() for part in parts])
+    shape = (sum(map(len, parts)), parts[0].shape[1])
+    return csr_tensor(torch.cat(indptr), indices, values, shape)
 
 
 def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
@@ -342,9 +327,7 @@ def zero_rows(column: Tensor | Rows, count: int) -> Tensor:
 
 
 def to_arrays(rows: Tensor) -> list[Array]:
-    """Return rows as arrays that travel: those of a dense column, or sizes, indices and values of
-    sparse rows.
-    """
+    """Return rows as arrays that travel: the dense ones, or sizes, indices and values."""
     rows = rows.detach().cpu()
     if not is_sparse(rows):
         return [as_array(rows.contiguous())]
@@ -356,13 +339,11 @@ def to_arrays(rows: Tensor) -> list[Array]:
 
 
 def from_arrays(arrays: Sequence[Array], like: Tensor | Rows) -> Tensor:
-    """Return the rows from which ``to_arrays`` made the arrays, of the type and width of the column
-    ``like``.
-    """
+    """Return the rows of which ``to_arrays`` made the arrays, for the column ``like``."""
     if not is_sparse(like):
         return from_numpy(arrays[0], like.dtype)
     sizes, indices, values = arrays
-    indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)]))
+    indptr = torch.from_numpy(np.append(0, np.cumsum(sizes, dtype=np.int64)))
     shape = (len(sizes), like.shape[1])
     return csr_tensor(
         indptr, torch.from_numpy(indices.astype(np.int64)), from_numpy(values, like.dtype), shape

@@ -79,7 +79,7 @@ def _fitting(size: int) -> NDArray[np.uint8]:
     """
     most = size + 2 * (size // _SPARE)
     for buffer in sorted(
-        (one for one in list(_free.values()) if size <= len(one) <= most), key=len
+        (kept for kept in list(_free.values()) if size <= len(kept) <= most), key=len
     ):
         if _free.pop(id(buffer), None) is not None:  # else another thread took it
             return buffer
@@ -91,10 +91,15 @@ def _fitting(size: int) -> NDArray[np.uint8]:
 
 def _give_back(buffer: NDArray[np.uint8]) -> None:
     _free[id(buffer)] = buffer
-    while len(_free) > _KEPT or sum(map(len, list(_free.values()))) > _BYTES:
+    while len(_free) > _KEPT or _free_bytes() > _BYTES:
         # another thread took the oldest
         with contextlib.suppress(KeyError, RuntimeError, StopIteration):
             del _free[next(iter(_free))]
+
+
+def _free_bytes() -> int:
+    buffers = list(_free.values())  # which other threads may change meanwhile
+    return sum(map(len, buffers))
 
 
 def take_scratch() -> tuple[Ints, Ints]:
@@ -114,10 +119,11 @@ def leave_scratch(first: Ints, second: Ints, most: int) -> None:
     Where reuse is turned off nothing is kept.
     """
     if process.reuse_buffers:
-        first, second = (
-            array if len(array) <= most else np.zeros(0, np.int64) for array in (first, second)
-        )
-        _scratch.append((first, second))
+        _scratch.append((_unless_large(first, most), _unless_large(second, most)))
+
+
+def _unless_large(array: Ints, most: int) -> Ints:
+    return array if len(array) <= most else np.zeros(0, np.int64)
 
 
 def outside(size: int, kind: DTypeLike) -> Array:

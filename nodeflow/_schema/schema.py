@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import accumulate, chain, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -71,37 +70,22 @@ class Schema(Frozen):
             raise ValueError("nodes must have a type at least")
         for name in nodes:
             _check_name(name, "a node type")
-        self._set(
-            nodes=_ranges(
-                (name, as_count(size, f"nodes[{name!r}]")) for name, size in nodes.items()
-            )
-        )
+        self._set(nodes=_ranges(nodes, "nodes"))
         for relation in relations:
             self._check_relation(relation)
-        sizes = (
-            (relation, as_count(size, f"relations[{relation}]"))
-            for relation, size in relations.items()
-        )
-        self._set(relations=_ranges(sizes))
+        self._set(relations=_ranges(relations, "relations"))
         # made once, so that a call about a few types or edges costs no pass over a schema of
         # thousands
         by_name: dict[str, list[Relation]] = {}
         by_end: dict[tuple[str, int], list[Relation]] = {}
-        for relation in self.relations:
+        numbers: dict[str | Relation, int] = {name: i for i, name in enumerate(self.nodes)}
+        for i, relation in enumerate(self.relations):
+            numbers[relation] = i
             for name in (relation[1], " ".join(relation)):
                 by_name.setdefault(name, []).append(relation)
             for end in (0, 2):
                 by_end.setdefault((relation[end], end), []).append(relation)
-        numbers = {
-            name: number
-            for names in (self.nodes, self.relations)
-            for number, name in enumerate(names)
-        }
-        parts = {"nodes": self.nodes.values(), "edges": self.relations.values()}
-        starts = {
-            kind: np.array([ids.start for ids in ranges], np.int64)
-            for kind, ranges in parts.items()
-        }
+        starts = {"nodes": _starts(self.nodes), "edges": _starts(self.relations)}
         self._set(_by_name=by_name, _by_end=by_end, _numbers=numbers, _starts=starts)
 
     @classmethod
@@ -171,7 +155,7 @@ class Schema(Frozen):
         relation = tuple(name) if isinstance(name, list) else name
         if relation in self.relations:
             return relation  # type: ignore[return-value]
-        named = self._by_name.get(relation, []) if isinstance(relation, str) else []
+        named = self._by_name.get(name, []) if isinstance(name, str) else []
         if len(named) == 1:
             return named[0]
         if named:
@@ -179,12 +163,10 @@ class Schema(Frozen):
                 f"{len(named)} relations have the name {name!r}: name it by a triple, "
                 f"{_listed(named)}"
             )
-        same = (
-            self._by_name.get(relation[1], [])
-            if isinstance(relation, tuple) and len(relation) == 3
-            else []
-        )
-        raise KeyError(f"no relation {name!r}; there are {_listed(same or self.relations)}")
+        same_name = []
+        if isinstance(relation, tuple) and len(relation) == 3:
+            same_name = self._by_name.get(relation[1], [])
+        raise KeyError(f"no relation {name!r}; there are {_listed(same_name or self.relations)}")
 
     def entering(self, node_type: str) -> tuple[Relation, ...]:
         """Return the relations whose destinations are of a type, in the order of the edge ids."""
@@ -204,10 +186,11 @@ class Schema(Frozen):
         """Return the relations with one of some types at one of ``ends``, 0 (sources) or 2, in
         their order.
         """
-        parts = [
-            self._by_end.get((self.node_type(name), end), []) for name in types for end in ends
-        ]
-        return tuple(sorted({*chain.from_iterable(parts)}, key=self.number))
+        relations = set()
+        for name in types:
+            for end in ends:
+                relations.update(self._by_end.get((self.node_type(name), end), []))
+        return tuple(sorted(relations, key=self.number))
 
     def node_rows(self, direction: str) -> NodeRows:
         """Return the rows of edges of a graph in which every node has one for each relation of its
@@ -217,7 +200,9 @@ class Schema(Frozen):
         either.
         """
         ends = {"in": (2,), "out": (0,), "both": (0, 2)}[direction]
-        kinds = [[*map(self.number, self.touching([node_type], *ends))] for node_type in self.nodes]
+        kinds = []
+        for node_type in self.nodes:
+            kinds.append([self.number(relation) for relation in self.touching([node_type], *ends)])
         return NodeRows([ids.stop for ids in self.nodes.values()], kinds)
 
     def bounds(self) -> Ints:
@@ -244,37 +229,36 @@ class Schema(Frozen):
         """
         nodes = np.bincount(types, minlength=len(self.nodes)).tolist()
         edges = np.bincount(relations, minlength=len(self.relations)).tolist()
-        return Schema(
-            dict(zip(self.nodes, nodes, strict=True)), dict(zip(self.relations, edges, strict=True))
-        )
+        sizes_of_types = dict(zip(self.nodes, nodes, strict=True))
+        return Schema(sizes_of_types, dict(zip(self.relations, edges, strict=True)))
 
     def ends(self) -> Ints:
         """Return the numbers of the types of sources and destinations of each relation, int64
         ``[relations, 2]``.
         """
-        number = self._numbers
-        return np.array([(number[a], number[b]) for a, _, b in self.relations], np.int64).reshape(
-            -1, 2
-        )
+        ends = [(self._numbers[a], self._numbers[b]) for a, _, b in self.relations]
+        return np.array(ends, np.int64).reshape(-1, 2)
 
     def reversals(self) -> Ints:
         """Return a number that each relation shares with its reverse, called ``rev_`` and its name;
         -1 without.
         """
-        index = {relation: i for i, relation in enumerate(self.relations)}
-        kinds = np.full(len(index), -1)
-        for (a, name, b), i in index.items():
-            if (b, REVERSE + name, a) in index:
-                kinds[[i, index[b, REVERSE + name, a]]] = i
+        kinds = np.full(len(self.relations), -1)
+        for i, (a, name, b) in enumerate(self.relations):
+            reverse = (b, REVERSE + name, a)
+            if reverse in self.relations:
+                kinds[[i, self.number(reverse)]] = i
         return kinds
 
     def reverses_of(self, relation: Relation) -> list[Relation]:
         """Return the relations that are reverses of one: those with ``rev_`` more or less in their
         name.
         """
-        names = (REVERSE + relation[1], relation[1].removeprefix(REVERSE))
-        back = [(relation[2], name, relation[0]) for name in names if name != relation[1]]
-        return [each for each in back if each in self.relations]
+        src, name, dst = relation
+        reverses = [(dst, REVERSE + name, src)]
+        if name.startswith(REVERSE):
+            reverses.append((dst, name.removeprefix(REVERSE), src))
+        return [reverse for reverse in reverses if reverse in self.relations]
 
     def to_json(self) -> dict[str, Any]:
         """Return lists of names and sizes, as a manifest holds them."""
@@ -299,13 +283,13 @@ class Schema(Frozen):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
             return NotImplemented
-        return [*self.nodes.items(), *self.relations.items()] == [
-            *other.nodes.items(),
-            *other.relations.items(),
-        ]
+        return self._items() == other._items()
 
     def __hash__(self) -> int:
-        return hash((*self.nodes.items(), *self.relations.items()))
+        return hash(tuple(self._items()))
+
+    def _items(self) -> list[Any]:
+        return [*self.nodes.items(), *self.relations.items()]
 
     def __reduce__(self) -> tuple[Callable[[Any], Schema], tuple[Any, ...]]:
         return Schema.from_json, (self.to_json(),)
@@ -318,52 +302,57 @@ class Schema(Frozen):
         """
         types = list(self.nodes)
         axis = axes_for(ax, (6, 5))
-        src, dst = ([types.index(relation[end]) for relation in self.relations] for end in (0, 2))
+        src = [types.index(relation[0]) for relation in self.relations]
+        dst = [types.index(relation[2]) for relation in self.relations]
         draw_plain(axis, [""] * len(types), src, dst, set(), None, "", None, "")
         place = layout(len(types), src, dst)
-        words = dict[tuple[int, int], list[str]]()
-        for i, (name, ids) in enumerate(self.nodes.items()):
-            words[i, i] = [f"{name} {len(ids):,}"]
-        for (_, name, _), ids, u, v in zip(
-            self.relations, self.relations.values(), src, dst, strict=True
-        ):
-            words.setdefault((min(u, v), max(u, v)), []).append(f"{name} {len(ids):,}")
+        # lines of text at each dot, and on each arrow; arrows both ways share one place
+        words = {(i, i): [f"{name} {len(self.nodes[name]):,}"] for i, name in enumerate(types)}
+        for u, v, (relation, ids) in zip(src, dst, self.relations.items(), strict=True):
+            lines = words.setdefault((min(u, v), max(u, v)), [])
+            lines.append(f"{relation[1]} {len(ids):,}")
         for (u, v), lines in words.items():
-            shift, va = (-12, "top") if u == v else (0, "center")
-            middle = tuple((place[u] + place[v]) / 2)
+            below = u == v
             axis.annotate(
                 "\n".join(lines),
-                middle,
-                (0, shift),
+                tuple((place[u] + place[v]) / 2),
+                (0, -12 * below),
                 textcoords="offset points",
                 ha="center",
-                va=va,
+                va="top" if below else "center",
                 fontsize=8,
             )
         return axis
 
     def __repr__(self) -> str:
-        nodes = ", ".join(f"{name} {len(ids):,}" for name, ids in self.nodes.items())
-        relations = ", ".join(
-            f"{a} -{name}-> {b} {len(ids):,}" for (a, name, b), ids in self.relations.items()
-        )
-        return f"Schema({nodes}; {relations})" if relations else f"Schema({nodes})"
+        words = ", ".join(f"{name} {len(ids):,}" for name, ids in self.nodes.items())
+        if self.relations:
+            named = self.relations.items()
+            words += "; " + ", ".join(
+                f"{a} -{name}-> {b} {len(ids):,}" for (a, name, b), ids in named
+            )
+        return f"Schema({words})"
 
     def _repr_html_(self) -> str:
         words = f"{len(self.nodes)} node types, {len(self.relations)} relations"
-        nodes = {name: f"{len(ids):,} nodes" for name, ids in self.nodes.items()}
-        relations = {
-            " ".join(relation): f"{len(ids):,} edges" for relation, ids in self.relations.items()
-        }
-        return page("Schema", words, table(("type", "size"), (nodes | relations).items()))
+        rows = [(name, f"{len(ids):,} nodes") for name, ids in self.nodes.items()]
+        rows += [(" ".join(name), f"{len(ids):,} edges") for name, ids in self.relations.items()]
+        return page("Schema", words, table(("type", "size"), rows))
 
 
-def _ranges(sizes: Iterable[tuple[Any, int]]) -> Mapping[Any, range]:
-    pairs = list(sizes)
-    ends = accumulate((size for _, size in pairs), initial=0)
-    return MappingProxyType(
-        {name: range(*ids) for (name, _), ids in zip(pairs, pairwise(ends), strict=True)}
-    )
+def _ranges(sizes: Mapping[Any, int], argument: str) -> Mapping[Any, range]:
+    """Return consecutive ids, as many for each name as its size says."""
+    ranges = {}
+    start = 0
+    for name, size in sizes.items():
+        stop = start + as_count(size, f"{argument}[{name!r}]")
+        ranges[name] = range(start, stop)
+        start = stop
+    return MappingProxyType(ranges)
+
+
+def _starts(ranges: Mapping[Any, range]) -> Ints:
+    return np.array([ids.start for ids in ranges.values()], np.int64)
 
 
 def _check_name(name: object, what: str) -> None:
@@ -374,11 +363,9 @@ def _check_name(name: object, what: str) -> None:
 
 def sizes(counts: Mapping[Any, int]) -> str:
     """Return " (author 3, paper 2)", the sizes of several types; "" where there is only one."""
-    return (
-        ""
-        if len(counts) < 2
-        else f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
-    )
+    if len(counts) < 2:
+        return ""
+    return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items())})"
 
 
 def _listed(names: Iterable[object]) -> str:

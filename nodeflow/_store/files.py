@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import with_article
+from nodeflow._base.checks import Ints, with_article
 from nodeflow._disk.arrays import ArrayFile, checksum, create_array, draft_of, map_array, numpy_type
 from nodeflow._disk.folders import new_folder, take_lock
 from nodeflow._disk.manifest import MANIFEST, Manifest, sync_arrays
@@ -87,8 +87,8 @@ class FileStore(Store):
         self.number = self._read(words or {})
         if self._is_alone(self._lock):
             # of a killed process
-            for rest in (draft_of(folder / MANIFEST), new_journal(folder / _JOURNAL)):
-                rest.unlink(missing_ok=True)
+            draft_of(folder / MANIFEST).unlink(missing_ok=True)
+            new_journal(folder / _JOURNAL).unlink(missing_ok=True)
         self.arrays = self._map(self.number)
         self._journal = Journal(folder / _JOURNAL)
         self._settle(counter)
@@ -101,11 +101,10 @@ class FileStore(Store):
         """
         commits = int(self.arrays[counter]) if counter else 0
         own = np.array([self.number, self._journal.marked, commits], np.int64)
-        all_of = np.stack(
-            [facts for (facts,) in self.peers.gather(f"commits of {self.what}", [own])]
-        )
-        ended = all_of[all_of[:, 1] == 0, 2]
-        latest = int(all_of[:, 0].max())
+        answers = self.peers.gather(f"commits of {self.what}", [own])
+        gathered: Ints = np.stack([facts for (facts,) in answers])
+        ended = gathered[gathered[:, 1] == 0, 2]
+        latest = int(gathered[:, 0].max())
         if latest - self.number <= 1:  # else a folder of another run, reported below
             if latest != self.number:
                 if not (self.folder / str(latest)).is_dir():
@@ -125,8 +124,9 @@ class FileStore(Store):
                 self._journal.erase()
             else:
                 self._undo()
-        counts = {name: str(int(self.arrays[name])) for name in (counter,) if name}
-        counts["number of its arrays"] = str(self.number)
+        counts = {"number of its arrays": str(self.number)}
+        if counter:
+            counts = {counter: str(int(self.arrays[counter])), **counts}
         self.peers.agree(f"the commit of {self.what}, whose folders belong together,", counts)
 
     def _keep(self, arrays: Mapping[str, Tensor], ids: Sequence[tuple[str, Tensor]]) -> None:
@@ -189,8 +189,8 @@ class FileStore(Store):
         manifest = Manifest.read(self.folder, self._kind, self._version)
         sync_arrays(self.folder, manifest.arrays.values())
         arrays = {
-            n: replace(a, checksum=checksum(self.folder / a.file))
-            for n, a in manifest.arrays.items()
+            name: replace(array, checksum=checksum(self.folder / array.file))
+            for name, array in manifest.arrays.items()
         }
         replace(manifest, arrays=arrays).write(self.folder)
 
@@ -266,14 +266,9 @@ class FileStore(Store):
             for fact, value in self._facts.items()
             if manifest.facts.get(fact) != value
         ]
-        if {
-            name: replace(array, checksum=0) for name, array in manifest.arrays.items()
-        } != expected.arrays:
-            held, ours = (
-                {n: [list(a.shape), a.dtype] for n, a in m.arrays.items()}
-                for m in (manifest, expected)
-            )
-            differs.append(f"with arrays {held}, not {ours}")
+        unsealed = {name: replace(array, checksum=0) for name, array in manifest.arrays.items()}
+        if unsealed != expected.arrays:
+            differs.append(f"with arrays {_in_words(manifest)}, not {_in_words(expected)}")
         if differs:
             raise ValueError(
                 f"{self.folder} holds {with_article(self._kind)} {differs[0]}; choose another "
@@ -288,3 +283,8 @@ class FileStore(Store):
             name: torch.from_numpy(map_array(self.folder, array, "r+")).view(array.torch_type)
             for name, array in self._manifest(number).arrays.items()
         }
+
+
+def _in_words(manifest: Manifest) -> dict[str, list[Any]]:
+    """Return the shape and type of every array, as an error says them."""
+    return {name: [list(array.shape), array.dtype] for name, array in manifest.arrays.items()}

@@ -9,6 +9,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from nodeflow._tensors.ragged import indices_of
+
 
 def signed(bits: int) -> int:
     """Return the integer that has the same 64 bits in int64 as ``bits`` in uint64."""
@@ -40,7 +42,8 @@ def stream(key: int, ident: Tensor) -> Tensor:
 
 def uniform(state: Tensor) -> Tensor:
     """Return a number uniform in [0, 1) with 53 bits for each state, float64."""
-    return shifted(mix(state), 11).double().mul_(2.0**-53)
+    bits = shifted(mix(state), 11)
+    return bits.double().mul_(2.0**-53)
 
 
 def bounded(
@@ -61,23 +64,25 @@ def bounded(
             wait.
     """
     number, low = _attempt(_state(start, row, nth), bound, most)
-    # a number below the bound there is rejected by few bounds, and such numbers are rare
+    # Few numbers are rejected, and telling which takes a division. So the draws are narrowed down
+    # in steps, each of which is left out where the one before finds none: to those with a small
+    # number below (rejected by few bounds), to those that are rejected, and from these to all draws
+    # of their rows, since a draw that is made again shifts the later ones of its row.
     doubtful = low < bound
-    # waits
-    also, again = divmod(int(doubtful.any() if read is None else 2 * read + doubtful.any()), 2)
-    if not again:
+    flags = doubtful.any() if read is None else 2 * read + doubtful.any()
+    also, some_are_doubtful = divmod(int(flags), 2)  # waits
+    if not some_are_doubtful:
         return number, also
-    at = doubtful.nonzero().view(-1)  # waits
-    number_at, low_at, bound_at = (values.index_select(0, at) for values in (number, low, bound))
-    # waits
-    at = at.index_select(0, _is_rejected(number_at, low_at, bound_at, most).nonzero().view(-1))
-    if len(at):
+    places = indices_of(doubtful)
+    some, some_low, some_bound = (part.index_select(0, places) for part in (number, low, bound))
+    rejected = _is_rejected(some, some_low, some_bound, most)
+    places = places.index_select(0, indices_of(rejected))
+    if len(places):
         draws_again = torch.zeros_like(start, dtype=torch.bool)
-        draws_again[row.index_select(0, at)] = True
-        at = draws_again.index_select(0, row).nonzero().view(-1)  # waits
-        number[at] = _redrawn(
-            start, row.index_select(0, at), nth.index_select(0, at), bound.index_select(0, at), most
-        )
+        draws_again[row.index_select(0, places)] = True
+        places = indices_of(draws_again.index_select(0, row))
+        row, nth, bound = (values.index_select(0, places) for values in (row, nth, bound))
+        number[places] = _redrawn(start, row, nth, bound, most)
     return number, also
 
 
@@ -108,9 +113,7 @@ def _is_rejected(number: Tensor, low: Tensor, bound: Tensor, most: int) -> Tenso
 
 
 def _attempt(state: Tensor, bound: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """The numbers that states give, and what is compared with the bound to tell whether they may be
-    rejected.
-    """
+    """Return the numbers that states give, and what is below the bound where one is doubtful."""
     bits = mix(state)
     product = shifted(bits, 32).mul_(bound)
     number = shifted(product, 32)

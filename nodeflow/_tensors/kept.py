@@ -5,13 +5,14 @@ drawn.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from nodeflow._tensors.ragged import ends_of, positions_of, spread_integers
+from nodeflow._tensors.ragged import ends_of, indices_of, positions_of, spread_integers
 
 # edges looked at together, all in-edges of their rows: on a processor what is made of them stays in
 # caches, and on a device large pieces make few waits
@@ -41,25 +42,34 @@ class Piece(NamedTuple):
         return spread_integers(values[self.rows], self.indptr, len(self.sources))
 
 
-Rule: TypeAlias = Callable[[Piece], Tensor]
-"""Says which edges of a piece are kept, a bool each."""
+Rule: TypeAlias = Callable[[Tensor, Piece], Tensor]
+"""Says which edges of a piece are kept, a bool each; it gets the number of each source first."""
 
 
 def kept(
-    begin: Tensor, degree: Tensor, indices: Tensor, rule_for: Callable[[int], Rule]
+    begin: Tensor,
+    degree: Tensor,
+    indices: Tensor,
+    num_nodes: int,
+    number_of: Callable[[Tensor], Tensor],
+    rule: Rule = lambda number, piece: number,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges of n rows that a rule
-    keeps, int64.
+    """Return ``(indptr [n + 1], positions [E], sources [E])`` of the edges that n rows keep, int64.
 
-    ``rule_for`` returns the rule for so many edges.
+    ``number_of`` returns a number for each of some sources, all below ``num_nodes``: by it the rule
+    decides. Without a rule it is a bool, whether the edge is kept.
     """
     out = ends_of(degree)
     size = int(out[-1])  # waits
-    rule = rule_for(size)
+    # where rows have many more edges than there are nodes, a table of all nodes is faster
+    if size >= 2 * num_nodes:
+        every = torch.arange(num_nodes, dtype=indices.dtype, device=indices.device)
+        table = torch.cat([number_of(ids) for ids in every.split(_PIECE)])
+        number_of = partial(table.index_select, 0)
     counts = torch.empty_like(degree)
     parts = []
     for piece in pieces(begin, out, size, indices):
-        chosen = rule(piece).nonzero().view(-1)  # waits
+        chosen = indices_of(rule(number_of(piece.sources), piece))
         counts[piece.rows] = torch.searchsorted(chosen, piece.indptr).diff()
         parts.append(
             [column.index_select(0, chosen) for column in (piece.positions, piece.sources)]
@@ -75,32 +85,11 @@ def pieces(begin: Tensor, indptr: Tensor, size: int, indices: Tensor) -> Iterato
     most = _PIECE if indptr.device.type == "cpu" else _LARGE_PIECE
     cuts = [0, len(begin)]
     if size > most:
-        at = torch.searchsorted(indptr, torch.arange(most, size, most, device=indptr.device))
-        cuts = sorted({*cuts, *at.tolist()})  # waits
+        ends = torch.arange(most, size, most, device=indptr.device)
+        cuts = sorted({*cuts, *torch.searchsorted(indptr, ends).tolist()})  # waits
     for first, last in pairwise(cuts):
-        own = indptr[first : last + 1] - indptr[first]
-        # waits
-        positions = positions_of(begin[first:last], own, int(own[-1]) if size > most else size)
-        yield Piece(
-            slice(first, last),
-            begin[first:last],
-            own,
-            positions,
-            indices.index_select(0, positions),
-        )
-
-
-def by_node(
-    of_ids: Callable[[Tensor], Tensor], size: int, num_nodes: int, like: Tensor
-) -> Callable[[Tensor], Tensor]:
-    """Return a function that gives what ``of_ids`` does, from a table of all nodes where that is
-    faster.
-
-    ``of_ids`` returns a number for each of some ids of nodes, which have the type of ``like``;
-    ``size`` ids are asked for in all.
-    """
-    if size < 2 * num_nodes:
-        return of_ids
-    every = torch.arange(num_nodes, dtype=like.dtype, device=like.device)
-    table = torch.cat([of_ids(ids) for ids in every.split(_PIECE)])
-    return lambda ids: table.index_select(0, ids)
+        rows = slice(first, last)
+        ends = indptr[first : last + 1] - indptr[first]
+        length = int(ends[-1]) if size > most else size  # waits
+        positions = positions_of(begin[rows], ends, length)
+        yield Piece(rows, begin[rows], ends, positions, indices.index_select(0, positions))

@@ -5,14 +5,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import GOLDEN, mix, shifted, stream
-from nodeflow._tensors.kept import Piece, Rule, by_node, kept
-from nodeflow._tensors.ragged import ends_of, places, positions_of, spread, spread_integers
+from nodeflow._tensors.kept import Piece, kept
+from nodeflow._tensors.ragged import (
+    ends_of,
+    indices_of,
+    places as rows_and_places,
+    positions_of,
+    spread,
+    spread_integers,
+)
 from nodeflow._tensors.uniform import number_drawn
 
 _WORDS: Final = 2.0**32
@@ -42,13 +50,14 @@ def draw_poisson(
     ``ceil(2**32 * p)``, see ``rates``; for ``keys`` and ``early`` see ``hashed``.
     """
     # a number is compared less 2**31, in int32: the largest that is kept
-    largest = (rates(fanout, degree) * _WORDS).ceil_().sub_(2**31 + 1).clamp_(min=-(2**31)).int()
+    bounds = (rates(fanout, degree) * _WORDS).ceil_()
+    largest = bounds.sub_(2**31 + 1).clamp_(min=-(2**31)).int()
 
-    def rule_for(size: int) -> Rule:
-        number_of = by_node(lambda ids: hashed(ids, keys, early), size, num_nodes, indices)
-        return lambda piece: number_of(piece.sources) <= piece.spread(largest)
+    def is_kept(number: Tensor, piece: Piece) -> Tensor:
+        return number <= piece.spread(largest)
 
-    return kept(begin, degree, indices, rule_for)
+    number_of = partial(hashed, keys=keys, early=early)
+    return kept(begin, degree, indices, num_nodes, number_of, is_kept)
 
 
 def draw_smallest(
@@ -70,28 +79,21 @@ def draw_smallest(
     """
     count = number_drawn(degree, fanout, replace=False)
 
-    def rule_for(size: int) -> Rule:
-        number_of = by_node(lambda ids: hashed(ids, keys, early), size, num_nodes, indices)
+    def is_kept(number: Tensor, piece: Piece) -> Tensor:
+        if len(again):
+            # the edges of the piece whose source occurred before in their row have other numbers
+            first = torch.searchsorted(again, piece.begin)
+            last = torch.searchsorted(again, piece.begin + piece.indptr.diff())
+            ends = ends_of(last - first)
+            repeats = positions_of(first, ends, int(ends[-1]))  # waits
+            shift = spread_integers(piece.begin - piece.indptr[:-1], ends, len(repeats))
+            places = again.index_select(0, repeats) - shift
+            ids = piece.sources.index_select(0, places)
+            number[places] = _of_copies(ids, copies.index_select(0, repeats), keys, early)
+        return _smallest(number, count[piece.rows], piece.indptr)
 
-        def rule(piece: Piece) -> Tensor:
-            number = number_of(piece.sources)
-            if len(again):
-                first, last = (
-                    torch.searchsorted(again, piece.begin + by) for by in (0, piece.indptr.diff())
-                )
-                ends = ends_of(last - first)
-                which = positions_of(first, ends, int(ends[-1]))  # waits
-                at = again.index_select(0, which) - spread_integers(
-                    piece.begin - piece.indptr[:-1], ends, len(which)
-                )
-                number[at] = _of_copies(
-                    piece.sources.index_select(0, at), copies.index_select(0, which), keys, early
-                )
-            return _smallest(number, count[piece.rows], piece.indptr)
-
-        return rule
-
-    return kept(begin, degree, indices, rule_for)
+    number_of = partial(hashed, keys=keys, early=early)
+    return kept(begin, degree, indices, num_nodes, number_of, is_kept)
 
 
 def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:
@@ -100,17 +102,20 @@ def _smallest(number: Tensor, count: Tensor, indptr: Tensor) -> Tensor:
     """
     share = _enough(count) / indptr.diff().clamp(min=1)
     while True:  # numbers below a bound are sorted, and of rows that have too few of them more
-        bound = (share.clamp(max=1) * _WORDS).ceil_().sub_(2**31 + 1).int()
-        at = (number <= spread_integers(bound, indptr, len(number))).nonzero().view(-1)  # waits
-        ends = torch.searchsorted(at, indptr)
+        bound = (share.clamp(max=1) * _WORDS).ceil_()
+        largest = spread_integers(bound.sub_(2**31 + 1).int(), indptr, len(number))
+        places = indices_of(number <= largest)
+        ends = torch.searchsorted(places, indptr)
         few = ends.diff() < count
         if not bool(few.any()):  # waits
             break
         share = torch.where(few, 2 * share, share)
-    row, nth = places(ends, len(at))
-    order = (number.index_select(0, at).long().add_(2**31) + (row << 32)).sort(stable=True).indices
+    row, nth = rows_and_places(ends, len(places))
+    # by row, and by number in it; numbers were less 2**31
+    by = number.index_select(0, places).long().add_(2**31) + (row << 32)
+    places = places.index_select(0, by.sort(stable=True).indices)
     is_small = torch.zeros_like(number, dtype=torch.bool)
-    return is_small.scatter_(0, at.index_select(0, order), nth < count.index_select(0, row))
+    return is_small.scatter_(0, places, nth < count.index_select(0, row))
 
 
 def _enough(count: Tensor) -> Tensor:
@@ -122,12 +127,10 @@ def _enough(count: Tensor) -> Tensor:
 
 def _of_copies(ids: Tensor, copies: Tensor, keys: Sequence[Key], early: int) -> Tensor:
     """Return the numbers of later parallel edges, less 2**31, int32: those of ``kernels.labor``."""
-    numbers = [
-        shifted(mix(stream(key.bits, ids.long()) + copies * GOLDEN), 32).sub_(2**31).int()
-        for key in keys[:2]
-    ]
+    states = [stream(key.bits, ids.long()) for key in keys[:2]]
     renewed = _hash(_folded(ids), keys[2]) < early - 2**31
-    return torch.where(renewed, numbers[1], numbers[0])
+    bits = mix(torch.where(renewed, states[1], states[0]) + copies * GOLDEN)
+    return shifted(bits, 32).sub_(2**31).int()
 
 
 def rates(fanout: Tensor, degree: Tensor) -> Tensor:
@@ -142,7 +145,8 @@ def inverses(fanout: Tensor, degree: Tensor, indptr: Tensor, size: int) -> Tenso
     """Return 1 / p of every drawn edge, float64 ``[size]``, where p is rounded up to a multiple of
     2**-32.
     """
-    return spread((rates(fanout, degree) * _WORDS).ceil_().reciprocal_().mul_(_WORDS), indptr, size)
+    bounds = (rates(fanout, degree) * _WORDS).ceil_()
+    return spread(bounds.reciprocal_().mul_(_WORDS), indptr, size)
 
 
 def hashed(ids: Tensor, keys: Sequence[Key], early: int) -> Tensor:
@@ -160,9 +164,9 @@ def hashed(ids: Tensor, keys: Sequence[Key], early: int) -> Tensor:
 
 def _folded(ids: Tensor) -> Tensor:
     """Return ids as int32; of one beyond 32 bits, the upper ones are folded into the lower ones."""
-    return (
-        ids if ids.dtype == torch.int32 else ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
-    )
+    if ids.dtype == torch.int32:
+        return ids
+    return ids.int() ^ (ids >> 32).int().mul_(_signed(0x9E3779B9))
 
 
 def _hash(ids: Tensor, key: Key) -> Tensor:

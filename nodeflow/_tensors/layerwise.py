@@ -7,13 +7,15 @@ this form: sums of floats would depend on their order.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from nodeflow._tensors.bits import GOLDEN, bounded, mix, stream, uniform
-from nodeflow._tensors.kept import Rule, by_node, kept, pieces
+from nodeflow._tensors.kept import kept, pieces
 from nodeflow._tensors.numbering import Numbering
-from nodeflow._tensors.ragged import ends_of, is_among, positions_of, spans
+from nodeflow._tensors.ragged import ends_of, indices_of, is_among, positions_of, spans
 
 
 def draw_edges(
@@ -51,10 +53,8 @@ def sources_of(
     if 8 * size < num_nodes:  # a table of all nodes would take longer
         positions = positions_of(begin, out, size)
         if len(left_out):
-            # waits
-            positions = positions.index_select(
-                0, (~is_among(left_out, positions)).nonzero().view(-1)
-            )
+            stay = indices_of(~is_among(left_out, positions))
+            positions = positions.index_select(0, stay)
         numbering = Numbering(num_nodes, rows.device)
         numbering.extend(indices.index_select(0, positions).long())
         return numbering.nodes
@@ -67,14 +67,12 @@ def sources_of(
         source = piece.sources.long()
         number = torch.arange(before, before + len(source), dtype=kind, device=rows.device)
         before += len(source)
-        counted = (
-            torch.where(is_among(left_out, piece.positions), size, number)
-            if len(left_out)
-            else number
-        )
+        counted = number
+        if len(left_out):
+            counted = torch.where(is_among(left_out, piece.positions), size, number)
         first.scatter_reduce_(0, source, counted, "amin")
-        is_first = first.index_select(0, source) == number
-        parts.append(piece.sources.index_select(0, is_first.nonzero().view(-1)))  # waits
+        places = indices_of(first.index_select(0, source) == number)
+        parts.append(piece.sources.index_select(0, places))
     return torch.cat(parts).long()
 
 
@@ -89,12 +87,8 @@ def edges_from(
     begin, end = spans(indptr, rows)
     ascending, order = nodes.sort()
     narrow = ascending.to(indices.dtype)
-
-    def rule_for(size: int) -> Rule:
-        among = by_node(lambda ids: is_among(narrow, ids), size, num_nodes, indices)
-        return lambda piece: among(piece.sources)
-
-    out, positions, source = kept(begin, end - begin, indices, rule_for)
+    is_drawn = partial(is_among, narrow)
+    out, positions, source = kept(begin, end - begin, indices, num_nodes, is_drawn)
     return out, positions, order.index_select(0, torch.searchsorted(ascending, source))
 
 
@@ -109,11 +103,7 @@ def edges_by_chance(
     def is_drawn(ids: Tensor) -> Tensor:
         return is_below(ids.long(), prob.index_select(0, ids), key)
 
-    def rule_for(size: int) -> Rule:
-        among = by_node(is_drawn, size, len(prob), indices)
-        return lambda piece: among(piece.sources)
-
-    return kept(begin, end - begin, indices, rule_for)[:2]
+    return kept(begin, end - begin, indices, len(prob), is_drawn)[:2]
 
 
 def is_below(ids: Tensor, prob: Tensor | float, key: int) -> Tensor:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nodeflow._tensors.ragged import indices_of
+
 
 class Numbering:
     """Numbers parent ids 0, 1, 2, ... in order of first appearance; ``nodes`` are the ids numbered
@@ -38,8 +40,8 @@ class Numbering:
         del ordered
         # the sort is stable: of equal ids the one that appears first is the first
         is_new = torch.empty_like(is_first).scatter_(0, order, is_first)
-        # waits
-        self.nodes = torch.cat([self.nodes, ids.index_select(0, is_new[count:].nonzero().view(-1))])
+        new = ids.index_select(0, indices_of(is_new[count:]))
+        self.nodes = torch.cat([self.nodes, new])
         group = is_first.cumsum(0).sub_(1)
         appears = order.new_full(self.nodes.shape, len(order)).scatter_reduce_(
             0, group, order, "amin"

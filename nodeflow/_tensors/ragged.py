@@ -17,10 +17,13 @@ def ends_of(counts: Tensor) -> Tensor:
     return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
 
+def indices_of(mask: Tensor) -> Tensor:
+    """Return where a mask is True, ascending, int64."""
+    return mask.nonzero().view(-1)  # waits
+
+
 def spans(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where the entries of each of some rows begin, and where they end, int64 ``[n]``
-    each.
-    """
+    """Return where the entries of some rows begin, and where they end, int64 ``[n]`` each."""
     return indptr.index_select(0, rows), indptr.index_select(0, rows + 1)
 
 
@@ -41,9 +44,7 @@ def positions_of(begin: Tensor, indptr: Tensor, size: int) -> Tensor:
 
 
 def spread(values: Tensor, indptr: Tensor, size: int) -> Tensor:
-    """Return the value of each row once for each of its entries, ``[size]``; ``size`` is the last
-    of ``indptr``.
-    """
+    """Return the value of each row once per entry, ``[size]``; ``size`` is ``indptr[-1]``."""
     return values.index_select(0, row_of(indptr, size))
 
 
@@ -59,9 +60,12 @@ def spread_integers(values: Tensor, indptr: Tensor, size: int) -> Tensor:
 
 
 def _summed(values: Tensor, indptr: Tensor, steps: Tensor) -> Tensor:
-    """Return the value of each entry's row plus the sum of ``steps`` ``[size + 1]``, which is
-    overwritten, up to it.
+    """Return the value of each entry's row plus the sum of ``steps`` ``[size + 1]`` up to it.
+
+    ``steps`` is overwritten.
     """
+    # A running sum needs no row of every entry: where a row begins, the difference of its value to
+    # the one before is added to the steps.
     if len(values):
         steps[:1] += values[:1]
         # rows without entries add up with the next one
@@ -98,8 +102,8 @@ def is_among(ascending: Tensor, values: Tensor) -> Tensor:
     """Return for each of ``values`` whether it is among ``ascending``, bool."""
     if not len(ascending):
         return torch.zeros_like(values, dtype=torch.bool)
-    at = torch.searchsorted(ascending, values).clamp_(max=len(ascending) - 1)
-    return ascending.index_select(0, at) == values
+    places_of = torch.searchsorted(ascending, values).clamp_(max=len(ascending) - 1)
+    return ascending.index_select(0, places_of) == values
 
 
 def rows_of_nodes(
@@ -117,5 +121,6 @@ def rows_of_nodes(
     row = begins.index_select(0, part).add_((nodes - before).mul_(count))
     indptr = ends_of(count)
     node, nth = places(indptr, int(indptr[-1]))  # waits
-    of = kinds.index_select(0, first_kind.index_select(0, part).index_select(0, node).add_(nth))
-    return row.index_select(0, node).add_(nth), of, indptr
+    first = first_kind.index_select(0, part)
+    kind = kinds.index_select(0, first.index_select(0, node).add_(nth))
+    return row.index_select(0, node).add_(nth), kind, indptr

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from nodeflow._base.types import Array
 from nodeflow._text.table import FAILURES, Table
 from nodeflow._text.titles import ENDS, titled_columns, two_kinds
 from nodeflow._text.words import (
+    ID,
     NAME,
     NUMBER,
     is_code,
@@ -52,41 +53,48 @@ def layout(
             break
         table = replace(table, skip=line)
     if table.delimiter is None:
-        table = replace(
-            table, delimiter=next((mark for mark in (",", "::") if mark in begin), None)
-        )
-    titles: list[str] | None = None
-    first_two = next((fields[:2] for _, fields in table.rows()), [])
+        marks = [mark for mark in (",", "::") if mark in begin]
+        table = replace(table, delimiter=marks[0] if marks else None)
+    # rows are read again below after a row of titles, which is no row of the table then
+    line, first = next(table.rows(), (0, None))
+    are_numbers = [is_number(field) for field in (first or ())[:2]]
     if header is None:
-        header = len(first_two) == 2 and not any(map(is_number, first_two))
+        header = are_numbers == [False, False]
+    titles = None
     if header:
-        line, titles = next(table.rows(), (0, None))
-        table = replace(table, skip=line)
-        if len(first_two) == 2 and all(map(is_number, first_two)):
+        if are_numbers == [True, True]:
             raise ValueError(
-                f"{table.path}, line {line}: header=True, but {titles} is an edge; leave header out"
+                f"{table.path}, line {line}: header=True, but {first} is an edge; leave header out"
             )
-    first = next((fields for _, fields in table.rows()), None)
-    if columns is not None:
-        names = column_names(columns)
-    elif titles is not None:
-        titles = [title.strip("\"'") for title in titles]
-        names = titled_columns(titles, f"{table.path}, line {table.skip}: the header")
-    else:
-        names = untitled_columns(first or (), table.path, table.delimiter)
-    return table, names, first
+        titles = first
+        table = replace(table, skip=line)
+        _, first = next(table.rows(), (0, None))
+    where = f"{table.path}, line {line}"
+    return table, names_of_columns(where, columns, titles, first or (), table), first
 
 
-def untitled_columns(first: Sequence[str], path: Path, delimiter: str | None) -> tuple[str, ...]:
-    """Return the names of the columns of a file without titles, given its first row.
+def names_of_columns(
+    where: str,
+    columns: Sequence[str] | None,
+    titles: Sequence[str] | None,
+    first: Sequence[str],
+    table: Table,
+) -> tuple[str, ...]:
+    """Return the names of the columns of a table: those given, those of its row of titles, or, by
+    its first row, src, dst, c2, c3, ...
 
-    Raises ValueError for ratings as MovieLens writes them: u.data, and rows of three or more
-    columns with ``::``.
+    ``where`` is the place of the titles. Raises ValueError for ratings as MovieLens writes them
+    without titles: u.data, and rows of three or more columns with ``::``.
     """
-    if len(first) > 2 and (delimiter == "::" or path.name.removesuffix(".gz") == "u.data"):
+    if columns is not None:
+        return column_names(columns)
+    if titles is not None:
+        return titled_columns([title.strip("\"'") for title in titles], f"{where}: the header")
+    is_movielens = table.delimiter == "::" or table.path.name.removesuffix(".gz") == "u.data"
+    if is_movielens and len(first) > 2:
         why = "reads like ratings of MovieLens, by users of items"
-        raise two_kinds(f"{path}", why, "pass columns=('src', 'dst', 'rating', 'time')")
-    return ("src", "dst", *(f"c{at}" for at in range(2, len(first))))
+        raise two_kinds(f"{table.path}", why, "pass columns=('src', 'dst', 'rating', 'time')")
+    return (*ENDS, *(f"c{at}" for at in range(2, len(first))))
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -106,35 +114,104 @@ def column_names(columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
+class EdgeRows:
+    """The columns of a file of edges: their names, but "_", and what their values are, by the
+    first row: numbers, True and False, or dates.
+
+    Ends are integers from 0, below ``upper`` where that is known, or with ``named`` words.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        names: tuple[str, ...],
+        first: Sequence[str],
+        upper: int | None = None,
+        *,
+        named: bool = False,
+    ) -> None:
+        self._path = path
+        self._names = names
+        self._upper = upper
+        self.places = {name: at for at, name in enumerate(names) if name != "_"}
+        self.kinds: dict[str, str] = {}
+        for name, at in self.places.items():
+            kind = kind_of(first[at]) if at < len(first) else NUMBER
+            # words are refused
+            self.kinds[name] = NUMBER if kind == NAME else kind
+        self.kinds |= dict.fromkeys(ENDS, NAME if named else ID)
+
+    def columns(self, rows: Iterable[tuple[int, list[str]]]) -> dict[str, Any]:
+        """Return the columns of some rows, given with their lines: arrays, and lists of words;
+        raises ValueError with the line of the first wrong entry.
+        """
+        words: dict[str, list[str]] = {name: [] for name in self.places}
+        for line, fields in rows:
+            if len(fields) != len(self._names):
+                more = ", ..." if len(self._names) > 8 else ""
+                raise ValueError(
+                    f"{self._path}, line {line}: expected {len(self._names)} columns "
+                    f"({', '.join(self._names[:8])}{more}), got {len(fields)}; name all columns of "
+                    "the file in `columns`, '_' for those to skip; no row may leave one out"
+                )
+            for name, at in self.places.items():
+                if why := self._fault(name, fields[at], fields):
+                    raise ValueError(f"{self._path}, line {line}: {why}")
+                words[name].append(fields[at])
+        return {name: values_of(self.kinds[name], column) for name, column in words.items()}
+
+    def _fault(self, name: str, field: str, fields: Sequence[str]) -> str | None:
+        """Say what is wrong with an entry of a row, None where nothing is."""
+        kind = self.kinds[name]
+        if kind == NAME:
+            return None if field else f"the name of {name} is empty"
+        if kind == ID:
+            upper = LARGEST if self._upper is None else self._upper
+            if is_integer(field) and 0 <= int(field) < upper:
+                return None
+            below = "" if self._upper is None else f" and below num_nodes, {self._upper}"
+            hint = ""
+            if not any(map(is_number, fields)):
+                hint = "; if the line names the columns, pass header=True, or take it out"
+            if is_code(field) or not is_number(field):
+                hint += "; build_graph(named=True) and read_folder take names"
+            return f"{name} must be an integer from 0{below}, got {short(field)}{hint}"
+        skip = "naming it '_'"
+        if kind_of(field) != kind:
+            return f"column {name!r} must hold {kind}, got {short(field)}; skip it by {skip}"
+        if kind == NUMBER and not is_kept(field):
+            hint = f"write it as a decimal, or skip the column by {skip}"
+            return f"column {name!r} has {short(field)}, beyond 64 bits; {hint}"
+        return None
+
+
 class EdgeTable:
     """A table of edges in numbers, as ``layout`` returns it, of which the columns called "_" are
     left out.
 
-    Ids of nodes are below ``upper``, where that is known. Further columns are of the kind of their
-    first entry: numbers, True and False, or dates. Numbers are int64 while all entries are written
-    as integers, float64 from the first piece on where one is not.
+    Numbers are int64 while all entries are written as integers, float64 from the first piece on
+    where one is not. The rest is that of ``EdgeRows``.
     """
 
     def __init__(
         self, table: Table, names: tuple[str, ...], first: list[str], upper: int | None
     ) -> None:
         self._table = table
-        self._names = names
-        self._upper = upper
-        self._kept = {name: at for at, name in enumerate(names) if name != "_"}
-        self._kinds = kinds_of(names, first)
+        self._upper = LARGEST if upper is None else upper
+        self._rows = EdgeRows(table.path, names, first, upper)
+        places = self._rows.places
         # without columns to skip, numpy itself checks that all rows have the same number of columns
-        self._use = list(self._kept.values()) if len(self._kept) < len(names) else None
-        self._whole = {
-            name: name in ENDS or (at < len(first) and is_integer(first[at]))
-            for name, at in self._kept.items()
-        }
+        self._use = list(places.values()) if len(places) < len(names) else None
+        self._dtypes: dict[str, type[Any]] = {}
+        for name, at in places.items():
+            is_whole = name in ENDS or (at < len(first) and is_integer(first[at]))
+            self._dtypes[name] = np.int64 if is_whole else np.float64
 
     def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
         """Yield the columns of ``size`` lines at a time, and the bytes read so far; ValueError with
         the wrong line.
         """
-        only_numbers = {*self._kinds.values()} <= {NUMBER}
+        only_numbers = {*self._rows.kinds.values()} <= {ID, NUMBER}
         for number, lines, read in self._table.blocks(size):
             try:
                 if not only_numbers or _may_hold_codes(lines, self._table.delimiter):
@@ -142,12 +219,24 @@ class EdgeTable:
                 columns = self._load(lines)
             except FAILURES:
                 # usually there is a wrong row: this raises with the first one
-                rows = self._table.split(number, lines)
-                columns = self._of_words(
-                    checked_rows(self._table.path, self._names, rows, self._kinds, self._upper)
-                )
+                columns = self._rows.columns(self._table.split(number, lines))
+                for name, column in columns.items():
+                    # a column that began with integers may go on with others
+                    if column.dtype != np.int64:
+                        self._dtypes[name] = np.float64
             if len(columns["src"]):
                 yield columns, read
+
+    def whole(self) -> dict[str, Array]:
+        """Return the columns of all lines; ValueError with the wrong line."""
+        columns: dict[str, list[Array]] = {}
+        for name, dtype in self._dtypes.items():
+            columns[name] = [np.zeros(0, dtype)]
+        for piece, _ in self.pieces():
+            for name, column in piece.items():
+                columns[name].append(column)
+        # a column that began with integers may go on with others: numpy makes float64 of both
+        return {name: np.concatenate(arrays[1:] or arrays) for name, arrays in columns.items()}
 
     def _load(self, lines: Iterable[str]) -> dict[str, Array]:
         """Return the columns of lines that hold numbers alone, as numpy reads them.
@@ -155,111 +244,24 @@ class EdgeTable:
         Raises ``FAILURES``, also for wrong ids and for numbers that may not be as they are written.
         """
         # positions serve as field names, because a title may be anything
-        dtype = [
-            (str(at), np.int64 if self._whole[name] else np.float64)
-            for name, at in self._kept.items()
-        ]
-        loaded = self._table.load(dtype, self._use, lines)
-        columns = {name: np.ascontiguousarray(loaded[str(at)]) for name, at in self._kept.items()}
-        for end in ENDS:
-            ids = columns[end]
-            upper = LARGEST if self._upper is None else self._upper
-            if len(ids) and not 0 <= ids.min() <= ids.max() < upper:
-                raise ValueError(f"{end} has ids beyond the nodes")
-        if any(
-            (abs(column) >= 2.0**63).any()
-            for column in columns.values()
-            if column.dtype.kind == "f"
-        ):
-            raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")
-        return columns
-
-    def _of_words(self, rows: Sequence[Sequence[str]]) -> dict[str, Array]:
+        dtype = [(str(at), kind) for at, kind in enumerate(self._dtypes.values())]
+        loaded = self._table.load(dtype, lines, self._use)
         columns = {}
-        for name, at in self._kept.items():
-            columns[name] = values_of(
-                self._kinds.get(name, NUMBER), [fields[at] for fields in rows]
-            )
-            # a column that began with integers may go on with others
-            self._whole[name] = self._whole[name] and columns[name].dtype == np.int64
+        for at, name in enumerate(self._dtypes):
+            column = np.ascontiguousarray(loaded[str(at)])
+            if name in ENDS and len(column) and not 0 <= column.min() <= column.max() < self._upper:
+                raise ValueError(f"{name} has ids beyond the nodes")
+            if column.dtype.kind == "f" and (abs(column) >= 2.0**63).any():
+                raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")
+            columns[name] = column
         return columns
-
-
-def kinds_of(names: Sequence[str], first: Sequence[str]) -> dict[str, str]:
-    """Return what the values of each column are, but for ends and columns to skip, by a first
-    row.
-    """
-    kinds = {
-        name: kind_of(word)
-        for name, word in zip(names, first, strict=False)
-        if name not in (*ENDS, "_")
-    }
-    return {name: NUMBER if kind == NAME else kind for name, kind in kinds.items()}
-
-
-def checked_rows(
-    path: Path,
-    names: Sequence[str],
-    rows: Iterable[tuple[int, list[str]]],
-    kinds: Mapping[str, str],
-    num_nodes: int | None = None,
-    *,
-    named: bool = False,
-) -> list[list[str]]:
-    """Return the fields of ``rows``, whose nodes are integers or names; raise ValueError for the
-    first wrong row.
-
-    ``kinds`` are what the values of the further columns must be.
-    """
-    checked = []
-    upper = LARGEST if num_nodes is None else num_nodes
-    for line, fields in rows:
-        where = f"{path}, line {line}"
-        if len(fields) != len(names):
-            hint = (
-                "name all columns of the file in `columns`, '_' for those to skip; no row may "
-                "leave one out"
-            )
-            raise ValueError(
-                f"{where}: expected {len(names)} columns "
-                f"({', '.join(names[:8])}{', ...' * (len(names) > 8)}), got {len(fields)}; {hint}"
-            )
-        for name, field in zip(names, fields, strict=True):
-            if name in ENDS and named:
-                if not field:
-                    raise ValueError(f"{where}: the name of {name} is empty")
-            elif name in ENDS:
-                if not (is_integer(field) and 0 <= int(field) < upper):
-                    raise ValueError(f"{where}: {name} {_wrong_id(field, fields, num_nodes)}")
-            elif name != "_" and kind_of(field) != kinds[name]:
-                hint = "skip it by naming it '_'"
-                raise ValueError(
-                    f"{where}: column {name!r} must hold {kinds[name]}, got {short(field)}; {hint}"
-                )
-            elif name != "_" and kinds[name] == NUMBER and not is_kept(field):
-                hint = "write it as a decimal, or skip the column by naming it '_'"
-                raise ValueError(
-                    f"{where}: column {name!r} has {short(field)}, beyond 64 bits; {hint}"
-                )
-        checked.append(fields)
-    return checked
-
-
-def _wrong_id(field: str, fields: Sequence[str], num_nodes: int | None) -> str:
-    """Say what an id must be, and what to do where nodes have names, or the line has titles."""
-    below = "" if num_nodes is None else f" and below num_nodes, {num_nodes}"
-    hint = (
-        "" if any(map(is_number, fields)) else "; if the line names the columns, pass header=True"
-    )
-    if is_code(field) or not is_number(field):
-        hint += "; build_graph(named=True) and read_folder take names"
-    return f"must be an integer from 0{below}, got {short(field)}{hint}"
 
 
 def _may_hold_codes(lines: Sequence[str], delimiter: str | None) -> bool:
     """Return whether a field of some lines is -0, or begins with a plus or with zeros, which numpy
     would leave out.
     """
+    # blank lines around the text stand for what is before the first and after the last character
     text = np.frombuffer(f"\n\n{''.join(lines)}\n".encode(), np.uint8)
     is_blank = (text <= ord(" ")) | (text == ord((delimiter or " ")[-1]))
     plus = np.flatnonzero(text == ord("+"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import Array
 from nodeflow._text.table import Table, reading
+from nodeflow._text.words import is_kept, short
 
 # what is after the row and the column of an entry, by the word of the header
 _NUMBERS = {
@@ -44,7 +46,21 @@ def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
     with reading(path, "a sparse matrix in Matrix Market format"):
         matrix = scipy.io.mmread(path).tocoo()
     edges = {"src": matrix.row.astype(np.int64), "dst": matrix.col.astype(np.int64)}
-    return rows, edges if numbers == "pattern" else {**edges, "weight": matrix.data}
+    if numbers != "pattern":
+        edges["weight"] = matrix.data
+        if np.isinf(matrix.data).any():
+            _check_written_infinite(path)
+    return rows, edges
+
+
+def _check_written_infinite(path: Path) -> None:
+    """Raise ValueError for a number such as 1e400, which scipy reads as infinite."""
+    for line, fields in islice(Table(path, None, "%").rows(), 1, None):
+        if not is_kept(fields[2]):
+            raise ValueError(
+                f"{path}, line {line}: {short(fields[2])} is beyond the largest float64; write a "
+                "smaller number, or inf"
+            )
 
 
 def _check_lines(path: Path, numbers: str) -> None:

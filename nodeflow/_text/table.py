@@ -24,19 +24,24 @@ from nodeflow._base.types import Array
 from nodeflow._text.titles import places_of_ends, two_kinds
 from nodeflow._text.words import is_infinite, is_integer, is_number, short
 
+_ROWS = 2**15  # lines read at a time
 _UTF8 = "utf-8-sig"
 _KEPT = "surrogateescape"
 """Text as ``text_lines`` takes it: bytes that are no UTF-8 become characters that it refuses, with
 their line.
 """
-FAILURES = (ValueError, OverflowError, EOFError, OSError, zlib.error)
-"""What comes out of numpy, gzip and zlib for a file that is damaged."""
+DAMAGE = (OSError, EOFError, zlib.error)
+"""What comes out of gzip and zlib for a file that is damaged."""
+FAILURES = (ValueError, OverflowError, *DAMAGE)
+"""What comes out of these and of numpy."""
 
 
 @contextmanager
-def reading(path: Path, expected: str) -> Iterator[None]:
-    """Raise one ValueError that names the file, for any error that a damaged file causes in a
-    reader.
+def reading(
+    path: Path, expected: str, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Iterator[None]:
+    """Raise one ValueError that names the file, for any error of some ``kinds`` that a damaged file
+    causes in a reader.
 
     Raises FileNotFoundError where nothing is at ``path``, OSError where something else than a file
     is.
@@ -47,14 +52,11 @@ def reading(path: Path, expected: str) -> Iterator[None]:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError, MemoryError):
         raise
-    except Exception as error:  # damage comes out of zipfile, zlib, gzip and numpy as a dozen types
+    except kinds as error:  # damage comes out of zipfile and numpy as a dozen types
+        why = str(error)
         # numpy's word for object arrays, and for whatever has no header it knows
-        pickled = "pickle" in str(error)
-        why = (
-            "it holds pickled objects, which are never loaded, or no numbers at all"
-            if pickled
-            else f"{error}"
-        )
+        if "pickle" in why:
+            why = "it holds pickled objects, which are never loaded, or no numbers at all"
         raise ValueError(
             f"{path} must be {expected}, but it cannot be read; it may be cut short or of another "
             f"format ({why}). Write or copy it again"
@@ -75,24 +77,25 @@ def rows_of_words(
     quoted = ".csv" in path.suffixes or delimiter is not None
     between = _between(delimiter or ("," if quoted else "\t"))
     with (
-        reading(path, "a text file of columns"),
+        reading(path, "a text file of columns", DAMAGE),
         opened(path, "rt", encoding=_UTF8, errors=_KEPT, newline="") as file,
     ):
-        columns = (line.replace(delimiter or between, between) for line in text_lines(file))
-        lines = _without_comments(columns, between, comments)
+        # the reader takes one character between columns, and "::" has two
+        columns = (line.replace(delimiter or between, between) for line in text_lines(path, file))
+        lines = _without_comments(path, columns, between, comments)
         if quoted:
             rows = csv.reader(lines, delimiter=between, skipinitialspace=True, strict=True)
         else:
-            rows = csv.reader(
-                _counted(lines), delimiter=between, quoting=csv.QUOTE_NONE, strict=True
-            )
+            lines = _counted(lines)
+            rows = csv.reader(lines, delimiter=between, quoting=csv.QUOTE_NONE, strict=True)
         try:
             for fields in rows:
                 stripped = [*map(str.strip, fields)]
                 if any(stripped):
                     yield rows.line_num, stripped
         except csv.Error as error:
-            raise ValueError(f"line {rows.line_num}: {error}") from error
+            hint = "a quoted entry may have no end; write the file again, or quotes within as two"
+            raise ValueError(f"{path}, line {rows.line_num}: {error}; {hint}") from error
 
 
 def _between(delimiter: str) -> str:
@@ -100,29 +103,34 @@ def _between(delimiter: str) -> str:
     return delimiter if len(delimiter) == 1 else "\x1f"
 
 
-def _without_comments(lines: Iterable[str], between: str, comments: str | None) -> Iterator[str]:
+def _without_comments(
+    path: Path, lines: Iterable[str], between: str, comments: str | None
+) -> Iterator[str]:
     """Yield lines, with a blank one for each comment, so that their numbers stay."""
     begun = False
     for number, line in enumerate(lines, 1):
         stated = bool(comments) and line.startswith(comments or "")
-        mark = comments or "" if stated else ""
-        if not stated and not begun and comments in (None, "#"):
+        mark = ""
+        if stated:
+            mark = comments or ""
+        elif not begun and comments in (None, "#"):
             mark = line[: len(line) - len(line.lstrip("#%"))]
         words = line[len(mark) :]
         has_blank = words[:1].isspace()
-        if mark and not begun and places_of_ends(words.strip().split(between)) is not None:
-            line = words.lstrip()
-        elif mark and between in words.strip() and has_blank != stated:
+        is_titles = bool(mark) and not begun
+        is_titles = is_titles and places_of_ends(words.strip().split(between)) is not None
+        if mark and not is_titles and between in words.strip() and has_blank != stated:
             # a name such as #tag, or titles after a mark, would be lost
-            hint = (
-                "remove the mark if it is a row"
-                + ", or pass comments=None, or put a blank after a comment" * stated
-            )
-            raise ValueError(f"line {number} begins with {mark!r}, but has columns; {hint}")
-        elif mark and (has_blank or stated):
-            line = "\n"
-        begun = begun or bool(line.strip())
-        yield line
+            hint = "remove the mark if it is a row"
+            if stated:
+                hint += ", or pass comments=None, or put a blank after a comment"
+            raise ValueError(f"{path}, line {number} begins with {mark!r}, but has columns; {hint}")
+        if is_titles:
+            row = words.lstrip()
+        else:
+            row = "\n" if mark and (has_blank or stated) else line
+        begun = begun or bool(row.strip())
+        yield row
 
 
 def _counted(lines: Iterable[str]) -> Iterator[str]:
@@ -135,7 +143,7 @@ def _counted(lines: Iterable[str]) -> Iterator[str]:
         first = first or line.strip()
 
 
-def text_lines(lines: Iterable[str]) -> Iterator[str]:
+def text_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[str]:
     """Yield the lines of a file opened as ``_UTF8``; raises ValueError with the number of the first
     that is no text.
 
@@ -143,17 +151,23 @@ def text_lines(lines: Iterable[str]) -> Iterator[str]:
     have in between. The first may not say, as in KONECT, that edges join nodes of two kinds:
     ``% bip``.
     """
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         if number == 1 and line.startswith("%") and line.lstrip("%").split()[:1] == ["bip"]:
-            raise two_kinds(
-                "line 1", "says 'bip', that edges join nodes of two kinds", "take this line out"
-            )
+            why = "says 'bip', that edges join nodes of two kinds"
+            raise two_kinds(f"{path}, line 1", why, "take this line out")
         if "\0" in line or not line.isascii():
-            wrong = (
-                "a NUL byte" if "\0" in line else "a byte order mark" if "\ufeff" in line else ""
-            )
-            if wrong or any("\udc80" <= character <= "\udcff" for character in line):
-                raise ValueError(f"line {number} has {wrong or 'bytes that are no UTF-8'}")
+            wrong = ""
+            if "\0" in line:
+                wrong = "a NUL byte"
+            elif "\ufeff" in line:
+                wrong = "a byte order mark"
+            elif any("\udc80" <= character <= "\udcff" for character in line):
+                wrong = "bytes that are no UTF-8"
+            if wrong:
+                raise ValueError(
+                    f"{path}, line {number} has {wrong}; it must be text in UTF-8: write or copy "
+                    "it again"
+                )
         yield line
 
 
@@ -181,60 +195,55 @@ class Table:
         """Yield pieces of ``size`` lines:
         ``(line number of the first, lines, bytes of the file read so far)``.
         """
-        with reading(self.path, "a text file"), self.path.open("rb") as raw:
+        with reading(self.path, "a text file", DAMAGE), self.path.open("rb") as raw:
             unpacked = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
             with TextIOWrapper(cast(BinaryIO, unpacked), _UTF8, _KEPT) as file:
-                checked = text_lines(file)
-                number = 1 + len(list(islice(checked, self.skip)))
-                while lines := list(islice(checked, size)):
-                    if self.delimiter is not None and len(self.delimiter) > 1:
-                        lines = [
-                            line.replace(self.delimiter, _between(self.delimiter)) for line in lines
-                        ]
-                    yield number, lines, raw.tell()
+                number = 1
+                # the lines to skip are checked too, as a block of their own
+                while lines := list(islice(file, size if number > self.skip else self.skip)):
+                    text = "".join(lines)
+                    # line by line only where something may be wrong: it costs a third of the time
+                    if number == 1 or "\0" in text or not text.isascii():
+                        lines = list(text_lines(self.path, lines, number))
+                    if number > self.skip:
+                        yield number, self._separated(lines), raw.tell()
                     number += len(lines)
+
+    def _separated(self, lines: list[str]) -> list[str]:
+        """Return lines with a single character between columns, which is all that numpy takes."""
+        if self.delimiter is None or len(self.delimiter) == 1:
+            return lines
+        between = _between(self.delimiter)
+        return [line.replace(self.delimiter, between) for line in lines]
 
     def split(self, number: int, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Yield ``(line number, fields)`` of the rows among some lines, given the number of the
         first line.
         """
+        between = self.delimiter and _between(self.delimiter)
         for at, line in enumerate(lines, start=number):
             text = line if self.comments is None else line.split(self.comments, 1)[0]
             if text.strip():
-                yield (
-                    at,
-                    [
-                        field.strip()
-                        for field in text.strip("\r\n").split(
-                            self.delimiter and _between(self.delimiter)
-                        )
-                    ],
-                )
+                yield at, [*map(str.strip, text.strip("\r\n").split(between))]
 
-    def load(
-        self, dtype: Any, use: Sequence[int] | None = None, lines: Iterable[str] | None = None
-    ) -> Array:
-        """Return the table as an array; the columns ``use`` only, if given. Raises ValueError as
-        numpy words it.
+    def load(self, dtype: Any, lines: Iterable[str], use: Sequence[int] | None = None) -> Array:
+        """Return lines, as ``blocks`` yields them, as an array; the columns ``use`` only, if given.
+        Raises ValueError as numpy words it.
 
         A plain ``dtype`` gives a matrix ``[rows, columns]``, a structured one ``[rows]``.
-        ``lines``, as ``self.blocks`` gives them, stand in for the file.
         """
-        structured = np.dtype(dtype).names is not None
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*input contained no data.*")
             # older versions of numpy read "1.5" as the integer 1 and warn
             warnings.filterwarnings("error", category=DeprecationWarning)
             try:
                 return np.loadtxt(
-                    str(self.path) if lines is None else lines,
+                    lines,
                     dtype=dtype,
                     comments=self.comments,
                     delimiter=self.delimiter and _between(self.delimiter),
-                    skiprows=self.skip if lines is None else 0,
                     usecols=use,
-                    ndmin=1 if structured else 2,
-                    encoding="utf-8-sig",
+                    ndmin=2 if np.dtype(dtype).names is None else 1,
                 )
             except DeprecationWarning as warning:
                 raise ValueError(str(warning)) from warning
@@ -243,41 +252,35 @@ class Table:
         """Return a table of ``what``, ``[rows, columns]``; raises ValueError with the line that is
         not one.
         """
-        values: Array | None = None
+        # float32 has all integers below
+        exact = 2.0**24 if dtype is np.float32 else np.inf
         try:
-            values = self.load(dtype)
-            if (
-                values.dtype.kind == "f"
-                and (np.abs(values) >= (2.0**24 if dtype is np.float32 else np.inf)).any()
-            ):
+            pieces = [self.load(dtype, lines) for _, lines, _ in self.blocks(_ROWS)]
+            values = np.concatenate(pieces or [np.zeros((0, 1), dtype)])
+            if values.dtype.kind == "f" and (np.abs(values) >= exact).any():
                 raise ValueError("it holds numbers that are infinite, too large, or rounded")
             return values
         except FAILURES:
-            whole = np.dtype(dtype).kind == "i"
-            width = None
+            # numpy refuses a line of blanks between rows of commas, too
+            rows: list[Array] = []
             for line, fields in self.rows():
-                width = width or len(fields)
-                if len(fields) != width:
-                    why = f"expected {width} columns as above, got {len(fields)}"
-                    raise ValueError(f"{self.path}, line {line}: {why}") from None
-                for field in fields:
-                    if not (is_integer(field) if whole else is_number(field)):
-                        raise ValueError(
-                            f"{self.path}, line {line}: expected {what}, got {short(field)}"
-                        ) from None
-                    if (
-                        not whole
-                        and abs(float(field)) > float(np.finfo(dtype).max)
-                        and not is_infinite(field)
-                    ):
-                        why = f"{short(field)} is beyond the largest {np.dtype(dtype)}"
-                        raise ValueError(f"{self.path}, line {line}: {why}") from None
-                if dtype is np.float32:
-                    as_float32(np.array(fields, np.float64), f"{self.path}, line {line},")
-            if values is not None:  # infinite as written, or large but exact
-                return values
-            # numpy refuses a line of blanks between rows of commas
-            with reading(self.path, f"a table of {what}"):
-                return self.load(
-                    dtype, lines=((self.delimiter or " ").join(fields) for _, fields in self.rows())
-                )
+                where = f"{self.path}, line {line}"
+                if rows and len(fields) != len(rows[0]):
+                    expected = f"{len(rows[0])} columns as above, got {len(fields)}"
+                    raise ValueError(f"{where}: expected {expected}") from None
+                rows.append(_numbers(fields, dtype, what, where))
+            return np.stack(rows)
+
+
+def _numbers(fields: list[str], dtype: Any, what: str, where: str) -> Array:
+    """Return the numbers of one row; raises ValueError for the first that is none of ``dtype``."""
+    is_whole = np.dtype(dtype).kind == "i"
+    for field in fields:
+        if not (is_integer(field) if is_whole else is_number(field)):
+            raise ValueError(f"{where}: expected {what}, got {short(field)}")
+        is_beyond = not is_whole and abs(float(field)) > float(np.finfo(dtype).max)
+        if is_beyond and not is_infinite(field):
+            raise ValueError(f"{where}: {short(field)} is beyond the largest {np.dtype(dtype)}")
+    if dtype is np.float32:
+        return as_float32(np.array(fields, np.float64), f"{where},")
+    return np.array(fields, dtype)

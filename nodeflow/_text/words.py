@@ -12,12 +12,12 @@ from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from itertools import count
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from nodeflow._base.checks import Ints, first_true
-from nodeflow._base.dates import in_utc, seconds_of
+from nodeflow._base.dates import as_dates, in_utc, seconds_of
 from nodeflow._base.types import Array
 
 Fault: TypeAlias = Callable[[int, str], ValueError]
@@ -27,6 +27,7 @@ NUMBER = "numbers"
 TRUTH = "True or False"
 DATE = "dates"
 NAME = "names"
+ID = "ids"
 
 _DIGITS = re.compile(r"[+-]?[0-9]+")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
@@ -149,71 +150,74 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
     return None
 
 
-def column_of(words: Sequence[str], fault: Fault) -> tuple[Array, tuple[str, ...] | None]:
-    """Return a column of values, or the numbers of its categories, int64, with their names.
+class WordColumn:
+    """A column of words: ``names``, the different ones in the order in which they first occur, and
+    ``codes``, the number of each row's, int64 ``[n]``.
 
-    Values are int64 if all words are integers, bool of True and False, times of dates in ISO 8601
-    (int64 seconds since 1970, of UTC where no zone is written; float64 where one is not whole), and
-    else float64. Words of digits that are other than their numbers, such as ``007``, are
-    categories, but +1 and -1, where all have a sign, are numbers. ``fault`` is called for a number
-    too large to keep, and for a word beside dates that is none.
+    ``fault`` makes the error for a row, of words that say what is wrong.
     """
-    names, codes = numbered(words)
-    kinds = list(map(kind_of, names))
 
-    def fault_at(at: int, why: str) -> ValueError:
-        return fault(int((codes == at).argmax()), f"{short(names[at])} {why}")
+    def __init__(self, words: Iterable[str], fault: Fault) -> None:
+        self.names, self.codes = numbered(words)
+        self._fault = fault
 
-    if DATE in kinds and set(kinds) != {DATE}:
-        hint = "write all as 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out"
-        at = next(at for at, kind in enumerate(kinds) if kind != DATE)
-        raise fault_at(at, f"is no date, but the column holds dates; {hint}")
-    _check_unclear(names, kinds, fault_at)
-    begins = {name[:1] for name in names}
-    if (
-        NAME in kinds
-        or len(set(kinds)) > 1
-        or ("+" in begins and not begins.isdisjoint("123456789"))
-    ):
-        return codes, tuple(names)
-    kind = kinds[0] if kinds else NUMBER
-    values = values_of(kind, names)
-    # below 2**53 a float64 keeps every integer
-    for at in np.flatnonzero(abs(values) >= 2.0**53).tolist() if values.dtype == np.float64 else ():
-        if not is_kept(names[at]):
-            raise fault_at(at, "is beyond 64 bits; write it as a decimal")
-        if is_integer(names[at]) and int(names[at]) != int(values[at]):
-            raise fault_at(
-                at,
-                "would be rounded, because others of its column are no integers; write all as "
-                "integers",
-            )
-    return values[codes], None
+    def error(self, at: int, why: str) -> ValueError:
+        """Return the ValueError for the first row that has the word number ``at``."""
+        return self._fault(int((self.codes == at).argmax()), why)
+
+    def integers(self) -> list[int] | None:
+        """Return the different words as ``whole_numbers`` does."""
+        return whole_numbers(self.names, self.error)
+
+    def values(self) -> tuple[Array, tuple[str, ...] | None]:
+        """Return a column of values, or the numbers of its categories, int64, with their names.
+
+        Values are int64 if all words are integers, bool of True and False, times of dates in ISO
+        8601 (int64 seconds since 1970, of UTC where no zone is written; float64 where one is not
+        whole), and else float64. Words of digits that are other than their numbers, such as
+        ``007``, are categories, but +1 and -1, where all have a sign, are numbers. Raises
+        ValueError for a number too large to keep, and for a word beside dates that is none.
+        """
+        kinds = list(map(kind_of, self.names))
+        for at, name in enumerate(self.names):
+            if (why := _mistake(name, kinds[at], kinds)) is not None:
+                raise self.error(at, f"{short(name)} {why}")
+        begins = {name[:1] for name in self.names}
+        has_signs = "+" in begins and not begins.isdisjoint("123456789")
+        if NAME in kinds or len(set(kinds)) > 1 or has_signs:
+            return self.codes, tuple(self.names)
+        values = values_of(kinds[0] if kinds else NUMBER, self.names)
+        if values.dtype == np.float64:
+            self._check_rounded(values)
+        return values[self.codes], None
+
+    def _check_rounded(self, values: Array) -> None:
+        """Raise ValueError for a number that float64 does not have; below 2**53 are all integers."""
+        for at in np.flatnonzero(abs(values) >= 2.0**53).tolist():
+            name = self.names[at]
+            if not is_kept(name):
+                raise self.error(at, f"{short(name)} is beyond 64 bits; write it as a decimal")
+            if is_integer(name) and int(name) != int(values[at]):
+                why = "would be rounded, because others of its column are no integers"
+                raise self.error(at, f"{short(name)} {why}; write all as integers")
 
 
-def _check_unclear(names: Sequence[str], kinds: Sequence[str], fault_at: Fault) -> None:
-    """Raise what ``fault_at`` makes where words are numbers or dates in a form that would make
-    categories of them.
+def _mistake(name: str, kind: str, kinds: Collection[str]) -> str | None:
+    """Say what is wrong with a word of a column of words of ``kinds``, whose categories it would
+    join by mistake; None where nothing is.
     """
-    if NAME not in kinds:
-        return
-    for at, name in enumerate(names):
-        if _OTHER_DATE.fullmatch(name):
-            raise fault_at(
-                at,
-                "looks like a time; write 2021-03-01 or 2021-03-01T12:00:00Z, or leave the column "
-                "out",
-            )
-        if _OTHER_NUMBER.fullmatch(name):
-            raise fault_at(
-                at,
-                "looks like a number; write its digits alone, with a point, or leave the column "
-                "out",
-            )
-        if name.lower() in _GAPS and NUMBER in kinds:
-            raise fault_at(
-                at, "looks like a missing entry among numbers; write nan, or leave the column out"
-            )
+    dates = "2021-03-01 or 2021-03-01T12:00:00Z, or leave the column out"
+    if DATE in kinds and kind != DATE:
+        return f"is no date, but the column holds dates; write all as {dates}"
+    if DATE in kinds or NAME not in kinds:
+        return None
+    if _OTHER_DATE.fullmatch(name):
+        return f"looks like a time; write {dates}"
+    if _OTHER_NUMBER.fullmatch(name):
+        return "looks like a number; write its digits alone, with a point, or leave the column out"
+    if NUMBER in kinds and name.lower() in _GAPS:
+        return "looks like a missing entry among numbers; write nan, or leave the column out"
+    return None
 
 
 def kind_of(word: str) -> str:
@@ -227,12 +231,14 @@ def kind_of(word: str) -> str:
     return NAME if _stamp(word) is None else DATE
 
 
-def values_of(kind: str, words: Sequence[str]) -> Array:
-    """Return words of one kind as int64, float64 or bool."""
+def values_of(kind: str, words: Sequence[str]) -> Any:
+    """Return words of one kind as int64, float64 or bool; names as they are."""
+    if kind == NAME:
+        return words
     if kind == TRUTH:
         return np.array([_TRUTH[word.lower()] for word in words], np.bool_)
     if kind == DATE:
-        return seconds_of(np.array(list(map(_stamp, words)), "M8[us]"))
+        return seconds_of(np.array([_stamp(word) for word in words], "M8[us]"))
     if all(map(is_integer, words)):
         return np.array(list(map(int, words)), np.int64)
     return np.array(list(map(float, words)), np.float64)
@@ -248,19 +254,28 @@ def _stamp(word: str) -> np.datetime64 | None:
 
 
 def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
-    """Return names of nodes whose types are known: bytes as text, and floats that are whole as
-    integers.
+    """Return names of nodes whose types are known: bytes as text, floats that are whole as
+    integers, dates and times of all units as ``datetime`` of UTC, durations as ``timedelta``.
 
     Raises ValueError, with ``where`` and the row from ``first`` on, for bytes that are no UTF-8,
-    and for floats so large that they do not tell integers apart.
+    for floats so large that they do not tell integers apart, and for times finer than
+    microseconds.
     """
+    # one moment has one name, whatever the unit or class of its column
+    if (dates := as_dates(values, where, first)) is not None:
+        return cast("list[Any]", dates.tolist())
+    wrong = np.zeros(len(values), np.bool_)
+    why = "floats of {} do not tell integers such as {} apart; keep ids as integers or strings"
     if values.dtype.kind == "f":
-        too_large = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
-        if (row := first_true(too_large)) is not None:
-            raise ValueError(
-                f"{where}, row {first + row}: floats of {values.dtype} do not tell integers such "
-                f"as {values[row]} apart; keep ids as integers or strings"
-            )
+        wrong = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
+    elif values.dtype.kind == "m":
+        durations = values.astype("m8[us]")
+        wrong = (durations.astype(values.dtype) != values) & ~np.isnat(values)
+        why = "a duration of {} such as {} is finer than microseconds; round it first"
+        values = values if wrong.any() else durations
+    if (row := first_true(wrong)) is not None:
+        why = why.format(values.dtype, values[row])
+        raise ValueError(f"{where}, row {first + row}: {why}")
     names: list[Any] = values.tolist()
     for row, name in enumerate(names):
         if isinstance(name, bytes):

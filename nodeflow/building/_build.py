@@ -18,7 +18,6 @@ from nodeflow._base.files import is_file
 from nodeflow._base.progress import progress_bar
 from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, read_header
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.streams import ArrayWriter, stream_array
 from nodeflow._disk.texts import map_texts, write_texts
@@ -26,7 +25,7 @@ from nodeflow._rows.narrowing import WIDTHS, narrowed
 from nodeflow._rows.rows import Rows, from_numpy
 from nodeflow._text.edges import TextOptions
 from nodeflow._text.words import whole_numbers
-from nodeflow.building._edge_files import EdgeFile, Piece, listed_files, pieces_of_edges
+from nodeflow.building._edge_files import EdgeFile, Piece, listed_files, mapped, pieces_of_edges
 from nodeflow.building._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
@@ -68,8 +67,9 @@ def build_graph(
         named: nodes have names, in CSV or TSV (as ``datasets.read_folder`` reads them) or Parquet.
             They are numbered in the order in which they first occur, and kept in the folder for
             ``node_names``. A word is its own name (``007`` and ``7`` are two nodes); bytes in
-            Parquet are UTF-8, and floats that are whole are integers. While it builds, memory holds
-            all names.
+            Parquet are UTF-8, floats that are whole are integers, and dates and times are words
+            such as ``2021-03-01`` or ``2021-03-01 12:00:00``, of UTC, whatever their unit. While it
+            builds, memory holds all names.
         columns: the name of each column of a text or Parquet file, "_" for one to skip, "src" and
             "dst" among them.
         header: whether the first row of a text file has titles; None: if neither of its first two
@@ -116,48 +116,28 @@ def build_graph(
         raise ValueError(
             "num_nodes cannot be given with named=True, which counts the names; leave it out"
         )
-    of_nodes = {name: _column(value, f"ndata[{name!r}]") for name, value in (ndata or {}).items()}
+    of_nodes = _columns(ndata, "ndata")
     if store is not None:
         of_nodes = stored_as(of_nodes, store)
-    of_edges = {name: _column(value, f"edata[{name!r}]") for name, value in (edata or {}).items()}
+    of_edges = _columns(edata, "edata")
     if num_nodes is None and not named and of_nodes:
-        num_nodes = int(next(iter(of_nodes.values())).shape[0])
+        num_nodes = next(int(column.shape[0]) for column in of_nodes.values())
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
+    # The draft becomes the folder when all is written, so that no half of a graph is ever opened.
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
-        table = _Columns(draft)
-        names: dict[str, int] = {}
-        unclear = ""
-        stated = 0
-        total = sum(path.stat().st_size for paths in files for path in paths)
+        table = _Edges(draft, spool)
+        total = sum(map(_size, files))
         with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
             for paths in files:
-                before = bar.n
-                count = spool.num_edges
+                begin = bar.n
                 for piece in pieces_of_edges(paths, options, upper, named=named):
                     table.append(piece, paths[0])
-                    stated = max(stated, piece.num_nodes)
-                    unclear = unclear if names else piece.begin
-                    src, dst = _numbered(piece, names)
-                    # titles that are not known have the ids 0 and 1, in every file that begins with
-                    # them
-                    if unclear and ((np.minimum(src, dst) < 2) & ((src != 0) | (dst != 1))).any():
-                        unclear = ""
-                    spool.append(src, dst)
-                    bar.update(before + piece.read - bar.n)
-                bar.update(before + sum(path.stat().st_size for path in paths) - bar.n)
-                if spool.num_edges == count and num_nodes is None and not stated:
-                    hint = "leave it out" if named else "pass num_nodes if that is meant"
-                    raise ValueError(f"{paths[0]} has no edges; {hint}")
-        if unclear and len(names) > 2:
-            raise ValueError(
-                f"{unclear}: {list(names)[:2]} may be titles or an edge, because no other row has "
-                "these names; say header=True or header=False (in the command --header or "
-                "--no-header)"
-            )
-        whole_numbers(
-            names, lambda at, words: ValueError(f"{files[0][0]}: names of nodes: {words}")
-        )
-        size = max(spool.largest + 1, stated) if upper is None else upper
+                    bar.update(begin + piece.read - bar.n)
+                bar.update(begin + _size(paths) - bar.n)
+                table.end_file(paths[0], named=named, may_be_empty=num_nodes is not None)
+        table.check_names(files[0][0])
+        size = max(spool.largest + 1, table.stated) if upper is None else upper
+        # columns are checked before the edges are sorted, which takes the time
         contents = Contents()
         node_frame = GraphFrame(size, of_nodes)
         edge_frame = GraphFrame(spool.num_edges, of_edges)
@@ -167,15 +147,20 @@ def build_graph(
         ) as bar:
             contents.arrays |= sorted_by_destination(spool, draft, size, limit, bar.update)
         contents.add_columns(draft, "ndata", node_frame)
-        for name, array in table.finish(edge_frame).items():
-            contents.add_column("edata", name, array)
+        table.write(contents, edge_frame)
         contents.add_columns(draft, "edata", edge_frame)
         if named:
-            contents.arrays |= write_texts(draft, NAMES, names)
-        contents.arrays |= {part: stream_array(draft, part, ids) for part, ids in parts.items()}
+            contents.arrays |= write_texts(draft, NAMES, table.names)
+        for part, ids in parts.items():
+            contents.arrays[part] = stream_array(draft, part, ids)
         spool.close()
         contents.write(draft)
     return Graph.open(folder, verify=False)  # it has just been written
+
+
+def _size(paths: Iterable[Path]) -> int:
+    """Return the bytes of some files."""
+    return sum(path.stat().st_size for path in paths)
 
 
 def stored_as(
@@ -186,25 +171,20 @@ def stored_as(
     Their codes are made when they are written. Raises the errors of ``storage.narrow``, and
     ValueError where there is no such column.
     """
-    rows = {
-        name: from_numpy(column) if isinstance(column, np.ndarray) else column
-        for name, column in columns.items()
-    }
-    chosen = [
-        name
-        for name, x in rows.items()
-        if len(x.shape) > 1 and x.dtype.is_floating_point and name != "label"
-    ]
     check_one_of(width, "store", WIDTHS)
-    if not chosen:
+    stored = dict(columns)
+    is_stored = False
+    for name, column in columns.items():
+        rows = from_numpy(column) if isinstance(column, np.ndarray) else column
+        if len(rows.shape) > 1 and rows.dtype.is_floating_point and name != "label":
+            stored[name] = narrowed(rows, width, name=f"column {name!r}")
+            is_stored = True
+    if not is_stored:
         raise ValueError(
             f"store={width!r} needs a node column of rows of floating-point numbers, such as "
             "features"
         )
-    return {
-        **columns,
-        **{name: narrowed(rows[name], width, name=f"column {name!r}") for name in chosen},
-    }
+    return stored
 
 
 @checked
@@ -224,89 +204,124 @@ def node_names(folder: FileLike) -> Sequence[str] | None:
     return map_texts(Path(folder), read_manifest(folder).arrays, NAMES)
 
 
-class _Columns:
-    """The further columns of the edges, written as they come: row e belongs to edge e."""
+class _Edges:
+    """The edges of all files as they come: ends go into the spool, and further columns into files,
+    of which row e belongs to edge e.
 
-    def __init__(self, draft: Path) -> None:
+    ``names`` has the id of each name of a node, ``stated`` the largest number of nodes that a file
+    states, else 0.
+    """
+
+    def __init__(self, draft: Path, spool: Spool) -> None:
+        self.writers: dict[str, ArrayWriter] = {}
+        self.names: dict[str, int] = {}
+        self.stated = 0
         self._draft = draft
-        self._writers: dict[str, ArrayWriter] | None = None
+        self._spool = spool
+        self._unclear = ""
+        self._is_first = True
+        self._num_edges_before = 0
 
     def append(self, piece: Piece, path: Path) -> None:
-        kinds = {
-            name: torch.from_numpy(np.empty(0, column.dtype)).dtype
-            for name, column in piece.columns.items()
-        }
-        if self._writers is None:
-            self._writers = {
-                name: ArrayWriter(
-                    self._draft / f"edata{at}.npy", kind, piece.columns[name].shape[1:]
-                )
-                for at, (name, kind) in enumerate(kinds.items())
-            }
-        if set(self._writers) != set(kinds):
-            first, got = (", ".join(names) or "none" for names in (self._writers, kinds))
+        """Write some edges of a file; raises ValueError for columns that do not fit those before."""
+        kinds = {name: from_numpy(column[:0]).dtype for name, column in piece.columns.items()}
+        if self._is_first:
+            self._unclear = piece.begin
+            for at, (name, kind) in enumerate(kinds.items()):
+                row = piece.columns[name].shape[1:]
+                self.writers[name] = ArrayWriter(self._draft / f"edata{at}.npy", kind, row)
+        self._is_first = False
+        if set(self.writers) != set(kinds):
             raise ValueError(
-                f"{path} must have the columns of the first file beside src and dst ({first}), got "
-                f"{got}"
+                f"{path} must have the columns of the first file beside src and dst "
+                f"({', '.join(self.writers) or 'none'}), got {', '.join(kinds) or 'none'}"
             )
-        for name, writer in self._writers.items():
-            column = piece.columns[name]
-            kind = kinds[name]
-            if kind != writer.dtype:
-                if {kind, writer.dtype} != {torch.int64, torch.float64}:
-                    raise ValueError(
-                        f"{path}: column {name!r} must be {writer.dtype} as before, got {kind}"
-                    )
-                if kind == torch.float64:  # all pieces before held integers
-                    writer.convert(torch.float64)
-                column = column.astype(np.float64)
-            if column.shape[1:] != writer.row:
-                words = f"rows {list(writer.row)} as before, got {list(column.shape[1:])}"
-                raise ValueError(f"{path}: column {name!r} must have {words}")
-            writer.append(column)
+        for name, writer in self.writers.items():
+            _append(piece.columns[name], kinds[name], writer, f"{path}: column {name!r}")
+        self.stated = max(self.stated, piece.num_nodes)
+        src, dst = self._ids(piece)
+        # titles that are not known have the ids 0 and 1, in every file that begins with them
+        if self._unclear and ((np.minimum(src, dst) < 2) & ((src != 0) | (dst != 1))).any():
+            self._unclear = ""
+        self._spool.append(src, dst)
 
-    def finish(self, others: GraphFrame) -> dict[str, ArrayFile]:
-        writers = self._writers or {}
-        if both := set(writers) & set(others):
+    def _ids(self, piece: Piece) -> tuple[Ints, Ints]:
+        """Return the ends of edges as ids; new names get the next ones, source before destination."""
+        if isinstance(piece.src, np.ndarray) and isinstance(piece.dst, np.ndarray):
+            return piece.src, piece.dst
+        pairs = chain.from_iterable(zip(piece.src, piece.dst, strict=True))
+        numbers = (self.names.setdefault(name, len(self.names)) for name in pairs)
+        ids = np.fromiter(numbers, np.int64)
+        return ids[::2], ids[1::2]
+
+    def end_file(self, path: Path, *, named: bool, may_be_empty: bool) -> None:
+        """Raise ValueError for a file without edges, where no number of nodes is known."""
+        is_empty = self._spool.num_edges == self._num_edges_before
+        if is_empty and not may_be_empty and not self.stated:
+            hint = "leave it out" if named else "pass num_nodes if that is meant"
+            raise ValueError(f"{path} has no edges; {hint}")
+        self._num_edges_before = self._spool.num_edges
+
+    def check_names(self, path: Path) -> None:
+        """Raise ValueError where the first names may be titles, or names are numbers in two forms."""
+        if self._unclear and len(self.names) > 2:
+            raise ValueError(
+                f"{self._unclear}: {list(self.names)[:2]} may be titles or an edge, because no "
+                "other row has these names; say header=True or header=False (in the command "
+                "--header or --no-header)"
+            )
+        whole_numbers(self.names, lambda at, words: ValueError(f"{path}: names of nodes: {words}"))
+
+    def write(self, contents: Contents, others: GraphFrame) -> None:
+        """Add the further columns to a graph; raises ValueError for one that others have too."""
+        if both := set(self.writers) & set(others):
             raise ValueError(
                 f"edata must not name column {min(both)!r}, which the files of edges have"
             )
-        return {name: writer.finish() for name, writer in writers.items()}
+        for name, writer in self.writers.items():
+            contents.add_column("edata", name, writer.finish())
 
 
-def _numbered(piece: Piece, names: dict[str, int]) -> tuple[Ints, Ints]:
-    """Return the ends of edges as ids; new names get the next ones, source before destination."""
-    src = piece.src
-    dst = piece.dst
-    if not isinstance(src, list):
-        return src, dst  # type: ignore[return-value]  # the other one is an array too
-    pairs = chain.from_iterable(zip(src, dst, strict=True))
-    ids = np.fromiter((names.setdefault(name, len(names)) for name in pairs), np.int64).reshape(
-        -1, 2
-    )
-    return ids[:, 0], ids[:, 1]
+def _append(column: Array, kind: torch.dtype, writer: ArrayWriter, where: str) -> None:
+    """Write rows of a column; integers and floats become floats where both occur."""
+    if kind != writer.dtype:
+        if {kind, writer.dtype} != {torch.int64, torch.float64}:
+            raise ValueError(f"{where} must be {writer.dtype} as before, got {kind}")
+        if kind == torch.float64:  # all pieces before held integers
+            writer.convert(torch.float64)
+        column = column.astype(np.float64)
+    if column.shape[1:] != writer.row:
+        words = f"rows {list(writer.row)} as before, got {list(column.shape[1:])}"
+        raise ValueError(f"{where} must have {words}")
+    writer.append(column)
 
 
-def _column(value: Any, argument: str) -> Tensor | Rows | Array:
-    """Return a column; that of a ``.npy`` file is mapped."""
+def _columns(values: Mapping[str, Any] | None, argument: str) -> dict[str, Tensor | Rows | Array]:
+    """Return columns, checked."""
+    columns = {}
+    for name, value in (values or {}).items():
+        column = _mapped_or_given(value, f"{argument}[{name!r}]")
+        if column is value and not isinstance(value, Rows):
+            column = GraphFrame(len(value), {"x": value})["x"]
+        columns[name] = column
+    return columns
+
+
+def _mapped_or_given(value: Any, argument: str) -> Any:
+    """Return the array of a ``.npy`` file, mapped; another value as it is."""
     if not isinstance(value, (str, Path)):
-        return value if isinstance(value, Rows) else GraphFrame(len(value), {"x": value})["x"]
+        return value
     path = Path(value)
     if not is_file(path):
         raise FileNotFoundError(f"{argument}: there is no file {path}")
-    with blaming(f"{argument}: {path} must be a .npy file of numbers", ValueError):
-        _, shape, _ = read_header(path)
-    if not shape:
+    array = mapped(path, f"{argument}: {path} must be a .npy file of numbers")
+    if not array.ndim:
         raise ValueError(
             f"{argument}: {path} must have one row per node or edge, got a single number"
         )
-    array: Array = np.load(path, mmap_mode="r" if 0 not in shape else None, allow_pickle=False)
-    try:
+    what = f"{argument}: {path} holds {array.dtype}; convert it to numbers that torch has"
+    with blaming(what, TypeError, ValueError):
         torch.from_numpy(np.empty(0, array.dtype))
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{argument}: {path} holds {array.dtype}, which torch does not know; convert it"
-        ) from None
     return array
 
 
@@ -316,13 +331,12 @@ def _split(split: Mapping[str, Any], num_nodes: int) -> dict[str, Ints]:
         raise ValueError(f"split must have the parts train, val and test, got {unknown[0]!r}")
     parts: dict[str, Ints] = {}
     for part in SPLIT if split else ():
-        value: Any = split.get(part, [])
-        value = _column(value, f"split[{part!r}]") if isinstance(value, (str, Path)) else value
-        parts[part] = as_ids(value, f"split[{part!r}]", num_nodes)
-        nodes, counts = np.unique(np.concatenate(list(parts.values())), return_counts=True)
+        argument = f"split[{part!r}]"
+        parts[part] = as_ids(_mapped_or_given(split.get(part, []), argument), argument, num_nodes)
+        ids = np.concatenate(list(parts.values()))
+        nodes, counts = np.unique(ids, return_counts=True)
         if len(repeated := nodes[counts > 1]):
             raise ValueError(
-                f"split[{part!r}] holds node {repeated[0]}, which is in the split before; keep it "
-                "once"
+                f"{argument} holds node {repeated[0]}, which is in the split before; keep it once"
             )
     return parts

@@ -5,6 +5,7 @@ arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from importlib.util import find_spec
 from itertools import islice
 from os import PathLike
@@ -21,18 +22,17 @@ from nodeflow._base.types import Array, FileLike
 from nodeflow._disk.arrays import read_header
 from nodeflow._rows.columns import as_column
 from nodeflow._text.edges import (
+    EdgeRows,
     EdgeTable,
     TextOptions,
-    checked_rows,
     column_names,
-    kinds_of,
     layout,
-    untitled_columns,
+    names_of_columns,
 )
 from nodeflow._text.matrix_market import read_matrix_market
 from nodeflow._text.table import Table, reading, rows_of_words
 from nodeflow._text.titles import ENDS, places_of_ends, titled_columns
-from nodeflow._text.words import as_names, is_number, values_of
+from nodeflow._text.words import as_names, is_number
 
 _ROWS = 2**15  # rows read at a time
 
@@ -67,37 +67,27 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
 def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     """Yield the edges of a CSV or TSV file whose nodes have names."""
     rows = rows_of_words(path, options.delimiter, options.comments or "")
-    names: tuple[str, ...] | None = (
-        None if options.columns is None else column_names(options.columns)
-    )
     begin = next(rows, None)
     if begin is None:
         return
-    titled = places_of_ends(begin[1]) is not None if options.header is None else options.header
-    if names is None and titled:
-        names = titled_columns(begin[1], f"{path}, line {begin[0]}: the header")
-    elif names is None:
-        names = untitled_columns(begin[1], path, options.delimiter)
+    line, fields = begin
+    titled = options.header
+    if titled is None:
+        titled = places_of_ends(fields) is not None
+    # the first row of edges says what the columns hold, so it is read before the others
     held = list(islice(rows, 1)) if titled else [begin]
-    kinds = kinds_of(names, held[0][1] if held else [])
+    first = held[0][1] if held else []
+    where = f"{path}, line {line}"
+    titles = fields if titled else None
+    names = names_of_columns(where, options.columns, titles, first, Table(path, options.delimiter))
+    columns = EdgeRows(path, names, first, named=True)
     # a row of titles would have no number, and a word above numbers is refused
-    is_unclear = (
-        options.header is None and not titled and not kinds and not any(map(is_number, begin[1]))
-    )
+    has_numbers = len(columns.kinds) > 2 or any(map(is_number, fields))
+    is_unclear = options.header is None and not titled and not has_numbers
     while held := held + list(islice(rows, _ROWS)):
-        table = dict(
-            zip(
-                names,
-                zip(*checked_rows(path, names, held, kinds, named=True), strict=True),
-                strict=True,
-            )
-        )
-        src = list(table.pop("src"))
-        dst = list(table.pop("dst"))
-        columns = {
-            name: values_of(kinds[name], words) for name, words in table.items() if name != "_"
-        }
-        yield Piece(src, dst, columns, 0, begin=f"{path}, line {begin[0]}" * is_unclear)
+        piece = columns.columns(held)
+        begin_of = where if is_unclear else ""
+        yield Piece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
         held = []
 
 
@@ -117,16 +107,16 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
     listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
     check_type(listed, "edges", Iterable, "a file or a list of files")
     files = []
-    for one in listed:
-        pair = one if isinstance(one, tuple) else (one,)
-        paths = tuple(Path(part) for part in pair)
-        ending = kind_of(paths[0])
-        if len(paths) > 2 or (len(paths) == 2 and {kind_of(path) for path in paths} != {".npy"}):
+    for entry in listed:
+        pair = entry if isinstance(entry, tuple) else (entry,)
+        paths = tuple(map(Path, pair))
+        kinds = [*map(kind_of, paths)]
+        if len(paths) > 1 and kinds != [".npy", ".npy"]:
             raise ValueError(
                 "a tuple must be two .npy files, of sources and destinations; several files make "
                 f"a list; got {pair}"
             )
-        if ending not in (*_TEXT, ".mtx", ".npy", ".parquet"):
+        if kinds[0] not in (*_TEXT, ".mtx", ".npy", ".parquet"):
             raise ValueError(
                 "edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or "
                 f".parquet, got {paths[0]}"
@@ -134,11 +124,11 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
         for path in paths:
             if not is_file(path):
                 raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
+        if kinds[0] == ".parquet" and find_spec("pyarrow") is None:
+            raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
         files.append(paths)
     if not files:
         raise ValueError("edges must hold one file at least, got none")
-    if any(kind_of(paths[0]) == ".parquet" for paths in files) and find_spec("pyarrow") is None:
-        raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
     return files
 
 
@@ -171,35 +161,43 @@ def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
     yield Piece(src, dst, columns, path.stat().st_size, num_nodes)
 
 
+def mapped(path: Path, what: str) -> Array:
+    """Return the array of a ``.npy`` file of numbers, mapped; ValueError, which begins with
+    ``what``, for another file.
+    """
+    with blaming(what, ValueError):
+        _, shape, _ = read_header(path)
+    array: Array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
+    return array
+
+
 def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
-    headers = []
+    what = "[edges, 2]" if len(paths) == 1 else "[edges]"
+    arrays = []
     for path in paths:
-        with blaming(f"{path} must be a .npy file of edges", ValueError):
-            dtype, shape, start = read_header(path)
-        wanted = (None, 2) if len(paths) == 1 else (None,)
-        if len(shape) != len(wanted) or shape[1:] != wanted[1:] or dtype.kind not in "iu":
-            what = "[edges, 2]" if len(paths) == 1 else "[edges]"
-            hint = "; save edge_index.T.copy()" if len(paths) == 1 and shape[:1] == (2,) else ""
-            raise ValueError(f"{path} must hold integers {what}, got {dtype} {list(shape)}{hint}")
-        headers.append((dtype, shape, start))
-    sizes = [shape[0] for _, shape, _ in headers]
+        array = mapped(path, f"{path} must be a .npy file of edges")
+        is_pair = array.ndim == 2 and array.shape[1] == 2
+        right = is_pair if len(paths) == 1 else array.ndim == 1
+        if not right or array.dtype.kind not in "iu":
+            hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
+            got = f"{array.dtype} {list(array.shape)}"
+            raise ValueError(f"{path} must hold integers {what}, got {got}{hint}")
+        arrays.append(array)
+    sizes = [*map(len, arrays)]
     if len({*sizes}) > 1:
         raise ValueError(
             f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
             f"{sizes[1]}"
         )
-    for first in range(0, sizes[0], _EDGES):
-        count = min(_EDGES, sizes[0] - first)
-        read: list[Array] = []
-        for path, (dtype, shape, start) in zip(paths, headers, strict=True):
-            width = shape[1] if len(shape) == 2 else 1
-            at = start + first * width * dtype.itemsize
-            read += [*np.fromfile(path, dtype, count * width, offset=at).reshape(count, width).T]
-        src, dst = (
-            _ids(*end, first, upper) for end in zip(read, ENDS, (paths[0], paths[-1]), strict=True)
-        )
+    src, dst = arrays if len(arrays) == 2 else arrays[0].T
+    total = sum(path.stat().st_size for path in paths)
+    for first in range(0, len(src), _EDGES):
+        stop = min(first + _EDGES, len(src))
         yield Piece(
-            src, dst, {}, (first + count) * sum(path.stat().st_size for path in paths) // sizes[0]
+            _ids(src[first:stop], "src", paths[0], first, upper),
+            _ids(dst[first:stop], "dst", paths[-1], first, upper),
+            {},
+            stop * total // len(src),
         )
 
 
@@ -221,7 +219,7 @@ def _of_parquet(
 
     with reading(path, "a Parquet file of edges"):
         file = parquet.ParquetFile(path)
-    try:
+    with file:
         titles = [str(title) for title in file.schema_arrow.names]
         names = titled_columns(titles, str(path)) if columns is None else column_names(columns)
         if len(names) != len(titles):
@@ -229,55 +227,75 @@ def _of_parquet(
                 f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names "
                 f"{len(names)}"
             )
-        used = [title for title, name in zip(titles, names, strict=True) if name != "_"]
+        title_of = {name: title for name, title in zip(names, titles, strict=True) if name != "_"}
         size = path.stat().st_size
         rows = max(file.metadata.num_rows, 1)
         first = 0
-        batches = file.iter_batches(batch_size=_EDGES, columns=used)
+        # row groups may be as large as the file: batches bound the memory
+        batches = file.iter_batches(batch_size=_EDGES, columns=[*title_of.values()])
         while True:
             with reading(path, "a Parquet file of edges"):
                 batch = next(batches, None)
             if batch is None:
                 return
             table: dict[str, Any] = {}
-            for name, values in zip(
-                [name for name in names if name != "_"], batch.columns, strict=True
-            ):
-                table[name] = _parquet_column(
-                    path, name, values, first, named=named and name in ENDS
-                )
-            ends = [table.pop(name) for name in ENDS]
-            if not named:
-                ends = [
-                    _ids(end, name, path, first, upper)
-                    for end, name in zip(ends, ENDS, strict=True)
-                ]
+            for name, values in zip(title_of, batch.columns, strict=True):
+                if name not in ENDS:
+                    table[name] = _parquet_numbers(values, path, name, first)
+                elif named:
+                    table[name] = _parquet_names(values, path, name, first)
+                else:
+                    table[name] = _ids(
+                        _parquet_ids(values, path, name, first), name, path, first, upper
+                    )
             first += batch.num_rows
-            yield Piece(ends[0], ends[1], table, size * first // rows)
-    finally:
-        file.close()
+            yield Piece(table.pop("src"), table.pop("dst"), table, size * first // rows)
 
 
-def _parquet_column(path: Path, name: str, values: Any, first: int, *, named: bool) -> Any:
-    is_list = name not in ENDS and hasattr(values.type, "value_field")
-    if is_list and values.flatten().to_numpy(zero_copy_only=False).dtype.kind in NUMBERS:
-        where = f"{path}: column {name!r}{f' from row {first} on' * (first > 0)}"
-        return as_column(values, where, ValueError).numpy()
-    array: Array = values.to_numpy(zero_copy_only=False)
-    is_missing = np.asarray(values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False))
+def _parquet_array(values: Any, path: Path, name: str, first: int) -> Array:
+    """Return a column of Arrow, of which no entry is missing."""
+    is_missing = values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False)
     if (at := first_true(is_missing)) is not None:
         raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
-    if array.dtype.kind == "M" and name not in ENDS:
-        array = exact_seconds(array, f"{path}: column {name!r}")
-    if named or (name in ENDS and array.dtype.kind == "f"):
-        names = as_names(array, f"{path}: column {name!r}", first)
-        if named:
-            return list(map(str, names))
-        array = np.array(names)
-    if array.dtype.kind not in ("iu" if name in ENDS else "biuf"):
-        words = (
-            f"got {values.type}; code them as numbers first, or skip it by naming it '_' in columns"
+    array: Array = values.to_numpy(zero_copy_only=False)
+    return array
+
+
+def _parquet_names(values: Any, path: Path, name: str, first: int) -> list[str]:
+    array = _parquet_array(values, path, name, first)
+    words = []
+    for value in as_names(array, f"{path}: column {name!r}", first):
+        word = str(value)
+        # a day, and the time at which it begins, are one moment with one name
+        words.append(word.removesuffix(" 00:00:00") if isinstance(value, datetime) else word)
+    return words
+
+
+def _parquet_ids(values: Any, path: Path, name: str, first: int) -> Array:
+    array = _parquet_array(values, path, name, first)
+    if array.dtype.kind == "f":
+        array = np.array(as_names(array, f"{path}: column {name!r}", first))
+    if array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{path}: column {name!r} must hold integers (named=True numbers names), got "
+            f"{values.type}; code them as numbers first"
         )
-        what = "integers (named=True numbers names)" if name in ENDS else "numbers or times"
-        raise ValueError(f"{path}: column {name!r} must hold {what}, {words}")
-    return as_column(array, f"{path}: column {name!r}").numpy()
+    return array
+
+
+def _parquet_numbers(values: Any, path: Path, name: str, first: int) -> Array:
+    where = f"{path}: column {name!r}"
+    if hasattr(values.type, "value_field"):
+        entries = values.flatten().to_numpy(zero_copy_only=False)
+        if entries.dtype.kind in NUMBERS:
+            begin = f" from row {first} on" if first else ""
+            return as_column(values, f"{where}{begin}", ValueError).numpy()
+    array = _parquet_array(values, path, name, first)
+    if array.dtype.kind == "M":
+        array = exact_seconds(array, where)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{where} must hold numbers or times, got {values.type}; code them as numbers first, "
+            "or skip it by naming it '_' in columns"
+        )
+    return as_column(array, where).numpy()

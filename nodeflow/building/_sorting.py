@@ -73,6 +73,8 @@ def sorted_by_destination(
     is called with numbers of edges that are written. Raises ValueError for a memory that is too
     small, and says which would do.
     """
+    # Edges are counted by destination, which gives indptr. Then they go into buckets on the disk,
+    # each of a range of destinations that fits into memory, and one bucket after another is sorted.
     left = memory - BYTES_PER_NODE * num_nodes - 2 * _PIECE * BYTES_PER_EDGE
     # two buckets side by side hold more edges than fit
     least_edges = 2 * spool.num_edges // MOST_BUCKETS + 1
@@ -91,6 +93,7 @@ def sorted_by_destination(
         ArrayWriter(draft / f"{name}.npy", torch.int32 if size < 2**31 else torch.int64)
         for name, size in (("indices", num_nodes), ("edge_ids", spool.num_edges))
     )
+    # files of edges are often written by destination: nothing is to be sorted, and ids are positions
     if spool.is_sorted:
         for piece in spool.pieces():
             indices.append(piece[:, 0].astype(numpy_type(indices.dtype)))
@@ -113,17 +116,15 @@ def _sorted_ranges(
     if len(bounds) == 2 and spool.num_edges <= most:
         pairs = next(spool.pieces(spool.num_edges))
         spool.close()
-        _, order = kernels.csr.sort_by_destination(
-            np.ascontiguousarray(pairs[:, 1]), len(indptr) - 1
-        )
-        yield pairs[:, 0][order], order
+        yield _sorted(_with_ids(pairs, 0), 0, len(indptr) - 1)
         return
     paths = [draft / f"bucket{k}.spool" for k in range(len(bounds) - 1)]
+    # a piece is sorted by bucket first, so that every bucket gets one write and not one per edge
     with ExitStack() as stack:
         files = [stack.enter_context(path.open("wb", buffering=_BUFFER)) for path in paths]
         first = 0
         for piece in spool.pieces():
-            rows = np.column_stack([piece, np.arange(first, first + len(piece))])
+            rows = _with_ids(piece, first)
             bucket = np.searchsorted(bounds, rows[:, 1], side="right") - 1
             ends, order = kernels.csr.sort_by_destination(bucket, len(paths))
             rows = rows[order]
@@ -141,9 +142,19 @@ def _sorted_ranges(
                     yield part.reshape(-1, 3)[:, 0], part.reshape(-1, 3)[:, 2]
         else:
             rows = np.fromfile(path, np.int64).reshape(-1, 3)
-            _, order = kernels.csr.sort_by_destination(rows[:, 1] - low, high - low)
-            yield rows[:, 0][order], rows[:, 2][order]
+            yield _sorted(rows, low, high)
         path.unlink()
+
+
+def _with_ids(pairs: Pairs, first: int) -> Ints:
+    """Return edges with their ids from ``first`` on, ``[edges, 3]``."""
+    return np.column_stack([pairs, np.arange(first, first + len(pairs))])
+
+
+def _sorted(rows: Ints, low: int, high: int) -> tuple[Ints, Ints]:
+    """Return sources and ids of edges, by their destinations, which are from ``low`` to ``high``."""
+    _, order = kernels.csr.sort_by_destination(rows[:, 1] - low, high - low)
+    return rows[order, 0], rows[order, 2]
 
 
 def ranges_of(indptr: Ints, most: int) -> Ints:
@@ -152,6 +163,7 @@ def ranges_of(indptr: Ints, most: int) -> Ints:
     size = len(indptr) - 1
     while bounds[-1] < size:
         start = bounds[-1]
+        # as many nodes as have ``most`` edges together, but one at least
         stop = int(np.searchsorted(indptr, indptr[start] + most, side="right")) - 1
         bounds.append(min(max(stop, start + 1), size))
     return np.array(bounds, np.int64)

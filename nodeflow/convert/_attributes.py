@@ -5,6 +5,7 @@ networkx graphs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -13,10 +14,10 @@ from torch import Tensor
 
 from nodeflow._base.arrays import of_objects
 from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, _All, describe
+from nodeflow._base.checks import describe
 from nodeflow._rows.columns import as_column, as_type, column_of_numbers
 from nodeflow._rows.rows import whole_column
-from nodeflow.convert._columns import check_one_type, chosen, library
+from nodeflow.convert._columns import Columns, Names, check_one_type, chosen, library
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph
 
@@ -24,11 +25,10 @@ if TYPE_CHECKING:
     import igraph
     import networkx
 
-Attributes: TypeAlias = Sequence[str] | Mapping[str, torch.dtype | None] | _All
+_Lists: TypeAlias = dict[str, list[Any]]
+"""A number, or a list of numbers, of each node or edge, by column."""
+Attributes: TypeAlias = Names | Mapping[str, torch.dtype | None]
 """Attributes that become columns: names, a dict from names to types of numbers, or ALL."""
-
-_Part: TypeAlias = tuple[list[Any], dict[str, list[Any]]]
-"""Keys of nodes, or of the two ends of edges, with attributes."""
 
 
 @checked
@@ -67,27 +67,26 @@ def from_networkx(
         raise TypeError(f"graph must be a networkx graph, got {describe(graph)}")
     nodes = list(graph.nodes)
     number = {node: i for i, node in enumerate(nodes)}
-    pairs = [(u, v) for u, v in graph.edges()]
-    src, dst, edge = _as_directed(
-        [(number[u], number[v]) for u, v in pairs], directed=graph.is_directed()
+    pairs = list(graph.edges())
+    attributes = [attributes for _, _, attributes in graph.edges(data=True)]
+    of_nodes = [graph.nodes[node] for node in nodes]
+    built = _graph_of(
+        [(number[u], number[v]) for u, v in pairs],
+        len(nodes),
+        _of_networkx(node_columns, "node", of_nodes, nodes),
+        _of_networkx(edge_columns, "edge", attributes, pairs),
+        directed=graph.is_directed(),
+        edge_ids=_keys(graph) if keys_are_ids else None,
     )
-    edge_ids = _keys(graph) if keys_are_ids else None
-    if edge_ids is not None:
-        edge = np.argsort(edge_ids)  # row e of a column belongs to edge id e
-    ndata = _of_networkx(node_columns, "node", [graph.nodes[node] for node in nodes], nodes)
-    edata = _of_networkx(edge_columns, "edge", [own for _, _, own in graph.edges(data=True)], pairs)
-    edata = {name: column[edge] for name, column in edata.items()}
-    return Graph.from_edges(
-        src, dst, num_nodes=len(nodes), edge_ids=edge_ids, ndata=ndata, edata=edata
-    ), nodes
+    return built, nodes
 
 
 @checked
 def to_networkx(
     graph: Graph | NodeFlow,
     *,
-    node_columns: Sequence[str] | _All = (),
-    edge_columns: Sequence[str] | _All = (),
+    node_columns: Names = (),
+    edge_columns: Names = (),
 ) -> networkx.MultiDiGraph:
     """Return a networkx MultiDiGraph of a graph or of a NodeFlow.
 
@@ -119,19 +118,12 @@ def to_networkx(
     result: networkx.MultiDiGraph = library("networkx", "networkx").MultiDiGraph()
     check_one_type(graph if isinstance(graph, Graph) else graph.parent, "to_networkx")
     if isinstance(graph, Graph):
-        ends = [end.tolist() for end in graph.edges()]
-        nodes: list[_Part] = [
-            ([range(graph.num_nodes)], _lists_of(graph.ndata, node_columns, "node"))
-        ]
-        edges: list[_Part] = [(ends, _lists_of(graph.edata, edge_columns, "edge"))]
+        nodes = range(graph.num_nodes)
+        src, dst = (end.tolist() for end in graph.edges())
+        _add_nodes(result, nodes, _lists_of(graph.ndata, node_columns, "node"))
+        _add_edges(result, src, dst, _lists_of(graph.edata, edge_columns, "edge"))
     else:
-        nodes, edges = _parts(graph, node_columns, edge_columns)
-    for (keys,), attributes in nodes:
-        result.add_nodes_from(zip(keys, _by_row(attributes, len(keys)), strict=True))
-    for (src, dst), attributes in edges:
-        result.add_edges_from(
-            zip(src, dst, range(len(src)), _by_row(attributes, len(src)), strict=True)
-        )
+        _add_batch(result, graph, node_columns, edge_columns)
     return result
 
 
@@ -150,62 +142,80 @@ def _keys(graph: networkx.Graph) -> list[int]:
     return keys
 
 
-def _parts(
-    batch: NodeFlow, node_columns: Sequence[str] | _All, edge_columns: Sequence[str] | _All
-) -> tuple[list[_Part], list[_Part]]:
-    """Return the nodes of every layer and the edges of every flow."""
-    nodes: list[_Part] = []
-    edges: list[_Part] = []
+def _add_batch(
+    result: networkx.MultiDiGraph,
+    batch: NodeFlow,
+    node_columns: Names,
+    edge_columns: Names,
+) -> None:
+    """Add the nodes of every layer and the edges of every flow."""
     flows = dict(batch.flows.items())
     of_layers = _lists([layer.data for layer in batch.layers], node_columns, "layer", "node")
     of_flows = _lists([flow.data for flow in flows.values()], edge_columns, "flow", "edge")
-    for i, (layer, own) in enumerate(zip(batch.layers, of_layers, strict=True)):
-        attributes: dict[str, list[Any]] = {"layer": [i] * layer.num_nodes}
+    keys = []
+    for i, (layer, columns) in enumerate(zip(batch.layers, of_layers, strict=True)):
+        attributes: _Lists = {"layer": [i] * layer.num_nodes}
         if layer.has_parent:
             attributes["parent_nid"] = layer.parent_nid.tolist()
         if layer.context is not None:
             attributes["context"] = layer.context.tolist()
-        nodes.append(([[(i, row) for row in range(layer.num_nodes)]], attributes | own))
-    for ((i, j), flow), own in zip(flows.items(), of_flows, strict=True):
+        keys.append([(i, row) for row in range(layer.num_nodes)])
+        _add_nodes(result, keys[i], attributes | columns)
+    for ((i, j), flow), columns in zip(flows.items(), of_flows, strict=True):
         attributes = {"parent_eid": flow.parent_eid.tolist()} if flow.has_parent else {}
-        attributes |= {"weight": flow.weight.tolist(), **own}
-        ends = [
-            [(k, row) for row in end.tolist()] for k, end in zip((i, j), flow.edges(), strict=True)
-        ]
-        edges.append((ends, attributes))
-    return nodes, edges
+        attributes["weight"] = flow.weight.tolist()
+        src, dst = (end.tolist() for end in flow.edges())
+        ends = [keys[i][row] for row in src], [keys[j][row] for row in dst]
+        _add_edges(result, *ends, attributes | columns)
 
 
-def _lists(
-    frames: Sequence[Frame], names: Sequence[str] | _All, where: str, what: str
-) -> list[dict[str, list[Any]]]:
+def _add_nodes(result: networkx.MultiDiGraph, keys: Sequence[Any], attributes: _Lists) -> None:
+    rows = _by_row(attributes, len(keys))
+    result.add_nodes_from(zip(keys, rows, strict=True))
+
+
+def _add_edges(
+    result: networkx.MultiDiGraph,
+    src: Sequence[Any],
+    dst: Sequence[Any],
+    attributes: _Lists,
+) -> None:
+    keys = range(len(src))
+    rows = _by_row(attributes, len(src))
+    result.add_edges_from(zip(src, dst, keys, rows, strict=True))
+
+
+def _lists(frames: Sequence[Frame], names: Names, where: str, what: str) -> list[_Lists]:
     """Return those of the columns that each frame has; KeyError for one that none has."""
-    names = chosen(names, {name: None for frame in frames for name in frame}, f"{what}_columns")
+    every = dict.fromkeys(chain.from_iterable(frames))
+    names = chosen(names, every, f"{what}_columns")
     for name in names:
-        if not any(name in frame for frame in frames):
+        if name not in every:
             raise KeyError(f"no {where} has a column {name!r}")
-    return [_lists_of(frame, [name for name in names if name in frame], what) for frame in frames]
+    lists = []
+    for frame in frames:
+        in_frame = [name for name in names if name in frame]
+        lists.append(_lists_of(frame, in_frame, what))
+    return lists
 
 
-def _by_row(attributes: dict[str, list[Any]], count: int) -> Iterator[dict[str, Any]]:
-    return ({name: values[row] for name, values in attributes.items()} for row in range(count))
+def _by_row(attributes: _Lists, count: int) -> Iterator[dict[str, Any]]:
+    for row in range(count):
+        yield {name: values[row] for name, values in attributes.items()}
 
 
 def _of_networkx(
     names: Attributes, what: str, attributes: list[dict[str, Any]], keys: list[Any]
-) -> dict[str, Tensor]:
+) -> Columns:
     def values_of(name: str) -> list[Any]:
-        if (
-            lacking := next(
-                (key for key, own in zip(keys, attributes, strict=True) if name not in own), None
-            )
-        ) is None:
-            return [own[name] for own in attributes]
-        raise KeyError(
-            f"every {what} must have the attribute {name!r}, but {what} {lacking!r} has none"
-        )
+        for key, of_key in zip(keys, attributes, strict=True):
+            if name not in of_key:
+                raise KeyError(
+                    f"every {what} must have the attribute {name!r}, but {what} {key!r} has none"
+                )
+        return [of_key[name] for of_key in attributes]
 
-    every = {name: None for own in attributes for name in own}
+    every = dict.fromkeys(chain.from_iterable(attributes))
     return _as_columns(names, what, values_of, keys, every)
 
 
@@ -230,20 +240,21 @@ def from_igraph(
     """
     if not hasattr(graph, "get_edgelist"):
         raise TypeError(f"graph must be an igraph.Graph, got {describe(graph)}")
-    src, dst, edge = _as_directed(graph.get_edgelist(), directed=graph.is_directed())
-    ndata = _of_igraph(graph.vs, node_columns, "node")
-    edata = {
-        name: column[edge] for name, column in _of_igraph(graph.es, edge_columns, "edge").items()
-    }
-    return Graph.from_edges(src, dst, num_nodes=graph.vcount(), ndata=ndata, edata=edata)
+    return _graph_of(
+        graph.get_edgelist(),
+        graph.vcount(),
+        _of_igraph(graph.vs, node_columns, "node"),
+        _of_igraph(graph.es, edge_columns, "edge"),
+        directed=graph.is_directed(),
+    )
 
 
 @checked
 def to_igraph(
     graph: Graph,
     *,
-    node_columns: Sequence[str] | _All = (),
-    edge_columns: Sequence[str] | _All = (),
+    node_columns: Names = (),
+    edge_columns: Names = (),
 ) -> igraph.Graph:
     """Return a directed igraph graph with the same ids of nodes and edges.
 
@@ -258,25 +269,26 @@ def to_igraph(
     [5, 6]
     """
     check_one_type(graph, "to_igraph")
+    src, dst = (end.tolist() for end in graph.edges())
     return library("igraph", "igraph").Graph(
         n=graph.num_nodes,
-        edges=list(zip(*(end.tolist() for end in graph.edges()), strict=True)),
+        edges=list(zip(src, dst, strict=True)),
         directed=True,
         vertex_attrs=_lists_of(graph.ndata, node_columns, "node"),
         edge_attrs=_lists_of(graph.edata, edge_columns, "edge"),
     )
 
 
-def _of_igraph(sequence: Any, names: Attributes, what: str) -> dict[str, Tensor]:
+def _of_igraph(sequence: Any, names: Attributes, what: str) -> Columns:
+    every = sequence.attributes()
+
     def values_of(name: str) -> Sequence[Any]:
-        if name not in (held := sequence.attributes()):
-            raise KeyError(
-                f"no {what} attribute {name!r}; the graph has "
-                f"{', '.join(map(repr, held)) or 'none'}"
-            )
+        if name not in every:
+            known = ", ".join(map(repr, every)) or "none"
+            raise KeyError(f"no {what} attribute {name!r}; the graph has {known}")
         return cast("list[Any]", sequence[name])
 
-    return _as_columns(names, what, values_of, range(len(sequence)), sequence.attributes())
+    return _as_columns(names, what, values_of, range(len(sequence)), every)
 
 
 def _as_columns(
@@ -285,18 +297,16 @@ def _as_columns(
     values_of: Callable[[str], Sequence[Any]],
     keys: Iterable[Any],
     every: Iterable[str],
-) -> dict[str, Tensor]:
+) -> Columns:
     """Return attributes of all nodes or all edges (``what``) as columns; ``keys`` name these in
     errors.
     """
-    types = (
-        names
-        if isinstance(names, Mapping)
-        else dict.fromkeys(chosen(names, every, f"{what}_columns"))
-    )
-    return {
-        name: _column(name, values_of(name), keys, what, dtype) for name, dtype in types.items()
-    }
+    types: Mapping[str, torch.dtype | None] = {}
+    if isinstance(names, Mapping):
+        types = names
+    else:
+        types = dict.fromkeys(chosen(names, every, f"{what}_columns"))
+    return {name: _column(name, values_of(name), keys, what, types[name]) for name in types}
 
 
 def _column(
@@ -305,9 +315,8 @@ def _column(
     title = f"the {what} attribute {name!r}"
     try:
         if len(values) and isinstance(values[0], (np.ndarray, Tensor)):
-            return as_type(
-                _stacked([as_column(value, title).cpu() for value in values], title), dtype, title
-            )
+            rows = [as_column(value, title).cpu() for value in values]
+            return as_type(_stacked(rows, title), dtype, title)
         return column_of_numbers(values, title, dtype)
     except (TypeError, ValueError, RuntimeError):
         words = f"{title} must hold numbers, or lists of numbers of one length"
@@ -332,25 +341,41 @@ def _is_like(value: Any, first: Any) -> bool:
     )
 
 
-def _lists_of(frame: Frame, names: Sequence[str] | _All, what: str) -> dict[str, list[Any]]:
+def _lists_of(frame: Frame, names: Names, what: str) -> _Lists:
     """Return columns of nodes or edges (``what``) as lists with a number, or a list of numbers, per
     row.
     """
-    columns = {
-        name: whole_column(frame[name]).detach() for name in chosen(names, frame, f"{what}_columns")
-    }
-    return {
-        name: (c if c.layout == torch.strided else c.to_dense()).tolist()
-        for name, c in columns.items()
-    }
+    columns = {}
+    for name in chosen(names, frame, f"{what}_columns"):
+        column = whole_column(frame[name]).detach()
+        if column.layout != torch.strided:
+            column = column.to_dense()
+        columns[name] = column.tolist()
+    return columns
 
 
-def _as_directed(ends: Sequence[tuple[int, int]], *, directed: bool) -> tuple[Ints, Ints, Ints]:
-    """Return edges as directed ones: ``(src, dst, position in ends)``, the two of an undirected
-    edge side by side.
-    """
+def _graph_of(
+    ends: Sequence[tuple[int, int]],
+    num_nodes: int,
+    ndata: Columns,
+    edata: Columns,
+    *,
+    directed: bool,
+    edge_ids: list[int] | None = None,
+) -> Graph:
+    """Return the graph of edges, which are two each if they are not directed, side by side."""
     src, dst = np.array(ends, np.int64).reshape(-1, 2).T
-    copies = np.where(directed | (src == dst), 1, 2)
-    edge = np.repeat(np.arange(len(src)), copies)
-    turned = np.concatenate([np.zeros(1, bool), edge[1:] == edge[:-1]])[: len(edge)]
-    return np.where(turned, dst[edge], src[edge]), np.where(turned, src[edge], dst[edge]), edge
+    edge = np.arange(len(src))
+    if not directed:
+        edge = np.repeat(edge, np.where(src == dst, 1, 2))
+        # the second of two equal positions is the edge back
+        turned = edge == np.append(-1, edge[:-1])[: len(edge)]
+        forward = src[edge]
+        src = np.where(turned, dst[edge], forward)
+        dst = np.where(turned, forward, dst[edge])
+    if edge_ids is not None:
+        edge = np.argsort(edge_ids)  # row e of a column belongs to edge id e
+    edata = {name: column[edge] for name, column in edata.items()}
+    return Graph.from_edges(
+        src, dst, num_nodes=num_nodes, edge_ids=edge_ids, ndata=ndata, edata=edata
+    )

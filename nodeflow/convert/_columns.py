@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -17,6 +17,8 @@ from nodeflow._schema.schema import Relation
 from nodeflow.graph import Frame, Graph
 
 Columns: TypeAlias = dict[str, Tensor]
+Names: TypeAlias = Sequence[str] | _All
+"""Names of columns, or ALL."""
 PLAIN = {"node", ("node", "edge", "node")}
 """Types and relations of a graph without any, as ``Schema.of_one_type`` names them."""
 
@@ -53,11 +55,11 @@ def chosen(names: Iterable[str] | _All, every: Iterable[str], argument: str) -> 
     return list(every if isinstance(names, _All) else names)
 
 
-def merged(frames: Iterable[tuple[Mapping[str, Tensor], str]]) -> dict[str, Tensor]:
+def merged(frames: Iterable[tuple[Mapping[str, Tensor], str]]) -> Columns:
     """Return every column once, from the first frame that has it; ValueError where a later one has
     other rows.
     """
-    columns: dict[str, Tensor] = {}
+    columns: Columns = {}
     for frame, words in frames:
         for name, column in frame.items():
             if name in columns and not _same(slice_rows(columns[name], 0, len(column)), column):
@@ -70,8 +72,11 @@ def _same(one: Tensor, other: Tensor) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype or one.layout != other.layout:
         return False
     if one.layout == torch.sparse_csr:
-        parts = ("crow_indices", "col_indices", "values")
-        return all(_same(getattr(one, part)(), getattr(other, part)()) for part in parts)
+        return (
+            _same(one.crow_indices(), other.crow_indices())
+            and _same(one.col_indices(), other.col_indices())
+            and _same(one.values(), other.values())
+        )
     # NaN is the same as NaN
     return bool(((one == other) | ((one != one) & (other != other))).all())
 
@@ -117,6 +122,7 @@ def by_destination(src: Tensor, dst: Tensor, num_dst: int) -> tuple[Tensor, Tens
     """Return ``indptr``, the sources by destination, and the order that sorts edges; None where
     they are sorted.
     """
+    # samplers write edges by destination: sorting is for those of others
     order = None if bool((dst[1:] >= dst[:-1]).all()) else torch.argsort(dst, stable=True)
     counts = torch.bincount(dst, minlength=num_dst) if len(dst) else dst.new_zeros(num_dst)
     return (

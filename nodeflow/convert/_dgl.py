@@ -118,6 +118,7 @@ def from_dgl_blocks(blocks: Sequence[dgl.DGLGraph], *, parent: Graph | None = No
     sizes = [blocks[0].num_src_nodes(), *(block.num_dst_nodes() for block in blocks)]
     layers = []
     for i, size in enumerate(sizes):
+        # a layer is the destinations of one block and the sources of the next
         sides = [block.srcdata for block in blocks[i : i + 1]] + [
             block.dstdata for block in blocks[i - 1 : i] if i
         ]

@@ -13,14 +13,13 @@ from torch import Tensor
 from nodeflow._base.arrays import array_of, of_objects
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import ALL, _All, check_length, check_type, describe, plain_array
-from nodeflow._base.dates import as_dates
 from nodeflow._base.types import Array
 from nodeflow._rows.columns import as_column
 from nodeflow._rows.rows import whole_column
 from nodeflow._text.titles import ENDS, places_of_ends
 from nodeflow._text.words import as_names
-from nodeflow.convert._columns import as_array, chosen, library
-from nodeflow.graph import Frame, Graph, NodeNames
+from nodeflow.convert._columns import Columns, Names, as_array, chosen, library
+from nodeflow.graph import Frame, Graph, NodeNames, check_all_or_none
 
 Column: TypeAlias = "Array | list[Any]"
 """A column of a table: an array of one number per row, or a list of names or of arrays."""
@@ -31,10 +30,10 @@ def from_edge_table(
     *,
     src: str = "src",
     dst: str = "dst",
-    columns: Sequence[str] | _All = ALL,
+    columns: Names = ALL,
     nodes: Any = None,
     name: str = "name",
-    node_columns: Sequence[str] | _All = ALL,
+    node_columns: Names = ALL,
 ) -> tuple[Graph, NodeNames]:
     """Return the graph of a table with a row per edge, and the names of its nodes.
 
@@ -48,8 +47,8 @@ def from_edge_table(
         src, dst: the columns with the names of the ends; where the table has no ``"src"`` and
             ``"dst"``, other usual titles are found: source and target, from and to, head and tail,
             subject and object, and so on. Bytes are read as UTF-8, floats that are whole as
-            integers, as data frames write them beside a gap, and dates and times of all units as
-            ``datetime`` of UTC.
+            integers, as data frames write them beside a gap, dates and times of all units as
+            ``datetime`` of UTC, and durations as ``timedelta``.
         columns: the columns that become columns of the graph; ``nodeflow.ALL`` for all others. They
             hold numbers, or lists of numbers of one length.
         nodes: a table with a row per node, in the order of the ids; nodes without edges are there
@@ -61,8 +60,8 @@ def from_edge_table(
     Raises KeyError for a column that is not there and for an end that ``nodes`` does not name,
     TypeError for columns that hold no numbers and for an object that is no table, ValueError for
     missing entries, for a name that ``nodes`` has twice, for names of which some are strings or
-    bools and some are not, for floats too large to tell integers apart, for times finer than
-    microseconds, and for lists of different lengths.
+    bools and some are not, for floats too large to tell integers apart, for times and durations
+    finer than microseconds, and for lists of different lengths.
 
     >>> import pandas
     >>> edges = pandas.DataFrame({"src": ["ann", "cid"], "dst": ["bob", "ann"], "weight": [0.5, 2.0]})
@@ -74,24 +73,25 @@ def from_edge_table(
     titles = table.ends(src, dst)
     ends = [table.names(end) for end in titles]
     edata = table.numbers(columns, "columns", {*titles})
-    if nodes is None:
-        _check_one_kind(*ends)
-        return Graph.from_named_edges(*ends, edata=edata)
-    table = _Table(nodes, "nodes")
-    ndata = table.numbers(node_columns, "node_columns", {name})
-    names = table.names(name)
-    _check_one_kind(*ends, names)
+    names = None
+    ndata = None
+    if nodes is not None:
+        table = _Table(nodes, "nodes")
+        ndata = table.numbers(node_columns, "node_columns", {name})
+        names = table.names(name)
+    # "2" and 2 would be two nodes
+    check_all_or_none(chain(*ends, names or ()), str, "strings")
     return Graph.from_named_edges(*ends, names=names, ndata=ndata, edata=edata)
 
 
 @checked
 def to_edge_table(
     graph: Graph,
-    names: NodeNames | Sequence[Hashable] | None = None,
+    names: Sequence[Hashable] | None = None,
     *,
     src: str = "src",
     dst: str = "dst",
-    columns: Sequence[str] | _All = ALL,
+    columns: Names = ALL,
 ) -> dict[str, Column]:
     """Return the edges as columns of a table with a row per edge, in the order of the ids.
 
@@ -125,10 +125,10 @@ def to_edge_table(
 @checked
 def to_node_table(
     graph: Graph,
-    names: NodeNames | Sequence[Hashable] | None = None,
+    names: Sequence[Hashable] | None = None,
     *,
     name: str = "name",
-    columns: Sequence[str] | _All = ALL,
+    columns: Names = ALL,
 ) -> dict[str, Column]:
     """Return the nodes as columns of a table with a row per node, in the order of the ids.
 
@@ -180,13 +180,9 @@ class _Table:
         # numpy would make words of all entries where one is a word, and take zeros from their ends
         keeps_types = isinstance(column, Sequence) and {*map(type, column)} != {float}
         values = np.fromiter(column, object, len(column)) if keeps_types else self.array(title)
-        # one moment has one name, whatever the unit or class of its column
-        dates = as_dates(values, self._title(title))
-        return as_names(values, self._title(title)) if dates is None else dates.tolist()
+        return as_names(values, self._title(title))
 
-    def numbers(
-        self, names: Sequence[str] | _All, argument: str, left_out: set[str]
-    ) -> dict[str, Tensor]:
+    def numbers(self, names: Names, argument: str, left_out: set[str]) -> Columns:
         """Return columns of numbers."""
         for name in self.columns if isinstance(names, _All) else []:
             check_type(name, "a column name", str, "a str")
@@ -226,30 +222,14 @@ class _Table:
         return f"{self.argument}: column {name!r}"
 
 
-def _check_one_kind(*columns: list[Any]) -> None:
-    """Raise ValueError where some names are strings, and others not: "2" and 2 would be two nodes.
-
-    Where some are bools, and others not, True and 1 would be one node.
-    """
-    names = list(chain(*columns))
-    for kind, words in ((str, "strings"), (bool | np.bool_, "True or False")):
-        of_kind = [name for name in names if isinstance(name, kind)]
-        if of_kind and len(of_kind) < len(names):
-            other = next(name for name in names if not isinstance(name, kind))
-            raise ValueError(
-                f"names must all be {words}, or none, but {of_kind[0]!r} is one, and {other!r} is "
-                "not; convert a column"
-            )
-
-
-def _named(ids: Tensor, names: NodeNames | Sequence[Hashable] | None, graph: Graph) -> Column:
+def _named(ids: Tensor, names: Sequence[Hashable] | None, graph: Graph) -> Column:
     if names is None:
         return ids.numpy()
     check_length(names, "names", graph.num_nodes, "node")
     return [names[i] for i in ids.tolist()]
 
 
-def _columns(frame: Frame, names: Sequence[str] | _All, taken: set[str]) -> dict[str, Column]:
+def _columns(frame: Frame, names: Names, taken: set[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for name in chosen(names, frame, "columns"):
         if name in taken:

@@ -81,14 +81,16 @@ def _from_hetero(
     nodes = {}
     edges = {}
     for of_type, store in data.node_items():
-        sizes = {
-            rows for value in _columns_in(store).values() if (rows := _rows_of(value)) is not None
-        }
-        if not store.can_infer_num_nodes and len(sizes) != 1:
-            raise ValueError(
-                f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
-            )
-        size = int(store.num_nodes) if store.can_infer_num_nodes else sizes.pop()
+        if store.can_infer_num_nodes:
+            size = int(store.num_nodes)
+        else:
+            values = _columns_in(store).values()
+            counts = [len(value) for value in values if _rows_of(value) is not None]
+            if len({*counts}) != 1:
+                raise ValueError(
+                    f"data[{of_type!r}] must say how many nodes there are; set its num_nodes"
+                )
+            size = counts[0]
         nodes[of_type] = _columns_of(data, store, node_columns, size) or size
     for relation, store in data.edge_items():
         src, dst = _edge_index(store, f"data[{relation}]")
@@ -100,14 +102,20 @@ def _columns_of(data: Any, store: Any, names: Sequence[str] | None, num_rows: in
     """Return the attributes of a type that have a row each, or those that are named."""
     columns = _columns_in(store)
     if names is None:
-        held = [name for name, column in columns.items() if _rows_of(column) == num_rows]
-        names = [name for name in held if data.__cat_dim__(name, store[name], store) == 0]
+        names = []
+        for name, column in columns.items():
+            is_row = data.__cat_dim__(name, store[name], store) == 0
+            if is_row and _rows_of(column) == num_rows:
+                names.append(name)
+    frame = Frame(num_rows)
     for name in names:
-        if name in columns and _rows_of(columns[name]) != num_rows:
-            raise ValueError(
-                f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}"
-            )
-    return Frame(num_rows, {name: columns[name] for name in names if name in columns})
+        if name in columns:
+            if _rows_of(columns[name]) != num_rows:
+                raise ValueError(
+                    f"{name!r} must be numbers with {num_rows} rows, got {describe(store[name])}"
+                )
+            frame[name] = columns[name]
+    return frame
 
 
 @checked
@@ -156,50 +164,60 @@ def from_pyg_batch(
     ends = _edge_index(data)
     num_nodes = int(data.num_nodes)
     indptr, src, order = by_destination(ends[0], ends[1], num_nodes)
-    sizes = (
-        _layer_sizes(data, num_nodes)
-        if num_flows is None
-        else _found_sizes(data, src, indptr, num_flows)
-    )
+    if num_flows is None:
+        sizes = _layer_sizes(data, num_nodes)
+    else:
+        sizes = _found_sizes(data, src, indptr, num_flows)
     edges = [int(indptr[size]) for size in sizes[1:]]
     _check_counts(data, sizes, edges, src)
-    n_id, context = (_known(data, name, num_nodes) for name in ("n_id", "batch"))
-    e_id, scale = (_known(data, name, len(src), order) for name in ("e_id", weight))
     ldata = [Frame(size) for size in sizes]
     fdata = [Frame(count) for count in edges]
     parts = PARTS - {"edge_weight"} | {str(weight)}
     _split_columns(data, ldata, fdata, (node_columns, edge_columns), parts)
+    # columns came in the order of the batch's edges, and flows keep edges by destination
     if order is not None:
         if any(fdata[1:]):
             raise ValueError("columns of some hops only need edges that are sorted by destination")
         for frame in fdata[:1]:
             frame.update({name: take_rows(column, order) for name, column in frame.items()})
-    layers = []
-    for size, frame in zip(sizes, ldata, strict=True):
-        ids, contexts = (None if column is None else column[:size] for column in (n_id, context))
-        layers.append(Layer._trusted(size, ids, frame, context=contexts))
+    # layers and flows are prefixes of one structure
+    n_id = _prefixes(_known(data, "n_id", num_nodes), sizes)
+    context = _prefixes(_known(data, "batch", num_nodes), sizes)
+    layers = [
+        Layer._trusted(size, n_id[i], ldata[i], context=context[i]) for i, size in enumerate(sizes)
+    ]
+    # ids and weights are converted when they are first asked for: few programs do
+    e_id = _prefixes(_known(data, "e_id", len(src), order), edges)
+    weights = _prefixes(_known(data, weight, len(src), order), edges)
     flows = []
-    for i, (count, frame) in enumerate(zip(edges, fdata, strict=True)):
+    for i, count in enumerate(edges):
         structure = Structure(indptr[: sizes[i + 1] + 1], src[:count], sizes[i])
-        eid, scales = (
-            None if column is None else Lazy.of(column[:count]) for column in (e_id, scale)
+        flow = Flow._trusted(
+            structure,
+            layers[i],
+            layers[i + 1],
+            (i, i + 1),
+            parent_eid=_lazy(e_id[i]),
+            weight=_lazy(weights[i]),
+            data=fdata[i],
+            prefix=True,
         )
-        flows.append(
-            Flow._trusted(
-                structure,
-                layers[i],
-                layers[i + 1],
-                (i, i + 1),
-                parent_eid=eid,
-                weight=scales,
-                data=frame,
-                prefix=True,
-            )
-        )
+        flows.append(flow)
     seeds = {name: getattr(data, name, None) for name in ("seed_index", "seed_ids")}
     batch = NodeFlow(layers, flows, parent=parent, **seeds)
     batch.seed_data.update(getattr(data, "seed_data", None))
     return batch
+
+
+def _prefixes(column: Tensor | None, sizes: Sequence[int]) -> list[Tensor | None]:
+    """Return the first rows of a column for each size; None where there is none."""
+    if column is None:
+        return [None] * len(sizes)
+    return [column[:size] for size in sizes]
+
+
+def _lazy(column: Tensor | None) -> Any:
+    return None if column is None else Lazy.of(column)
 
 
 def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
@@ -210,7 +228,8 @@ def _layer_sizes(data: Any, num_nodes: int) -> list[int]:
             "pass num_flows= for a batch of NeighborLoader without pyg-lib, and a whole graph to "
             "from_pyg"
         )
-    sizes = list(accumulate(as_count(int(count), "num_sampled_nodes") for count in counts))
+    of_hops = [as_count(int(count), "num_sampled_nodes") for count in counts]
+    sizes = list(accumulate(of_hops))
     if not sizes or sizes[-1] != num_nodes:
         raise ValueError(
             f"num_sampled_nodes must add up to the {num_nodes} nodes of data, got {list(counts)}"
@@ -223,7 +242,8 @@ def _found_sizes(data: Any, src: Tensor, indptr: Tensor, num_flows: int) -> list
     sizes = [as_count(int(getattr(data, "batch_size", 0)), "batch_size")]
     for _ in range(as_count(num_flows, "num_flows")):
         reached = src[: int(indptr[sizes[-1]])]
-        sizes.append(max(sizes[-1], int(reached.max()) + 1 if len(reached) else 0))
+        size = int(reached.max()) + 1 if len(reached) else 0
+        sizes.append(max(sizes[-1], size))
     if sizes[-1] != int(data.num_nodes):
         raise ValueError(
             f"data has {int(data.num_nodes)} nodes, but {num_flows} hops from its {sizes[0]} seeds "
@@ -317,17 +337,16 @@ def _split_columns(
     ``named`` are the columns of nodes and of edges that the caller names; None: all whose rows fit,
     but ``parts``.
     """
-    kinds = list(zip(("node_columns", "edge_columns"), named, (layers, flows), strict=True))
+    kinds = [("node_columns", named[0], layers), ("edge_columns", named[1], flows)]
     columns = _columns_in(data)
+    taken = set(parts)
     for argument, names, frames in kinds:
         for name in chosen(names or (), (), argument):
             if name not in columns:
                 raise KeyError(
                     f"{argument}: data has no attribute {name!r}; it has {', '.join(columns)}"
                 )
-            frame = next(
-                (frame for frame in frames if frame.num_rows == _rows_of(columns[name])), None
-            )
+            frame = _of_size(frames, _rows_of(columns[name]))
             if frame is None:
                 sizes = " or ".join(str(frame.num_rows) for frame in frames)
                 raise ValueError(
@@ -335,12 +354,18 @@ def _split_columns(
                     f"{describe(data[name])}"
                 )
             frame[name] = columns[name]
-    taken = {*parts, *(named[0] or ()), *(named[1] or ())}
-    for name in [name for name in columns if name not in taken]:
-        rows = _rows_of(columns[name]) if data.__cat_dim__(name, data[name]) == 0 else None
-        for _, names, frames in reversed(kinds) if "edge" in name else kinds:
-            frame = next((frame for frame in frames if frame.num_rows == rows), None)
-            if frame is not None:
-                if names is None:
-                    frame[name] = columns[name]
-                break
+            taken.add(name)
+    for name in columns:
+        if name not in taken and data.__cat_dim__(name, data[name]) == 0:
+            # where a layer and a flow have as many rows, the word tells
+            for _, names, frames in reversed(kinds) if "edge" in name else kinds:
+                frame = _of_size(frames, _rows_of(columns[name]))
+                if frame is not None:
+                    if names is None:
+                        frame[name] = columns[name]
+                    break
+
+
+def _of_size(frames: Sequence[Frame], num_rows: int | None) -> Frame | None:
+    """Return the first frame with that many rows, None where none has."""
+    return next((frame for frame in frames if frame.num_rows == num_rows), None)

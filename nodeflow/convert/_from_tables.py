@@ -16,7 +16,7 @@ from nodeflow._base.dates import seconds_of
 from nodeflow._base.keys import PRIMARY_KEY, as_keys, column_of_keys, first_repeated, rows_of
 from nodeflow._base.types import Array
 from nodeflow.convert._columns import chosen, library
-from nodeflow.convert._table_times import as_clock, plain, to_dates
+from nodeflow.convert._table_times import as_clock, kind_of_values, plain, to_dates
 from nodeflow.graph import Graph
 
 if TYPE_CHECKING:
@@ -136,50 +136,57 @@ def from_tables(
             "cut needs times=, the columns that say when rows became known; without, no row is "
             "later"
         )
-    index = {
-        table: _primary_keys(tables[table][key], _where(table, key)) for table, key in keys.items()
-    }
+    index = {}
+    for table, key in keys.items():
+        index[table] = _primary_keys(tables[table][key], _where(table, key))
     nodes: dict[str, Any] = {}
     names: dict[str, list[str]] = {}
-    made: dict[str, dict[str, Any]] = {}
+    ways: dict[str, dict[str, Any]] = {}
     for table, frame in tables.items():
-        key = keys.get(table)
-        time = times.get(table)
-        seconds = clock.get(table)
-        fitted = np.ones(len(frame), bool) if last is None or seconds is None else ~(seconds > last)
-        left_out = {key, time, *links.get(table, ()), *drop.get(table, ())}
-        wanted = {str(name): frame[name] for name in frame.columns if name not in left_out}
+        left_out = {keys.get(table), times.get(table), *links.get(table, ()), *drop.get(table, ())}
+        encoded = {
+            str(name): _Encoded(frame[name], str(name), table, text)
+            for name in frame.columns
+            if name not in left_out
+        }
         if encodings is None:
-            ways = {
-                name: _encoding(column, fitted, _where(table, name), categories, text)
-                for name, column in wanted.items()
+            fitted = np.ones(len(frame), bool)
+            if last is not None and table in clock:
+                fitted = ~(clock[table] > last)  # also rows without a time
+            ways[table] = {
+                name: column.encoding(fitted, categories) for name, column in encoded.items()
             }
         else:
-            ways = dict(encodings[table])
-            _check_encoded(wanted, ways, f"column of table {table!r}")
-        made[table] = ways
-        encoded = [
-            _encoded(wanted[name], way, name, _where(table, name), text)
-            for name, way in ways.items()
-        ]
-        own = [name for new, _ in encoded for name in new]
-        names[table] = own or ["one"]
-        x = np.hstack(
-            [np.ones((len(frame), 0 if own else 1), np.float32), *(rows for _, rows in encoded)]
-        )
-        nodes[table] = {"x": from_numpy(x)} | (
-            {} if seconds is None else {"time": from_numpy(seconds)}
-        )
-        if key is not None:
+            ways[table] = dict(encodings[table])
+            _check_encoded(encoded, ways[table], f"column of table {table!r}")
+        names[table], x = _rows_of(encoded, ways[table], len(frame))
+        nodes[table] = {"x": from_numpy(x)}
+        if table in clock:
+            nodes[table]["time"] = from_numpy(clock[table])
+        if table in keys:
             nodes[table][PRIMARY_KEY] = column_of_keys(index[table])
-    edges = {
-        (table, column, other): _ends(
-            tables[table][column], index[other], _where(table, column), other, dangling
-        )
-        for table, of_table in links.items()
-        for column, other in of_table.items()
-    }
-    return Graph.typed(nodes, edges, reverse=reverse), TableColumns(names, made)
+    edges = {}
+    for table, of_table in links.items():
+        for key, other in of_table.items():
+            where = _where(table, key)
+            ends = _ends(tables[table][key], index[other], where, other, dangling)
+            edges[table, key, other] = ends
+    return Graph.typed(nodes, edges, reverse=reverse), TableColumns(names, ways)
+
+
+def _rows_of(
+    columns: Mapping[str, _Encoded], ways: Mapping[str, Any], num_rows: int
+) -> tuple[list[str], Array]:
+    """Return the names and the rows of the encoded columns of a table, or a column of ones."""
+    names: list[str] = []
+    parts = []
+    for name, way in ways.items():
+        titles, rows = columns[name].rows(way)
+        names += titles
+        parts.append(rows)
+    if not names:
+        return ["one"], np.ones((num_rows, 1), np.float32)
+    return names, np.hstack(parts)
 
 
 class TableColumns(dict[str, list[str]]):
@@ -238,118 +245,128 @@ def _check_in(name: object, names: Collection[object], words: str) -> None:
         raise KeyError(f"{words} {name!r}; there are {', '.join(map(repr, names)) or 'none'}")
 
 
-def _encoding(column: Any, fitted: Array, where: str, most: int, text: Any) -> dict[str, Any]:
-    """Return how a column is encoded, by what its ``fitted`` rows have in common, as values of
-    JSON.
-    """
-    inferred = _pandas().api.types.infer_dtype(column, skipna=True)
-    present = column.notna().to_numpy(bool)
-    if inferred not in _KINDS:
-        example = describe(column[present].iloc[0])
-        raise TypeError(
-            f"{where} holds {inferred} values such as {example}; convert it, or name it in drop="
-        )
-    seen = column[present & fitted]
-    kind = _KINDS[inferred]
-    way: dict[str, Any] = {"kind": kind, "missing": not present[fitted].all()}
-    if kind == "category":
-        distinct = plain(seen).unique()
-        if len(distinct) <= most:
-            return {**way, "values": sorted({str(value) for value in distinct})}
-        if text is None or not isinstance(distinct[0], str):
-            raise ValueError(
-                f"{where} has {len(distinct)} different values, more than categories={most}; name "
-                "it in drop=, raise categories=, or give text=, which makes numbers of strings"
+class _Encoded:
+    """A column of a table that becomes columns of numbers."""
+
+    def __init__(self, column: Any, name: str, table: str, text: Any) -> None:
+        self.name = name
+        self.where = _where(table, name)
+        self.present = column.notna().to_numpy(bool)
+        self.values = plain(column[self.present])
+        self.inferred = kind_of_values(column)
+        self.text = text
+
+    def encoding(self, fitted: Array, most: int) -> dict[str, Any]:
+        """Return how the column is encoded, by what its ``fitted`` rows have in common, as values
+        of JSON.
+        """
+        if self.inferred not in _KINDS:
+            raise TypeError(
+                f"{self.where} holds {self.inferred} values such as "
+                f"{describe(self.values.iloc[0])}; convert it, or name it in drop="
             )
-        return {**way, "kind": "text"}
-    numbers = _as_numbers(seen, where, kind)
-    if not len(numbers) or (low := numbers.min()) == (high := numbers.max()):
-        return way
-    with np.errstate(all="ignore"):  # infinite numbers are refused when they are encoded
-        rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
-        ends = {"low": float(low), "high": float(high)}
-        return {**way, **ends, "mean": float(rows.mean()), "deviation": float(rows.std())}
+        kind = _KINDS[self.inferred]
+        seen = self.values[fitted[self.present]]
+        way: dict[str, Any] = {"kind": kind, "missing": not self.present[fitted].all()}
+        if kind == "category":
+            distinct = seen.unique()
+            if len(distinct) <= most:
+                return {**way, "values": sorted({str(value) for value in distinct})}
+            if self.text is None or not isinstance(distinct[0], str):
+                raise ValueError(
+                    f"{self.where} has {len(distinct)} different values, more than "
+                    f"categories={most}; name it in drop=, raise categories=, or give text=, which "
+                    "makes numbers of strings"
+                )
+            return {**way, "kind": "text"}
+        numbers = self._as_numbers(seen, kind)
+        if not len(numbers) or (low := numbers.min()) == (high := numbers.max()):
+            return way
+        with np.errstate(all="ignore"):  # infinite numbers are refused when they are encoded
+            rows = (numbers - low) / (high - low)  # whose squares are no larger than floats can be
+            ends = {"low": float(low), "high": float(high)}
+            return {**way, **ends, "mean": float(rows.mean()), "deviation": float(rows.std())}
 
+    def rows(self, way: Mapping[str, Any]) -> tuple[list[str], Array]:
+        """Return names and rows of what the column becomes by an encoding."""
+        kind = way["kind"]
+        if len(self.values):
+            known = _KINDS.get(self.inferred)
+            if known != ("category" if kind == "text" else kind):
+                raise TypeError(
+                    f"{self.where} holds {self.inferred} values such as "
+                    f"{describe(self.values.iloc[0])}, its encoding is a {kind}"
+                )
+        if kind == "category":
+            columns = self._categories(way["values"])
+        elif kind == "text":
+            texts = self._texts()
+            columns = {f"{self.name}[{i}]": column for i, column in enumerate(texts.T)}
+        else:
+            columns = self._numbers(way)
+        rows = np.zeros((len(self.present), len(columns)), np.float32)
+        for at, column in enumerate(columns.values()):
+            rows[self.present, at] = column
+        if not np.isfinite(rows).all():
+            raise ValueError(
+                f"{self.where} must hold finite numbers of the size of float32; replace others "
+                "first"
+            )
+        if not way["missing"]:
+            return [*columns], rows
+        return [*columns, f"{self.name} missing"], np.column_stack([rows, ~self.present])
 
-def _encoded(
-    column: Any, way: Mapping[str, Any], name: str, where: str, text: Any
-) -> tuple[list[str], Array]:
-    """Return names and rows of what a column becomes."""
-    inferred = _pandas().api.types.infer_dtype(column, skipna=True)
-    present = column.notna().to_numpy(bool)
-    kind = way["kind"]
-    values = column[present]
-    if len(values) and _KINDS.get(inferred) != ("category" if kind == "text" else kind):
-        raise TypeError(
-            f"{where} holds {inferred} values such as {describe(values.iloc[0])}, its encoding is "
-            f"a {kind}"
-        )
-    if kind == "category":
-        names = [f"{name}={value}" for value in way["values"]]
-        words = plain(values).map(str)
-        different = words[~plain(values).duplicated()]
+    def _categories(self, values: list[str]) -> dict[str, Array]:
+        """Return a 0/1 column per value."""
+        words = self.values.map(str)
+        different = words[~self.values.duplicated()]
         if not different.is_unique:
             raise ValueError(
-                f"{where} has two categories that are written "
+                f"{self.where} has two categories that are written "
                 f"{different[different.duplicated()].iloc[0]!r}; rename one"
             )
-        codes = _pandas().Index(way["values"], dtype=object).get_indexer(words)
-        rows = codes[:, None] == np.arange(len(names))
-    elif kind == "text":
-        rows = _text_rows(plain(values), where, text)
-        names = [f"{name}[{i}]" for i in range(rows.shape[1])]
-    else:
-        names, rows = _numbers(_as_numbers(values, where, kind), way, name)
-    if not np.isfinite(rows).all():
-        raise ValueError(
-            f"{where} must hold finite numbers of the size of float32; replace others first"
-        )
-    out = np.zeros((len(column), len(names)), np.float32)
-    out[present] = rows
-    if not way["missing"]:
-        return names, out
-    return [*names, f"{name} missing"], np.column_stack([out, ~present])
+        # values that the encoding does not know have the code -1, and so no column
+        codes = _pandas().Index(values, dtype=object).get_indexer(words)
+        return {f"{self.name}={value}": codes == at for at, value in enumerate(values)}
 
+    def _texts(self) -> Array:
+        """Return the rows that ``text`` makes of the strings."""
+        if self.text is None:
+            raise ValueError(
+                f"{self.where} was encoded by text=, a function that encodings do not hold: give "
+                "it again"
+            )
+        codes, strings = self.values.factorize()
+        rows = np.asarray(self.text(list(strings)), np.float32)
+        if rows.ndim != 2 or len(rows) != len(strings):
+            raise ValueError(
+                f"text must return [{len(strings)}, width] for strings of {self.where}, got "
+                f"{list(rows.shape)}"
+            )
+        return cast("Array", rows[codes])
 
-def _as_numbers(values: Any, where: str, kind: str) -> Array:
-    """Return numbers as they are, dates as days, float64."""
-    if kind == "date":
-        return seconds_of(to_dates(values, where)) / 86400
-    return cast("Array", _pandas().to_numeric(values).to_numpy(np.float64))
+    def _numbers(self, way: Mapping[str, Any]) -> dict[str, Array]:
+        """Return numbers, minus their mean and divided by the deviation; of dates their places in
+        the year and in the week, too.
+        """
+        numbers = self._as_numbers(self.values, way["kind"])
+        with np.errstate(all="ignore"):  # the caller refuses infinite numbers
+            columns = {self.name: 0 * numbers}
+            if "low" in way:
+                places = (numbers - way["low"]) / (way["high"] - way["low"])
+                columns[self.name] = (places - way["mean"]) / way["deviation"]
+            for cycle, days in _CYCLES.items() if way["kind"] == "date" else ():
+                angle = numbers * (2 * np.pi / days)
+                columns[f"{self.name} sine of {cycle}"] = np.sin(angle)
+                columns[f"{self.name} cosine of {cycle}"] = np.cos(angle)
+            return {name: column.astype(np.float32) for name, column in columns.items()}
 
-
-def _numbers(numbers: Array, way: Mapping[str, Any], name: str) -> tuple[list[str], Array]:
-    with np.errstate(all="ignore"):  # the caller refuses infinite numbers
-        rows = 0 * numbers
-        if "low" in way:
-            rows = ((numbers - way["low"]) / (way["high"] - way["low"]) - way["mean"]) / way[
-                "deviation"
-            ]
-        columns = {name: rows}
-        for cycle, days in _CYCLES.items() if way["kind"] == "date" else ():
-            angle = numbers * (2 * np.pi / days)
-            columns |= {
-                f"{name} sine of {cycle}": np.sin(angle),
-                f"{name} cosine of {cycle}": np.cos(angle),
-            }
-        return list(columns), np.column_stack(
-            [column.astype(np.float32) for column in columns.values()]
-        )
-
-
-def _text_rows(values: Any, where: str, text: Any) -> Array:
-    if text is None:
-        raise ValueError(
-            f"{where} was encoded by text=, a function that encodings do not hold: give it again"
-        )
-    codes, strings = values.factorize()
-    rows = np.asarray(text(list(strings)), np.float32)
-    if rows.ndim != 2 or len(rows) != len(strings):
-        raise ValueError(
-            f"text must return [{len(strings)}, width] for strings of {where}, got "
-            f"{list(rows.shape)}"
-        )
-    return cast("Array", rows[codes])
+    def _as_numbers(self, values: Any, kind: str) -> Array:
+        """Return numbers as they are, dates as days, float64."""
+        if kind == "date":
+            return seconds_of(to_dates(values, self.where)) / 86400
+        numbers = _pandas().to_numeric(values)
+        return cast("Array", numbers.to_numpy(np.float64))
 
 
 def _primary_keys(column: Any, where: str) -> Array:

@@ -33,6 +33,11 @@ _CALENDAR = (
 """Numbers that are dates, and what makes a minute such as 202103011530 of them: times a factor,
 plus a number.
 """
+# year, month, day, hour and minute of such a number: it is divided by its place, up to its size
+_PLACES = np.array([10**8, 10**6, 10**4, 10**2, 1])
+_SIZES = np.array([np.inf, 100, 100, 100, 100])
+_LEAST = np.array([1900, 1, 1, 0, 0])
+_LARGEST = np.array([2100, 12, 31, 23, 59])
 
 
 class _Times(NamedTuple):
@@ -58,6 +63,7 @@ def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str
     _check_numbers_beside_dates([*known.values(), *of_cut])
     if cut is not None and not len(of_cut[0].rows):
         raise ValueError(f"cut must be a time, got {cut!r}; leave it out, and all rows count")
+    # one type for all tables, since times of different tables are compared
     whole = all(times.seconds.dtype.kind == "i" for times in known.values())
     clock = {}
     for table, times in known.items():
@@ -69,16 +75,17 @@ def as_clock(columns: Mapping[str, tuple[Any, str]], cut: Any) -> tuple[dict[str
 def _known(column: Any, where: str) -> _Times:
     rows = np.flatnonzero(column.notna().to_numpy(bool))
     values = plain(column.iloc[rows])
-    if _kind(values) in _NUMBERS:
+    if kind_of_values(values) in _NUMBERS:
         numbers = _numbers(values, rows, where)
         whole = (np.rint(numbers) == numbers).all()
-        return _Times(where, numbers.astype(np.int64) if whole else numbers, rows, True)
+        return _Times(where, numbers.astype(np.int64) if whole else numbers, rows, as_numbers=True)
     stamps = to_dates(values, where)
+    # all rows, so that an error names the row of the table
     dates = np.full(len(column), "NaT", stamps.dtype)
     dates[rows] = stamps
     seconds = exact_seconds(dates, where)
     dated = np.flatnonzero(~np.isnat(dates))  # an empty string is a missing date
-    return _Times(where, seconds[dated], dated, False)
+    return _Times(where, seconds[dated], dated, as_numbers=False)
 
 
 def plain(values: Any) -> Any:
@@ -86,7 +93,8 @@ def plain(values: Any) -> Any:
     return values.astype(values.cat.categories.dtype) if values.dtype == "category" else values
 
 
-def _kind(column: Any) -> str:
+def kind_of_values(column: Any) -> str:
+    """Return what pandas calls the values of a column, but missing ones."""
     return str(library("pandas", "pandas").api.types.infer_dtype(column, skipna=True))
 
 
@@ -96,8 +104,8 @@ def to_dates(values: Any, where: str) -> Array:
     """
     pandas = library("pandas", "pandas")
     words = f"{where} must hold dates or seconds, convert it with pandas.to_datetime"
-    if _kind(values) not in _DATES:
-        raise ValueError(f"{words}; got {_kind(values)} values")
+    if kind_of_values(values) not in _DATES:
+        raise ValueError(f"{words}; got {kind_of_values(values)} values")
     try:
         # another form would be guessed: 03/04/2021 is in March or in April
         stamps = pandas.to_datetime(values, utc=True, format="ISO8601")
@@ -131,24 +139,14 @@ def _numbers(values: Any, rows: Array, where: str) -> Floats:
             f"numbers from 2**{digits} on; read it as float64 or int64"
         )
     for unit, form, factor, first in _CALENDAR:
-        minutes = seconds * factor + first
-        month, day, hour, minute = (minutes // 100**place % 100 for place in (3, 2, 1, 0))
-        year = minutes // 10**8
-        is_date = (
-            (year >= 1900)
-            & (year <= 2100)
-            & (month >= 1)
-            & (month <= 12)
-            & (day >= 1)
-            & (day <= 31)
-        )
-        is_date &= (hour < 24) & (minute < 60) & (seconds % 1 == 0)
+        fields = (seconds * factor + first)[:, None] // _PLACES % _SIZES
+        is_date = ((fields >= _LEAST) & (fields <= _LARGEST)).all(1) & (seconds % 1 == 0)
         # others may stand for no date, such as 0 and 99991231
         if len(seconds) and 2 * np.count_nonzero(is_date) >= len(seconds):
+            year = seconds[is_date].astype("M8[s]").astype("M8[Y]")[0]
             raise ValueError(
                 f"{words}, but looks like {unit} such as {plain[is_date][0]}, which are seconds of "
-                f"{seconds[is_date].astype('M8[s]').astype('M8[Y]')[0]}; "
-                f"pandas.to_datetime(column, format={form!r}) makes dates of them"
+                f"{year}; pandas.to_datetime(column, format={form!r}) makes dates of them"
             )
     return seconds
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from nodeflow._base.checks import check_type
 from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import Relation
-from nodeflow.convert._columns import PLAIN, columns_of_type, library, merged, of_types
+from nodeflow.convert._columns import PLAIN, Columns, columns_of_type, library, merged, of_types
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph, Schema
 
@@ -164,12 +164,13 @@ def _joined(
             )
         data = _data_module().Data()
         _fill(data, {**of_edges, **of_nodes, **seeds}, {**ndata, **edata}, taken)
-    else:
-        data = _data_module().HeteroData()
-        stores = [(data.get_node_store(name), store) for name, store in nodes.items()]
-        stores += [(data.get_edge_store(*relation), store) for relation, store in edges.items()]
-        for held, store in [*stores, (data, (dict(seeds), {}))]:
-            _fill(held, *store, taken)
+        return data
+    data = _data_module().HeteroData()
+    for name, (parts, columns) in nodes.items():
+        _fill(data.get_node_store(name), parts, columns, taken)
+    for relation, (parts, columns) in edges.items():
+        _fill(data.get_edge_store(*relation), parts, columns, taken)
+    _fill(data, dict(seeds), {}, taken)
     return data
 
 
@@ -183,6 +184,7 @@ def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken
             "first"
         )
     for name, column in columns.items():
+        # some names are properties or methods of Data: it takes the column and gives another thing
         try:
             setattr(data, name, column)
             held = data[name] is column and getattr(data, name) is column
@@ -200,53 +202,61 @@ def _fill(data: Any, parts: dict[str, Any], columns: Mapping[str, Tensor], taken
 def _node_flow_data(batch: NodeFlow) -> Data | HeteroData:
     _data_module()  # before anything is computed
     _check_layers(batch)
-    schema = (
-        batch.front.schema if all(x.has_schema for x in batch.layers) else Schema.of_one_type(0, 0)
-    )
+    schema = Schema.of_one_type(0, 0)
+    if all(layer.has_schema for layer in batch.layers):
+        schema = batch.front.schema
     typed = {*schema.nodes, *schema.relations} != PLAIN
     edges = {relation: _edges(batch, relation if typed else None) for relation in schema.relations}
-    nested = all(of.nested for of in edges.values())
+    nested = all(part.nested for part in edges.values())
     nodes = {name: _nodes(batch, name if typed else None, nested) for name in schema.nodes}
-    index = batch.seed_index
-    ids = batch.seed_ids if batch.has_seed_ids else None
-    data = dict(batch.seed_data)
-    seeds = _seed_parts(index, data, ids)
     if typed:
-        for i, flow in enumerate(batch.flows):
-            if flow.num_edges != sum(of.sizes[i] for of in edges.values()):
-                raise ValueError(
-                    f"HeteroData cannot hold edges that are none of the graph, which flow {i} has"
-                )
-        place = torch.zeros_like(batch.front.parent_nid)
-        for name in schema.nodes:
-            rows = batch.front.of(name).rows
-            place[rows] = torch.arange(len(rows), device=rows.device)
-        edges = {
-            relation: _within_types(batch, relation, of, place) for relation, of in edges.items()
-        }
-        seeds = _seed_parts(place[index], data, ids) if index.ndim > 1 or ids is not None else {}
-        for name, (parts, _) in nodes.items() if not seeds else ():
-            own = _among(batch.seed_ids, schema.nodes[name])
-            parts |= _seed_parts(
-                place[index[own]], {key: take_rows(column, own) for key, column in data.items()}
-            )
+        edges, seeds = _by_types(batch, nodes, edges)
+    else:
+        seeds = _seed_parts(batch, batch.seed_index, batch.seed_data)
     stores = {}
-    for relation, of in edges.items():
-        parts = {"edge_index": torch.stack(of.ends), "edge_weight": of.weight, "e_id": of.eid}
-        stores[relation] = (
-            {**parts, "num_sampled_edges": per_hop(of.sizes) if nested else None},
-            of.columns,
-        )
+    for relation, part in edges.items():
+        parts = {
+            "edge_index": torch.stack(part.ends),
+            "edge_weight": part.weight,
+            "e_id": part.eid,
+            "num_sampled_edges": per_hop(part.sizes) if nested else None,
+        }
+        stores[relation] = parts, part.columns
     return _joined(nodes, stores, seeds, PARTS)
 
 
-def _seed_parts(
-    index: Tensor, data: dict[str, Tensor], ids: Tensor | None = None
-) -> dict[str, Any]:
+def _by_types(
+    batch: NodeFlow, nodes: Mapping[str, _Store], edges: Mapping[Relation, _Edges]
+) -> tuple[dict[Relation, _Edges], dict[str, Any]]:
+    """Return edges by rows within types, and the attributes of seeds, which are given to the type
+    of the seeds where these are nodes.
+    """
+    for i, flow in enumerate(batch.flows):
+        if flow.num_edges != sum(part.sizes[i] for part in edges.values()):
+            raise ValueError(
+                f"HeteroData cannot hold edges that are none of the graph, which flow {i} has"
+            )
+    # rows of layer 0 are of all types, and HeteroData counts rows within each type
+    place = torch.zeros_like(batch.front.parent_nid)
+    for name in nodes:
+        rows = batch.front.of(name).rows
+        place[rows] = torch.arange(len(rows), device=rows.device)
+    placed = {r: _within_types(batch, r, part, place) for r, part in edges.items()}
+    index = batch.seed_index
+    if index.ndim > 1 or batch.has_seed_ids:
+        return placed, _seed_parts(batch, place[index], batch.seed_data)
+    for name, (parts, _) in nodes.items():
+        seeds = _among(batch.seed_ids, batch.front.schema.nodes[name])
+        data = {key: take_rows(column, seeds) for key, column in batch.seed_data.items()}
+        parts.update(_seed_parts(batch, place[index[seeds]], data))
+    return placed, {}
+
+
+def _seed_parts(batch: NodeFlow, index: Tensor, data: Mapping[str, Tensor]) -> dict[str, Any]:
     return {
         "seed_index": index,
-        "seed_ids": ids,
-        "seed_data": data or None,
+        "seed_ids": batch.seed_ids if batch.has_seed_ids else None,
+        "seed_data": dict(data) or None,
         "input_id": data.get("index"),
     }
 
@@ -281,11 +291,11 @@ class _Edges(NamedTuple):
     """
 
     ends: tuple[Tensor, Tensor]
-    nested: bool
     sizes: list[int]
     weight: Tensor | None
     eid: Tensor | None
-    columns: dict[str, Tensor]
+    columns: Columns
+    nested: bool = True
 
 
 def per_hop(sizes: Sequence[int]) -> list[int]:
@@ -294,7 +304,7 @@ def per_hop(sizes: Sequence[int]) -> list[int]:
 
 
 PARTS = frozenset(
-    (
+    {
         "num_nodes",
         "batch_size",
         "num_sampled_nodes",
@@ -303,39 +313,42 @@ PARTS = frozenset(
         "edge_weight",
         "e_id",
         "n_id",
-    )
-    + ("batch", "seed_index", "seed_ids", "seed_data", "input_id")
+        "batch",
+        "seed_index",
+        "seed_ids",
+        "seed_data",
+        "input_id",
+    }
 )
 """Attributes of a batch that are no columns."""
 
 
 def _nodes(batch: NodeFlow, name: str | None, nested: bool) -> _Store:
     """Return the nodes of a type, in the order of layer 0; None: of a graph without types."""
-    layers = batch.layers
     front = batch.front
+    context = front.context
     if name is None:
         sizes = list(batch.layer_sizes)
-        frames = [dict(layer.data) for layer in layers]
+        frames = [dict(layer.data) for layer in batch.layers]
         ids = front.parent_nid if front.has_parent else None
-        context = front.context
     else:
-        parts = [(layer, layer.of(name)) for layer in layers]
-        sizes = [len(part) for _, part in parts]
-        ids = parts[0][1].parent_nid
-        context = None if front.context is None else front.context[parts[0][1].rows]
-        frames = [
-            columns_of_type(x.data, part.data, partial(take_rows, ids=part.rows), name)
-            for x, part in parts
-        ]
-    hops = per_hop(sizes) if nested else None  # where nodes drew anew, hops are no prefixes
-    held = {
+        parts = [layer.of(name) for layer in batch.layers]
+        sizes = [*map(len, parts)]
+        ids = parts[0].parent_nid
+        context = None if context is None else context[parts[0].rows]
+        frames = []
+        for layer, part in zip(batch.layers, parts, strict=True):
+            cut = partial(take_rows, ids=part.rows)
+            frames.append(columns_of_type(layer.data, part.data, cut, name))
+    attributes = {
         "num_nodes": sizes[0],
         "batch_size": sizes[-1],
-        "num_sampled_nodes": hops,
+        # where nodes drew anew, hops are no prefixes
+        "num_sampled_nodes": per_hop(sizes) if nested else None,
         "n_id": ids,
         "batch": context,
     }
-    return held, _merged(frames, "layer")
+    return attributes, _merged(frames, "layer")
 
 
 def _check_layers(batch: NodeFlow) -> None:
@@ -355,67 +368,74 @@ def _check_layers(batch: NodeFlow) -> None:
 def _edges(batch: NodeFlow, relation: Relation | None) -> _Edges:
     """Return the edges of a relation; None: of a graph without types."""
     flows = list(batch.flows)
-    frames = [
-        dict(flow.data) if relation is None else _edge_columns(flow, relation) for flow in flows
-    ]
+    if relation is None:
+        frames = [dict(flow.data) for flow in flows]
+    else:
+        frames = [_edge_columns(flow, relation) for flow in flows]
+        flows = [flow.of(relation) for flow in flows]
     if any("edge_weight" in frame for frame in frames):
         raise ValueError(
             "a flow has a column 'edge_weight', the name that estimator weights have in PyTorch "
             "Geometric; give it another name. A sampler with weight='edge_weight' needs no such "
             "column: its estimator weights hold it"
         )
-    flows = flows if relation is None else [flow.of(relation) for flow in flows]
-    sizes = [flow.num_edges for flow in flows]
     if not flows:
         empty = torch.zeros(0, dtype=torch.int64, device=batch.device)
-        return _Edges((empty, empty), True, sizes, None, None, {})
-    if all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
-        outer = flows[0]
-        columns = _merged(frames, "flow")
-        return _Edges(
-            outer.edges(),
-            True,
-            sizes,
-            outer.weight,
-            outer.parent_eid if outer.has_parent else None,
-            columns,
-        )
-    return _union(batch, flows, frames)
+        return _Edges((empty, empty), [], None, None, {})
+    if not all(_is_prefix(inner, outer) for outer, inner in pairwise(flows)):
+        return _union(batch, flows, frames)
+    outer = flows[0]
+    ids = outer.parent_eid if outer.has_parent else None
+    sizes = [flow.num_edges for flow in flows]
+    return _Edges(outer.edges(), sizes, outer.weight, ids, _merged(frames, "flow"))
 
 
-def _edge_columns(flow: Flow, relation: Relation) -> dict[str, Tensor]:
+def _edge_columns(flow: Flow, relation: Relation) -> Columns:
     """Return the columns of the edges of a relation: its own, and those of all edges."""
-    own = flow.of(relation).data
+    columns = flow.of(relation).data
     if not flow.data:
-        return dict(own)
+        return dict(columns)
     rows = _among(flow.parent_eid, flow.dst_layer.schema.relations[relation])
-    return columns_of_type(flow.data, own, partial(take_rows, ids=rows), relation)
+    return columns_of_type(flow.data, columns, partial(take_rows, ids=rows), relation)
 
 
-def _union(batch: NodeFlow, flows: list[Flow], frames: list[dict[str, Tensor]]) -> _Edges:
+def _union(batch: NodeFlow, flows: list[Flow], frames: list[Columns]) -> _Edges:
     """The edges of flows that draw neighbours independently."""
-    parents = all(flow.has_parent for flow in flows)
-    src, dst = (torch.cat(ends) for ends in zip(*(flow.edges() for flow in flows), strict=True))
-    eid = torch.cat([flow.parent_eid for flow in flows]) if parents else torch.full_like(src, -1)
+    ends = [flow.edges() for flow in flows]
+    src = torch.cat([flow_src for flow_src, _ in ends])
+    dst = torch.cat([flow_dst for _, flow_dst in ends])
+    has_parents = all(flow.has_parent for flow in flows)
+    eid = torch.full_like(src, -1)
+    if has_parents:
+        eid = torch.cat([flow.parent_eid for flow in flows])
+    # one column of numbers per edge, destination first: unique also sorts by destination
     distinct, index = torch.unique(torch.stack([dst, src, eid]), dim=1, return_inverse=True)
     sizes = torch.tensor(batch.layer_sizes[1:], device=batch.device)
     # a node that drew in several flows has as many estimates of one sum: their mean is unbiased too
     draws = (dst[:, None] < sizes).sum(1)
     weight = torch.cat([flow.weight for flow in flows]) / draws
     mean = weight.new_zeros(distinct.shape[1]).index_add_(0, index, weight)
-    names = {name for frame in frames for name in frame}
+    names = sorted({name for frame in frames for name in frame})
     for i, frame in enumerate(frames):
-        if missing := names - set(frame):
-            raise ValueError(
-                f"flow {i} has no column {min(missing)!r}, which another flow has: nodes drew anew "
-                "in every flow, so the graph of all edges needs it from each"
-            )
+        for name in names:
+            if name not in frame:
+                raise ValueError(
+                    f"flow {i} has no column {name!r}, which another flow has: nodes drew anew in "
+                    "every flow, so the graph of all edges needs it from each"
+                )
+    # the first of the equal edges has their columns
     rows = torch.arange(len(index), device=batch.device)
     first = torch.full_like(distinct[0], len(index)).scatter_reduce_(0, index, rows, "amin")
-    columns = {name: torch.cat([frame[name] for frame in frames])[first] for name in sorted(names)}
-    ids = distinct[2] if parents else None
+    columns = {}
+    for name in names:
+        columns[name] = torch.cat([frame[name] for frame in frames])[first]
     return _Edges(
-        (distinct[1], distinct[0]), False, [flow.num_edges for flow in flows], mean, ids, columns
+        (distinct[1], distinct[0]),
+        [flow.num_edges for flow in flows],
+        mean,
+        distinct[2] if has_parents else None,
+        columns,
+        nested=False,
     )
 
 
@@ -432,7 +452,7 @@ def _is_prefix(flow: Flow, outer: Flow) -> bool:
     return same and torch.equal(flow.weight, outer.weight[:edges])
 
 
-def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> dict[str, Tensor]:
+def _merged(frames: Sequence[Mapping[str, Tensor]], what: str) -> Columns:
     return merged(
         (
             frame,

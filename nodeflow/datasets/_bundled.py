@@ -45,15 +45,14 @@ def debian() -> Dataset:
     classes = _unpack(arrays["classes"])
     words = _unpack(arrays["words"])
     src, kind = _sources_and_kinds(arrays["edge_count"])
+    label = arrays["label"].astype(np.int64)
+    feat = _tf_idf(arrays["word_count"], arrays["word_id"], arrays["word_tf"], len(words))
     graph = Graph.from_edges(
         src,
         arrays["edge_dst"].astype(np.int64),
-        num_nodes=len(arrays["label"]),
-        ndata={
-            "feat": _tf_idf(arrays["word_count"], arrays["word_id"], arrays["word_tf"], len(words)),
-            "label": torch.from_numpy(arrays["label"].astype(np.int64)),
-        },
-        edata={"kind": torch.from_numpy(kind)},
+        num_nodes=len(label),
+        ndata={"feat": feat, "label": label},
+        edata={"kind": kind},
     )
     train, val, test = (
         torch.from_numpy(np.flatnonzero(arrays["split"] == part)) for part in range(3)
@@ -75,7 +74,8 @@ def debian() -> Dataset:
 
 
 def _unpack(packed: Array) -> tuple[str, ...]:
-    return tuple(packed.tobytes().decode().split("\n"))
+    text = packed.tobytes().decode()
+    return tuple(text.split("\n"))
 
 
 def _sources_and_kinds(count: Array) -> tuple[Ints, NDArray[np.int8]]:

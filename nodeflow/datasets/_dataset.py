@@ -182,44 +182,29 @@ class Dataset:
         graph = self.graph
         of_all = graph.ndata.get("label")
         is_of_all = of_all is not None and target in ("", self.target)
-        columns = {name: _first_of(part.data, LABELS) for name, part in graph.nodes.items()}
-        labelled = [name for name, column in columns.items() if column]
-        if not is_of_all and not target:
-            if len(labelled) > 1:
-                raise ValueError(
-                    f"nodes of several types have labels, {', '.join(labelled)}: name one as the "
-                    "target"
-                )
-            if not labelled:
-                return self
-        target = self.target if is_of_all else graph.schema.node_type(target or labelled[0])
-        same = self.target in ("", target)
-        given = same and any(map(len, self.splits.values()))
+        of_type = self.target if is_of_all else self._labelled_type(target)
+        if of_type is None:
+            return self
+        target = of_type
+        is_same = self.target in ("", target)
+        is_given = is_same and any(map(len, self.splits.values()))
         ids = graph.nodes[target].ids if target else range(graph.num_nodes)
-        name = f"data set {self.name!r}"
-        of_target = f" of {target!r} in {name}" if target else f" in {name}"
-        own = [(graph.nodes[target].data, ids.start)] if target else []
-        parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
-        if not given:
-            parts = split_rows([*own, (graph.ndata, 0)], ids, name, "node")
-        label = of_all
-        count = self.num_classes if same else 0
-        names = self.class_names if same else None
-        raw = None if of_all is None else slice_rows(of_all, ids.start, ids.stop)
-        if not is_of_all and columns[target]:
-            raw = graph.nodes[target].data[columns[target]]
-        if raw is not None:
-            where = f"{name}: the node column 'label'" if is_of_all else f"the labels{of_target}"
-            local = None if parts is None else [part - ids.start for part in parts]
-            column, num_classes, codes = label_column(raw, where, local, count)
-            if not (is_of_all and column is raw):
-                label = _for_all(column, ids.start, graph.num_nodes)
-            count = count or num_classes
-            names = codes or names
+        where = f"data set {self.name!r}"
+        of_target = f" of {target!r} in {where}" if target else f" in {where}"
+        if is_given:
+            parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        else:
+            frames = [(graph.nodes[target].data, ids.start)] if target else []
+            parts = split_rows([*frames, (graph.ndata, 0)], ids, where, "node")
+        title = f"{where}: the node column 'label'"
+        if not is_of_all:
+            title = f"the labels{of_target}"
+            of_all = None
+        label, num_classes, names = self._labels(target, of_all, parts, title)
         train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
-        elif is_of_all and given and count == self.num_classes:
+        elif is_of_all and is_given and num_classes == self.num_classes:
             return self
         return replace(
             self,
@@ -227,10 +212,51 @@ class Dataset:
             train=train,
             val=val,
             test=test,
-            num_classes=count,
+            num_classes=num_classes,
             class_names=names,
             target=target,
         )
+
+    def _labels(
+        self,
+        target: str,
+        of_all: Tensor | None,
+        parts: Sequence[Ints] | None,
+        title: str,
+    ) -> tuple[Tensor | None, int, tuple[str, ...] | None]:
+        """Return labels of all nodes, the number of classes and their names: those ``of_all`` where
+        these are the target's own, else of a column of the target.
+        """
+        ids = self.graph.nodes[target].ids if target else range(self.graph.num_nodes)
+        is_same = self.target in ("", target)
+        count = self.num_classes if is_same else 0
+        names = self.class_names if is_same else None
+        column = "" if of_all is not None else _first_of(self.graph.nodes[target].data, LABELS)
+        stored = self.graph.ndata.get("label")
+        if column:
+            raw = self.graph.nodes[target].data[column]
+        elif stored is None:
+            return None, count, names
+        else:
+            raw = slice_rows(stored, ids.start, ids.stop)
+        local = None if parts is None else [part - ids.start for part in parts]
+        labels, num_classes, codes = label_column(raw, title, local, count)
+        label = of_all
+        if of_all is None or labels is not raw:
+            label = _for_all(labels, ids.start, self.graph.num_nodes)
+        return label, count or num_classes, codes or names
+
+    def _labelled_type(self, target: str) -> str | None:
+        """Return the node type that is named, or the only one with labels; None without one."""
+        if target:
+            return self.graph.schema.node_type(target)
+        parts = self.graph.nodes.items()
+        labelled = [name for name, part in parts if _first_of(part.data, LABELS)]
+        if len(labelled) > 1:
+            raise ValueError(
+                f"nodes of several types have labels, {', '.join(labelled)}: name one as the target"
+            )
+        return self.graph.schema.node_type(labelled[0]) if labelled else None
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
@@ -326,6 +352,7 @@ class Dataset:
         """
         src, dst = self.graph.edges()
         relation = torch.as_tensor(self.graph.edata.get("relation", torch.zeros_like(src)))
+        # triples as numbers: pairs and relations are ranked first, so that no product is too large
         _, pairs = torch.unique(src * self.graph.num_nodes + dst, return_inverse=True)
         kinds, kind = torch.unique(relation, return_inverse=True)
         triples = pairs * len(kinds) + kind
@@ -410,7 +437,8 @@ def _schema_table(graph: Graph) -> list[str]:
         (" ".join(name), f"{len(part):,}", ", ".join(part.data))
         for name, part in graph.relations.items()
     ]
-    first, second = (max(len(row[i]) for row in rows) for i in (0, 1))
+    first = max(len(name) for name, _, _ in rows)
+    second = max(len(size) for _, size, _ in rows)
     return [
         f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows
     ]
@@ -419,18 +447,20 @@ def _schema_table(graph: Graph) -> list[str]:
 def _graph_rows(graph: Graph) -> dict[str, str]:
     src, dst = graph.edges()
     loops = int((src == dst).sum())
+    # edges that repeat lie side by side among sorted numbers of pairs
     pairs = np.sort((src * max(graph.num_nodes, 1) + dst).numpy())
     repeats = int((pairs[1:] == pairs[:-1]).sum())
     in_degrees = graph.in_degrees()
     out_degrees = graph.out_degrees()
     isolated = int(((in_degrees == 0) & (out_degrees == 0)).sum())
-    columns = ", ".join(graph.edata)
+    notes = f"({loops:,} self-loops, {repeats:,} repeat an earlier one's ends)"
+    if is_symmetric(graph):
+        notes += ", symmetric"
+    if len(graph.edata):
+        notes += f", with columns {', '.join(graph.edata)}"
     return {
         "nodes": f"{graph.num_nodes:,} ({isolated:,} isolated)",
-        "edges": f"{graph.num_edges:,} ({loops:,} self-loops, {repeats:,} repeat an earlier one's "
-        "ends)"
-        + (", symmetric" if is_symmetric(graph) else "")
-        + (f", with columns {columns}" if columns else ""),
+        "edges": f"{graph.num_edges:,} {notes}",
         "in-degree": _spread(in_degrees),
         "out-degree": _spread(out_degrees),
     }
@@ -454,11 +484,12 @@ def features_of(graph: Graph) -> dict[str, Tensor | Rows]:
 
 def columns_of_features(graph: Graph) -> dict[str, str]:
     """Return the column with the features of each node type that has some, "feat" or else "x"."""
-    columns = {
-        name: next((c for c in FEATURES if c in part.data), "")
-        for name, part in graph.nodes.items()
-    }
-    return {name: column for name, column in columns.items() if column}
+    columns = {}
+    for name, part in graph.nodes.items():
+        for column in reversed(FEATURES):
+            if column in part.data:
+                columns[name] = column
+    return columns
 
 
 def _feature_row(graph: Graph) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count
 from nodeflow._base.files import is_file
@@ -92,6 +90,5 @@ def read_edge_list(
                 f"{table.path} has no edges; pass num_nodes if the graph is meant to have none"
             )
         return Graph.from_edges([], [], num_nodes=num_nodes)
-    pieces = [piece for piece, _ in EdgeTable(table, names, first, num_nodes).pieces()]
-    values = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    values = EdgeTable(table, names, first, num_nodes).whole()
     return Graph.from_edges(values.pop("src"), values.pop("dst"), num_nodes=num_nodes, edata=values)

@@ -87,6 +87,7 @@ def _check_size(file: IO[bytes], size: int) -> None:
     """Raise ValueError unless a ``.npy`` file of ``size`` bytes holds what its header says; nothing
     is allocated.
     """
+    # a damaged header may state any size, and numpy would allocate it before it reads a number
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(

@@ -23,7 +23,7 @@ from nodeflow._disk.texts import map_texts
 from nodeflow._rows.csr import from_scipy
 from nodeflow._rows.rows import fetch_rows
 from nodeflow._text.matrix_market import read_matrix_market
-from nodeflow._text.titles import plain
+from nodeflow._text.titles import ENDS, plain
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     check_room,
@@ -203,92 +203,111 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     if edge_file is None and is_file(folder / MANIFEST):
         return _read_graph_folder(folder, labels=labels)
     if edge_file is None:
-        hint = (
-            "it looks like one of OGB: read_ogb(folder).save(other) writes one that commands read; "
-        )
+        hint = ""
+        if (folder / "raw").is_dir():
+            hint = (
+                "it looks like one of OGB: read_ogb(folder).save(other) writes one that commands "
+                "read; "
+            )
         raise FileNotFoundError(
-            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; "
-            f"{hint * (folder / 'raw').is_dir()}expected {_LAYOUT}"
+            f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; {hint}"
+            f"expected {_LAYOUT}"
         )
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
-    ndata: dict[str, Any] = {}
-    sources: dict[str, Path] = {}
-    num_classes = 0
-    class_names = None
-    if nodes is not None:
-        sources = {
-            name: nodes.path for name in ("feat", "label") if getattr(nodes, name) is not None
-        }
-        ndata = {name: torch.from_numpy(getattr(nodes, name)) for name in sources}
-        if twice := {*nodes.times} & {*_ARRAYS}:
-            raise ValueError(
-                f"{nodes.path}: column {min(twice)!r} holds dates; give it a title such as time"
-            )
-        ndata |= {name: torch.from_numpy(column) for name, column in nodes.times.items()}
-        sources |= dict.fromkeys(nodes.times, nodes.path)
-        num_classes = nodes.num_classes
-        class_names = nodes.class_names
-    for name, stems in _ARRAYS.items():
-        if (file := _one_of(folder, *_arrays(*stems))) is None:
-            continue
-        if name in sources:
-            raise ValueError(
-                f"{folder} must hold {stems[0]} in {sources[name].name} or in {file.name}, got both"
-            )
-        sources[name] = file
-        if name == "label":
-            ndata[name], num_classes = _labels(file)
-        else:
-            ndata[name] = _dense(file) if file.suffix == ".npy" else from_scipy(load_sparse(file))
-        if nodes is not None:  # whose rows are those of other files, in whatever order ids are
-            check_num_rows(ndata[name].shape, str(file), nodes.numbering.num_nodes, "node")
-            ndata[name] = fetch_rows(ndata[name], torch.from_numpy(nodes.rows))
+    # nodes before edges: rows of arrays say how many nodes there are, and what ids are
+    columns = _NodeColumns(folder, nodes)
+    ndata = columns.data
+    unread = _unread(folder)
     if labels and "label" not in ndata:
-        where = (
-            "labels.npy or labels.npz" if nodes is None else f"column label in {nodes.path.name}"
-        )
-        hint = f"; not read: {', '.join(unread)}" if (unread := _unread(folder)) else ""
+        where = "labels.npy or labels.npz" if table is None else f"column label in {table.name}"
+        hint = f"; not read: {', '.join(unread)}" if unread else ""
         raise FileNotFoundError(
             f"{folder} has no {where}; labels=False reads a graph without labels{hint}"
         )
-    rows_of = next((file.name for file in [*sources.values(), *_split_files(folder)]), "")
-    num_rows = next(
-        (len(column) for column in ndata.values()),
-        None if nodes is None else nodes.numbering.num_nodes,
-    )
-    edges = _edges(folder, edge_file, nodes, rows_of, num_rows)
+    edges = _edges(folder, edge_file, nodes, columns.rows_of, columns.num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
-    for name, column in ndata.items():
-        check_num_rows(column.shape, str(sources[name]), edges.num_nodes, "node")
-    if nodes is not None and nodes.numbering.num_nodes != edges.num_nodes:
-        raise ValueError(
-            f"{nodes.path} must list {edges.num_nodes} nodes, got {nodes.numbering.num_nodes}"
-        )
+    columns.check(edges.num_nodes)
+    node_names = edges.node_names if nodes is None else nodes.numbering.names
     parts, where = _split(folder, edges.num_nodes, nodes)
     if "label" in ndata:
-        ndata["label"], count, codes = label_column(
-            ndata["label"], str(sources["label"]), parts, num_classes
-        )
-        num_classes = num_classes or count
-        class_names = codes or class_names
-    names = None if nodes is None else nodes.numbering.names
-    train, val, test = labelled_split(parts, where, ndata.get("label"), edges.num_nodes, names)
+        columns.set_label(parts)
+    train, val, test = labelled_split(parts, where, ndata.get("label"), edges.num_nodes, node_names)
+    graph = Graph.from_edges(
+        edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns
+    )
     return Dataset(
         name=folder.resolve().name,
-        graph=Graph.from_edges(
-            edges.src, edges.dst, num_nodes=edges.num_nodes, ndata=ndata, edata=edges.columns
-        ),
+        graph=graph,
         train=train,
         val=val,
         test=test,
-        num_classes=num_classes,
-        class_names=class_names,
-        node_names=edges.node_names if nodes is None else nodes.numbering.names,
+        num_classes=columns.num_classes,
+        class_names=columns.class_names,
+        node_names=node_names,
         feature_names=None if nodes is None else nodes.feature_names,
         category_names=dict(edges.category_names),
-        unread_files=_unread(folder),
+        unread_files=unread,
     )
+
+
+class _NodeColumns:
+    """The columns of the nodes of a folder, of its table of nodes and of files of arrays.
+
+    ``data`` has them by name, ``num_rows`` is the number of their rows, None where there are none,
+    and ``rows_of`` the name of a file that has rows of nodes, "" without one.
+    """
+
+    def __init__(self, folder: Path, nodes: Nodes | None) -> None:
+        self.data: dict[str, Any] = {}
+        self.num_rows: int | None = None
+        self.num_classes = 0
+        self.class_names: tuple[str, ...] | None = None
+        self._nodes = nodes
+        self._sources: dict[str, Path] = {}
+        if nodes is not None:
+            self.data |= nodes.columns
+            self.num_rows = nodes.numbering.num_nodes
+            self.num_classes = nodes.num_classes
+            self.class_names = nodes.class_names
+            self._sources |= dict.fromkeys(self.data, nodes.path)
+        for name, stems in _ARRAYS.items():
+            if (file := _one_of(folder, *_arrays(*stems))) is not None:
+                if name in self._sources:
+                    both = f"{self._sources[name].name} or in {file.name}"
+                    raise ValueError(f"{folder} must hold {stems[0]} in {both}, got both")
+                self._read(name, file)
+        files = [*self._sources.values(), *_split_files(folder)]
+        self.rows_of = files[0].name if files else ""
+
+    def _read(self, name: str, file: Path) -> None:
+        if name == "label":
+            column, self.num_classes = _labels(file)
+        else:
+            column = _features(file)
+        if self._nodes is not None:
+            # its rows are those of other files, in whatever order ids are
+            check_num_rows(column.shape, str(file), self._nodes.numbering.num_nodes, "node")
+            column = fetch_rows(column, torch.from_numpy(self._nodes.rows))
+        elif self.num_rows is None:
+            self.num_rows = column.shape[0]
+        self.data[name] = column
+        self._sources[name] = file
+
+    def check(self, num_nodes: int) -> None:
+        """Raise ValueError where there is not one row for each node."""
+        for name, column in self.data.items():
+            check_num_rows(column.shape, str(self._sources[name]), num_nodes, "node")
+        if self._nodes is not None and self.num_rows != num_nodes:
+            raise ValueError(f"{self._nodes.path} must list {num_nodes} nodes, got {self.num_rows}")
+
+    def set_label(self, parts: list[Ints] | None) -> None:
+        """Make labels of the column ``label``, by the nodes of a split."""
+        where = str(self._sources["label"])
+        column, count, codes = label_column(self.data["label"], where, parts, self.num_classes)
+        self.data["label"] = column
+        self.num_classes = self.num_classes or count
+        self.class_names = codes or self.class_names
 
 
 def _arrays(*stems: str) -> list[str]:
@@ -299,23 +318,19 @@ def _unread(folder: Path) -> tuple[str, ...]:
     """Return the names of the files that look like data, but have no name that this reader
     knows.
     """
-    names = {
+    known = {
         *_EDGES,
         *(file.name for file in _split_files(folder)),
-        *chain(
-            _TRIPLES["val"],
-            _TRIPLES["test"],
-            _texts("nodes"),
-            *(_arrays(*stems) for stems in _ARRAYS.values()),
-        ),
+        *_TRIPLES["val"],
+        *_TRIPLES["test"],
+        *_texts("nodes"),
+        *_arrays(*chain(*_ARRAYS.values())),
     }
-    files = (file.name for file in folder.iterdir() if file.name not in names)
+    endings = (".npy", ".npz", ".csv", ".tsv")
     return tuple(
-        sorted(
-            name
-            for name in files
-            if name.removesuffix(".gz").endswith((".npy", ".npz", ".csv", ".tsv"))
-        )
+        file.name
+        for file in sorted(folder.iterdir())
+        if file.name not in known and file.name.removesuffix(".gz").endswith(endings)
     )
 
 
@@ -349,7 +364,9 @@ def _labels(path: Path) -> tuple[Tensor, int]:
     return torch.from_numpy(load_array(path)), 0
 
 
-def _dense(path: Path) -> Tensor:
+def _features(path: Path) -> Any:
+    if path.suffix == ".npz":
+        return from_scipy(load_sparse(path))
     array = load_array(path)
     if array.ndim != 2:
         raise ValueError(f"{path} must be an array of nodes x features, got shape {array.shape}")
@@ -370,12 +387,11 @@ def _edges(
     if file.name == "edges.npz":
         return _from_arrays(file, num_rows, nodes)
     if file.name in _TRIPLES["train"]:
-        tables = read_triples(
-            [file, *(_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))]
-        )
+        others = (_one_of(folder, *_TRIPLES[part]) for part in ("val", "test"))
+        table = read_triples([file, *others])
     else:
-        tables = [read_edges(file, nodes)]
-    return number_edges(tables, nodes, rows_of, num_rows)
+        table = read_edges(file, nodes)
+    return number_edges(table, nodes, rows_of, num_rows)
 
 
 def _from_matrix(path: Path) -> Edges:
@@ -406,7 +422,7 @@ def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
 
 def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:
     columns = load_arrays(path)
-    if not {"src", "dst"} <= set(columns):
+    if not {*ENDS} <= {*columns}:
         raise ValueError(
             f"{path} must hold the arrays src and dst, got {', '.join(columns) or 'no arrays'}"
         )
@@ -421,21 +437,19 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edge
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
     upper = LARGEST if num_nodes is None else num_nodes
-    src, dst = (
-        ids_below(
-            upper,
-            _as_ids(columns.pop(name), f"{path}, array {name!r},", nodes),
-            f"{path}, array {name!r},",
-        )
-        for name in ("src", "dst")
-    )
+    ends = []
+    for name in ENDS:
+        where = f"{path}, array {name!r},"
+        ids = _as_ids(columns.pop(name), where, nodes)
+        ends.append(ids_below(upper, ids, where))
+    src, dst = ends
     for name, column in {"dst": dst, **columns}.items():
         check_num_rows(column.shape, f"{path}, array {name!r},", len(src), "edge")
     for name, size in (("relation", num_relations), ("split", 3)):
         if name in columns and size is not None:
             ids_below(size, columns[name], f"{path}, array {name!r},", "numbers")
     if num_nodes is None:
-        num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+        num_nodes = max(int(end.max(initial=-1)) for end in ends) + 1
     return Edges(num_nodes, src, dst, columns)
 
 
@@ -501,10 +515,12 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     facts = manifest.facts.get(FACTS, {})
     if not isinstance(facts, dict):
         raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
-    stored = {
-        part: map_array(folder, manifest.arrays[part]) for part in SPLIT if part in manifest.arrays
-    }
-    arrays = {f"{folder}, split {part!r},": np.array(stored.get(part, [])) for part in SPLIT}
+    arrays = {}
+    for part in SPLIT:
+        ids = np.zeros(0)
+        if part in manifest.arrays:
+            ids = np.array(map_array(folder, manifest.arrays[part]))
+        arrays[f"{folder}, split {part!r},"] = ids
     train, val, test = map(torch.from_numpy, split_of(arrays, graph.num_nodes))
     with blaming(
         f"{folder}: what its manifest says of the data set does not fit the graph",
@@ -513,11 +529,14 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
         KeyError,
         AttributeError,
     ):
-        words = {name: facts.get(name) for name in ("class_names", "feature_names")}
-        names: dict[str, Any] = {
-            name: own if own is None or isinstance(own, dict) else tuple(own)
-            for name, own in words.items()
-        }
+        names = facts.get("feature_names")
+        if not isinstance(names, dict | None):
+            names = tuple(names)
+        class_names = facts.get("class_names")
+        if class_names is not None:
+            class_names = tuple(class_names)
+        categories = facts.get("category_names", {})
+        category_names = {name: tuple(words) for name, words in categories.items()}
         dataset = Dataset(
             name=facts.get("name", folder.resolve().name),
             graph=graph,
@@ -525,13 +544,12 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
             val=val,
             test=test,
             num_classes=facts.get("num_classes", 0),
+            class_names=class_names,
             description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
-            category_names={
-                name: tuple(words) for name, words in facts.get("category_names", {}).items()
-            },
+            feature_names=names,
+            category_names=category_names,
             target=facts.get("target", ""),
-            **names,
         )
     dataset = dataset.of_type() if labels else dataset
     if labels and "label" not in dataset.graph.ndata:

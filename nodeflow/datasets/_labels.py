@@ -57,11 +57,11 @@ def split_titles(titles: Iterable[str]) -> dict[str, str]:
     Masks may have a number, train_mask_0: those of one of several splits.
     """
     words = {title: plain(title) for title in titles}
-    found = {
-        title: _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789"))
-        for title, word in words.items()
-    }
-    parts = {title: part for title, part in found.items() if part is not None}
+    parts = {}
+    for title, word in words.items():
+        part = _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789"))
+        if part is not None:
+            parts[title] = part
     flags = [title for title in parts if words[title].startswith("is")]
     # alone it is a usual title of a flag that has nothing to do with a split
     if [words[title] for title in flags] == ["isvalid"]:
@@ -97,6 +97,7 @@ def label_column(
         )
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
+    # what files make of -1 where their type or their writer does not know it
     if raw.dtype == torch.uint8 and {254, 255} & {*raw.unique().tolist()} == {255}:
         raise ValueError(
             f"{where} holds 255 as an unsigned byte, which -1 becomes there: write labels as int64"
@@ -104,6 +105,7 @@ def label_column(
     if not (raw.is_floating_point() or num_classes) and raw.long().unique().tolist() == [-1, 1]:
         raise ValueError(f"{where} holds 1 and -1, which is no label: write two classes as 1 and 0")
     if raw.ndim == 1 and raw.is_floating_point():
+        # tables write integers beside gaps as floats: such labels are classes, with NaN for none
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
         among = nodes if len(nodes) else torch.arange(len(raw))
@@ -111,27 +113,32 @@ def label_column(
         if len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all()):
             raw = torch.where(is_class, raw, -1).long()
     if raw.ndim == 2 or raw.is_floating_point():
-        numbers = (
-            raw
-            if raw.dtype == torch.float32
-            else torch.from_numpy(as_float32(raw.double().numpy(), where))
-        )
-        # integers have no NaN for a label that is not known
-        if not raw.is_floating_point() and is_binary(numbers.abs()):
-            numbers = numbers.masked_fill(numbers < 0, torch.nan)
-        return numbers, raw.shape[1] if raw.ndim == 2 else 0, None
+        return _rows_or_numbers(raw, where), raw.shape[1] if raw.ndim == 2 else 0, None
     label = raw.long()
     classes = label.numpy()
     if (at := first_true(classes < -1)) is not None:
         raise ValueError(
             f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}"
         )
+    # codes such as 90210 would make a classifier of 90,211 outputs, nearly all of nothing
     top = int(classes.max(initial=-1))
     codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
     if num_classes or are_dense(len(codes), top):
         return label, top + 1, None
     ranks = np.where(classes < 0, -1, np.searchsorted(codes, classes))
     return torch.from_numpy(ranks), len(codes), tuple(map(str, codes.tolist()))
+
+
+def _rows_or_numbers(raw: Tensor, where: str) -> Tensor:
+    """Return several labels per node, or numbers to predict, as float32."""
+    numbers = raw
+    if raw.dtype != torch.float32:
+        wide = raw.double().numpy()
+        numbers = torch.from_numpy(as_float32(wide, where))
+    # integers have no NaN for a label that is not known
+    if not raw.is_floating_point() and is_binary(numbers.abs()):
+        numbers = numbers.masked_fill(numbers < 0, torch.nan)
+    return numbers
 
 
 def are_dense(count: int, top: int) -> bool:
@@ -250,19 +257,18 @@ def _members(
         )
     values = values.reshape(-1)
     is_mask = part != "split"
-    rule = (
-        f"be a mask, bool [{of}s]"
-        if is_mask
-        else "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
-    )
-    # a split of bools would be of two parts, whose names nobody said
-    known = np.isin(values, (0, 1) if is_mask else (-1, 0, 1, 2)) & (
-        is_mask or values.dtype != np.bool_
-    )
-    if (at := first_true(~known)) is not None:
+    if is_mask:
+        rule = f"be a mask, bool [{of}s]"
+        numbers = {part: 1}
+        is_known = np.isin(values, (0, 1))
+    else:
+        rule = "hold 0 (train), 1 (validation) or 2 (test), or -1 for none"
+        numbers = {name: number for number, name in enumerate(PARTS)}
+        # a split of bools would be of two parts, whose names nobody said
+        is_known = np.isin(values, (-1, 0, 1, 2)) & (values.dtype != np.bool_)
+    if (at := first_true(~is_known)) is not None:
         raise ValueError(
             f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[at]} for "
             f"{of} {at + start}; rename it if it is none"
         )
-    numbers = {part: 1} if is_mask else {part: number for number, part in enumerate(PARTS)}
     return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

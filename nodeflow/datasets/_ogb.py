@@ -13,7 +13,9 @@ from nodeflow._base.checks import Ints, check_num_rows, first_true
 from nodeflow._base.dtypes import as_float32, as_floats
 from nodeflow._base.files import is_file
 from nodeflow._base.types import Array, FileLike
+from nodeflow._text.edges import EdgeTable
 from nodeflow._text.table import Table
+from nodeflow._text.titles import ENDS
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import existing_folder
 from nodeflow.datasets._labels import Labels, label_column, split_of
@@ -122,30 +124,17 @@ def _edges(
     raw: Path, num_nodes: int, add_inverse_edge: bool
 ) -> tuple[Ints, Ints, dict[str, Array]]:
     table = _table(raw, "edge")
-    edges = table.numbers(np.int64, "ids of nodes")
-    if len(edges) == 0:
-        edges = edges.reshape(0, 2)
-    if edges.shape[1] != 2:
-        raise ValueError(
-            f"{table.path} must have two columns, source and destination, got {edges.shape[1]}"
-        )
-    if (at := first_true(np.any((edges < 0) | (edges >= num_nodes), axis=1))) is not None:
-        raise ValueError(
-            f"{table.path}, line {at + 1}: expected ids of nodes, from 0 to {num_nodes - 1}, got "
-            f"{edges[at].tolist()}"
-        )
-    if _find(raw, "num-edge-list") is not None and _size(raw, "num-edge-list") != len(edges):
-        raise ValueError(
-            f"{table.path} must have {_size(raw, 'num-edge-list')} rows, as num-edge-list says, "
-            f"got {len(edges)}"
-        )
+    # the first row says nothing of the columns, since there are two of ids
+    edges = EdgeTable(table, ENDS, [], num_nodes).whole()
+    src = edges["src"]
+    dst = edges["dst"]
+    if _find(raw, "num-edge-list") is not None:
+        size = _size(raw, "num-edge-list")
+        check_num_rows(src.shape, str(table.path), size, "edge", ", as num-edge-list says")
     columns: dict[str, Array] = {}
     if _find(raw, "edge-feat") is not None:
-        columns["feat"] = as_floats(
-            _rows(_table(raw, "edge-feat"), np.float64, "numbers", len(edges), "edge")
-        )
-    src = np.ascontiguousarray(edges[:, 0])
-    dst = np.ascontiguousarray(edges[:, 1])
+        feat = _rows(_table(raw, "edge-feat"), np.float64, "numbers", len(src), "edge")
+        columns["feat"] = as_floats(feat)
     if add_inverse_edge:
         forward = src
         src = np.concatenate([forward, dst])
@@ -172,11 +161,7 @@ def _labels(raw: Path, num_nodes: int) -> Labels:
 
 
 def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:
-    schemes = (
-        sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
-        if folder.is_dir()
-        else []
-    )
+    schemes = sorted(entry.name for entry in folder.glob("*/"))
     if not schemes:
         raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")
     if scheme is None and len(schemes) > 1:
@@ -188,7 +173,5 @@ def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:
             f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}"
         )
     tables = [_table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")]
-    return split_of(
-        {str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables},
-        num_nodes,
-    )
+    parts = {str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables}
+    return split_of(parts, num_nodes)

@@ -4,9 +4,8 @@ splits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
@@ -21,24 +20,22 @@ from nodeflow._base.checks import Ints, first_true
 from nodeflow._base.dtypes import as_float32
 from nodeflow._base.types import Array
 from nodeflow._text.table import rows_of_words
-from nodeflow._text.titles import NODE, RELATIONS, places_of_ends, plain, titled_columns
+from nodeflow._text.titles import ENDS, NODE, RELATIONS, places_of_ends, plain, titled_columns
 from nodeflow._text.words import (
     DATE,
     NAME,
     TRUTH,
-    Fault,
-    column_of,
+    WordColumn,
     is_code,
     is_integer,
     is_number,
     kind_of,
-    numbered,
     short,
-    whole_numbers,
 )
 from nodeflow.datasets._files import check_room
 from nodeflow.datasets._labels import PART_WORDS, PARTS, SUBSETS, are_dense, split_titles
 
+_TRIPLE = ("src", "relation", "dst")
 _PARTS = {
     "": -1,
     "0": 0,
@@ -58,23 +55,38 @@ _LIKE_TITLES = (
     "reads like titles; take it out, or if it is a triple, put a line head, relation, tail before "
     "it"
 )
-_CHUNK = 256  # few enough that the garbage collector does not scan them twice
+_CHUNK = 256  # rows
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The columns of a text file, by title, as words; ``skip`` rows of the file come before the
-    first of them.
+    """The columns of text files, by title, as words.
+
+    ``files`` have the rows, one after the other: each file, the number of its rows before the
+    first of these, and how many these are.
     """
 
-    path: Path
-    columns: dict[str, tuple[str, ...]]
-    skip: int = 1
+    files: tuple[tuple[Path, int, int], ...]
+    columns: dict[str, list[str]]
+
+    @property
+    def path(self) -> Path:
+        """The first file."""
+        return self.files[0][0]
+
+    def column(self, title: str) -> WordColumn:
+        """Return a column by its different words."""
+        return WordColumn(self.columns[title], self.error)
 
     def error(self, row: int, words: str) -> ValueError:
-        """Return the ValueError for a row of the columns, which names its line."""
-        line = next(islice(rows_of_words(self.path), self.skip + row, None))[0]
-        return ValueError(f"{self.path}, line {line}: {words}")
+        """Return the ValueError for a row of the columns, which names its file and line."""
+        first = 0
+        for path, skip, size in self.files:
+            if row < first + size:
+                line, _ = next(islice(rows_of_words(path), skip + row - first, None))
+                return ValueError(f"{path}, line {line}: {words}")
+            first += size
+        raise IndexError(f"row {row} of {first}")
 
 
 def read_words(
@@ -93,64 +105,57 @@ def read_words(
     rows = rows_of_words(path)
     head = list(islice(rows, skip))
     if titles is None:
-        if not head:
-            raise ValueError(f"{path} is empty; its first line must name its columns")
-        line, titles = head[0]
-        for title in titles:
-            if not title or (titles.count(title) > 1 and title[0] != "_"):
-                raise ValueError(
-                    f"{path}, line {line}: every column needs a title of its own, got {titles}; a "
-                    "title that begins with _ leaves its column out"
-                )
-    # tuples of strings cost the garbage collector nothing
-    pieces: list[list[tuple[str, ...]]] = [[] for _ in titles]
-    while chunk := list(islice(rows, _CHUNK)):
-        if {len(fields) for _, fields in chunk} != {len(titles)}:
-            line, fields = next(row for row in chunk if len(row[1]) != len(titles))
-            wanted = f"{len(titles)} columns ({', '.join(titles)})"
-            hint = ", ...; every column needs a title, and every row an entry" * (
-                len(fields) > len(titles)
-            )
-            raise ValueError(
-                f"{path}, line {line}: expected {wanted}, got {len(fields)}: {fields[:9]}{hint}"
-            )
-        for done, piece in zip(
-            pieces, zip(*(fields for _, fields in chunk), strict=True), strict=True
-        ):
-            done.append(piece)
-    columns = {
-        title: tuple(chain.from_iterable(pieces[at]))
-        for at, title in enumerate(titles)
-        if title[:1] != "_"
-    }
-    table = Words(path, columns, skip)
-    needed = [*titles[:1], *(titles[at] for at in places_of_ends(titles) or ())]
-    for title, column in columns.copy().items():
-        if title not in (*optional, *needed) and column and not any(column):
-            del columns[title]  # some programs write every column that they know
-        elif title not in optional and "" in column:
-            hint = f"; a title that begins with _, such as _{title}, leaves the column out" * (
-                title not in needed
-            )
+        titles = _titles(path, head)
+    columns = _columns(path, titles, rows)
+    ends = places_of_ends(titles) or ()
+    kept = {}
+    for at, (title, column) in enumerate(zip(titles, columns, strict=True)):
+        is_needed = at == 0 or at in ends
+        # some programs write every column that they know
+        is_bare = not is_needed and title not in optional and column and not any(column)
+        if title[:1] != "_" and not is_bare:
+            kept[title] = column
+    table = Words(((path, skip, len(columns[0])),), kept)
+    for title, column in kept.items():
+        if title not in optional and "" in column:
+            hint = ""
+            if titles.index(title) not in (0, *ends):
+                hint = f"; a title that begins with _, such as _{title}, leaves the column out"
             raise table.error(column.index(""), f"the entry of column {title!r} is empty{hint}")
     return table
 
 
-def error_at(tables: Sequence[Words], row: int, words: str) -> ValueError:
-    """Return the ValueError for a row of some tables, one after the other."""
-    for table in tables[:-1]:
-        size = len(next(iter(table.columns.values())))
-        if row < size:
-            return table.error(row, words)
-        row -= size
-    return tables[-1].error(row, words)
+def _titles(path: Path, head: Sequence[tuple[int, list[str]]]) -> list[str]:
+    """Return the titles of a file, which are its first row."""
+    if not head:
+        raise ValueError(f"{path} is empty; its first line must name its columns")
+    line, titles = head[0]
+    for title in titles:
+        if not title or (titles.count(title) > 1 and title[0] != "_"):
+            raise ValueError(
+                f"{path}, line {line}: every column needs a title of its own, got {titles}; a "
+                "title that begins with _ leaves its column out"
+            )
+    return titles
 
 
-def typed(words: Sequence[str], tables: Sequence[Words]) -> tuple[Array, tuple[str, ...] | None]:
-    """Return a column as ``column_of`` does; ``words`` are those of the rows of ``tables``, one
-    after the other.
-    """
-    return column_of(words, partial(error_at, tables))
+def _columns(
+    path: Path, titles: Sequence[str], rows: Iterator[tuple[int, list[str]]]
+) -> list[list[str]]:
+    """Return the columns of rows, which have one entry for each title."""
+    columns: list[list[str]] = [[] for _ in titles]
+    # rows become columns a few at a time, since the garbage collector scans lists of lists
+    while chunk := list(islice(rows, _CHUNK)):
+        for line, fields in chunk:
+            if len(fields) != len(titles):
+                raise ValueError(
+                    f"{path}, line {line}: expected {len(titles)} columns ({', '.join(titles)}), "
+                    f"got {len(fields)}: {fields[:9]}; every column needs a title, and every row "
+                    "an entry"
+                )
+        for at, words in enumerate(zip(*(fields for _, fields in chunk), strict=True)):
+            columns[at] += words
+    return columns
 
 
 def parts(table: Words, title: str, part: str) -> NDArray[Any]:
@@ -159,25 +164,24 @@ def parts(table: Words, title: str, part: str) -> NDArray[Any]:
     """
     is_mask = part != "split"
     known = _FLAGS if is_mask else _PARTS
-    names, codes = numbered(table.columns[title])
-    for at, name in enumerate(names):
-        # the numbers of subset or fold may be those of parts, or of folds of a cross-validation
-        if name.lower() not in known or (
-            not is_mask and plain(title) != "split" and is_number(name)
-        ):
-            row = int((codes == at).argmax())
-            raise table.error(row, f"column {title!r} must hold {_RULES[is_mask]}, got {name!r}")
-    return np.array([known[name.lower()] for name in names], np.bool_ if is_mask else np.int8)[
-        codes
-    ]
+    # the numbers of subset or fold may be those of parts, or of folds of a cross-validation
+    takes_numbers = is_mask or plain(title) == "split"
+    column = table.column(title)
+    for at, name in enumerate(column.names):
+        if name.lower() not in known or (not takes_numbers and is_number(name)):
+            raise column.error(at, f"column {title!r} must hold {_RULES[is_mask]}, got {name!r}")
+    numbers = [known[name.lower()] for name in column.names]
+    return np.array(numbers, np.bool_ if is_mask else np.int8)[column.codes]
 
 
 def _splits(table: Words) -> dict[str, str]:
     """Return the titles of a table that say a split, as ``split_titles`` does, with those such as
     ``subset``.
     """
-    subsets = (title for title in table.columns if plain(title).rstrip("0123456789") in SUBSETS)
-    splits = split_titles(table.columns) | dict.fromkeys(subsets, "split")
+    splits = split_titles(table.columns)
+    for title in table.columns:
+        if plain(title).rstrip("0123456789") in SUBSETS:
+            splits[title] = "split"
     if [*splits.values()].count("split") > 1:
         raise table_error(
             table.path,
@@ -195,11 +199,13 @@ class Numbering(NamedTuple):
     num_nodes: int
     names: tuple[str, ...] | None
 
-    def of(self, words: Iterable[str]) -> dict[str, int]:
+    def of(self, words: Iterable[str]) -> Ints:
         """Return the id of each word, -1 where no node has that name."""
-        if not isinstance(next(iter(self.ids), 0), int):
-            return {word: self.ids.get(word, -1) for word in words}
-        return {word: self.ids.get(int(word), -1) if is_integer(word) else -1 for word in words}
+        keys: Iterable[int | str] = words
+        if isinstance(next(iter(self.ids), 0), int):
+            keys = [int(word) if is_integer(word) else word for word in words]
+        ids = [self.ids.get(key, -1) for key in keys]
+        return np.array(ids, np.int64)
 
 
 class Edges(NamedTuple):
@@ -219,37 +225,32 @@ class Nodes(NamedTuple):
     """The nodes of a table; rows are in the order of ``numbering``, and ``rows`` has the row in the
     table of each id.
 
-    ``times`` are columns of dates.
+    ``columns`` are "label" and "feat", as far as there are any, and columns of dates by their title.
     """
 
     path: Path
     numbering: Numbering
-    label: Array | None
+    rows: Ints
+    columns: dict[str, Tensor]
+    split: dict[str, Tensor]
     num_classes: int
     class_names: tuple[str, ...] | None
-    feat: NDArray[np.float32] | None
     feature_names: tuple[str, ...] | None
-    split: dict[str, Tensor]
-    rows: Ints
-    times: dict[str, Array]
 
 
-def number_nodes(words: Iterable[str], fault: Fault) -> Numbering:
+def number_nodes(column: WordColumn) -> Numbering:
     """Number different words in their order; integers stay as they stand if they are all of those
     from 0 to n - 1.
 
-    A negative integer gets no id. ``fault`` is that of ``whole_numbers``.
+    A negative integer gets no id. Raises the errors of ``whole_numbers``.
     """
-    words = list(words)
-    integers = whole_numbers(words, fault)
-    if integers is None:
-        return Numbering({word: at for at, word in enumerate(words)}, len(words), tuple(words))
-    numbers = [number for number in integers if number >= 0]
-    if max(numbers, default=-1) == len(numbers) - 1:
-        return Numbering({number: number for number in numbers}, len(numbers), None)
-    return Numbering(
-        {number: at for at, number in enumerate(numbers)}, len(numbers), tuple(map(str, numbers))
-    )
+    integers = column.integers()
+    keys: list[Any] = column.names
+    if integers is not None:
+        keys = [number for number in integers if number >= 0]
+        if max(keys, default=-1) == len(keys) - 1:
+            return Numbering({number: number for number in keys}, len(keys), None)
+    return Numbering({key: at for at, key in enumerate(keys)}, len(keys), tuple(map(str, keys)))
 
 
 def read_edges(path: Path, nodes: Nodes | None = None) -> Words:
@@ -274,7 +275,8 @@ def read_edges(path: Path, nodes: Nodes | None = None) -> Words:
             "or name the columns of the ends src and dst",
         )
     names = titled_columns(titles, f"{path}: its first line")
-    return Words(path, dict(zip(names, table.columns.values(), strict=True)), table.skip)
+    columns = zip(names, table.columns.values(), strict=True)
+    return Words(table.files, dict(columns))
 
 
 def _are_titles(table: Words, nodes: Nodes | None) -> bool:
@@ -284,7 +286,7 @@ def _are_titles(table: Words, nodes: Nodes | None) -> bool:
     if is_integer(titles[0]) or titles[0] in chain(*ends):
         return False
     if nodes is not None:
-        return min(nodes.numbering.of(titles[:2]).values()) < 0
+        return bool((nodes.numbering.of(titles[:2]) < 0).any())
     # numbers below a word, which they are the title of
     below = [words for title, words in table.columns.items() if not is_number(title)]
     return not ends[0] or any(all(map(is_number, words)) for words in below)
@@ -295,135 +297,113 @@ def table_error(path: Path, words: str) -> ValueError:
     return ValueError(f"{path}: its first line {words}")
 
 
-def read_triples(files: Sequence[Path | None]) -> list[Words]:
+def read_triples(files: Sequence[Path | None]) -> Words:
     """Read triples (head, relation, tail) of a training, a validation and a test file; any may be
-    missing.
+    missing. The column ``split`` has the number of the file.
 
     A first row of titles, in any order, names the columns. After a first row with the number of
     triples, as OpenKE writes it, these are (head, tail, relation).
     """
     tables = []
+    columns: dict[str, list[str]] = {"src": [], "relation": [], "dst": [], "split": []}
     for part, file in enumerate(files):
-        if file is None:
-            continue
-        first = next((fields for _, fields in rows_of_words(file)), [])
-        titles = ["src", "relation", "dst"]
-        skip = 0
-        ends = places_of_ends(first)
-        is_counted = len(first) == 1 and is_integer(first[0])
-        if is_counted:
-            titles = ["src", "dst", "relation"]
-            skip = 1
-        elif "2id." in file.name:
-            raise ValueError(
-                f"{file}, line 1: expected the number of triples, as OpenKE writes it, got {first}"
-            )
-        elif (
-            len(first) == 3
-            and ends is not None
-            and plain(first[3 - sum(ends)]) in (*RELATIONS, "type", "label")
-        ):
-            titles = list(titled_columns(first, str(file)))
-            skip = 1
-            titles[3 - sum(ends)] = "relation"
-        # u and v are titles of edges, and names of nodes in small examples
-        elif len(first) == 3 and (
-            plain(first[1]) in RELATIONS or (ends is not None and first[0] != "u")
-        ):
-            raise ValueError(f"{file}, line 1: {first} {_LIKE_TITLES}")
-        table = read_words(file, titles, skip=skip)
+        if file is not None:
+            table = _triples(file)
+            table.columns["split"] = [str(part)] * table.files[0][2]
+            tables.append(table)
+            for title in columns:
+                columns[title] += table.columns[title]
+    # Titles that are not known stand in the first row, and its words in no other. An edge has at
+    # least one end, or a relation, that other edges have too.
+    later = {word for table in tables for title in _TRIPLE for word in table.columns[title][1:]}
+    for table in tables:
+        path, skip, size = table.files[0]
+        if skip == 0 and size > 1:
+            first = [table.columns[title][0] for title in _TRIPLE]
+            is_new = len({*first}) == 3 and later.isdisjoint(first)
+            if is_new and not any(map(is_number, first)):
+                raise ValueError(f"{path}, line 1: {first} {_LIKE_TITLES}")
+    return Words(tuple(table.files[0] for table in tables), columns)
+
+
+def _triples(file: Path) -> Words:
+    """Read the triples of one file."""
+    _, first = next(rows_of_words(file), (0, []))
+    if len(first) == 1 and is_integer(first[0]):
+        table = read_words(file, ["src", "dst", "relation"])
         size = len(table.columns["src"])
-        if is_counted and size != int(first[0]):
+        if size != int(first[0]):
             raise ValueError(
                 f"{file}, line 1: it says that there are {first[0]} triples, got {size}; copy it "
                 "again"
             )
-        tables.append(Words(file, {**table.columns, "split": (str(part),) * size}, skip))
-    later = {
-        *chain.from_iterable(
-            words[1:] for table in tables for words in [*table.columns.values()][:3]
+        return table
+    if "2id." in file.name:
+        raise ValueError(
+            f"{file}, line 1: expected the number of triples, as OpenKE writes it, got {first}"
         )
-    }
-    for table in tables:
-        first = [words[0] for words in [*table.columns.values()][:3] if len(words) > 1]
-        if (
-            len({*first}) == 3
-            and later.isdisjoint(first)
-            and table.skip == 0
-            and not any(map(is_number, first))
-        ):
-            raise ValueError(f"{table.path}, line 1: {first} {_LIKE_TITLES}")
-    return tables
+    ends = places_of_ends(first)
+    if len(first) == 3 and ends is not None:
+        other = 3 - sum(ends)
+        if plain(first[other]) in (*RELATIONS, "type", "label"):
+            titles = list(titled_columns(first, str(file)))
+            titles[other] = "relation"
+            return read_words(file, titles)
+    # u and v are titles of edges, and names of nodes in small examples
+    has_ends = ends is not None and first[0] != "u"
+    if len(first) == 3 and (has_ends or plain(first[1]) in RELATIONS):
+        raise ValueError(f"{file}, line 1: {first} {_LIKE_TITLES}")
+    return read_words(file, _TRIPLE, skip=0)
 
 
-def number_edges(
-    tables: Sequence[Words], nodes: Nodes | None, rows_of: str, num_rows: int | None
-) -> Edges:
-    """Return the edges of ``tables`` of the same columns, src and dst among them.
+def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+    """Return the edges of a table, whose columns of ends are src and dst.
 
     Without a table of nodes, ``rows_of`` is the name of a file whose rows belong to nodes by number
     ("" without one), and ``num_rows`` their number, if it is known. Raises ValueError with the line
     of an end that is no node.
     """
-    pairs = (zip(table.columns["src"], table.columns["dst"], strict=True) for table in tables)
-    words, codes = numbered(chain.from_iterable(chain.from_iterable(pairs)))
+    # source before destination, edge by edge: the order in which names are numbered
+    pairs = zip(table.columns["src"], table.columns["dst"], strict=True)
+    ends = WordColumn(chain.from_iterable(pairs), lambda at, why: table.error(at // 2, why))
     if nodes is not None:
         numbering = nodes.numbering
         what = f"a node of {nodes.path}"
     elif rows_of:
-        numbers = [int(word) for word in words if is_integer(word)]
+        numbers = [int(word) for word in ends.names if is_integer(word)]
         top = max(numbers, default=-1) if num_rows is None else num_rows - 1
-        numbering = Numbering(
-            {number: number for number in numbers if 0 <= number <= top}, top + 1, None
-        )
-        what = (
-            f"a number from 0 to {top}, for a row of {rows_of} (a file nodes.csv may give names to "
-            "the rows)"
-        )
+        numbering = Numbering({n: n for n in numbers if 0 <= n <= top}, top + 1, None)
+        hint = "(a file nodes.csv may give names to the rows)"
+        what = f"a number from 0 to {top}, for a row of {rows_of} {hint}"
     else:
-        numbering = number_nodes(
-            words, lambda at, why: error_at(tables, int((codes == at).argmax()) // 2, why)
-        )
+        numbering = number_nodes(ends)
         what = "a name, or an integer from 0"
-    ids = np.array(list(numbering.of(words).values()), np.int64)
-    if (at := first_true(ids[codes] < 0)) is not None:
-        row, end = divmod(at, 2)
-        raise error_at(
-            tables, row, f"{('src', 'dst')[end]} must be {what}, got {short(words[codes[at]])}"
-        )
-    src = ids[codes[::2]]
-    dst = ids[codes[1::2]]
+    ids = numbering.of(ends.names)[ends.codes]
+    if (at := first_true(ids < 0)) is not None:
+        word = short(ends.names[ends.codes[at]])
+        raise table.error(at // 2, f"{ENDS[at % 2]} must be {what}, got {word}")
     columns: dict[str, Array] = {}
     categories = {}
-    splits = _splits(tables[0])
-    for title in tables[0].columns:
+    splits = _splits(table)
+    for title in table.columns:
         if title in splits:
-            columns["split" if splits[title] == "split" else title] = np.concatenate(
-                [parts(table, title, splits[title]) for table in tables]
-            )
-        elif title not in ("src", "dst"):
-            column = tuple(chain.from_iterable(table.columns[title] for table in tables))
-            columns[title], names = (
-                _relations(column, tables) if title == "relation" else typed(column, tables)
-            )
+            columns[_name_of_split(title, splits)] = parts(table, title, splits[title])
+        elif title not in ENDS:
+            values = _relations if title == "relation" else WordColumn.values
+            columns[title], names = values(table.column(title))
             if names is not None:
                 categories[title] = names
-    return Edges(numbering.num_nodes, src, dst, columns, numbering.names, categories)
+    return Edges(numbering.num_nodes, ids[::2], ids[1::2], columns, numbering.names, categories)
 
 
-def _relations(
-    words: Sequence[str], tables: Sequence[Words]
-) -> tuple[Ints, tuple[str, ...] | None]:
+def _relations(column: WordColumn) -> tuple[Ints, tuple[str, ...] | None]:
     """Return the relation of each row: integers as they stand, or numbers of names, with the
     names.
     """
-    names, codes = numbered(words)
-    integers = whole_numbers(
-        names, lambda at, why: error_at(tables, int((codes == at).argmax()), why)
-    )
+    integers = column.integers()
     if integers is None:
-        return codes, tuple(names)
-    return np.array(integers, np.int64)[codes], None
+        return column.codes, tuple(column.names)
+    return np.array(integers, np.int64)[column.codes], None
 
 
 def read_nodes(path: Path) -> Nodes:
@@ -431,75 +411,90 @@ def read_nodes(path: Path) -> Nodes:
     with the line.
     """
     table = read_words(path, optional=("label", *SUBSETS))
-    title, words = next(iter(table.columns.items()), ("", ()))
-    id_columns = [other for other in table.columns if plain(other) in ("id", "nodeid")]
+    titles = list(table.columns)
     splits = _splits(table)
-    if title in ("", "label", *splits) or (id_columns and title not in id_columns):
-        raise table_error(
-            path, f"must begin with a column of ids or names of nodes, got {list(table.columns)}"
-        )
+    id_columns = [title for title in titles if plain(title) in ("id", "nodeid")]
+    if (
+        not titles
+        or titles[0] in ("label", *splits)
+        or (id_columns and titles[0] not in id_columns)
+    ):
+        raise table_error(path, f"must begin with a column of ids or names of nodes, got {titles}")
     # a first row of values instead of titles has a number in it, or is a single name
-    is_row = len(table.columns) == 1 or any(
-        is_number(word) or kind_of(word) != NAME for word in table.columns
-    )
-    if is_row and NODE.fullmatch(title) is None:
+    is_row = len(titles) == 1 or any(is_number(word) or kind_of(word) != NAME for word in titles)
+    if is_row and NODE.fullmatch(titles[0]) is None:
         raise table_error(
             path,
-            f"must name the columns, but {list(table.columns)} reads like a node; put a line of "
-            "titles before, such as id, or, if it has titles, call the first column id or name",
+            f"must name the columns, but {titles} reads like a node; put a line of titles before, "
+            "such as id, or, if it has titles, call the first column id or name",
         )
-    distinct = list(dict.fromkeys(words))
-    numbering = number_nodes(distinct, lambda at, why: table.error(words.index(distinct[at]), why))
-    number = numbering.of(words)
-    seen: set[int] = set()
-    for row, word in enumerate(words):
-        if number[word] < 0 or number[word] in seen:
-            wrong = (
-                f"node {word!r} is there twice" if number[word] >= 0 else f"no node can be {word!r}"
-            )
-            raise table.error(row, f"{wrong}; a node is a name, or an integer from 0, on one line")
-        seen.add(number[word])
-    order = np.argsort([number[word] for word in words])  # row of each id
-    label, num_classes, class_names = (
-        labels_of(table) if "label" in table.columns else (None, 0, None)
-    )
-    split = {
-        "split" if part == "split" else other: parts(table, other, part)
-        for other, part in splits.items()
-    }
-    titles = [other for other in table.columns if other not in (title, "label", *splits)]
-    dated = [other for other in titles if DATE in map(kind_of, table.columns[other])]
-    times = {other: typed(table.columns[other], [table])[0][order] for other in dated}
-    titles = [other for other in titles if other not in times]
-    features = [_feature(table, other) for other in titles]
+    numbering, ids = _number_rows(table, titles[0])
+    order = np.argsort(ids)  # row of each id
+    columns: dict[str, Array] = {}
+    split: dict[str, Array] = {}
+    features = {}
+    num_classes = 0
+    class_names = None
+    for title in titles[1:]:
+        if title == "label":
+            columns[title], num_classes, class_names = labels_of(table)
+        elif title in splits:
+            split[_name_of_split(title, splits)] = parts(table, title, splits[title])
+        elif DATE in map(kind_of, table.columns[title]):
+            if title == "feat":
+                raise ValueError(f"{path}: column 'feat' holds dates; give it a title such as time")
+            columns[title], _ = table.column(title).values()
+        else:
+            features[title] = _feature(table, title)
+    if features:
+        columns["feat"] = np.stack(list(features.values()), 1)
     return Nodes(
         path,
         numbering,
-        None if label is None else label[order],
+        order,
+        {name: torch.from_numpy(column[order]) for name, column in columns.items()},
+        {name: torch.from_numpy(column[order]) for name, column in split.items()},
         num_classes,
         class_names,
-        np.stack(features, 1)[order] if features else None,
-        tuple(titles) if titles else None,
-        {other: torch.from_numpy(column[order]) for other, column in split.items()},
-        order,
-        times,
+        tuple(features) or None,
     )
 
 
+def _number_rows(table: Words, title: str) -> tuple[Numbering, Ints]:
+    """Return the numbering of nodes, and the id of each row; ValueError for one that is no node, or
+    there twice.
+    """
+    nodes = table.column(title)
+    numbering = number_nodes(nodes)
+    ids = numbering.of(nodes.names)[nodes.codes]
+    _, first_rows = np.unique(nodes.codes, return_index=True)
+    # a row is wrong where its word has no id, or where the word was there before
+    is_wrong = ids < 0
+    is_repeated = np.ones(len(ids), np.bool_)
+    is_repeated[first_rows] = False
+    if (row := first_true(is_repeated | is_wrong)) is not None:
+        word = table.columns[title][row]
+        wrong = f"no node can be {word!r}" if is_wrong[row] else f"node {word!r} is there twice"
+        raise table.error(row, f"{wrong}; a node is a name, or an integer from 0, on one line")
+    return numbering, ids
+
+
+def _name_of_split(title: str, splits: Mapping[str, str]) -> str:
+    """Return "split" for the column of its parts, and the title of a mask."""
+    return "split" if splits[title] == "split" else title
+
+
 def _feature(table: Words, title: str) -> NDArray[np.float32]:
-    column, names = typed(table.columns[title], [table])
-    if names is not None:
-        row, word = next(
-            (row, word)
-            for row, word in enumerate(table.columns[title])
-            if kind_of(word) == NAME or is_code(word)
-        )
-        raise table.error(
-            row,
-            f"column {title!r} must hold numbers, got {short(word)}; numbers are features; a title "
-            f"that begins with _, such as _{title}, leaves the column out",
-        )
-    return as_float32(column, f"{table.path}, column {title!r}")
+    column = table.column(title)
+    values, names = column.values()
+    for at, word in enumerate(names or ()):
+        if kind_of(word) == NAME or is_code(word):
+            raise column.error(
+                at,
+                f"column {title!r} must hold numbers, got {short(word)}; numbers are features; a "
+                f"title that begins with _, such as _{title}, leaves the column out",
+            )
+    return as_float32(values, f"{table.path}, column {title!r}")
 
 
 def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
@@ -509,56 +504,55 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     An entry that is empty or nan is no label: -1, nan, or a row of zeros. Numbers that are all
     whole are integers.
     """
-    words, codes = numbered(table.columns["label"])
-    if any(";" in word for word in words):
-        return _several_labels(table, words, codes)
-    present = [word for word in words if word and word.lower() != "nan"]
+    column = table.column("label")
+    if any(";" in word for word in column.names):
+        return _several_labels(table, column)
+    present = [word for word in column.names if word and word.lower() != "nan"]
     if {*map(kind_of, present)} == {TRUTH}:
         present.sort(key=str.lower)  # False is class 0, as it is in arrays
     if not all(is_number(word) and not is_code(word) for word in present):
         number = {word: at for at, word in enumerate(present)}
         # refuses numbers in other forms, and gaps among numbers, which would be classes by mistake
-        typed([word if word in number else present[0] for word in table.columns["label"]], [table])
-        return (
-            np.array([number.get(word, -1) for word in words], np.int64)[codes],
-            len(present),
-            tuple(present),
-        )
+        known = (word if word in number else present[0] for word in table.columns["label"])
+        WordColumn(known, table.error).values()
+        numbers = [number.get(word, -1) for word in column.names]
+        return np.array(numbers, np.int64)[column.codes], len(present), tuple(present)
     if not all(float(word).is_integer() for word in present):
-        values, _ = typed([word or "nan" for word in table.columns["label"]], [table])
+        known = (word or "nan" for word in table.columns["label"])
+        values, _ = WordColumn(known, table.error).values()
         return as_float32(values, f"{table.path}, column 'label'"), 0, None
-    beyond = [abs(float(word or "nan")) >= 2.0**63 for word in words]
-    if (row := first_true(np.array(beyond, np.bool_)[codes])) is not None:
-        raise table.error(
-            row, f"label must be a class in 64 bits, got {short(table.columns['label'][row])}"
-        )
-    # not through float64, which keeps 53 bits of an integer
-    numbers = [
-        int(word) if is_integer(word) else int(float(word)) if word in {*present} else -1
-        for word in words
-    ]
-    label = np.array(numbers, np.int64)[codes]
-    if (row := first_true(label < -1)) is not None:
-        raise table.error(
-            row, f"label must be a class from 0, or -1 or empty for none, got {label[row]}"
-        )
-    return label, 0, None
+    numbers = []
+    for at, word in enumerate(column.names):
+        label = -1
+        if word in present:
+            # not through float64, which keeps 53 bits of an integer
+            label = int(word) if is_integer(word) else int(float(word))
+        if not -1 <= label < 2**63:
+            what = "a class in 64 bits" if label > 0 else "a class from 0, or -1 or empty for none"
+            raise column.error(at, f"label must be {what}, got {short(word)}")
+        numbers.append(label)
+    return np.array(numbers, np.int64)[column.codes], 0, None
 
 
 def _several_labels(
-    table: Words, words: list[str], codes: Ints
+    table: Words, column: WordColumn
 ) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
-    lists = [
-        [label for part in word.split(";") if (label := part.strip()).lower() not in _NO_LABEL]
-        for word in words
-    ]
+    lists = []
+    for word in column.names:
+        labels = [label.strip() for label in word.split(";")]
+        lists.append([label for label in labels if label.lower() not in _NO_LABEL])
     names = list(dict.fromkeys(chain.from_iterable(lists)))
-    are_integers = all(is_integer(name) and int(name) >= 0 for name in names)
-    whole = are_integers and are_dense(len(names), max(map(int, names), default=-1))
-    number = {name: int(name) if whole else at for at, name in enumerate(names)}
+    number = {name: at for at, name in enumerate(names)}
+    class_names: tuple[str, ...] | None = tuple(names)
+    if all(is_integer(name) and int(name) >= 0 for name in names):
+        numbers = {name: int(name) for name in names}
+        if are_dense(len(names), max(numbers.values(), default=-1)):
+            number = numbers
+            class_names = None
     width = max(number.values(), default=-1) + 1
-    check_room(4 * len(codes) * width, f"{table.path}: a matrix of labels [{len(codes)}, {width}]")
-    rows = np.zeros((len(words), width), np.float32)
+    size = len(column.codes)
+    check_room(4 * size * width, f"{table.path}: a matrix of labels [{size}, {width}]")
+    rows = np.zeros((len(lists), width), np.float32)
     for row, labels in enumerate(lists):
         rows[row, [number[label] for label in labels]] = 1
-    return rows[codes], width, None if whole else tuple(names)
+    return rows[column.codes], width, class_names

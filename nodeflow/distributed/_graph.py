@@ -78,19 +78,18 @@ class DistributedGraph(Graph):
         if halo and parts.edges in ("in", "out"):
             bare = self._with_held(own)
             most_edges = int(min(halo * own.num_edges, self.num_edges))
-            self._set(_near=Lazy(lambda: bare._with_held(near(bare, own, most_edges))))  # noqa: SLF001
+
+            def with_halo() -> DistributedGraph:
+                return bare._with_held(near(bare, own, most_edges))  # noqa: SLF001
+
+            self._set(_near=Lazy(with_halo))
 
     def _with_held(self, held: Held) -> DistributedGraph:
         """This graph, read by other means; it is not found by its ``uid``."""
         other = object.__new__(type(self))
-        other._set(
-            parts=self.parts,
-            peers=self.peers,
-            ndata=self.ndata,
-            edata=self.edata,
-            _types=self._types,
-        )
-        other._set(uid=self.uid, held=held, _own=self._own, _near=None)
+        for name in ("parts", "peers", "ndata", "edata", "_types", "uid", "_own"):
+            other._set(**{name: getattr(self, name)})
+        other._set(held=held, _near=None)
         return other
 
     @classmethod
@@ -183,11 +182,9 @@ class DistributedGraph(Graph):
         """
         with self.peers.together("edges by id"):
             ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-            src, dst = (
-                DistributedRows(self.peers, self.parts, "edge", "ends", HeldEnds(self._own.part))
-                .fetch(ids)
-                .T
-            )
+            ends = HeldEnds(self._own.part)
+            rows = DistributedRows(self.peers, self.parts, "edge", "ends", ends)
+            src, dst = rows.fetch(ids).T
         return src.contiguous(), dst.contiguous()
 
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
@@ -207,33 +204,34 @@ class DistributedGraph(Graph):
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
         answers = [list(self._own.edges_between(*arrays)) if arrays else [] for arrays in questions]
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
-        counts, ids = (
-            np.concatenate([np.zeros(0, np.int64), *(arrays[i] for arrays in parcels)])
-            for i in range(2)
-        )
-        indptr, at = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
-        return Between(u, v, indptr, ids[at])
+        none = np.zeros(0, np.int64)
+        counts = np.concatenate([none, *(of_pairs for of_pairs, _ in parcels)])
+        ids = np.concatenate([none, *(edges for _, edges in parcels)])
+        # a pair that is asked for twice travelled once
+        indptr, positions = kernels.csr.csr_rows(sums(counts), routes.back()[index.reshape(-1)])
+        return Between(u, v, indptr, ids[positions])
 
     def _degrees(self, name: str, nodes: Ints, counts: Ints, v: IdsLike | _All) -> Tensor:
         """Degrees: the owner of each node adds up the counts of its edges from all processes."""
         peers = self.peers
         parts = self.parts
         with peers.together(name):
-            wanted = (
-                np.arange(self.num_nodes) if isinstance(v, _All) else as_ids(v, "v", self.num_nodes)
-            )
+            if isinstance(v, _All):
+                wanted = np.arange(self.num_nodes)
+            else:
+                wanted = as_ids(v, "v", self.num_nodes)
             sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
             degrees = np.zeros(len(self._own.part.masters), np.int64)
             for arrays in peers.exchange(f"numbers of edges for {name}", sent):
                 if arrays:
                     degrees[parts.places(arrays[0])] += arrays[1]
-            held = torch.from_numpy(degrees)
             return peers.fetch(
-                name, wanted, peers.owners, lambda ids: held[torch.from_numpy(parts.places(ids))]
+                name, wanted, peers.owners, lambda ids: torch.from_numpy(degrees[parts.places(ids)])
             )
 
     def __repr__(self) -> str:
-        whole = super().__repr__().removeprefix("Graph(").removesuffix(")")
+        whole = super().__repr__()
+        whole = whole.removeprefix("Graph(").removesuffix(")")
         return (
             f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, "
             f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here)"
@@ -268,14 +266,13 @@ def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Fra
     def frame(
         kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], of: str = "", *ids: Any
     ) -> Frame:
-        def held_by_all(name: str, held: Tensor | Rows) -> Tensor | Rows:
+        def held_by_all(name: str) -> Tensor | Rows:
             return with_stored(
-                held, lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids)
+                columns[name],
+                lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids),
             )
 
-        return GraphFrame(
-            num_rows, {name: held_by_all(name, held) for name, held in columns.items()}
-        )
+        return GraphFrame(num_rows, {name: held_by_all(name) for name in columns})
 
     def of_type(kind: str, number: int, num_rows: int) -> Frame:
         name, ids = ranges[kind][number]

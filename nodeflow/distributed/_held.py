@@ -23,10 +23,10 @@ from nodeflow._peers.peers import Peers
 from nodeflow._peers.routes import narrowed
 from nodeflow._rows.base import RowsBase, with_stored
 from nodeflow._rows.pieces import Piece, distinct_in_place, put_pieces
-from nodeflow._rows.rows import Rows, fetch_rows, layout_of
+from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, layout_of
 from nodeflow._schema.schema import Relation
 from nodeflow.graph import GraphFrame, OfType
-from nodeflow.partitions import GraphPart, GraphParts
+from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
 class PartIds(WholeIds):
@@ -78,14 +78,11 @@ class HeldPart(Held):
 
     @property
     def relations(self) -> Mapping[Relation, OfType]:
-        return {
-            name: OfType(
-                name,
-                of.ids,
-                GraphFrame(len(of), {n: HeldRows.of(column) for n, column in of.data.items()}),
-            )
-            for name, of in self._relations.items()
-        }
+        relations = {}
+        for name, of in self._relations.items():
+            here = {column: HeldRows.of(rows) for column, rows in of.data.items()}
+            relations[name] = OfType(name, of.ids, GraphFrame(len(of), here))
+        return relations
 
     @property
     def masters(self) -> Tensor:
@@ -117,18 +114,12 @@ class HeldPart(Held):
         size = self.num_masters + len(self.mirrors)
         dst = self.places(np.repeat(part.rows, np.diff(part.indptr)))
         src = self.places(part.src.astype(np.int64))
-        row = dst
-        near = src
-        order = np.argsort(dst, kind="stable")
-        if direction == "out":  # by edge id inside each source, as in the whole graph
-            row = src
-            near = dst
+        if direction == "in":
+            order = np.argsort(dst, kind="stable")
+        else:  # by edge id inside each source, as in the whole graph
             order = np.lexsort((part.edge_ids, src))
-        return (
-            np.concatenate([[0], np.cumsum(np.bincount(row, minlength=size))]),
-            narrowed(near[order], size),
-            order,
-        )
+        row, end = (dst, src) if direction == "in" else (src, dst)
+        return sums(np.bincount(row, minlength=size)), narrowed(end[order], size), order
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
         """See ``Held``; raises ValueError for a graph whose in-edges do not lie with their
@@ -157,10 +148,16 @@ class HeldPart(Held):
         """Return the number of edges held here from each ``u[i]`` to ``v[i]``, and their parent
         ids.
         """
-        inward = self.parts.edges == "in"
-        arrays: tuple[Ints, Array, Any] = self.csc() if inward else self.csr()
+        arrays: tuple[Ints, Array, Any]
+        if self.parts.edges == "in":
+            arrays = self.csc()
+            near = v
+            far = u
+        else:
+            arrays = self.csr()
+            near = u
+            far = v
         indptr, other, ids = arrays
-        near, far = (v, u) if inward else (u, v)
         rows, row = np.unique(self.parts.places(near), return_inverse=True)
         ends, position = kernels.csr.csr_rows(indptr, rows)
         edges = self.whole.edge_ids_of(position if ids is None else ids[position])
@@ -251,9 +248,9 @@ class DistributedRows(RowsBase):
         self.held = held
         self._owners = partial(peers.owners, kind=kind)
         self._places: Callable[[Ints], Ints] = partial(parts.places, kind=kind)
-        self.ids = (
-            range(parts.num_nodes if kind == "node" else parts.num_edges) if ids is None else ids
-        )
+        if ids is None:
+            ids = range(parts.num_nodes if kind == "node" else parts.num_edges)
+        self.ids = ids
         if held_ids is not None:
             self._places = partial(_rows_among, held_ids)
         self.shape = (len(self.ids), *held.shape[1:])
@@ -294,11 +291,8 @@ class DistributedRows(RowsBase):
 
     def _located(self, ids: Ints) -> tuple[Tensor, Ints | None]:
         places = self._places(ids)
-        if (
-            isinstance(self.held, Tensor)
-            and self.held.layout == torch.strided
-            and self.held.is_contiguous()
-        ):
+        # dense rows stay where they lie, and are copied once, by who needs them
+        if isinstance(self.held, Tensor) and not is_sparse(self.held) and self.held.is_contiguous():
             return self.held, places
         return fetch_rows(self.held, torch.from_numpy(places)), None
 

@@ -16,6 +16,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.frozen import Lazy
 from nodeflow._base.types import Array
+from nodeflow._disk.arrays import numpy_type
 from nodeflow._edges.edges import Edges, edges_along
 from nodeflow._peers.held import Held, WholeIds
 from nodeflow._rows.base import with_stored
@@ -23,6 +24,7 @@ from nodeflow._rows.rows import Rows, fetch_rows
 from nodeflow._schema.schema import Relation
 from nodeflow.distributed._held import HeldColumns, HeldPart
 from nodeflow.graph import Graph, OfType
+from nodeflow.partitions import id_type, sums
 from nodeflow.sampling import Reader, edges_of
 
 Arrays = list[Array]
@@ -75,7 +77,7 @@ class HeldNear(Held):
         indices: Array,
         edge_ids: Array,
     ) -> None:
-        row = np.full(graph.num_nodes, -1, np.int32 if graph.num_nodes < 2**31 else np.int64)
+        row = np.full(graph.num_nodes, -1, numpy_type(id_type(graph.num_nodes)))
         row[nodes] = np.arange(len(nodes))
         self.own = own
         self._peers = graph.peers
@@ -164,11 +166,12 @@ def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
         uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
         ends = np.flatnonzero(uses)
         ends = ends[graph.peers.owners(ends) != graph.peers.rank]
-        degrees = (graph.in_degrees(ends) if direction == "in" else graph.out_degrees(ends)).numpy()
+        degrees_of = graph.in_degrees if direction == "in" else graph.out_degrees
+        degrees = degrees_of(ends).numpy()
+        # uses per edge that is kept; of equal ones the lower id, so that all runs keep the same
         order = np.lexsort((ends, -uses[ends] / np.maximum(degrees, 1)))
-        halo = np.sort(
-            ends[order[: np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")]]
-        )
+        count = np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")
+        halo = np.sort(ends[order[:count]])
         brought = edges_of(graph, reader, halo)
     return HeldNear(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
 
@@ -183,18 +186,14 @@ def _merged(
     degrees = np.empty(len(nodes), np.int64)
     degrees[mine] = np.diff(own.indptr)
     degrees[~mine] = np.diff(begin)
-    indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)])
-    indices, edge_ids = (
-        np.empty(indptr[-1], np.int32 if count < 2**31 else np.int64)
-        for count in (graph.num_nodes, graph.num_edges)
-    )
+    indptr = sums(degrees)
+    indices = np.empty(indptr[-1], numpy_type(id_type(graph.num_nodes)))
+    edge_ids = np.empty(indptr[-1], numpy_type(id_type(graph.num_edges)))
 
     def put(rows: Ints, begin: Ints, ends: Array, ids_of: Callable[[Ints], Array]) -> None:
         # piece by piece, so that lists of positions stay small beside the edges
-        cuts = np.unique(
-            np.append(np.searchsorted(begin, np.arange(0, begin[-1], _PIECE)), len(rows))
-        )
-        for first, last in pairwise(cuts):
+        cuts = np.searchsorted(begin, np.arange(0, begin[-1], _PIECE))
+        for first, last in pairwise(np.unique([*cuts, len(rows)])):
             _, to = kernels.csr.csr_rows(indptr, rows[first:last])
             indices[to] = ends[begin[first] : begin[last]]
             edge_ids[to] = ids_of(np.arange(begin[first], begin[last]))

@@ -6,11 +6,14 @@ take its functions.
 Where to change something:
 
 - ``_node_flow``, ``_layer``, ``_flow``: the three classes. A subject with several functions has a
-  file of its own, and the class takes these functions as methods: ``_parent`` (ids and columns of
-  the parent graph), ``_compute`` (message passing), ``_as_graph`` (also the union), ``_append``,
-  ``_validate``, ``_matrices``, ``_pictures``.
-- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``. ``_narrow``: of
-  a relation.
+  file of its own, and ``NodeFlow`` takes these functions as methods:
+- ``_columns_of_parent``: columns copied from and to the parent graph, and maps between ids.
+- ``_message_passing``: ``flow_compute``, ``apply_layers`` and their kin. ``_part``: the edges that
+  one call computes; ``_messages``: messages and their reduction; ``_user_functions``: what functions
+  of users see and return.
+- ``_append``, ``_as_graph`` (also the union), ``_validate``, ``_pictures``.
+- ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
+  ``_of_relations``: flows of some relations.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.
 - ``_layer`` also has moves to a device. ``_pickle``: a NodeFlow as arrays and back.
 
@@ -28,17 +31,16 @@ from nodeflow.flow._build import (
     flow_from_edges,
     shared_node_flow as shared_node_flow,
 )
-from nodeflow.flow._compute.part import columns_at as columns_at, written as written
-from nodeflow.flow._compute.run import distinct as distinct, message_passing
-from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
-from nodeflow.flow._flow import Flow
-from nodeflow.flow._flow_parts import FlowParts as FlowParts
+from nodeflow.flow._columns_of_parent import node_columns as node_columns
+from nodeflow.flow._flow import Flow, FlowParts as FlowParts
 from nodeflow.flow._full_flow import EdgeColumns as EdgeColumns, FullFlow as FullFlow
 from nodeflow.flow._layer import Layer, LayerPart, rows_between as rows_between
-from nodeflow.flow._narrow import entering as entering, without_unread as without_unread
+from nodeflow.flow._message_passing import distinct as distinct, message_passing, run as run
 from nodeflow.flow._node_flow import NodeFlow
-from nodeflow.flow._parent import node_columns as node_columns
+from nodeflow.flow._of_relations import entering as entering, without_unread as without_unread
+from nodeflow.flow._part import Part as Part, columns_at as columns_at, written as written
 from nodeflow.flow._types import NamesLike as NamesLike
+from nodeflow.flow._user_functions import EdgeBatch, NodeBatch
 
 __all__ = [
     "EdgeBatch",

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from nodeflow._base.checks import describe
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._layer import Layer, rows_between
-from nodeflow.flow._parent import check_fits
+from nodeflow.flow._columns_of_parent import check_fits
+from nodeflow.flow._layer import Layer, rows_between, same_nodes
 from nodeflow.ops import Structure
 
 if TYPE_CHECKING:
@@ -31,17 +31,54 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     """
     if not isinstance(other, type(first)):
         raise TypeError(f"append takes a NodeFlow, got {describe(other)}")
-    if (
-        first.parent is not None
-        and other.parent is not None
-        and first.parent.uid != other.parent.uid
-    ):
+    parents = [part.parent for part in (first, other) if part.parent is not None]
+    if len({graph.uid for graph in parents}) > 1:
         raise ValueError(
             f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of "
             f"another, {other.parent}"
         )
+    rows = _rows_of_joint_layer(first, other)
+    graph = parents[0] if parents else None
+    for part in (first, other):
+        if graph is not None and part.parent is None:
+            check_fits(part, graph)
+    data = first.back.data.copy()
+    for name, column in other.front.data.items():
+        if name not in data:
+            data[name] = column if rows is None else take_rows(column, rows)
+    layers = [layer.with_frame() for layer in first.layers[:-1]]
+    layers.append(first.back.with_frame(data))
+    layers += [layer.with_frame() for layer in other.layers[1:]]
+    flows = [flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()]
+    # the row in the joint layer of each node of the other's first layer
+    joint_row = None if rows is None else torch.argsort(rows)
+    index = other.seed_index
+    if joint_row is not None and other.num_flows == 0:  # the joint layer is the last one
+        index = joint_row[index]
+    for pair, flow in other.flows.items():
+        i = pair[0] + first.num_flows
+        j = pair[1] + first.num_flows
+        structure = None
+        if joint_row is not None and pair[0] == 0:
+            sources = joint_row[flow.indices]
+            structure = Structure._trusted(flow.indptr, sources, flow.num_src)
+        flows.append(flow.between(layers[i], layers[j], (i, j), structure=structure))
+    batch = type(first)._trusted(
+        layers,
+        flows,
+        parent=graph,
+        seed_index=index,
+        seed_ids=other.seed_ids if other.has_seed_ids else None,
+        seed_layout=other.seed_layout,
+    )
+    batch.seed_data.update(other.seed_data)
+    return batch
+
+
+def _rows_of_joint_layer(first: NodeFlow, other: NodeFlow) -> Tensor | None:
+    """Return the row in the other's first layer of each node of the joint one; None: the same."""
     try:
-        rows = _match(first.back, other.front)
+        return _match(first.back, other.front)
     except ValueError as error:
         hint = ""
         with suppress(ValueError):
@@ -51,41 +88,6 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
                     "; the other's last layer is this one's first: call other.append(this) instead"
                 )
         raise ValueError(f"{error}{hint}") from None
-    graph = other.parent if first.parent is None else first.parent
-    for part in (first, other):
-        if graph is not None and part.parent is None:
-            check_fits(part, graph)
-    data = first.back.data.copy()
-    for name, column in other.front.data.items():
-        if name not in data:
-            data[name] = column if rows is None else take_rows(column, rows)
-    layers = [layer.with_frame() for layer in first.layers]
-    layers[-1] = first.back.with_frame(data)
-    layers += [layer.with_frame() for layer in other.layers[1:]]
-    shift = first.num_flows
-    row_of = (
-        None
-        if rows is None
-        else torch.empty_like(rows).scatter_(0, rows, torch.arange(len(rows), device=rows.device))
-    )
-    flows = [flow.between(layers[i], layers[j], (i, j)) for (i, j), flow in first.flows.items()]
-    for (i, j), flow in other.flows.items():
-        a = i + shift
-        b = j + shift
-        turned = None
-        if i == 0 and row_of is not None:  # sources are numbered as the joint layer numbers them
-            s = flow.structure
-            turned = Structure._trusted(s.indptr, row_of[s.indices], s.num_src)
-        flows.append(flow.between(layers[a], layers[b], (a, b), structure=turned))
-    index = other.seed_index
-    if row_of is not None and other.num_flows == 0:  # the joint layer is the last one
-        index = row_of[index]
-    ids = other.seed_ids if other.has_seed_ids else None
-    batch = type(first)._trusted(
-        layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=other.seed_layout
-    )
-    batch.seed_data.update(other.seed_data)
-    return batch
 
 
 def _match(back: Layer, front: Layer) -> Tensor | None:
@@ -99,10 +101,7 @@ def _match(back: Layer, front: Layer) -> Tensor | None:
         raise ValueError(
             "append needs the same nodes in both layers, but only one of them has contexts"
         )
-    same = not back.has_parent or torch.equal(back.parent_nid, front.parent_nid)
-    if same and (
-        back.context is None or front.context is None or torch.equal(back.context, front.context)
-    ):
+    if not back.has_parent or same_nodes(back, front):
         return None
     rows = rows_between(front, back)
     if bool((rows < 0).any()):

@@ -4,6 +4,7 @@ for its layers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from nodeflow._base.types import Array
 from nodeflow.graph import Graph, GraphFrame, Schema, with_schema
 
 if TYPE_CHECKING:
+    from nodeflow.flow._flow import Flow
+    from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
 
 
@@ -50,14 +53,8 @@ def as_graph(batch: NodeFlow) -> Graph:
     >>> batch.as_graph().edges()
     (tensor([1, 2, 4]), tensor([3, 4, 5]))
     """
-    starts = layer_offsets(batch)
-    ends = [
-        (src + starts[i], dst + starts[j])
-        for (i, j), flow in batch.flows.items()
-        for src, dst in [flow.edges()]
-    ]
-    src, dst = (_joined([_numpy(pair[k]) for pair in ends]) for k in (0, 1))
-    return Graph.from_edges(src, dst, num_nodes=starts[-1])
+    src, dst = _ends(batch, [_numpy(batch.layers(i)) for i in range(batch.num_layers)])
+    return Graph.from_edges(src, dst, num_nodes=sum(batch.layer_sizes))
 
 
 @checked
@@ -96,84 +93,114 @@ def union(batch: NodeFlow, *, weights: bool = False) -> Graph:
     ((tensor([1, 2]), tensor([0, 1])), tensor([3, 1], dtype=torch.uint8))
     """
     layers = batch.layers
-    flows = list(batch.flows.items())
-    if (number := max(batch.num_layers, len(flows))) > 63:
+    flows = [flow for _, flow in batch.flows.items()]
+    if max(len(layers), len(flows)) > 63:
         raise ValueError(
-            f"union has a bit per layer and flow, at most 63, and this NodeFlow has {number}"
+            "union has a bit per layer and flow, at most 63, and this NodeFlow has "
+            f"{max(len(layers), len(flows))}"
         )
     nodes = np.concatenate([_numpy(layer.parent_nid) for layer in layers])
-    contexts = None
-    if any(layer.context is not None for layer in layers):
-        contexts = _joined(
-            [np.zeros(len(x), np.int64) if x.context is None else _numpy(x.context) for x in layers]
-        )
-    cuts = np.cumsum(batch.layer_sizes)[:-1]
-    eid = _joined(
-        [_numpy(f.parent_eid) if f.has_parent else np.full(f.num_edges, -1) for _, f in flows]
-    )
-    schema = (
-        layers[0].schema if all(layer.has_schema for layer in layers) else Schema.of_one_type(0, 0)
-    )
+    eid = _joined([_parent_eid(flow) for flow in flows])
+    schema = Schema.of_one_type(0, 0)
+    if all(layer.has_schema for layer in layers):
+        schema = layers[0].schema
     types = schema.types_of(nodes)
     kinds = schema.relations_of(eid)
-    of_layer = np.split(types, cuts)
-    src = _joined([of_layer[i][_numpy(flow.indices)] for (i, _), flow in flows])
-    dst = _joined([of_layer[j][_numpy(flow.structure.dst)] for (_, j), flow in flows])
+    # edges that are no edges of the schema, as added self-loops and edges against their direction,
+    # leave no types
+    src, dst = _ends(batch, np.split(types, np.cumsum(batch.layer_sizes)[:-1]))
     if (eid < 0).any() or not np.array_equal(schema.ends()[kinds], np.stack([src, dst], 1)):
         schema = Schema.of_one_type(0, 0)
         types = np.zeros_like(nodes)
         kinds = np.zeros_like(eid)
+    rows, first, ndata = _nodes_once(batch, nodes, types)
+    src, dst = _ends(batch, rows)
+    edges, distinct = _edges_once(flows, kinds, dst, src, eid)
+    edata = {"flows": _bits(edges, len(distinct))}
+    if flows and all(flow.has_parent for flow in flows):
+        edata["parent_eid"] = torch.from_numpy(eid[distinct])
+    if weights:
+        edata["weight"] = _weights(flows, edges, len(distinct))
+    graph = Graph.from_edges(
+        src[distinct], dst[distinct], num_nodes=len(first), ndata=ndata, edata=edata
+    )
+    counted = schema.counted(types[first], kinds[distinct])
+    return with_schema(graph, counted, lambda _, __, num_rows: GraphFrame(num_rows))
+
+
+def _nodes_once(
+    batch: NodeFlow, nodes: Ints, types: Ints
+) -> tuple[list[Ints], Ints, dict[str, Tensor]]:
+    """Return for each layer the rows of its nodes among the distinct ones, which are once.
+
+    Also where each of these occurs first among ``nodes``, and their columns.
+    """
     # a number per node, in each context of its own, gets its rank in the order of types and first
     # appearance
     key = nodes
-    if contexts is not None:
+    has_contexts = any(layer.context is not None for layer in batch.layers)
+    if has_contexts:
+        contexts = np.concatenate([_contexts(layer) for layer in batch.layers])
         key = nodes + (1 + nodes.max(initial=0)) * np.unique(contexts, return_inverse=True)[1]
     _, first, node = np.unique(key, return_index=True, return_inverse=True)
     order = np.lexsort((first, types[first]))
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    rows = np.split(rank[node], cuts)
+    rows = np.split(np.argsort(order)[node], np.cumsum(batch.layer_sizes)[:-1])
     first = first[order]
     ndata = {"parent_nid": torch.from_numpy(nodes[first]), "layers": _bits(rows, len(first))}
-    if contexts is not None:
+    if has_contexts:
         ndata["context"] = torch.from_numpy(contexts[first])
+    return rows, first, ndata
 
-    src = _joined([rows[i][_numpy(flow.indices)] for (i, _), flow in flows])
-    dst = _joined([rows[j][_numpy(flow.structure.dst)] for (_, j), flow in flows])
-    sizes = [flow.num_edges for _, flow in flows]
-    edge, distinct = _numbered(kinds, dst, src, eid, np.repeat(np.arange(len(flows)), sizes))
-    edges = np.split(edge, np.cumsum(sizes)[:-1]) if flows else []
-    edata = {"flows": _bits(edges, len(distinct))}
-    if flows and all(flow.has_parent for _, flow in flows):
-        edata["parent_eid"] = torch.from_numpy(eid[distinct])
-    if weights:
-        kind = (
-            torch.float64
-            if any(flow.weight.dtype == torch.float64 for _, flow in flows)
-            else torch.float32
-        )
-        edata["weight"] = torch.zeros(len(distinct), len(flows), dtype=kind, device="cpu")
-        for k, (_, flow) in enumerate(flows):
-            edata["weight"][torch.from_numpy(edges[k]), k] = flow.weight.cpu().to(kind)
-    # edges are numbered by relation, and stored by destination
-    ids = np.argsort(dst[distinct], kind="stable")
-    stored = distinct[ids]
-    indptr = np.searchsorted(dst[stored], np.arange(len(first) + 1))
-    graph = Graph(
-        indptr,
-        src[stored],
-        edge_ids=None if (np.diff(ids) == 1).all() else ids,
-        ndata=ndata,
-        edata=edata,
-    )
-    own = schema.counted(types[first], kinds[distinct])
-    return with_schema(graph, own, lambda _, __, num_rows: GraphFrame(num_rows))
+
+def _ends(batch: NodeFlow, of_layers: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return a number for the source and the destination of every edge, by layer and local id."""
+    src = []
+    dst = []
+    for (i, j), flow in batch.flows.items():
+        sources, destinations = flow.edges()
+        src.append(of_layers[i][_numpy(sources)])
+        dst.append(of_layers[j][_numpy(destinations)])
+    return _joined(src), _joined(dst)
+
+
+def _parent_eid(flow: Flow) -> Ints:
+    return _numpy(flow.parent_eid) if flow.has_parent else np.full(flow.num_edges, -1)
+
+
+def _contexts(layer: Layer) -> Ints:
+    if layer.context is None:
+        return np.zeros(layer.num_nodes, np.int64)
+    return _numpy(layer.context)
+
+
+def _edges_once(
+    flows: list[Flow], kinds: Ints, dst: Ints, src: Ints, eid: Ints
+) -> tuple[list[Ints], Ints]:
+    """Return for each flow the rows of its edges among the distinct ones, which are once.
+
+    Also where each of these occurs first among the edges of all flows.
+    """
+    sizes = [flow.num_edges for flow in flows]
+    of_flow = np.repeat(np.arange(len(flows)), sizes)
+    numbers, distinct = _numbered(kinds, dst, src, eid, of_flow)
+    return np.split(numbers, np.cumsum(sizes))[:-1], distinct
+
+
+def _weights(flows: list[Flow], edges: list[Ints], size: int) -> Tensor:
+    """Return the estimator weight of every edge in every flow, 0 in flows without it."""
+    has_float64 = any(flow.weight.dtype == torch.float64 for flow in flows)
+    kind = torch.float64 if has_float64 else torch.float32
+    weights = torch.zeros(size, len(flows), dtype=kind, device="cpu")
+    for k, (flow, rows) in enumerate(zip(flows, edges, strict=True)):
+        weights[torch.from_numpy(rows), k] = flow.weight.cpu().to(kind)
+    return weights
 
 
 def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple[Ints, Ints]:
     """Return the number of every edge among the distinct ones, in ascending order, and where each
     occurs first.
     """
+    # equal edges come to lie side by side, those of one flow too
     order = np.lexsort((flow, eid, src, dst, kinds))
     index = np.arange(len(dst))
     starts = _starts(dst[order], src[order], eid[order])
@@ -181,7 +208,9 @@ def _numbered(kinds: Ints, dst: Ints, src: Ints, eid: Ints, flow: Ints) -> tuple
     in_flow = starts | _starts(flow[order])
     again = index - np.maximum.accumulate(np.where(in_flow, index, 0))
     if again.any():
-        order, again = (part[np.lexsort((again, np.cumsum(starts)))] for part in (order, again))
+        by_repeat = np.lexsort((again, np.cumsum(starts)))
+        order = order[by_repeat]
+        again = again[by_repeat]
         starts = _starts(dst[order], src[order], eid[order], again)
     number = np.empty_like(order)
     number[order] = np.cumsum(starts) - 1
@@ -198,16 +227,8 @@ def _starts(*columns: Ints) -> Array:
 
 def _bits(parts: list[Ints], size: int) -> Tensor:
     """Return an integer per row in which bit k says whether part k holds the row, ``[size]``."""
-    count = len(parts)
-    kind = (
-        np.uint8
-        if count <= 8
-        else np.int16
-        if count <= 15
-        else np.int32
-        if count <= 31
-        else np.int64
-    )
+    sizes = ((np.uint8, 8), (np.int16, 15), (np.int32, 31), (np.int64, 63))
+    kind = next(kind for kind, most in sizes if len(parts) <= most)
     bits: Ints = np.zeros(size, np.int64)
     for k, part in enumerate(parts):
         bits[part] |= 1 << k

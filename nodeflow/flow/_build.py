@@ -21,13 +21,11 @@ from nodeflow._base.checks import (
     check_type,
     describe,
 )
-from nodeflow._base.frozen import Lazy
 from nodeflow._base.sizes import check_memory
 from nodeflow._base.types import ColumnsLike, IdsLike
 from nodeflow._edges.columns import edge_numbers, is_float64
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow._flow import Flow
-from nodeflow.flow._flow_parts import FlowParts
+from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow
 from nodeflow.graph import Frame, Graph
@@ -109,16 +107,13 @@ def _flow(
     weight: Tensor | None,
     data: ColumnsLike | None,
 ) -> Flow:
-    """Return a flow of given edges; ``order`` sorts the rows of the other arguments to the order of
-    the edges.
-    """
+    """Return a flow of given edges, whose other columns ``order`` puts in the edges' order."""
     size = structure.num_edges
     columns = Frame(size, data)
     eid: Tensor | None = None
     if parent_eid is not None:
         eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", LARGEST, "edge", lower=-1).copy())
         check_length(eid, "parent_eid", size, "edge")
-        eid = eid if order is None else eid[order]
     if weight is not None:
         weight = Frame(size, {"weight": weight})["weight"]
         if weight.shape != (size,) or weight.layout != torch.strided:
@@ -126,16 +121,13 @@ def _flow(
                 f"weight must have shape ({size},), one number per edge, got {tuple(weight.shape)}"
             )
         weight = weight.to(torch.float32, copy=True)
-        weight = weight if order is None else weight[order]
     if order is not None:
-        columns = Frame(
-            structure.num_edges,
-            {name: take_rows(column, order) for name, column in columns.items()},
-        )
+        columns = Frame(size, {name: take_rows(x, order) for name, x in columns.items()})
+        eid = None if eid is None else eid[order]
+        weight = None if weight is None else weight[order]
     src = Layer._trusted(structure.num_src)
     dst = Layer._trusted(structure.num_dst)
-    edge, scale = (None if value is None else Lazy.of(value) for value in (eid, weight))
-    return Flow._trusted(structure, src, dst, (0, 1), parent_eid=edge, weight=scale, data=columns)
+    return Flow._trusted(structure, src, dst, (0, 1), parent_eid=eid, weight=weight, data=columns)
 
 
 @checked
@@ -170,27 +162,28 @@ def create_node_flow(
             f"flows must be a list of flows or a dict, got {describe(flows)}; put one flow in a "
             "list"
         )
-    named = (
-        dict(flows)
-        if isinstance(flows, Mapping)
-        else {(i, i + 1): flow for i, flow in enumerate(flows)}
-    )
+    named = flows
+    if not isinstance(named, Mapping):
+        named = {(i, i + 1): flow for i, flow in enumerate(named)}
     for pair, flow in named.items():
         check_type(flow, f"flows[{pair}]", Flow, "a Flow (see flow_from_edges)")
-        whole = isinstance(pair, tuple) and len(pair) == 2 and all(type(i) is int for i in pair)
-        if not whole or not 0 <= pair[0] < pair[1]:
+        numbers = isinstance(pair, tuple) and [type(number) for number in pair] == [int, int]
+        if not numbers or not 0 <= pair[0] < pair[1]:
             raise ValueError(
                 f"a flow goes from a layer i to a later layer j, got the pair {pair!r}"
             )
-    count = max((j for _, j in named), default=0) + 1 if layers is None else len(layers)
-    missing = [(i, i + 1) for i in range(count - 1) if (i, i + 1) not in named]
+    if layers is None:
+        layers = [None] * (max((j for _, j in named), default=0) + 1)
+    count = len(layers)
+    chain = [(i, i + 1) for i in range(count - 1)]
+    missing = [pair for pair in chain if pair not in named]
     beyond = [pair for pair in named if pair[1] >= count]
     if missing or beyond or count == 0:
         raise ValueError(
-            f"{count} layers need the flows {[(i, i + 1) for i in range(count - 1)]} (an empty one "
-            f"is legal); missing {missing}, beyond the last layer {beyond}"
+            f"{count} layers need the flows {chain} (an empty one is legal); missing {missing}, "
+            f"beyond the last layer {beyond}"
         )
-    parts = [_layer(i, None if layers is None else layers[i], named, parent) for i in range(count)]
+    parts = [_layer(i, ids, named, parent) for i, ids in enumerate(layers)]
     joined = [flow.between(parts[i], parts[j], (i, j)) for (i, j), flow in named.items()]
     return NodeFlow(parts, joined, parent=parent)
 
@@ -254,7 +247,6 @@ def create_full_node_flow(
             f"weight={weight!r} has no numbers for self-loops made here; add them to the graph "
             "with transform.add_self_loops, and to the column"
         )
-    column = None if weight is None else edge_numbers(graph, weight, "weight")
     indptr, indices, edge_ids = graph.csc()
     edges = np.arange(graph.num_edges) if edge_ids is None else edge_ids.astype(np.int64)
     sources = indices.astype(np.int64)
@@ -267,12 +259,12 @@ def create_full_node_flow(
         torch.from_numpy(indptr.copy()), torch.from_numpy(sources), graph.num_nodes
     )
     layer = Layer._trusted(graph.num_nodes, torch.from_numpy(np.arange(graph.num_nodes)))
-    kind = np.float64 if weight is not None and is_float64(graph, weight) else np.float32
-    scale = None if column is None else Lazy.of(torch.from_numpy(column[edges].astype(kind)))
-    eid = Lazy.of(torch.from_numpy(edges))
-    return shared_node_flow(
-        graph, layer, structure, count, parent_eid=eid, weight=scale, needs_weight=True
-    )
+    parts: FlowParts = {"parent_eid": torch.from_numpy(edges), "needs_weight": True}
+    if weight is not None:
+        kind = np.float64 if is_float64(graph, weight) else np.float32
+        numbers = edge_numbers(graph, weight, "weight")
+        parts["weight"] = torch.from_numpy(numbers[edges].astype(kind))
+    return shared_node_flow(graph, layer, structure, count, **parts)
 
 
 def shared_node_flow(

@@ -2,27 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack, overload
 
 import torch
 from torch import Tensor
 
-from nodeflow import ops
-from nodeflow._base.checks import check_num_rows, check_type, titles
+from nodeflow import _kernels as kernels, ops
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import Ints, check_num_rows, check_one_of, titles
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.habits import taught
+from nodeflow._rows.csr import csr_tensor
 from nodeflow._rows.rows import slice_rows, take_rows
 from nodeflow._schema.schema import Relation
-from nodeflow.flow import _matrices as matrices
-from nodeflow.flow._flow_parts import ByRelation, FlowParts, by_relation
 from nodeflow.flow._layer import Layer, Move, dst_in_src
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure, rows_beside_own
 
+if TYPE_CHECKING:
+    import scipy.sparse
+
 # None is "destination i is source row i", the common case that needs no index
 _PREFIX: Lazy[Tensor | None] = Lazy.of(None)
+
+
+class FlowParts(TypedDict, total=False):
+    """The parts of a flow besides its structure and layers, all of them optional.
+
+    Attributes:
+        parent_eid: parent id of every edge, a tensor, or a ``Lazy`` that makes it.
+        weight: estimator weight of every edge, likewise.
+        needs_weight: see ``Flow.needs_weight``; None: the weights are compared when it is asked
+            for.
+        data: the frame.
+        rows: local id of every destination in the source layer, holding None where the destinations
+            are the first nodes in order. Left out: looked up when first needed.
+        prefix: True: the destinations are the first nodes of the source layer, in order; instead of
+            ``rows``.
+        frames: frames of the edges of each relation that has one already.
+        relations: number of the relation of every edge, int32. Left out: by its parent id.
+    """
+
+    parent_eid: Any
+    weight: Any
+    needs_weight: bool | None
+    prefix: bool
+    data: Frame | None
+    rows: Lazy[Tensor | None]
+    frames: dict[Relation, Frame]
+    relations: Lazy[Tensor] | None
+
+
+class ByRelation(NamedTuple):
+    """The edges of a flow grouped by relation, without a table of relations by destinations.
+
+    Attributes:
+        order: the edges of the first relation, ascending, then those of the second, and so on,
+            int64.
+        first: where the edges of each relation begin there, int64 ``[relations + 1]``.
+        begins: where the edges of each destination begin among all, int64 ``[num_dst + 1]``.
+    """
+
+    order: Tensor
+    first: Ints
+    begins: Ints
+
+    def edges(self, number: int) -> Tensor:
+        """Return the edges of the relation of a number, ascending."""
+        return self.order[self.first[number] : self.first[number + 1]]
+
+    def indptr(self, number: int) -> Tensor:
+        """Return where those of each destination begin among them, int64 ``[num_dst + 1]``."""
+        edges = self.edges(number)
+        ends = kernels.csr.indptr_among(self.begins, edges.numpy(force=True))
+        return torch.from_numpy(ends).to(edges.device)
 
 
 @taught
@@ -67,6 +122,7 @@ class Flow(Frozen):
     _by_relation: ByRelation | None
     _numbers: Lazy[Tensor] | None
 
+    @checked
     def __init__(
         self,
         structure: Structure,
@@ -78,18 +134,10 @@ class Flow(Frozen):
         weight: Tensor | None = None,
         data: Frame | None = None,
     ) -> None:
-        check_type(structure, "structure", Structure, "a Structure")
-        check_type(src_layer, "src_layer", Layer, "a Layer")
-        check_type(dst_layer, "dst_layer", Layer, "a Layer")
-        check_type(parent_eid, "parent_eid", Tensor | None, "a Tensor")
-        check_type(weight, "weight", Tensor | None, "a Tensor")
-        check_type(data, "data", Frame | None, "a Frame")
-        edge, scale = (None if value is None else Lazy.of(value) for value in (parent_eid, weight))
-        flow = Flow._trusted(
-            structure, src_layer, dst_layer, layers, parent_eid=edge, weight=scale, data=data
+        self._fill(
+            structure, src_layer, dst_layer, layers, parent_eid=parent_eid, weight=weight, data=data
         )
-        check_flow("this flow", flow, None, None)
-        self._set(**{name: getattr(flow, name) for name in Flow.__slots__})
+        check_flow("this flow", self, None, None)
 
     @classmethod
     def _trusted(
@@ -102,7 +150,18 @@ class Flow(Frozen):
     ) -> Self:
         """Return a flow of parts that are known to fit together."""
         self = cls.__new__(cls)
-        weight = parts.get("weight")
+        self._fill(structure, src, dst, layers, **parts)
+        return self
+
+    def _fill(
+        self,
+        structure: Structure,
+        src: Layer,
+        dst: Layer,
+        layers: tuple[int, int],
+        **parts: Unpack[FlowParts],
+    ) -> None:
+        weight = _lazy(parts.get("weight"))
         data = parts.get("data")
         rows = parts.get("rows")
         if parts.get("prefix"):
@@ -110,14 +169,17 @@ class Flow(Frozen):
         elif rows is None:
             device = structure.device
             rows = Lazy(lambda: dst_in_src(src, dst, device))
+        if data is None:
+            data = Frame(structure.num_edges)
         self._set(
             structure=structure,
             src_layer=src,
             dst_layer=dst,
             layers=layers,
-            data=Frame(structure.num_edges) if data is None else data,
-            _parent_eid=parts.get("parent_eid"),
+            data=data,
+            _parent_eid=_lazy(parts.get("parent_eid")),
             _weight=weight,
+            # weights of 1, which a flow without given ones has, are all equal
             _needs_weight=False if weight is None else parts.get("needs_weight"),
             _dst_in_src=rows,
             _frames=parts.get("frames") or {},
@@ -125,7 +187,6 @@ class Flow(Frozen):
             _by_relation=None,
             _numbers=parts.get("relations"),
         )
-        return self
 
     def lazy_parts(self) -> FlowParts:
         """Return parent edge ids and weights as ``_trusted`` takes them, made or not yet made."""
@@ -134,6 +195,15 @@ class Flow(Frozen):
             "weight": self._weight,
             "needs_weight": self._needs_weight,
         }
+
+    def lazy_parts_at(self, edges: Tensor) -> FlowParts:
+        """Return parent edge ids and weights of some edges, gathered when first asked for."""
+        parts: FlowParts = {"parent_eid": Lazy(lambda: self.parent_eid[edges])}
+        if self._weight is not None:
+            parts["weight"] = Lazy(lambda: self.weight[edges])
+        if self._needs_weight is False:
+            parts["needs_weight"] = False
+        return parts
 
     def of(self, relation: str | Relation) -> Flow:
         """Return the flow of the edges of a relation, between the same layers; it may have none.
@@ -156,19 +226,39 @@ class Flow(Frozen):
             return self
         if name not in self._relations:
             number = schema.number(name)
-            cut = self.by_relation
-            edges = cut.edges(number)
-            frame = self._frames.setdefault(name, self._frame(name, edges))
-            self._relations[name] = Lazy(lambda: self._only(edges, cut.indptr(number), frame)).get()
+            groups = self.by_relation
+            edges = groups.edges(number)
+            parts = self.lazy_parts_at(edges)
+            parts["data"] = self._frames.setdefault(name, self._frame(name, edges))
+            parts["rows"] = self._dst_in_src
+            # later calls may need gradients, whatever the mode of this one
+            with torch.inference_mode(mode=False):
+                structure = Structure._trusted(
+                    groups.indptr(number), self.indices[edges], self.num_src
+                )
+                self._relations[name] = Flow._trusted(
+                    structure, self.src_layer, self.dst_layer, self.layers, **parts
+                )
         return self._relations[name]
 
     @property
     def by_relation(self) -> ByRelation:
         """The edges of each relation of the schema; raises what ``of`` raises."""
-        # not a Lazy: pickles make those, also of flows without a graph
-        cut = self._by_relation or Lazy(lambda: by_relation(self, self._numbers)).get()
-        self._set(_by_relation=cut)
-        return cut
+        if self._by_relation is None:
+            relations = self.dst_layer.schema
+            if self._numbers is None:
+                # -1 for an edge without a parent edge
+                numbers = relations.relations_of(self.parent_eid.numpy(force=True))
+            else:
+                numbers = self._numbers.get().numpy(force=True)
+            with torch.inference_mode(mode=False):
+                order, first = kernels.csr.by_kind(numbers, len(relations.relations))
+                edges = torch.from_numpy(order).to(self.indptr.device)
+                groups = ByRelation(edges, first, self.indptr.numpy(force=True))
+            # not a Lazy: pickles make those, also of flows without a graph
+            self._set(_by_relation=groups)
+            return groups
+        return self._by_relation
 
     def _frame(self, name: Relation, edges: Tensor) -> Frame:
         return Frame(len(edges))
@@ -178,18 +268,6 @@ class Flow(Frozen):
         for.
         """
         return self._frames
-
-    def _only(self, edges: Tensor, indptr: Tensor, data: Frame) -> Flow:
-        """Return the flow of some edges, ascending, with a frame."""
-        structure = Structure._trusted(indptr, self.structure.indices[edges], self.num_src)
-        parts: FlowParts = {
-            "parent_eid": Lazy(lambda: self.parent_eid[edges]),
-            "data": data,
-            "rows": self._dst_in_src,
-        }
-        parts["weight"] = self._weight and Lazy(lambda: self.weight[edges])
-        parts["needs_weight"] = False if self._needs_weight is False else None
-        return Flow._trusted(structure, self.src_layer, self.dst_layer, self.layers, **parts)
 
     @property
     def num_edges(self) -> int:
@@ -268,12 +346,11 @@ class Flow(Frozen):
         True
         """
         if self._needs_weight is None:
+            # edges are grouped by destination, so neighbours are enough to compare
             weight = self.weight
-            begins = self.structure.indptr[:-1]
-            first = weight[begins.clamp(max=max(len(weight) - 1, 0))] if len(weight) else weight
-            self._set(
-                _needs_weight=len(weight) > 0 and not torch.equal(first[self.structure.dst], weight)
-            )
+            dst = self.structure.dst
+            differs = weight[1:] != weight[:-1]
+            self._set(_needs_weight=bool(differs[dst[1:] == dst[:-1]].any()))
         return bool(self._needs_weight)
 
     @property
@@ -292,7 +369,9 @@ class Flow(Frozen):
         not there.
         """
         rows = self._dst_in_src.get()
-        return torch.arange(self.num_dst, device=self.structure.device) if rows is None else rows
+        if rows is None:
+            return torch.arange(self.num_dst, device=self.structure.device)
+        return rows
 
     def take_dst(self, h: Tensor) -> Tensor:
         """Return the rows of ``h`` (one per source, ``[num_src, ...]``) that are the destinations
@@ -384,9 +463,10 @@ class Flow(Frozen):
         operation may read the second, and one that makes a new gradient: ``aggregate`` or a matrix
         product, not ``h + x``. Raises what ``take_dst`` raises.
         """
-        own = self.take_dst(h)
-        shares = self._dst_in_src.get() is None and h.layout == torch.strided
-        return rows_beside_own(h, self.num_dst) if shares else (own, h)
+        rows = self.take_dst(h)
+        if self._dst_in_src.get() is None and h.layout == torch.strided:
+            return rows_beside_own(h, self.num_dst)
+        return rows, h
 
     def aggregate_edges(self, values: Tensor, reduce: str = "sum") -> Tensor:
         """Reduce a row per edge, ``[num_edges, ...]``, to a row per destination,
@@ -408,23 +488,65 @@ class Flow(Frozen):
         """Return the destination row of every edge: ``[num_dst, ...]`` to ``[num_edges, ...]``."""
         return ops.gather_dst(self.structure, h)
 
-    to_scipy = matrices.to_scipy
-    to_torch_sparse = matrices.to_torch_sparse
-    incidence = matrices.incidence
+    # ---- sparse matrices
 
-    def _repr_html_(self) -> str:
-        return flow_html(self)
+    def to_scipy(self, weight: Tensor | None = None) -> scipy.sparse.csr_array:
+        """Return the adjacency as a scipy CSR array ``[num_dst, num_src]``.
+
+        Entries are ``weight``, ``[num_edges]``, or 1. Repeated edges stay separate entries, in edge
+        order; products and sums treat them as their sum. Nothing is shared with the flow. Raises
+        ValueError for a weight of another shape.
+        """
+        import scipy.sparse
+
+        parts = (self._entries(weight), self.indices, self.indptr)
+        arrays = tuple(part.numpy(force=True) for part in parts)
+        # a copy, because methods such as sort_indices() change the matrix in place
+        return scipy.sparse.csr_array(arrays, shape=(self.num_dst, self.num_src), copy=True)
+
+    def to_torch_sparse(self, weight: Tensor | None = None) -> Tensor:
+        """Return the adjacency as a torch sparse CSR tensor ``[num_dst, num_src]``.
+
+        Entries are ``weight``, ``[num_edges]``, or 1. It shares memory with the flow: do not write
+        to it. Raises ValueError for a weight of another shape.
+        """
+        shape = (self.num_dst, self.num_src)
+        return csr_tensor(self.indptr, self.indices, self._entries(weight), shape)
+
+    def _entries(self, weight: Tensor | None) -> Tensor:
+        if weight is None:
+            return torch.ones(self.num_edges, dtype=torch.float32, device=self.structure.device)
+        if weight.shape != (self.num_edges,):
+            raise ValueError(
+                f"weight must have shape ({self.num_edges},), one per edge, got "
+                f"{tuple(weight.shape)}"
+            )
+        return weight
+
+    def incidence(self, end: str) -> Tensor:
+        """Return the incidence matrix as a torch sparse CSR tensor of ones.
+
+        ``end="in"`` gives ``[num_dst, num_edges]`` (entry (v, e): edge e ends in v), ``end="out"``
+        gives ``[num_src, num_edges]`` (edge e leaves u). Raises ValueError for another ``end``.
+        """
+        check_one_of(end, "end", ("in", "out"))
+        by, edges = self.structure.grouped("v" if end == "in" else "u")
+        values = torch.ones(self.num_edges, device=self.structure.device)
+        if edges is None:
+            edges = torch.arange(self.num_edges, device=self.structure.device)
+        return csr_tensor(by.indptr, edges, values, (by.num_dst, self.num_edges))
+
+    _repr_html_ = flow_html
 
     def __len__(self) -> int:
         return self.num_edges
 
     def __repr__(self) -> str:
-        columns = f": {titles(self.data)}" if self.data else ""
         i, j = self.layers
-        return (
-            f"Flow({i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} "
-            f"edges{columns})"
-        )
+        words = f"{i}->{j}: {self.num_src} -> {self.num_dst} nodes, {self.num_edges} edges"
+        if self.data:
+            words += f": {titles(self.data)}"
+        return f"Flow({words})"
 
     def between(
         self,
@@ -441,19 +563,23 @@ class Flow(Frozen):
         ``structure`` is given where the source layer has another order of nodes, ``move`` to go to
         a device.
         """
-        kept = structure is None and move is None and src.same_parent_nid(self.src_layer)
-        structure = self.structure if structure is None else structure
-        frames = {name: frame.copy() for name, frame in self._frames.items()}
-        parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy(), "frames": frames}
-        if kept and dst.same_parent_nid(self.dst_layer):
+        parts: FlowParts = {**self.lazy_parts(), "data": self.data.copy()}
+        parts["frames"] = {name: frame.copy() for name, frame in self._frames.items()}
+        # the rows of destinations among the sources stay where neither layer has other ids; a device
+        # may be another one
+        same_ids = src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
+        if structure is None and move is None and same_ids:
             parts["rows"] = self._dst_in_src
+        structure = self.structure if structure is None else structure
         if move is not None:
             structure = move(structure)
+            # what is not made yet is made now: its maker would give it on the old device
             parts["data"] = move(parts["data"])
-            parts["frames"] = {name: move(frame) for name, frame in frames.items()}
-            edge, weight = (
-                cell and Lazy.of(move(cell.get())) for cell in (self._parent_eid, self._weight)
-            )
-            parts["parent_eid"] = edge
-            parts["weight"] = weight
+            parts["frames"] = {name: move(frame) for name, frame in parts["frames"].items()}
+            parts["parent_eid"] = self._parent_eid and move(self._parent_eid.get())
+            parts["weight"] = self._weight and move(self._weight.get())
         return Flow._trusted(structure, src, dst, layers, **parts)
+
+
+def _lazy(value: Lazy[Tensor] | Tensor | None) -> Lazy[Tensor] | None:
+    return Lazy.of(value) if isinstance(value, Tensor) else value

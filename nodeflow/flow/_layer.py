@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, check_type, titles
+from nodeflow._base.calls import checked
+from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, titles
 from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.habits import taught
 from nodeflow._base.types import IdsLike
@@ -95,6 +96,7 @@ class Layer(Frozen):
     _by_type: Lazy[tuple[Tensor, Ints]]
     _frames: dict[str, Frame]
 
+    @checked
     def __init__(
         self,
         num_nodes: int,
@@ -103,12 +105,8 @@ class Layer(Frozen):
         *,
         context: Tensor | None = None,
     ) -> None:
-        for name, ids in (("parent_nid", parent_nid), ("context", context)):
-            check_type(ids, name, Tensor | None, "an int64 tensor or None")
-        check_type(data, "data", Frame | None, "a Frame or None")
-        layer = Layer._trusted(as_count(num_nodes, "num_nodes"), parent_nid, data, context=context)
-        check_layer("this layer", layer, None)
-        self._set(**{name: getattr(layer, name) for name in Layer.__slots__})
+        self._fill(as_count(num_nodes, "num_nodes"), parent_nid, data, context=context)
+        check_layer("this layer", self, None)
 
     @classmethod
     def _trusted(
@@ -116,31 +114,43 @@ class Layer(Frozen):
         num_nodes: int,
         parent_nid: Tensor | None = None,
         data: Frame | None = None,
+        **parts: Any,
+    ) -> Layer:
+        """Return a layer of parts that are known to fit together; ``parts`` are as for ``_fill``."""
+        self = cls.__new__(cls)
+        self._fill(num_nodes, parent_nid, data, **parts)
+        return self
+
+    def _fill(
+        self,
+        num_nodes: int,
+        parent_nid: Tensor | None,
+        data: Frame | None,
         *,
         context: Tensor | None = None,
         lookup: Lookup | None = None,
         schema: Schema | None = None,
         frames: dict[str, Frame] | None = None,
-    ) -> Layer:
-        """Return a layer of parts that are known to fit together; None for ``lookup``: made when
-        first needed.
+    ) -> None:
+        """Set all attributes; ``lookup`` None is made when first needed.
 
         ``frames`` are those of the nodes of each type that has one already.
         """
-        self = cls.__new__(cls)
-        lookup = Lazy(lambda: _sorted(parent_nid)) if lookup is None else lookup
-        frame = Frame(num_nodes) if data is None else data
         self._set(
-            num_nodes=num_nodes, data=frame, context=context, _parent_nid=parent_nid, _lookup=lookup
+            num_nodes=num_nodes,
+            data=Frame(num_nodes) if data is None else data,
+            context=context,
+            _parent_nid=parent_nid,
+            _lookup=lookup or Lazy(lambda: _sorted(parent_nid)),
+            _schema=None,
         )
-        self._set(_schema=None)
         self.join(schema, frames)
-        return self
 
     def join(self, schema: Schema | None, frames: dict[str, Frame] | None = None) -> None:
         """Take the types of nodes from the graph that is the parent; for the maker of a
         NodeFlow.
         """
+        # many layers share one schema, which is seldom compared entry by entry
         if schema is None or (schema is not self._schema and schema != self._schema):
             rows = Lazy(lambda: _by_type(self._schema, self._parent_nid))
             self._set(_schema=schema, _by_type=rows, _frames=frames or {})
@@ -182,7 +192,9 @@ class Layer(Frozen):
         ids = schema.ids(node_type)
         rows = self._rows(node_type)
         if node_type not in self._frames:
-            self._frames[node_type] = self.data if len(schema.nodes) == 1 else Frame(len(rows))
+            # the only type shares the frame of all nodes
+            only = len(schema.nodes) == 1
+            self._frames[node_type] = self.data if only else Frame(len(rows))
         return LayerPart(rows, self.parent_nid[rows] - ids.start, self._frames[node_type])
 
     def by_type(self, rows: Tensor) -> dict[str, Tensor]:
@@ -229,33 +241,35 @@ class Layer(Frozen):
         Raises ValueError for a layer without parent nodes, or with copies of them in several
         contexts.
         """
-        held = self.parent_nid  # raises the error that says why there are none
+        device = self.parent_nid.device  # raises the error that says why there are none
         if self.context is not None:
             raise ValueError(
                 "this layer may hold a parent node in several contexts (seeds or times), so a "
                 "parent id does not tell a row; compare layer.parent_nid and layer.context instead"
             )
         if not isinstance(parent_nid, Tensor) or parent_nid.dtype != torch.int64:
-            parent_nid = torch.from_numpy(
-                as_ids(parent_nid, "parent_nid", LARGEST, lower=-LARGEST)
-            ).to(held.device)
+            wanted = as_ids(parent_nid, "parent_nid", LARGEST, lower=-LARGEST)
+            parent_nid = torch.from_numpy(wanted).to(device)
         ids, order = self._lookup.get()
         if len(ids) == 0:
             return torch.full_like(parent_nid, -1)
-        at = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
-        return torch.where(ids[at] == parent_nid, order[at], -1)
+        places = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
+        return torch.where(ids[places] == parent_nid, order[places], -1)
 
-    def _repr_html_(self) -> str:
-        return layer_html(self)
+    _repr_html_ = layer_html
 
     def __len__(self) -> int:
         return self.num_nodes
 
     def __repr__(self) -> str:
-        columns = f": {titles(self.data)}" if self.data else ""
-        ids = "" if self.has_parent else " without parent ids"
-        contexts = "" if self.context is None else f" in {len(self.context.unique())} contexts"
-        return f"Layer({self.num_nodes} nodes{sizes(self.type_sizes())}{ids}{contexts}{columns})"
+        words = f"{self.num_nodes} nodes{sizes(self.type_sizes())}"
+        if not self.has_parent:
+            words += " without parent ids"
+        if self.context is not None:
+            words += f" in {len(self.context.unique())} contexts"
+        if self.data:
+            words += f": {titles(self.data)}"
+        return f"Layer({words})"
 
     def type_sizes(self) -> dict[str, int]:
         """Return the number of nodes of each type; of none where there is only one, or no parent
@@ -263,7 +277,9 @@ class Layer(Frozen):
         """
         if not self.has_schema or len(self.schema.nodes) == 1:
             return {}
-        return dict(zip(self.schema.nodes, np.diff(self._by_type.get()[1]).tolist(), strict=True))
+        _, begins = self._by_type.get()
+        counts = np.diff(begins).tolist()
+        return dict(zip(self.schema.nodes, counts, strict=True))
 
     def _rows(self, node_type: str) -> Tensor:
         """Return the rows of the nodes of a type, ascending."""
@@ -283,57 +299,59 @@ class Layer(Frozen):
 
         The ids go through ``move``, to a device.
         """
-        frame = self.data.copy() if data is None else data
-        ids = None if self._parent_nid is None else move(self._parent_nid)
-        context = None if self.context is None else move(self.context)
-        lookup = self._lookup if ids is self._parent_nid else None
-        own = {name: move(part.copy()) for name, part in self.typed_frames().items()}
+        ids = move(self._parent_nid)
+        frames = {name: move(part.copy()) for name, part in self.typed_frames().items()}
+        if data is None:
+            data = self.data.copy()
         return Layer._trusted(
             self.num_nodes,
             ids,
-            frame,
-            context=context,
-            lookup=lookup,
+            data,
+            context=move(self.context),
+            # sorted once for all layers that share the ids
+            lookup=self._lookup if ids is self._parent_nid else None,
             schema=self._schema,
-            frames=own,
+            frames=frames,
         )
 
     def same_parent_nid(self, other: Layer) -> bool:
         """Whether this layer and ``other`` share one tensor of parent ids (or both have none)."""
-        return self._parent_nid is (other.parent_nid if other.has_parent else None)
+        if not (self.has_parent and other.has_parent):
+            return self.has_parent == other.has_parent
+        return self.parent_nid is other.parent_nid
 
 
 def rows_between(held: Layer, wanted: Layer) -> Tensor:
-    """Return the local ids in ``held`` of the nodes of ``wanted``, in the same context where there
-    are contexts.
+    """Return the local ids in ``held`` of the nodes of ``wanted``, -1 where it has no such node.
 
-    int64 ``[wanted.num_nodes]``, -1 where ``held`` has no such node.
+    int64 ``[wanted.num_nodes]``; where both have contexts, nodes are the same only in one context.
     """
     if held.context is None or wanted.context is None:
         return held.rows_of(wanted.parent_nid)
-    pairs = [
-        torch.stack([held.context, held.parent_nid], 1),
-        torch.stack([wanted.context, wanted.parent_nid], 1),
-    ]
-    number = torch.unique(torch.cat(pairs), dim=0, return_inverse=True)[1]  # one id for every pair
-    return Layer._trusted(held.num_nodes, number[: held.num_nodes]).rows_of(
-        number[held.num_nodes :]
-    )
+    nodes = torch.cat([held.parent_nid, wanted.parent_nid])
+    contexts = torch.cat([held.context, wanted.context])
+    # one id for every pair of node and context
+    pairs = torch.stack([contexts, nodes], 1).unique(dim=0, return_inverse=True)[1]
+    size = held.num_nodes
+    return Layer._trusted(size, pairs[:size]).rows_of(pairs[size:])
+
+
+def same_nodes(one: Layer, other: Layer) -> bool:
+    """Return whether two layers have the same parent nodes, and contexts where both have them."""
+    if not torch.equal(one.parent_nid, other.parent_nid):
+        return False
+    return one.context is None or other.context is None or torch.equal(one.context, other.context)
 
 
 def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
     """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they
     are the first.
     """
+    size = dst.num_nodes
     if not (src.has_parent and dst.has_parent):
-        return torch.full((dst.num_nodes,), -1, device=device)
-    same = src.num_nodes >= dst.num_nodes and torch.equal(
-        src.parent_nid[: dst.num_nodes], dst.parent_nid
-    )
-    if same and (
-        src.context is None
-        or dst.context is None
-        or torch.equal(src.context[: dst.num_nodes], dst.context)
+        return torch.full((size,), -1, device=device)
+    if torch.equal(src.parent_nid[:size], dst.parent_nid) and (
+        src.context is None or dst.context is None or torch.equal(src.context[:size], dst.context)
     ):
         return None
     return rows_between(src, dst)
@@ -351,8 +369,10 @@ def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
-    ids, order = torch.sort(torch.zeros(0, dtype=torch.int64, device="cpu") if ids is None else ids)
-    return ids, order
+    if ids is None:  # asked for by pickle
+        ids = torch.zeros(0, dtype=torch.int64, device="cpu")
+    ascending, order = torch.sort(ids)
+    return ascending, order
 
 
 def once(change: Move) -> Move:
@@ -366,6 +386,8 @@ def once(change: Move) -> Move:
     longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
+        if value is None:
+            return None
         if id(value) not in moved:
             # holding the value keeps its id from being used again
             moved[id(value)] = (value, moved_now(value))
@@ -376,11 +398,12 @@ def once(change: Move) -> Move:
             return Structure._trusted(move(value.indptr), move(value.indices), value.num_src)
         if not isinstance(value, Tensor):
             return change(value)
+        size = len(value)
         # empty tensors all lie at address 0
         start = (value.data_ptr(), value.dtype, value.shape[1:])
-        if start not in longest or len(longest[start][0]) < len(value):
+        if start not in longest or len(longest[start][0]) < size:
             longest[start] = (value, change(value))
-        whole, whole_moved = longest[start]
-        return whole_moved if len(whole) == len(value) else whole_moved[: len(value)]
+        original, result = longest[start]
+        return result if len(original) == size else result[:size]
 
     return move

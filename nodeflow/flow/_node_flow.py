@@ -12,8 +12,7 @@ from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_ids, as_index, check_type, describe, pinned
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.habits import taught
-from nodeflow.flow import _append, _as_graph, _parent, _validate
-from nodeflow.flow._compute import run
+from nodeflow.flow import _append, _as_graph, _columns_of_parent, _message_passing, _validate
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, Move, once
 from nodeflow.flow._pickle import pack, unpack
@@ -93,6 +92,7 @@ class NodeFlow(Frozen):
     seed_index: Tensor
     seed_layout: SeedLayout | None
 
+    @checked
     def __init__(
         self,
         layers: Sequence[Layer] = (),
@@ -106,18 +106,18 @@ class NodeFlow(Frozen):
             check_type(parts, name, Sequence, f"a list of {kind.__name__} objects")
             for i, part in enumerate(parts):
                 check_type(part, f"{name}[{i}]", kind, f"a {kind.__name__}")
-        for name, ids in (("seed_index", seed_index), ("seed_ids", seed_ids)):
-            check_type(ids, name, Tensor | None, "an int64 tensor or None")
-        check_type(parent, "parent", Graph | None, "a nodeflow.Graph or None")
-        batch = NodeFlow._trusted(
-            layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids
-        )
-        batch.validate()
-        self._set(**{name: getattr(batch, name) for name in NodeFlow.__slots__})
+        self._fill(layers, flows, parent=parent, seed_index=seed_index, seed_ids=seed_ids)
+        self.validate()
 
     @classmethod
-    def _trusted(
-        cls,
+    def _trusted(cls, layers: Sequence[Layer], flows: Sequence[Flow], **parts: Any) -> Self:
+        """Return a NodeFlow of parts that fit together; ``parts`` are as for ``_fill``."""
+        self = cls.__new__(cls)
+        self._fill(layers, flows, **parts)
+        return self
+
+    def _fill(
+        self,
         layers: Sequence[Layer],
         flows: Sequence[Flow],
         *,
@@ -125,9 +125,7 @@ class NodeFlow(Frozen):
         seed_index: Tensor | None = None,
         seed_ids: Tensor | None = None,
         seed_layout: SeedLayout | None = None,
-    ) -> Self:
-        """Return a NodeFlow of parts that are known to fit together."""
-        self = cls.__new__(cls)
+    ) -> None:
         if seed_index is None:
             seed_index = torch.arange(layers[-1].num_nodes if layers else 0, device="cpu")
         self._set(
@@ -143,7 +141,6 @@ class NodeFlow(Frozen):
         if parent is not None:
             for layer in layers:
                 layer.join(parent.schema)
-        return self
 
     # ---- views
 
@@ -236,7 +233,9 @@ class NodeFlow(Frozen):
         for ``LinkSampler``, numbers of parts or subgraphs. In a shuffled epoch they index a table
         of your own with a row per seed.
         """
-        return self.seeds[self.seed_index] if self._seed_ids is None else self._seed_ids
+        if self._seed_ids is None:
+            return self.seeds[self.seed_index]
+        return self._seed_ids
 
     @property
     def device(self) -> torch.device:
@@ -248,37 +247,37 @@ class NodeFlow(Frozen):
         for layer 0.
         """
         i = as_index(layer, "layer", self.num_layers)
-        return self.flows[i - 1].in_degrees if i else self.seed_index.new_zeros(self.layer_sizes[i])
+        if i == 0:
+            return self.seed_index.new_zeros(self.front.num_nodes)
+        return self.flows[i - 1].in_degrees
 
     def out_degrees(self, layer: int) -> Tensor:
         """Edges that leave each node of a layer through the flow after it, int64 ``[nodes]``; 0 for
         the last layer.
         """
         i = as_index(layer, "layer", self.num_layers)
-        return (
-            self.flows[i].out_degrees
-            if i < self.num_flows
-            else self.seed_index.new_zeros(self.layer_sizes[i])
-        )
+        if i == self.num_flows:
+            return self.seed_index.new_zeros(self.back.num_nodes)
+        return self.flows[i].out_degrees
 
     # ---- parent graph; these functions, from a file of their own, become methods
 
-    map_to_parent_nid = _parent.map_to_parent_nid
-    map_to_parent_eid = _parent.map_to_parent_eid
-    map_from_parent_nid = _parent.map_from_parent_nid
-    copy_from_parent = _parent.copy_from_parent
-    copy_to_parent = _parent.copy_to_parent
+    map_to_parent_nid = _columns_of_parent.map_to_parent_nid
+    map_to_parent_eid = _columns_of_parent.map_to_parent_eid
+    map_from_parent_nid = _columns_of_parent.map_from_parent_nid
+    copy_from_parent = _columns_of_parent.copy_from_parent
+    copy_to_parent = _columns_of_parent.copy_to_parent
 
     # ---- message passing; methods in the same way
 
-    flow_compute = run.flow_compute
-    flow_send_and_recv = run.flow_send_and_recv
-    apply_layers = run.apply_layers
-    apply_flows = run.apply_flows
-    forward = run.forward
+    flow_compute = _message_passing.flow_compute
+    flow_send_and_recv = _message_passing.flow_send_and_recv
+    apply_layers = _message_passing.apply_layers
+    apply_flows = _message_passing.apply_flows
+    forward = _message_passing.forward
 
-    register_layer_computation = run.register_layer_computation
-    compute = run.compute
+    register_layer_computation = _message_passing.register_layer_computation
+    compute = _message_passing.compute
 
     # ---- new NodeFlows from this one
 
@@ -297,7 +296,7 @@ class NodeFlow(Frozen):
                 f"a slice must take consecutive layers, at least one of {self.num_layers}, got "
                 f"{layers}"
             )
-        return self._rebuild(range(start, stop))
+        return self._rebuild(start, stop)
 
     layer_offsets = _as_graph.layer_offsets
     flow_offsets = _as_graph.flow_offsets
@@ -327,7 +326,7 @@ class NodeFlow(Frozen):
         Raises IndexError for a parent id that ``graph`` does not have.
         """
         if graph is not None:
-            _parent.check_fits(self, graph)
+            _columns_of_parent.check_fits(self, graph)
         return self._rebuild(parent=graph)
 
     def with_seeds(
@@ -361,62 +360,57 @@ class NodeFlow(Frozen):
         return self._rebuild(seed_index=index, seed_ids=ids, seed_layout=seed_layout)
 
     def _rebuild(
-        self, numbers: range | None = None, change: Move | None = None, **of: Any
+        self, start: int = 0, stop: int | None = None, change: Move | None = None, **new: Any
     ) -> NodeFlow:
-        """Layers ``numbers`` with new frames; ``change`` moves the tensors, shared ones stay
-        shared; ``of`` is new.
+        """Return layers ``start`` to ``stop`` with new frames.
+
+        ``change`` moves the tensors, of which shared ones stay shared; ``new`` are parts that
+        replace those of this NodeFlow.
         """
-        start, stop = (numbers.start, numbers.stop) if numbers else (0, self.num_layers)
-        move: Move = once(change) if change is not None else lambda x: x
+        stop = self.num_layers if stop is None else stop
+        # tensors that several layers and flows share are moved once, and stay shared
+        move: Move = (lambda value: value) if change is None else once(change)
         layers = [
             layer.with_frame(move(layer.data.copy()), move) for layer in self.layers[start:stop]
         ]
-        flows = [
-            flow.between(
-                layers[i - start], layers[j - start], (i - start, j - start), move=change and move
-            )
-            for (i, j), flow in self.flows.items()
-            if start <= i and j < stop
-        ]
-        belongs: dict[str, Any] = {"parent": self.parent, "seed_ids": None, "seed_layout": None}
-        whole = stop == self.num_layers
-        if whole:
-            belongs |= {
-                "seed_index": self.seed_index,
-                "seed_ids": self._seed_ids,
-                "seed_layout": self.seed_layout,
-            }
+        flows = []
+        for pair, flow in self.flows.items():
+            i = pair[0] - start
+            j = pair[1] - start
+            if i >= 0 and j < len(layers):
+                flows.append(flow.between(layers[i], layers[j], (i, j), move=change and move))
+        parts: dict[str, Any] = {"parent": self.parent}
+        keeps_last = stop == self.num_layers
+        if keeps_last:
+            parts["seed_index"] = self.seed_index
+            parts["seed_ids"] = self._seed_ids
+            parts["seed_layout"] = self.seed_layout
         else:  # another last layer has seeds of its own, none repeated
-            belongs["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
-        belongs |= of
-        if change is not None:
-            for name in ("seed_index", "seed_ids"):
-                belongs[name] = None if belongs[name] is None else move(belongs[name])
-        batch = NodeFlow._trusted(layers, flows, **belongs)
-        if whole and "seed_index" not in of:
+            parts["seed_index"] = torch.arange(layers[-1].num_nodes, device=self.device)
+        parts |= new
+        for name in ("seed_index", "seed_ids"):
+            parts[name] = move(parts.get(name))
+        batch = NodeFlow._trusted(layers, flows, **parts)
+        # columns of seeds belong to the very seeds, in their order
+        if keeps_last and "seed_index" not in new:
             batch.seed_data.update(move(self.seed_data.copy()))
         return batch
 
     validate = _validate.validate
     plot = plot
 
-    def _repr_html_(self) -> str:
-        return node_flow_html(self)
+    _repr_html_ = node_flow_html
 
     def __len__(self) -> int:
         return self.num_layers
 
     def __repr__(self) -> str:
-        text = (
-            f"{' -> '.join(map(str, self.layer_sizes))} nodes, "
-            f"{' + '.join(map(str, self.flow_sizes)) or 0} edges"
-        )
-        skips = "".join(
-            f", {i}->{j}: {flow.num_edges} edges"
-            for (i, j), flow in self.flows.items()
-            if j != i + 1
-        )
-        return f"NodeFlow({text}{skips})"
+        nodes = " -> ".join(map(str, self.layer_sizes))
+        words = f"{nodes} nodes, {' + '.join(map(str, self.flow_sizes)) or 0} edges"
+        for (i, j), flow in self.flows.items():
+            if j != i + 1:
+                words += f", {i}->{j}: {flow.num_edges} edges"
+        return f"NodeFlow({words})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # the parent graph stays behind: a batch travels between processes, where it finds its graph

@@ -7,12 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nodeflow._base.frozen import Lazy
 from nodeflow._rows.packing import Piece, Pool, restored
 from nodeflow._runtime import process
 from nodeflow._schema.schema import Schema
 from nodeflow.flow._flow import Flow
-from nodeflow.flow._flow_parts import FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure
@@ -26,38 +24,26 @@ def pack(batch: NodeFlow) -> tuple[Any, ...]:
 
     Columns are stored by value, without gradient; registered layer computations are left out.
     """
-    structures = {id(flow.structure): flow.structure for _, flow in batch.flows.items()}
-    numbers = {key: number for number, key in enumerate(structures)}
-    flows: list[Any] = []
+    numbers: dict[int, int] = {}
+    edges: list[tuple[Any, ...]] = []
+    flows: list[tuple[Any, ...]] = []
     for pair, flow in batch.flows.items():
-        lazy = flow.lazy_parts()
-        eid, weight = (
-            None if cell is None else cell.get() for cell in (lazy["parent_eid"], lazy["weight"])
-        )
+        structure = flow.structure
+        if id(structure) not in numbers:
+            numbers[id(structure)] = len(edges)
+            edges.append((structure.indptr, structure.indices, structure.num_src))
+        parts: dict[str, Any] = {**flow.lazy_parts()}
+        for name in ("parent_eid", "weight"):
+            parts[name] = parts[name] and parts[name].get()
         frames = _packed(flow.typed_frames())
-        flows.append(
-            (
-                pair,
-                numbers[id(flow.structure)],
-                eid,
-                weight,
-                lazy["needs_weight"],
-                dict(flow.data),
-                frames,
-            )
-        )
-    layers = [
-        (
-            x.num_nodes,
-            x.parent_nid if x.has_parent else None,
-            x.context,
-            dict(x.data),
-            _packed(x.typed_frames()),
-        )
-        for x in batch.layers
-    ]
-    schemas = [x.schema if x.has_schema else None for x in batch.layers]
-    edges = [(s.indptr, s.indices, s.num_src) for s in structures.values()]
+        flows.append((pair, numbers[id(structure)], parts, dict(flow.data), frames))
+    layers = []
+    schemas = []
+    for layer in batch.layers:
+        nid = layer.parent_nid if layer.has_parent else None
+        frames = _packed(layer.typed_frames())
+        layers.append((layer.num_nodes, nid, layer.context, dict(layer.data), frames))
+        schemas.append(layer.schema if layer.has_schema else None)
     seeds = batch.seed_index, batch.seed_ids if batch.has_seed_ids else None, dict(batch.seed_data)
     pool = Pool()
     state = pool.add((tuple(layers), tuple(edges), tuple(flows), seeds))
@@ -77,20 +63,18 @@ def unpack(
     process has none.
     """
     nodes, edges, parts_of_flows, (index, ids, seed_columns) = restored(memory, state)
-    layers = [
-        Layer._trusted(
-            n, nid, Frame(n, columns), context=context, schema=schema, frames=_frames(frames)
-        )
-        for (n, nid, context, columns, frames), schema in zip(nodes, schemas, strict=True)
-    ]
+    layers = []
+    for (size, nid, context, columns, frames), schema in zip(nodes, schemas, strict=True):
+        data = Frame(size, columns)
+        typed = _frames(frames)
+        layers.append(Layer._trusted(size, nid, data, context=context, schema=schema, frames=typed))
     structures = [Structure._trusted(*parts) for parts in edges]
     flows = []
-    for (i, j), at, *cells, needed, columns, frames in parts_of_flows:
-        eid, weight = (None if cell is None else Lazy.of(cell) for cell in cells)
-        parts: FlowParts = {"parent_eid": eid, "weight": weight, "needs_weight": needed}
-        parts["data"] = Frame(structures[at].num_edges, columns)
+    for (i, j), number, parts, columns, frames in parts_of_flows:
+        structure = structures[number]
+        parts["data"] = Frame(structure.num_edges, columns)
         parts["frames"] = _frames(frames)
-        flows.append(Flow._trusted(structures[at], layers[i], layers[j], (i, j), **parts))
+        flows.append(Flow._trusted(structure, layers[i], layers[j], (i, j), **parts))
     graph = process.graphs.get(uid)
     batch = cls._trusted(
         layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout

@@ -77,55 +77,58 @@ def plot(
     """
     most = as_count(max_nodes, "max_nodes")
     flows = [flow for _, flow in batch.flows.items()]
-    if (
-        sum(batch.layer_sizes) > most
-        or sum(flow.num_edges for flow in flows) > _EDGES_PER_NODE * most
-    ):
+    sizes = [flow.num_edges for flow in flows]
+    if sum(batch.layer_sizes) > most or sum(sizes) > _EDGES_PER_NODE * most:
         axis = axes_for(ax, (1.6 * batch.num_layers + 1, 3.4))
         draw_summary(axis, batch.layer_sizes, [_summary(flow) for flow in batch.flows])
         return axis
     layers = list(batch.layers)
-    sizes = list(batch.layer_sizes)
     frames = [layer.data for layer in layers]
-    labels, colors = (
-        chosen(choice, argument, layers, frames, sizes)
-        for choice, argument in ((label, "label"), (color, "color"))
-    )
-    name: str | list[str] = color if isinstance(color, str) else "color"
-    if typed := [layer for layer in layers if layer.type_sizes() and color is None]:
-        types = typed[0].schema
-        colors = [
-            types.types_of(x.parent_nid.numpy(force=True)).tolist() if x in typed else None
-            for x in layers
-        ]
-        name = list(types.nodes)
-    widths = chosen(
-        width, "width", flows, [flow.data for flow in flows], [flow.num_edges for flow in flows]
-    )
-    every = [
-        number
-        for flow, values in zip(flows, widths, strict=True)
-        for number in ([math.nan] * flow.num_edges if values is None else values)
-    ]
+    labels = chosen(label, "label", layers, frames, batch.layer_sizes)
+    widths = chosen(width, "width", flows, [flow.data for flow in flows], sizes)
+    color_name: str | list[str] = _name(color, "color")
+    colors: list[list[float] | None] | None = None
+    typed = [layer for layer in layers if layer.type_sizes()]
+    if color is not None:
+        colors = chosen(color, "color", layers, frames, batch.layer_sizes)
+    elif typed:
+        colors = [_types(layer) if layer in typed else None for layer in layers]
+        color_name = list(typed[0].schema.nodes)
+    edges = {}
+    every_width: list[float] = []
+    for flow, values in zip(flows, widths, strict=True):
+        src, dst = flow.edges()
+        edges[flow.layers] = (src.tolist(), dst.tolist())
+        every_width.extend([math.nan] * flow.num_edges if values is None else values)
+    # the row of each destination among the sources, which a dotted line joins
+    same_nodes = {}
+    for i, flow in enumerate(batch.flows):
+        if _joins_parents(flow):
+            same_nodes[i] = flow.dst_in_src.tolist()
     return draw_layered(
         ax,
-        names=[names_of(_ids(layer), values) for layer, values in zip(layers, labels, strict=True)],
+        names=[
+            names_of(ids, values) for ids, values in zip(map(_ids, layers), labels, strict=True)
+        ],
         hollow=[not layer.has_parent for layer in layers],
-        edges={
-            pair: (src.tolist(), dst.tolist())
-            for pair, flow in batch.flows.items()
-            for src, dst in [flow.edges()]
-        },
-        same={
-            i: flow.dst_in_src.tolist()
-            for i, flow in enumerate(batch.flows)
-            if _joins_parents(flow)
-        },
-        colors=colors if typed or color is not None else None,
-        color_name=name,
-        widths=None if width is None else every,
-        width_name=width if isinstance(width, str) else "width",
+        edges=edges,
+        same=same_nodes,
+        colors=colors,
+        color_name=color_name,
+        widths=every_width if width is not None else None,
+        width_name=_name(width, "width"),
     )
+
+
+def _name(choice: object, argument: str) -> str:
+    """Return what a legend calls numbers: the name of their column, or the argument."""
+    return choice if isinstance(choice, str) else argument
+
+
+def _types(layer: Layer) -> list[float]:
+    """Return the number of the type of each node."""
+    numbers: list[float] = layer.schema.types_of(layer.parent_nid.numpy(force=True)).tolist()
+    return numbers
 
 
 def _ids(layer: Layer) -> list[str]:
@@ -148,67 +151,52 @@ def _summary(flow: Flow) -> tuple[str, int | None]:
 
 def node_flow_html(batch: NodeFlow) -> str:
     """Return the sizes of layers and flows as a small picture, and the columns of their frames."""
-    flows = list(batch.flows.items())
-    skips = "".join(
-        f", {i} → {j}: {flow.num_edges:,} edges" for (i, j), flow in flows if j != i + 1
-    )
-    words = (
-        f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} "
-        f"edges{skips}"
-    )
+    words = f"{batch.num_flows} flows, {sum(batch.layer_sizes):,} nodes, {sum(batch.flow_sizes):,} edges"
     frames = [(f"layer {i}", layer.data) for i, layer in enumerate(batch.layers)]
-    frames += [
-        (f"flow {i}" if j == i + 1 else f"flow {i}, {j}", flow.data) for (i, j), flow in flows
+    of_types = [
+        (f"layer {i} {name}", frame)
+        for i, layer in enumerate(batch.layers)
+        for name, frame in layer.typed_frames().items()
     ]
-    frames += [
-        (f"layer {i} {name}", f)
-        for i, x in enumerate(batch.layers)
-        for name, f in x.typed_frames().items()
-    ]
-    frames += [
-        (f"flow {i} {name[1]}", f)
-        for i, x in enumerate(batch.flows)
-        for name, f in x.typed_frames().items()
-    ]
-    frames.append(("seeds", batch.seed_data))
-    types = _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers])
-    relations = _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows])
+    for (i, j), flow in batch.flows.items():
+        if j == i + 1:
+            frames.append((f"flow {i}", flow.data))
+            of_types += [(f"flow {i} {name[1]}", f) for name, f in flow.typed_frames().items()]
+        else:
+            words += f", {i} → {j}: {flow.num_edges:,} edges"
+            frames.append((f"flow {i}, {j}", flow.data))
     return page(
         "NodeFlow",
         words,
         funnel(batch.layer_sizes, batch.flow_sizes),
-        types,
-        relations,
-        column_table(frames, "frame"),
+        _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers]),
+        _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows]),
+        column_table([*frames, *of_types, ("seeds", batch.seed_data)], "frame"),
     )
 
 
 def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:
-    names = dict.fromkeys(name for each in counts for name in each)
-    rows = ((name, *(f"{each.get(name, 0):,}" for each in counts)) for name in names)
-    return table(
-        (what, *(f"{part} {i}" for i in range(len(counts)))),
-        rows,
-        numbers=range(1, len(counts) + 1),
-    )
+    names = dict.fromkeys(name for sizes in counts for name in sizes)
+    rows = []
+    for name in names:
+        rows.append((name, *(f"{sizes.get(name, 0):,}" for sizes in counts)))
+    head = (what, *(f"{part} {i}" for i in range(len(counts))))
+    return table(head, rows, numbers=range(1, len(head)))
 
 
 def _relation_sizes(flow: Flow) -> dict[str, int]:
     """Return the number of edges of each relation; of none where there is only one, or no parent
     graph.
     """
-    if (
-        not flow.has_parent
-        or not flow.dst_layer.has_schema
-        or len(flow.dst_layer.schema.relations) == 1
-    ):
+    if not flow.has_parent or not flow.dst_layer.has_schema:
         return {}
-    relations = flow.dst_layer.schema.relations
+    schema = flow.dst_layer.schema
+    if len(schema.relations) == 1:
+        return {}
     eid = flow.parent_eid.numpy(force=True)
-    counts = np.bincount(
-        flow.dst_layer.schema.relations_of(eid[eid >= 0]), minlength=len(relations)
-    )
-    return dict(zip(map(" ".join, relations), counts.tolist(), strict=True))
+    kinds = schema.relations_of(eid[eid >= 0])
+    counts = np.bincount(kinds, minlength=len(schema.relations))
+    return dict(zip(map(" ".join, schema.relations), counts.tolist(), strict=True))
 
 
 def layer_html(layer: Layer) -> str:
@@ -229,12 +217,9 @@ def flow_html(flow: Flow) -> str:
     unmade.
     """
     mean = flow.num_edges / max(flow.num_dst, 1)
-    return page(
-        "Flow",
-        (
-            f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, "
-            f"{flow.num_dst:,} destinations, {flow.num_edges:,} edges ({mean:.3g} per "
-            f"destination){in_words(_relation_sizes(flow))}"
-        ),
-        column_table([("", flow.data)]),
+    words = (
+        f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, "
+        f"{flow.num_dst:,} destinations, {flow.num_edges:,} edges ({mean:.3g} per "
+        f"destination){in_words(_relation_sizes(flow))}"
     )
+    return page("Flow", words, column_table([("", flow.data)]))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import _All
 from nodeflow._base.types import IdsLike
-from nodeflow.flow._compute.udf import EdgeBatch, NodeBatch
+from nodeflow.flow._user_functions import EdgeBatch, NodeBatch
 from nodeflow.fn import MessageFunction, ReduceFunction
 
 FlowLike: TypeAlias = "int | tuple[int, int]"

@@ -72,24 +72,17 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
         len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids"
     )
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
-    if layer.context is None:
-        distinct, counts = torch.unique(ids, return_counts=True)
-        if len(distinct) < len(ids):
-            raise ValueError(
-                f"{name} holds parent node {int(distinct[counts > 1][0])} twice, without contexts"
-            )
-        return
-    _require(
-        layer.context.shape == ids.shape,
-        f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts",
-    )
-    pairs, counts = torch.unique(
-        torch.stack([ids, layer.context], dim=1), dim=0, return_counts=True
-    )
-    if len(pairs) < len(ids):
-        raise ValueError(
-            f"{name} holds parent node {int(pairs[counts > 1][0, 0])} twice in one context"
+    keys = ids.unsqueeze(1)
+    if layer.context is not None:
+        _require(
+            layer.context.shape == ids.shape,
+            f"{name}: {layer.num_nodes} nodes but {len(layer.context)} contexts",
         )
+        keys = torch.stack([ids, layer.context], dim=1)
+    distinct, counts = torch.unique(keys, dim=0, return_counts=True)
+    if len(distinct) < len(ids):
+        where = ", without contexts" if layer.context is None else " in one context"
+        raise ValueError(f"{name} holds parent node {int(distinct[counts > 1][0, 0])} twice{where}")
 
 
 def check_flow(
@@ -112,7 +105,7 @@ def check_flow(
         int(indptr[0]) == 0 and int(indptr[-1]) == len(indices),
         f"{name}: indptr must end at {len(indices)}",
     )
-    _require(bool((indptr.diff() >= 0).all()), f"{name}: indptr decreases")
+    _require((indptr.diff() >= 0).all(), f"{name}: indptr decreases")
     _require(
         _within(indices, 0, flow.num_src), f"{name}: an edge starts at a row that is no source"
     )
@@ -126,26 +119,22 @@ def check_flow(
     _require(len(edges) == flow.num_edges, f"{name}: wrong number of parent edge ids")
     _require(_within(edges, -1, upper), f"{name}: a parent edge id is out of range")
     kept = edges >= 0
-    if all_ends is None or not (
-        flow.src_layer.has_parent and flow.dst_layer.has_parent and bool(kept.any())
-    ):
+    known = flow.src_layer.has_parent and flow.dst_layer.has_parent and bool(kept.any())
+    if all_ends is None or not known:
         return
     from_, to = flow.edges()
     src = flow.src_layer.parent_nid[from_][kept].cpu()
     dst = flow.dst_layer.parent_nid[to][kept].cpu()
-    ends = tuple(end[edges[kept].cpu()] for end in all_ends.get())
-    # sampled along out-edges
-    same = (ends[0] == src) & (ends[1] == dst)
-    turned = (ends[0] == dst) & (ends[1] == src)
-    _require(
-        bool((same | turned).all()), f"{name}: an edge and its parent edge join different nodes"
-    )
+    begins, ends = (nodes[edges[kept].cpu()] for nodes in all_ends.get())
+    along = (begins == src) & (ends == dst)
+    against = (begins == dst) & (ends == src)  # sampled along out-edges
+    _require((along | against).all(), f"{name}: an edge and its parent edge join different nodes")
 
 
 def _within(ids: Tensor, lower: int, upper: int) -> bool:
     return ids.numel() == 0 or (int(ids.min()) >= lower and int(ids.max()) < upper)
 
 
-def _require(holds: bool, message: str) -> None:
+def _require(holds: bool | Tensor, message: str) -> None:
     if not holds:
         raise ValueError(message)

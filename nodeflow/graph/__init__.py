@@ -2,14 +2,12 @@
 
 Where to change something:
 
-- ``_graph``: the class. ``_hints`` explains arguments of other libraries, ``_names`` numbers named
-  nodes.
+- ``_graph``: the class, with edges by their ends, and what a process holds of it (several are in
+  ``distributed``, exchanges in the room ``_peers``).
+- ``_hints`` explains arguments of other libraries, ``_names`` numbers named nodes.
 - ``_folder``: a graph in files.
 - ``_frame``: columns of layers, flows and graphs. ``_types``: the nodes of a type, the edges of a
   relation.
-- ``_lookups``: edges by their ends, and ends by the ids of edges.
-- ``_one_process``: what a process holds of a graph; several are in ``distributed``, exchanges in
-  the room ``_peers``.
 - Arrays of edges are in the room ``_edges``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
@@ -25,7 +23,7 @@ from nodeflow.graph._folder import (
 )
 from nodeflow.graph._frame import Frame, GraphFrame as GraphFrame
 from nodeflow.graph._graph import Graph
-from nodeflow.graph._names import NodeNames
+from nodeflow.graph._names import NodeNames, check_all_or_none as check_all_or_none
 from nodeflow.graph._types import (
     OfType,
     Types as Types,

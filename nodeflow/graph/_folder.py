@@ -109,12 +109,8 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     edge_ids = arrays.get("edge_ids")
     size = math.prod(indices.shape)
     shapes = {array.shape for array in (indices, edge_ids) if array is not None}
-    if (
-        indptr.dtype != "int64"
-        or len(indptr.shape) != 1
-        or not all(indptr.shape)
-        or shapes != {(size,)}
-    ):
+    is_pointer = indptr.dtype == "int64" and len(indptr.shape) == 1 and all(indptr.shape)
+    if not is_pointer or shapes != {(size,)}:
         raise ValueError(
             f"{folder} is damaged: indptr, indices and edge_ids in its manifest do not make a graph"
         )
@@ -141,9 +137,9 @@ def check_reopened(
     if not files:
         return
     folder = Path(files[0]).parent
-    if kind_of(folder) == KIND and all(
-        part is None or isinstance(part, FilePart) for part in parts
-    ):
+    # a graph of a folder whose arrays are all those of the folder, else it may be any files
+    in_files = len(files) == sum(part is not None for part in parts)
+    if in_files and kind_of(folder) == KIND:
         manifest = read_manifest(folder)
         whole = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
         if list(parts) == [
@@ -167,12 +163,11 @@ def open_graph(
 ) -> tuple[tuple[Array, Array, Array | None], Frame, Frame, Types]:
     """Map the arrays of a graph folder, and the columns of nodes and edges; see ``Graph.open``."""
     arrays = manifest.arrays
-    indptr, indices = (map_array(folder, arrays[name]) for name in ("indptr", "indices"))
+    indptr = map_array(folder, arrays["indptr"])
+    indices = map_array(folder, arrays["indices"])
     ids = map_array(folder, arrays["edge_ids"]) if "edge_ids" in arrays else None
-    ndata, edata = (
-        _frame(folder, manifest, kind, rows)
-        for kind, rows in (("ndata", len(indptr) - 1), ("edata", len(indices)))
-    )
+    ndata = _frame(folder, manifest, "ndata", len(indptr) - 1)
+    edata = _frame(folder, manifest, "edata", len(indices))
     return (indptr, indices, ids), ndata, edata, _types(folder, manifest, ndata, edata)
 
 
@@ -206,9 +201,9 @@ def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphF
     columns = {}
     with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
         described = manifest.facts.get(kind, [])
-        for one in described:
-            (array,) = one["arrays"]
-            columns[one["name"]] = map_column(folder, manifest.arrays[array])
+        for column in described:
+            (array,) = column["arrays"]
+            columns[column["name"]] = map_column(folder, manifest.arrays[array])
         if len(columns) < len(described):
             raise ValueError("two have one name")
         return GraphFrame(num_rows, columns)

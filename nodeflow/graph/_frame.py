@@ -112,7 +112,8 @@ class Frame(MutableMapping[str, Tensor]):
                 "columns must be a dict from names to columns, or a data frame, got "
                 f"{describe(columns)}"
             )
-        new = {**columns, **more} if more else columns
+        new = {**columns, **more}
+        # all are checked before one is set
         checked = {name: self._checked(name, column) for name, column in new.items()}
         self._columns.update(checked)
 
@@ -184,11 +185,9 @@ class Frame(MutableMapping[str, Tensor]):
             return like.new_zeros(shape)
         rows = initializer(shape, like.dtype, like.device)
         if not isinstance(rows, Tensor) or rows.shape != shape or rows.dtype != like.dtype:
-            got = (
-                f"{rows.dtype} {tuple(rows.shape)}" if isinstance(rows, Tensor) else describe(rows)
-            )
             raise ValueError(
-                f"the initializer of column {name!r} must return {like.dtype} {shape}, got {got}"
+                f"the initializer of column {name!r} must return a Tensor of dtype {like.dtype} and "
+                f"shape {shape}, got {describe(rows)}"
             )
         return rows
 
@@ -218,18 +217,17 @@ class Frame(MutableMapping[str, Tensor]):
         # a column that is a view of a large tensor leaves the rest of it behind
         pool = Pool()
         columns = pool.add(self._columns)
-        return _restore, (
-            GraphFrame if isinstance(self, GraphFrame) else Frame,
-            self._num_rows,
-            columns,
-            pool.memory(),
-        )
+        # frames of other kinds, as one that gathers columns of a graph, come back as plain ones
+        kind = GraphFrame if isinstance(self, GraphFrame) else Frame
+        return _restore, (kind, self._num_rows, columns, pool.memory())
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Frame:
         """A frame of changed tensors; rows that are fetched by id stay as they are."""
-        return self._with(
-            {n: change(c) if isinstance(c, Tensor) else c for n, c in self._columns.items()}
-        )
+        columns = dict(self._columns)
+        for name, column in columns.items():
+            if isinstance(column, Tensor):
+                columns[name] = change(column)
+        return self._with(columns)
 
     def _with(self, columns: dict[str, Tensor]) -> Frame:
         frame = Frame(self._num_rows)
@@ -247,13 +245,13 @@ class Frame(MutableMapping[str, Tensor]):
         return ", ".join(map(short, self._columns)) or "no columns"
 
     def _fits(self, column: Tensor) -> bool:
-        if (
-            column.layout is not torch.strided
-            or column.dtype not in COLUMN_TYPES
-            or column.is_nested
-        ):
-            return False
-        return column.ndim > 0 and column.size(0) == self._num_rows
+        return (
+            column.layout is torch.strided
+            and column.dtype in COLUMN_TYPES
+            and not column.is_nested
+            and column.ndim > 0
+            and column.size(0) == self._num_rows
+        )
 
     def _checked(self, name: str, column: ColumnLike) -> Tensor:
         # the usual case, quickly

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, overload
 
 import numpy as np
 import torch
@@ -27,13 +27,14 @@ from nodeflow._base.checks import (
     lasting,
     titles,
 )
-from nodeflow._base.frozen import Lazy
+from nodeflow._base.frozen import Frozen, Lazy
 from nodeflow._base.habits import taught
 from nodeflow._base.types import ColumnsLike, FileLike, IdsLike
 from nodeflow._disk.folders import new_folder
 from nodeflow._display.columns import column_table
 from nodeflow._display.html import page
 from nodeflow._edges.stored import (
+    Between,
     OutEdges,
     Stored,
     by_id,
@@ -46,15 +47,15 @@ from nodeflow._edges.stored import (
     stored_indptr,
     transposed,
 )
+from nodeflow._peers.held import Held
+from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._runtime import process
 from nodeflow._runtime.mapped import FilePart, part_of_file
 from nodeflow._schema.schema import Relation, Schema
 from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
-from nodeflow.graph._lookups import Lookups
-from nodeflow.graph._names import NodeNames, listed
-from nodeflow.graph._one_process import OneProcess
+from nodeflow.graph._names import NodeNames, check_all_or_none, listed
 from nodeflow.graph._plot import plot
 from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts, with_schema
 
@@ -63,7 +64,7 @@ Arrays: TypeAlias = Sequence[Stored | None]
 
 
 @taught
-class Graph(OneProcess, Lookups):
+class Graph(Frozen):
     """An immutable directed graph; multi-edges and self-loops are allowed.
 
     The in-edges of node ``v`` are the positions ``indptr[v]`` to ``indptr[v + 1]``; at such a
@@ -111,6 +112,7 @@ class Graph(OneProcess, Lookups):
     edata: Frame
     _edge_ids: Stored | None
     _out: OutEdges
+    _positions: Lazy[Stored | None]
     _types: Types
 
     def __init__(
@@ -134,15 +136,13 @@ class Graph(OneProcess, Lookups):
         check_indptr(indptr, len(indices))
         num_nodes = len(indptr) - 1
         check_range(indices, "indices", num_nodes, "node")
-        ids = (
-            None
-            if edge_ids is None
-            else stored(permutation(edge_ids, len(indices)), copy, len(indices))
-        )
-        arrays = stored_indptr(indptr, copy), stored(indices, copy, num_nodes), ids
-        self._start(
-            arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(indices), edata), str(uuid.uuid4())
-        )
+        ids = None
+        if edge_ids is not None:
+            ids = stored(permutation(edge_ids, len(indices)), copy, len(indices))
+        arrays = (stored_indptr(indptr, copy), stored(indices, copy, num_nodes), ids)
+        nodes = GraphFrame(num_nodes, ndata)
+        edges = GraphFrame(len(indices), edata)
+        self._start(arrays, nodes, edges, str(uuid.uuid4()))
 
     @classmethod
     def _trusted(
@@ -159,16 +159,22 @@ class Graph(OneProcess, Lookups):
         self, arrays: Arrays, ndata: Frame, edata: Frame, uid: str, types: Types | None = None
     ) -> None:
         indptr, indices, edge_ids = arrays
+
+        def positions() -> Stored | None:
+            return None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)
+
         self._set(
-            indptr=indptr, indices=indices, _edge_ids=edge_ids, ndata=ndata, edata=edata, uid=uid
+            indptr=indptr,
+            indices=indices,
+            ndata=ndata,
+            edata=edata,
+            uid=uid,
+            _edge_ids=edge_ids,
+            _out=OutEdges(),
+            _positions=Lazy(positions),
+            _types=types or Types.of_one(ndata, edata),
         )
-        self._set(_out=OutEdges(), _types=types or Types.of_one(ndata, edata))
         self._types.link(ndata, edata)
-        self._set(
-            _positions=Lazy(
-                lambda: None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)
-            )
-        )
         process.graphs[uid] = self
 
     @classmethod
@@ -220,7 +226,8 @@ class Graph(OneProcess, Lookups):
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
             ids = permutation(edge_ids, len(src))
-            src, dst = (by_id(end, ids) for end in (src, dst))
+            src = by_id(src, ids)
+            dst = by_id(dst, ids)
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
         arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
         return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
@@ -247,19 +254,25 @@ class Graph(OneProcess, Lookups):
             ndata, edata: columns of the node and edge frames.
 
         Raises KeyError for a name that is not in ``names``, ValueError for a missing name (None,
-        NaN) and when ``src`` and ``dst`` differ in length.
+        NaN), for bools beside other names, and when ``src`` and ``dst`` differ in length.
 
         >>> graph, names = Graph.from_named_edges(["ann", "cid"], ["bob", "ann"])
         >>> graph.in_edges(names.ids(["ann"])), names.at([0, 1, 2])
         ((tensor([2]), tensor([0]), tensor([1])), ['ann', 'bob', 'cid'])
         """
-        ends = listed(src, "src"), listed(dst, "dst")
-        check_pairs(*ends, "src and dst", "edge")
-        named = NodeNames(
-            dict.fromkeys(chain.from_iterable(zip(*ends, strict=True))) if names is None else names
-        )
-        ids = (named.ids(end) for end in ends)
-        return cls.from_edges(*ids, num_nodes=len(named), ndata=ndata, edata=edata), named
+        sources = listed(src, "src")
+        destinations = listed(dst, "dst")
+        check_pairs(sources, destinations, "src and dst", "edge")
+        # True and 1 would be one node
+        names = None if names is None else listed(names, "names")
+        words = chain(sources, destinations, names or ())
+        check_all_or_none(words, bool | np.bool_, "True or False")
+        if names is None:
+            in_order = chain.from_iterable(zip(sources, destinations, strict=True))
+            names = dict.fromkeys(in_order)
+        named = NodeNames(names)
+        ends = (named.ids(sources), named.ids(destinations))
+        return cls.from_edges(*ends, num_nodes=len(named), ndata=ndata, edata=edata), named
 
     @classmethod
     @checked
@@ -379,7 +392,9 @@ class Graph(OneProcess, Lookups):
     @property
     def stored_edge_ids(self) -> Stored:
         """Read-only integer array ``[num_edges]``: id of each in-edge, as stored."""
-        return read_only(np.arange(self.num_edges)) if self._edge_ids is None else self._edge_ids
+        if self._edge_ids is None:
+            return read_only(np.arange(self.num_edges))
+        return self._edge_ids
 
     def csc(self) -> tuple[Ints, Stored, Stored | None]:
         """Return ``(indptr, sources, edge ids)`` of the in-edges as stored; edge ids None means the
@@ -421,12 +436,105 @@ class Graph(OneProcess, Lookups):
 
     def edges(self) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[num_edges]`` each, in the order of the edge ids."""
+        ids = slice(None) if self._edge_ids is None else self._edge_ids
         src = np.empty(self.num_edges, np.int64)
         dst = np.empty(self.num_edges, np.int64)
-        at = slice(None) if self._edge_ids is None else self._edge_ids
-        src[at] = self.indices
-        dst[at] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
+        src[ids] = self.indices
+        dst[ids] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
+
+    # ---- edges by their ends, and ends by the ids of edges
+
+    def has_edges(self, u: IdsLike, v: IdsLike) -> Tensor:
+        """Return whether there is an edge ``u[i] -> v[i]``, bool ``[k]``, for nodes ``u`` and
+        ``v``, ``[k]`` each.
+
+        Raises ValueError when ``u`` and ``v`` differ in length, IndexError for an id that is no
+        node.
+
+        >>> Graph.from_edges([0, 0], [1, 2]).has_edges([0, 1], [1, 0])
+        tensor([ True, False])
+        """
+        return self._between(u, v).exist()
+
+    @overload
+    def edge_ids(self, u: IdsLike, v: IdsLike, *, return_uv: Literal[False] = False) -> Tensor: ...
+    @overload
+    def edge_ids(
+        self, u: IdsLike, v: IdsLike, *, return_uv: Literal[True]
+    ) -> tuple[Tensor, Tensor, Tensor]: ...
+    @checked
+    def edge_ids(
+        self, u: IdsLike, v: IdsLike, *, return_uv: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor, Tensor]:
+        """Return the id of the edge ``u[i] -> v[i]``, int64 ``[k]``, for nodes ``u`` and ``v``,
+        ``[k]`` each.
+
+        Where several edges join the pair, this is the lowest of their ids.
+
+        Args:
+            u, v: the nodes.
+            return_uv: return ``(src, dst, edge ids)`` of all edges of every pair instead, pair by
+                pair with ascending ids; a pair without edges then adds nothing.
+
+        Raises ValueError when there is no edge for a pair (unless ``return_uv``) or when ``u`` and
+        ``v`` differ in length, IndexError for an id that is no node.
+
+        >>> graph = Graph.from_edges([0, 0, 1], [1, 1, 0])
+        >>> graph.edge_ids([1, 0], [0, 1])
+        tensor([2, 0])
+        >>> graph.edge_ids([0, 1], [1, 1], return_uv=True)
+        (tensor([0, 0]), tensor([1, 1]), tensor([0, 1]))
+        """
+        between = self._between(u, v)
+        return between.every() if return_uv else between.lowest()
+
+    def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
+        """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.
+
+        The first call makes an array with the position of every edge id, unless edge ids are
+        positions already. Raises IndexError for an id that is no edge.
+
+        >>> Graph.from_edges([0, 2], [1, 0]).find_edges([1])
+        (tensor([2]), tensor([0]))
+        """
+        ids = as_ids(eid, "eid", self.num_edges, "edge")
+        stored_at = self._positions.get()
+        positions = ids if stored_at is None else stored_at[ids]
+        src = self.indices[positions].astype(np.int64)
+        dst = np.searchsorted(self.indptr, positions, side="right") - 1
+        return torch.from_numpy(src), torch.from_numpy(dst)
+
+    def _between(self, u: IdsLike, v: IdsLike) -> Between:
+        src = as_ids(u, "u", self.num_nodes)
+        dst = as_ids(v, "v", self.num_nodes)
+        check_pairs(src, dst, "u and v", "pair of nodes")
+        return self._edges_between(src, dst)
+
+    def _edges_between(self, u: Ints, v: Ints) -> Between:
+        return Between.of(u, v, self.num_nodes, *self.csc())
+
+    # ---- what this process holds of the graph: ``DistributedGraph`` has other answers
+
+    @property
+    def peers(self) -> Peers:
+        """The processes that hold this graph together: this one alone."""
+        return ALONE
+
+    @property
+    def held(self) -> Held:
+        """The part of the graph that this process holds: all of it."""
+        return Held(self)
+
+    @property
+    def near(self) -> Self:
+        """The graph as samplers read it: this one."""
+        return self
+
+    @property
+    def masters(self) -> Tensor:
+        """Ids of the nodes that this process owns, ascending, int64: all."""
+        return self.held.masters
 
     plot = plot
 
@@ -440,13 +548,11 @@ class Graph(OneProcess, Lookups):
 
     def __repr__(self) -> str:
         of_nodes, of_edges = self._types.sizes()
-        words = [f"{self.num_nodes} nodes{of_nodes}", f"{self.num_edges} edges{of_edges}"]
-        words += [
-            f"{kind}: {titles(f)}"
-            for kind, f in (("ndata", self.ndata), ("edata", self.edata))
-            if f
-        ]
-        return f"Graph({', '.join(words)})"
+        words = f"{self.num_nodes} nodes{of_nodes}, {self.num_edges} edges{of_edges}"
+        for kind, frame in (("ndata", self.ndata), ("edata", self.edata)):
+            if frame:
+                words += f", {kind}: {titles(frame)}"
+        return f"Graph({words})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """Return a graph of its own with copied columns; the structure, which never changes, is
@@ -457,24 +563,19 @@ class Graph(OneProcess, Lookups):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = tuple(
-            array if array is None else part_of_file(array) or array for array in self.csc()
-        )
-        return copyreg.__newobj__, (Graph,), (parts, self.ndata, self.edata, self.uid, self._types)  # type: ignore[attr-defined]
+        # an array that maps a file travels as the name of the file
+        parts = [array if array is None else part_of_file(array) or array for array in self.csc()]
+        state = (parts, self.ndata, self.edata, self.uid, self._types)
+        return copyreg.__newobj__, (Graph,), state  # type: ignore[attr-defined]
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         arrays, ndata, edata, uid, types = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
-        # a process checks the files of a graph once
-        check_reopened(arrays if living_one is None else (), opened)
-        self._start(
-            [None if array is None else read_only(array) for array in opened],
-            ndata,
-            edata,
-            uid,
-            types,
-        )
+        if living_one is None:  # a process checks the files of a graph once
+            check_reopened(arrays, opened)
+        whole = [None if array is None else read_only(array) for array in opened]
+        self._start(whole, ndata, edata, uid, types)
         # in the process where the graph still lives, batches go on finding that very object
         if living_one is not None:
             process.graphs[uid] = living_one

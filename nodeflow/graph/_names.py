@@ -34,9 +34,10 @@ class NodeNames(Sequence[Hashable]):
         self._names = tuple(listed(names, "names"))
         self._ids = {name: i for i, name in enumerate(self._names)}
         if len(self._ids) < len(self._names):
-            twice = next(name for i, name in enumerate(self._names) if self._ids[name] != i)
+            # of equal names the last has the entry
+            repeated = [name for i, name in enumerate(self._names) if self._ids[name] != i]
             raise ValueError(
-                f"names must hold every name once, but {short(twice)} occurs more than once"
+                f"names must hold every name once, but {short(repeated[0])} occurs more than once"
             )
 
     def ids(self, names: Iterable[Hashable]) -> Tensor:
@@ -61,9 +62,9 @@ class NodeNames(Sequence[Hashable]):
             ) from None
 
     def __getitem__(self, at: int | slice) -> Any:
-        return (
-            self._names[at] if isinstance(at, slice) else self._names[as_index(at, "id", len(self))]
-        )
+        if isinstance(at, slice):
+            return self._names[at]
+        return self._names[as_index(at, "id", len(self))]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, Hashable) and name in self._ids
@@ -75,8 +76,9 @@ class NodeNames(Sequence[Hashable]):
         return len(self._names)
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(short, self._names[:3])) + (", ..." if len(self) > 3 else "")
-        return f"NodeNames({len(self)}: {shown})"
+        shown = ", ".join(map(short, self._names[:3]))
+        more = ", ..." if len(self) > 3 else ""
+        return f"NodeNames({len(self)}: {shown}{more})"
 
 
 def listed(names: object, argument: str) -> list[Hashable]:
@@ -97,3 +99,15 @@ def listed(names: object, argument: str) -> list[Hashable]:
                 f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}"
             )
     return keys
+
+
+def check_all_or_none(names: Iterable[Hashable], kind: Any, words: str) -> None:
+    """Raise ValueError where some names are of a kind, such as strings, and others are not."""
+    examples: dict[bool, Hashable] = {}
+    for name in names:
+        examples.setdefault(isinstance(name, kind), name)
+    if len(examples) == 2:
+        raise ValueError(
+            f"names must all be {words}, or none, but {examples[True]!r} is one, and "
+            f"{examples[False]!r} is not; convert a column"
+        )

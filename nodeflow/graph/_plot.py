@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_ids
+from nodeflow._base.checks import ALL, as_count, as_ids
 from nodeflow._base.types import IdsLike
 from nodeflow._display.axes import axes_for
 from nodeflow._display.columns import chosen, names_of
@@ -44,7 +44,7 @@ def plot(
     Args:
         ax, max_nodes: as for ``NodeFlow.plot``.
         nodes: ids of the nodes to draw, with the edges among them; repeats count once. None: all.
-        seeds: ids of nodes that are marked by a rim.
+        seeds: ids of nodes that are marked: in orange, or by a rim where colours are values.
         label, color, width: as for ``NodeFlow.plot``: columns of the graph by name, of one number
             per node or edge, or functions of ids (int64) that return a number for each. None: ids,
             a colour per node type, one width.
@@ -69,49 +69,58 @@ def plot(
         )
     most = as_count(max_nodes, "max_nodes")
     size = graph.num_nodes
-    marked = set(as_ids(seeds, "seeds", size).tolist())
-    drawn = None if nodes is None else torch.from_numpy(as_ids(nodes, "nodes", size)).unique()
-    count = size if drawn is None else len(drawn)
-    if count <= most:
-        drawn = torch.arange(size) if drawn is None else drawn
+    marked = torch.from_numpy(as_ids(seeds, "seeds", size))
+    drawn = torch.arange(size)
+    if nodes is not None:
+        drawn = torch.from_numpy(as_ids(nodes, "nodes", size)).unique()
+    if len(drawn) <= most:
         src, dst, eid = graph.in_edges(drawn)
         inside = torch.isin(src, drawn)
-        src = src[inside]
-        dst = dst[inside]
-        eid = eid[inside]
-        if len(eid) <= _EDGES_PER_NODE * most:
-
-            def of(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
-                return chosen(
-                    choice,
-                    argument,
-                    [ids],
-                    [frame],
-                    [len(ids)],
-                    lambda column: take_rows(column, ids),
-                )[0]
-
-            ids = drawn.tolist()
-            names = names_of(list(map(str, ids)), of(label, "label", drawn, graph.ndata))
-            sources, targets = (torch.searchsorted(drawn, end).tolist() for end in (src, dst))
-            colors = of(color, "color", drawn, graph.ndata)
-            widths = of(width, "width", eid, graph.edata)
-            words: list[Any] = [
-                choice if isinstance(choice, str) else name
-                for choice, name in ((color, "color"), (width, "width"))
-            ]
-            if color is None and len(types := graph.schema.nodes) > 1:
-                colors = graph.schema.types_of(drawn.numpy()).tolist()
-                words[0] = list(types)
-            side = 1.5 + 0.9 * len(ids) ** 0.5
-            axis = axes_for(ax, (side, side))
-            rims = {i for i, v in enumerate(ids) if v in marked}
-            draw_plain(axis, names, sources, targets, rims, colors, words[0], widths, words[1])
-            return axis
+        if int(inside.sum()) <= _EDGES_PER_NODE * most:
+            edges = (src[inside], dst[inside], eid[inside])
+            return _every_node(graph, ax, drawn, edges, marked, label, color, width)
     axis = axes_for(ax, (5, 3.4))
-    where = {} if drawn is None else {"v": drawn}
-    degrees = {"in-degrees": graph.in_degrees(**where), "out-degrees": graph.out_degrees(**where)}
+    v = ALL if nodes is None else drawn
+    degrees = {"in-degrees": graph.in_degrees(v), "out-degrees": graph.out_degrees(v)}
     draw_degrees(axis, {name: values.numpy() for name, values in degrees.items()})
-    shown = f"{size:,} nodes, {graph.num_edges:,} edges"
-    axis.set_title(shown if drawn is None else f"{count:,} nodes of {shown}", fontsize=10)
+    title = f"{size:,} nodes, {graph.num_edges:,} edges"
+    if nodes is not None:
+        title = f"{len(drawn):,} nodes of {title}"
+    axis.set_title(title, fontsize=10)
+    return axis
+
+
+def _every_node(
+    graph: Graph,
+    ax: Axes | Figure | None,
+    drawn: Tensor,
+    edges: tuple[Tensor, Tensor, Tensor],
+    marked: Tensor,
+    label: Any,
+    color: Any,
+    width: Any,
+) -> Axes:
+    """Draw every node and every edge; ``edges`` are their sources, destinations and ids."""
+
+    def numbers(choice: Any, argument: str, ids: Tensor, frame: Any) -> list[float] | None:
+        taken = chosen(choice, argument, [ids], [frame], [len(ids)], lambda x: take_rows(x, ids))
+        return taken[0]
+
+    src, dst, eid = edges
+    names = names_of([str(v) for v in drawn.tolist()], numbers(label, "label", drawn, graph.ndata))
+    colors = numbers(color, "color", drawn, graph.ndata)
+    widths = numbers(width, "width", eid, graph.edata)
+    color_name: Any = color if isinstance(color, str) else "color"
+    width_name = width if isinstance(width, str) else "width"
+    types = list(graph.schema.nodes)
+    if color is None and len(types) > 1:
+        colors = graph.schema.types_of(drawn.numpy()).tolist()
+        color_name = types
+    side = 1.5 + 0.9 * len(drawn) ** 0.5
+    axis = axes_for(ax, (side, side))
+    sources = torch.searchsorted(drawn, src).tolist()
+    targets = torch.searchsorted(drawn, dst).tolist()
+    is_marked = torch.isin(drawn, marked)
+    rims = set(is_marked.nonzero()[:, 0].tolist())
+    draw_plain(axis, names, sources, targets, rims, colors, color_name, widths, width_name)
     return axis

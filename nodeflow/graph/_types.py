@@ -27,7 +27,7 @@ from nodeflow._base.checks import (
 from nodeflow._base.frozen import Frozen
 from nodeflow._base.types import ColumnsLike, IdsLike, MaskLike
 from nodeflow._edges.stored import integers
-from nodeflow._rows.rows import Rows, take_rows
+from nodeflow._rows.rows import take_rows
 from nodeflow._schema.schema import REVERSE, Relation, Schema, sizes
 from nodeflow.graph._frame import Frame, GraphFrame
 
@@ -86,9 +86,12 @@ class OfType(Frozen):
         return len(self.ids)
 
     def __repr__(self) -> str:
-        ids = f"ids {self.ids.start} to {self.ids.stop - 1}" if self.ids else "empty"
-        columns = f", columns {titles(self.data)}" if self.data else ""
-        return f"OfType({self.name!r}: {ids}{columns})"
+        words = "empty"
+        if self.ids:
+            words = f"ids {self.ids.start} to {self.ids.stop - 1}"
+        if self.data:
+            words += f", columns {titles(self.data)}"
+        return f"OfType({self.name!r}: {words})"
 
 
 class ByName(Mapping[Name, OfType], Generic[Name]):
@@ -162,36 +165,29 @@ class Types(NamedTuple):
         one.
         """
         nodes = {name: len(ids) for name, ids in self.schema.nodes.items()}
-        return sizes(nodes), sizes(
-            {" ".join(name): len(ids) for name, ids in self.schema.relations.items()}
-        )
+        relations = {" ".join(name): len(ids) for name, ids in self.schema.relations.items()}
+        return sizes(nodes), sizes(relations)
 
     def frames(self, ndata: Frame, edata: Frame) -> list[tuple[str, Frame]]:
         """Return the frames of all nodes and all edges, then those of single types and relations,
         with their names.
         """
+        frames = [("nodes", ndata), ("edges", edata)]
         names = [*self.schema.nodes, *map(" ".join, self.schema.relations)]
-        own = zip(names, (*self.nodes, *self.relations), strict=True)
-        return [
-            ("nodes", ndata),
-            ("edges", edata),
-            *((n, f) for n, f in own if f is not ndata and f is not edata),
-        ]
+        for name, frame in zip(names, (*self.nodes, *self.relations), strict=True):
+            if frame is not ndata and frame is not edata:
+                frames.append((name, frame))
+        return frames
 
     def link(self, ndata: Frame, edata: Frame) -> None:
         """Let the frames of all nodes and of all edges say, where they miss a column, which type
         has it.
         """
-        sides = (
-            (ndata, "nodes", self.schema.nodes, self.nodes),
-            (edata, "relations", self.schema.relations, self.relations),
-        )
-        for whole, kind, names, frames in sides:
+        nodes = zip(self.schema.nodes, self.nodes, strict=True)
+        relations = zip(self.schema.relations, self.relations, strict=True)
+        for whole, kind, parts in ((ndata, "nodes", nodes), (edata, "relations", relations)):
             if isinstance(whole, GraphFrame):
-                whole.parts = (
-                    kind,
-                    {n: f for n, f in zip(names, frames, strict=True) if f is not whole},
-                )
+                whole.parts = (kind, {name: frame for name, frame in parts if frame is not whole})
 
     def of_nodes(self) -> ByName[str]:
         schema = self.schema
@@ -213,46 +209,45 @@ def own_parts(graph: Graph) -> dict[str, OfType]:
     """Return the types and relations that have frames of their own, by what a graph folder calls
     their columns.
     """
-    parts = {columns_of("nodes", i): part for i, part in enumerate(graph.nodes.values())}
-    parts |= {columns_of("edges", i): part for i, part in enumerate(graph.relations.values())}
-    return {
-        name: part
-        for name, part in parts.items()
-        if part.data is not graph.ndata and part.data is not graph.edata
-    }
+    parts = {}
+    kinds = (("nodes", graph.nodes, graph.ndata), ("edges", graph.relations, graph.edata))
+    for kind, of_types, whole in kinds:
+        for number, part in enumerate(of_types.values()):
+            if part.data is not whole:
+                parts[columns_of(kind, number)] = part
+    return parts
 
 
 def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph:
-    """Return ``graph``, which has these nodes and edges (ascending) of another, with the types of
-    that and their rows.
+    """Return ``graph``, which has some nodes and edges (ascending) of ``whole``, with its types.
 
-    Raises ValueError for nodes of a type that do not follow each other in the order of the types.
+    Frames of types have the rows of these nodes and edges. Raises ValueError for nodes of a type
+    that do not follow each other in the order of the types.
     """
-    schema = whole.schema
     types = whole.schema.types_of(nodes)
     if (np.diff(types) < 0).any():
-        names = ", ".join(map(repr, schema.nodes))
+        names = ", ".join(map(repr, whole.schema.nodes))
         raise ValueError(
             f"nodes must come type after type, {names}, since a type is a range of ids"
         )
-    own = schema.counted(types, schema.relations_of(edges))
-    parts: dict[str, tuple[list[OfType], list[range], Ints]] = {
-        "nodes": (list(whole.nodes.values()), list(own.nodes.values()), nodes),
-        "edges": (list(whole.relations.values()), list(own.relations.values()), edges),
-    }
+    schema = whole.schema.counted(types, whole.schema.relations_of(edges))
+    old = {"nodes": list(whole.nodes.values()), "edges": list(whole.relations.values())}
+    new = {"nodes": list(schema.nodes.values()), "edges": list(schema.relations.values())}
+    ids_in_whole = {"nodes": nodes, "edges": edges}
 
     def frame(kind: str, number: int, num_rows: int) -> Frame:
-        of_type = parts[kind][0][number]
-        ids = parts[kind][1][number]
-        rows = parts[kind][2][ids.start : ids.stop] - of_type.ids.start
+        of_type = old[kind][number]
+        ids = new[kind][number]
+        rows = ids_in_whole[kind][ids.start : ids.stop] - of_type.ids.start
         if np.array_equal(rows, np.arange(len(of_type))):  # no new rows: columns are shared
             return GraphFrame(num_rows, of_type.data)
-        taken = torch.from_numpy(rows)
-        return GraphFrame(
-            num_rows, {name: take_rows(of_type.data[name], taken) for name in of_type.data}
-        )
+        return GraphFrame(num_rows, _taken(of_type.data, torch.from_numpy(rows)))
 
-    return with_schema(graph, own, frame)
+    return with_schema(graph, schema, frame)
+
+
+def _taken(columns: Mapping[str, Tensor], rows: Tensor) -> dict[str, Tensor]:
+    return {name: take_rows(column, rows) for name, column in columns.items()}
 
 
 def with_schema(graph: Graph, schema: Schema, frame: Callable[[str, int, int], Frame]) -> Graph:
@@ -271,49 +266,43 @@ def with_reverses(graph: Graph, *, keep: bool) -> Graph:
     A reverse has the name of its relation with ``rev_`` before it, and the columns of its edges.
     """
     src, dst = graph.edges()
+    nodes = graph.nodes
     edges = {}
-    back = {}
-    of_types = graph.nodes
-    rows = [torch.arange(graph.num_edges if keep else 0)]
-    for (relation, part), pair in zip(
-        graph.relations.items(), graph.schema.reversals(), strict=True
-    ):
-        ids = slice(part.ids.start, part.ids.stop)
-        ends = [
-            of_types[end].to_local(nodes[ids])
-            for end, nodes in ((relation[0], src), (relation[2], dst))
-        ]
+    reverses = {}
+    rows = []
+    if keep:
+        rows.append(torch.arange(graph.num_edges))
+    pairs = graph.schema.reversals().tolist()
+    for (relation, part), pair in zip(graph.relations.items(), pairs, strict=True):
+        ids = torch.arange(part.ids.start, part.ids.stop)
+        sources = nodes[relation[0]].to_local(src[ids])
+        destinations = nodes[relation[2]].to_local(dst[ids])
         if keep:
-            edges[relation] = (*ends, part.data)
+            edges[relation] = (sources, destinations, part.data)
         if not keep or pair < 0:
-            back[relation[2], REVERSE + relation[1], relation[0]] = (*reversed(ends), part.data)
-            rows.append(torch.arange(ids.start, ids.stop))
-    both = type(graph).typed(
-        {name: len(part) for name, part in graph.nodes.items()}, {**edges, **back}
-    )
-    for name, part in of_types.items():
+            reverse = (relation[2], REVERSE + relation[1], relation[0])
+            reverses[reverse] = (destinations, sources, part.data)
+            rows.append(ids)
+    sizes_of_types = {name: len(part) for name, part in nodes.items()}
+    both = type(graph).typed(sizes_of_types, edges | reverses)
+    for name, part in nodes.items():
         both.nodes[name].data.update(part.data)
-    of_edges = torch.cat(rows)
-    return with_frames(
-        both,
-        graph.ndata,
-        {name: take_rows(column, of_edges) for name, column in graph.edata.items()},
-    )
+    of_edges = torch.cat([torch.arange(0), *rows])
+    return with_frames(both, graph.ndata, _taken(graph.edata, of_edges))
 
 
 def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     """Return a graph of the same edges, types and columns of types, with other columns of all nodes
     and edges.
     """
-    own = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}
+    parts = {"nodes": list(graph.nodes.values()), "edges": list(graph.relations.values())}
     nodes = GraphFrame(graph.num_nodes, ndata)
     edges = GraphFrame(graph.num_edges, edata)
-    types = Types.of(
-        graph.schema,
-        nodes,
-        edges,
-        lambda kind, i, num_rows: GraphFrame(num_rows, own[kind][i].data),
-    )
+
+    def frame(kind: str, number: int, num_rows: int) -> Frame:
+        return GraphFrame(num_rows, parts[kind][number].data)
+
+    types = Types.of(graph.schema, nodes, edges, frame)
     return type(graph)._trusted(graph.held.structure, nodes, edges, types)
 
 
@@ -354,44 +343,40 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
                 raise ValueError(f"reverse=True makes the relation {back}, which edges has already")
             ends[back] = dst, src, columns
     schema = Schema(sizes, {relation: len(src) for relation, (src, _, _) in ends.items()})
-    for relation, (src, dst, _) in ends.items():
-        for of, which, node_type in ((src, "src", relation[0]), (dst, "dst", relation[2])):
-            check_range(of, f"{which} of edges[{relation}]", sizes[node_type], f"{node_type} node")
     all_src = [np.zeros(0, np.int64)]
     all_dst = [np.zeros(0, np.int64)]
-    for (a, _, b), (src, dst, _) in ends.items():
+    for relation, (src, dst, _) in ends.items():
+        a, _, b = relation
+        check_range(src, f"src of edges[{relation}]", sizes[a], f"{a} node")
+        check_range(dst, f"dst of edges[{relation}]", sizes[b], f"{b} node")
         all_src.append(src + schema.ids(a).start)
         all_dst.append(dst + schema.ids(b).start)
-    columns = {
-        "nodes": [None if isinstance(of, int) else of for of in nodes.values()],
-        "edges": [of_edges for _, _, of_edges in ends.values()],
+    of_types = {
+        "nodes": [None if isinstance(value, int) else value for value in nodes.values()],
+        "edges": [columns for _, _, columns in ends.values()],
     }
-    return TypedParts(schema, columns, np.concatenate(all_src), np.concatenate(all_dst))
+    return TypedParts(schema, of_types, np.concatenate(all_src), np.concatenate(all_dst))
 
 
 def _size(value: object, name: str) -> int:
     """Return the number of nodes of a type that is given by its size or its columns."""
     if not isinstance(value, Mapping) and not hasattr(value, "items"):
         return as_count(value, name)
+    sizes = {}
     for key, column in value.items():
         if not hasattr(column, "shape") and not hasattr(column, "__len__"):
             raise TypeError(
                 f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column"
             )
-    by_shape = {
-        key: isinstance(x, Rows) or type(x).__module__.startswith("scipy.sparse")
-        for key, x in value.items()
-    }
-    sizes = {
-        key: column.shape[0] if by_shape[key] else len(column) for key, column in value.items()
-    }
+        shape = getattr(column, "shape", ())
+        sizes[key] = shape[0] if shape else len(column)  # which raises for a single number
     if not sizes:
         raise ValueError(
             f"{name} has no columns, so it does not say how many nodes there are; give their number"
         )
     if len(set(sizes.values())) > 1:
         raise ValueError(f"the columns of {name} must have one number of rows, got {sizes}")
-    return next(iter(sizes.values()))
+    return max(sizes.values())
 
 
 def _ends(value: Any, name: str) -> tuple[Ints, Ints, ColumnsLike | None]:
@@ -400,13 +385,7 @@ def _ends(value: Any, name: str) -> tuple[Ints, Ints, ColumnsLike | None]:
         value = tuple(value)
     if not isinstance(value, tuple | list) or len(value) not in (2, 3):
         raise TypeError(f"{name} must be (src, dst) or (src, dst, columns), got {describe(value)}")
-    src, dst = (
-        integers(end, f"{which} of {name}")
-        for which, end in zip(("src", "dst"), value, strict=False)
-    )
+    src = integers(value[0], f"src of {name}").astype(np.int64, copy=False)
+    dst = integers(value[1], f"dst of {name}").astype(np.int64, copy=False)
     check_pairs(src, dst, f"src and dst of {name}", "edge")
-    return (
-        src.astype(np.int64, copy=False),
-        dst.astype(np.int64, copy=False),
-        value[2] if len(value) == 3 else None,
-    )
+    return src, dst, value[2] if len(value) == 3 else None

@@ -132,8 +132,10 @@ class EmbeddingTable(RowsBase):
             "gradients": gradients,
             "init": init,
             "scale": scale,
+            "seed": seed,
+            "dtype": dtype,
+            "a folder": folder is not None,
         }
-        options |= {"seed": seed, "dtype": dtype, "a folder": folder is not None}
         self.collective = self.peers.size > 1
         with self.peers.together("making a table"):
             self.peers.agree(
@@ -173,8 +175,9 @@ class EmbeddingTable(RowsBase):
             "rows": ((num_rows, self.shape[1]), self.dtype),
             "written": ((num_rows,), torch.bool),
             "version": ((), torch.int64),
-            **dict.fromkeys(self._optimizer.states, ((num_rows, self.shape[1]), self._exact)),
         }
+        state = ((num_rows, self.shape[1]), self._exact)
+        shapes |= dict.fromkeys(self._optimizer.states, state)
         if folder is None:
             size = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
             check_memory(size, f"a table of {num_rows} rows", "pass folder= to keep it in files")
@@ -182,15 +185,13 @@ class EmbeddingTable(RowsBase):
                 name: torch.zeros(shape, dtype=kind) for name, (shape, kind) in shapes.items()
             }
             return MemoryStore(arrays, self.peers, _WHAT)
-        words = {"nodes": "of the nodes of another part"}
-        facts = {**self._settings, **self._part}
         return FileStore(
             folder,
-            "embedding table",
-            _LAYOUT,
-            shapes,
-            facts,
-            words,
+            kind="embedding table",
+            version=_LAYOUT,
+            shapes=shapes,
+            facts={**self._settings, **self._part},
+            words={"nodes": "of the nodes of another part"},
             peers=self.peers,
             counter="version",
         )
@@ -272,13 +273,10 @@ class EmbeddingTable(RowsBase):
             own = gradients(chosen, self._exact)
             # a process without gradients joins the exchange too: it may own rows that others have
             # gradients of
-            ids, grads = own or (
-                np.zeros(0, np.int64),
-                torch.zeros(0, self.shape[1], dtype=self._exact),
-            )
-            parts, active = self._to_owners(
-                "gradients of learned rows", ids, grads, own is not None
-            )
+            none = (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
+            ids, grads = own or none
+            what = "gradients of learned rows"
+            parts, active = self._to_owners(what, ids, grads, active=own is not None)
             if not active:
                 raise ValueError(
                     "no row has a gradient: pull rows, compute a loss of them, call its "
@@ -286,7 +284,8 @@ class EmbeddingTable(RowsBase):
                 )
             if self.collective:
                 ids, grads = added(parts)
-                grads = grads / self.peers.size if self.gradients == "mean" else grads
+                if self.gradients == "mean":
+                    grads = grads / self.peers.size
                 check_finite(ids, grads)
             self._change(ids, lambda arrays, places: self._update(arrays, ids, places, grads))
         self._pulls.forget(chosen)
@@ -316,7 +315,8 @@ class EmbeddingTable(RowsBase):
                 most = counts.max()
                 raise ValueError(f"ids holds {node} {most} times, but a row is written once")
             new = rows.detach().to("cpu", self.dtype)
-            parts, _ = self._to_owners("learned rows that are written", checked, new, True)
+            what = "learned rows that are written"
+            parts, _ = self._to_owners(what, checked, new, active=True)
             nodes, values = first_of_each(parts)
 
             def change(arrays: Mapping[str, Tensor], places: Ints) -> None:
@@ -326,7 +326,7 @@ class EmbeddingTable(RowsBase):
             self._change(nodes, change)
 
     def _to_owners(
-        self, what: str, ids: Ints, rows: Tensor, active: bool
+        self, what: str, ids: Ints, rows: Tensor, *, active: bool
     ) -> tuple[list[tuple[Ints, Tensor]], bool]:
         """Send rows to the owners of their ids; return the rows received, and whether any process
         is active.
@@ -378,14 +378,14 @@ class EmbeddingTable(RowsBase):
 
     def _begin(self, arrays: Mapping[str, Tensor], ids: Ints, places: Ints) -> None:
         """Give rows and states that were never written their initial values."""
-        fresh = np.flatnonzero(~arrays["written"].index_select(0, torch.from_numpy(places)).numpy())
+        fresh = np.flatnonzero(~arrays["written"].numpy()[places])
         if not len(fresh):
             return
         which = torch.from_numpy(places[fresh])
         arrays["rows"].index_copy_(0, which, self._initial(ids[fresh]))
         for name, start in self._optimizer.states.items():
             arrays[name].index_fill_(0, which, start)
-        arrays["written"].index_fill_(0, which, True)
+        arrays["written"][which] = True
 
     # ---- state
 
@@ -396,16 +396,10 @@ class EmbeddingTable(RowsBase):
         The state of a table in files is its folder: a checkpoint is a copy of it, and the version
         names the commit. Each process has a state of its own rows.
         """
-        state: dict[str, Any] = {
-            "settings": dict(self._settings),
-            "version": self.version,
-            **self._part,
-        }
-        return (
-            state
-            if self._store.folder is not None
-            else {**state, "arrays": dict(self._store.arrays)}
-        )
+        state = {"settings": dict(self._settings), "version": self.version, **self._part}
+        if self._store.folder is None:
+            state["arrays"] = dict(self._store.arrays)
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load the rows of a state, or for a table in files check that the folder is at its
@@ -416,39 +410,44 @@ class EmbeddingTable(RowsBase):
         """
         if not isinstance(state, Mapping) or not {"settings", "version"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
-        if state.get("nodes") != self._part.get("nodes"):
-            of, this = (some.get("nodes", "a table in one process") for some in (state, self._part))
-            raise ValueError(f"the state is of {of}, this is {this}")
+        whole = "a table in one process"
+        there = state.get("nodes", whole)
+        here = self._part.get("nodes", whole)
+        if there != here:
+            raise ValueError(f"the state is of {there}, this is {here}")
         for name, value in self._settings.items():
             if (stored := state["settings"].get(name)) != value:
                 raise ValueError(
                     f"the state is of a table with {name}={stored!r}, this one has {value!r}"
                 )
-        store = self._store
-        if ("arrays" in state) != (store.folder is None):
-            own, other = ("memory", "files") if store.folder is None else ("files", "memory")
-            raise ValueError(f"the state is of a table in {other}, this one is in {own}")
-        if store.folder is not None:
-            if state["version"] != self.version:
+        folder = self._store.folder
+        in_memory = "arrays" in state
+        if in_memory != (folder is None):
+            places = ("memory", "files") if in_memory else ("files", "memory")
+            raise ValueError(f"the state is of a table in {places[0]}, this one is in {places[1]}")
+        if in_memory:
+            self._load_arrays(state["arrays"])
+        elif state["version"] != self.version:
+            raise ValueError(
+                f"the state is of version {state['version']} of the table, but {folder} is at "
+                f"version {self.version}; use a copy of the folder that was made together with "
+                "the state"
+            )
+
+    def _load_arrays(self, saved: Mapping[str, Any]) -> None:
+        """Copy the arrays of a state, all of them or none."""
+        arrays = self._store.arrays
+        for name, array in arrays.items():
+            other = saved.get(name)
+            kind = (array.shape, array.dtype)
+            if not isinstance(other, Tensor) or (other.shape, other.dtype) != kind:
                 raise ValueError(
-                    f"the state is of version {state['version']} of the table, but {store.folder} "
-                    f"is at version {self.version}; use a copy of the folder that was made "
-                    "together with the state"
-                )
-            return
-        for name, array in store.arrays.items():
-            saved = state["arrays"].get(name)
-            if not isinstance(saved, Tensor) or (saved.shape, saved.dtype) != (
-                array.shape,
-                array.dtype,
-            ):
-                raise ValueError(
-                    f"the state is of another table: {name} is {describe(saved)} there, and "
+                    f"the state is of another table: {name} is {describe(other)} there, and "
                     f"{describe(array)} here"
                 )
         with self._lock:
-            for name, array in store.arrays.items():
-                array.copy_(state["arrays"][name])
+            for name, array in arrays.items():
+                array.copy_(saved[name])
         self._pulls = Pulls()
 
     def flush(self) -> None:
@@ -471,9 +470,9 @@ class EmbeddingTable(RowsBase):
                 "a table on several processes is not pickled or copied: every process makes it "
                 "itself"
             )
-        return {
-            name: value for name, value in vars(self).items() if name not in ("_lock", "_pulls")
-        }
+        state = dict(vars(self))
+        del state["_lock"], state["_pulls"]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock(), _pulls=Pulls())

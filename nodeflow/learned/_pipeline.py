@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import as_count, as_device, check_type, describe
 from nodeflow._base.types import IdsLike
+from nodeflow._peers.peers import Peers
 from nodeflow._runtime.workers import Workers
 from nodeflow.learned._embedding_table import EmbeddingTable
 
@@ -129,19 +130,14 @@ class Pipeline(Generic[Batch, Result]):
         workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
         # the worker exchanges rows while the caller may exchange gradients: a channel of its own
         # keeps them apart
-        tables = [
-            table for table, _ in self._pulls.values() if table.collective and workers is not None
-        ]
-        channels = [
-            (peers, peers.channel()) for peers in dict.fromkeys(table.peers for table in tables)
-        ]
+        channels = self._channels() if workers is not None else {}
 
         def submit(task: Callable[[], Any]) -> Callable[[], Any]:
             return task if workers is None else workers.submit(task)
 
         def beside() -> ExitStack:
             stack = ExitStack()
-            for peers, channel in channels:
+            for peers, channel in channels.items():
                 stack.enter_context(peers.using(channel))
             return stack
 
@@ -188,6 +184,12 @@ class Pipeline(Generic[Batch, Result]):
                     self._drop(rows)
             if errors:
                 raise errors[0]
+
+    def _channels(self) -> dict[Peers, object]:
+        """Return a channel of their own for all processes that hold tables; collective."""
+        tables = [table for table, _ in self._pulls.values() if table.collective]
+        groups = dict.fromkeys(table.peers for table in tables)
+        return {peers: peers.channel() for peers in groups}
 
     # ---- stages
 

@@ -44,7 +44,8 @@ class Pulls:
             distinct, inverse = np.unique(ids, return_inverse=True)
             places = torch.from_numpy(inverse.astype(np.int64, copy=False))
         rows = fetch(distinct)
-        rows = rows if places is None else rows.index_select(0, places)
+        if places is not None:
+            rows = rows.index_select(0, places)
         pulled = Pulled(rows.to(device).requires_grad_(), distinct, places)
         with self._lock:
             self._pulled.append(pulled)
@@ -74,9 +75,10 @@ def gradients(chosen: Sequence[Pulled], dtype: torch.dtype) -> tuple[Ints, Tenso
     """Return distinct ids and their finite gradients ``[k, width]``, added up; None where no row
     has a gradient.
     """
-    parts = [
-        (pulled.ids, _summed(pulled, dtype)) for pulled in chosen if pulled.leaf.grad is not None
-    ]
+    parts = []
+    for pulled in chosen:
+        if pulled.leaf.grad is not None:
+            parts.append((pulled.ids, _summed(pulled, pulled.leaf.grad, dtype)))
     if not parts:
         return None
     ids, grads = parts[0] if len(parts) == 1 else added(parts)
@@ -90,9 +92,8 @@ def added(parts: Sequence[tuple[Ints, Tensor]]) -> tuple[Ints, Tensor]:
     """
     ids, inverse = np.unique(np.concatenate([part for part, _ in parts]), return_inverse=True)
     rows = torch.cat([part for _, part in parts])
-    return ids, rows.new_zeros(len(ids), rows.shape[1]).index_add_(
-        0, torch.from_numpy(inverse), rows
-    )
+    sums = rows.new_zeros(len(ids), rows.shape[1])
+    return ids, sums.index_add_(0, torch.from_numpy(inverse), rows)
 
 
 def check_finite(ids: Ints, grads: Tensor) -> None:
@@ -100,10 +101,11 @@ def check_finite(ids: Ints, grads: Tensor) -> None:
         raise ValueError(f"the gradient of row {ids[row]} is not finite, so nothing is written")
 
 
-def _summed(pulled: Pulled, dtype: torch.dtype) -> Tensor:
-    grad = pulled.leaf.grad
-    assert grad is not None
-    grad = (grad.to_dense() if grad.layout != torch.strided else grad).to("cpu", dtype)
+def _summed(pulled: Pulled, grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return a gradient per distinct id: those of repeated ids are added up."""
+    if grad.layout != torch.strided:
+        grad = grad.to_dense()
+    grad = grad.to("cpu", dtype)
     if pulled.places is None:
         return grad
     return grad.new_zeros(len(pulled.ids), grad.shape[1]).index_add_(0, pulled.places, grad)

@@ -90,17 +90,17 @@ class RowOptimizer:
             first, second = self.betas
             size = number(self.lr * math.sqrt(1 - second**step) / (1 - first**step))
             kernels.row_steps.adam(
-                rows,
-                places,
-                states["exp_avg"],
-                states["exp_avg_sq"],
-                ids,
-                grads,
-                size,
-                eps,
-                decay,
-                number(1 - first),
-                number(1 - second),
+                rows=rows,
+                places=places,
+                means=states["exp_avg"],
+                squares=states["exp_avg_sq"],
+                ids=ids,
+                grads=grads,
+                size=size,
+                eps=eps,
+                decay=decay,
+                first=number(1 - first),
+                second=number(1 - second),
             )
 
 
@@ -116,9 +116,8 @@ def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Fl
     step = max(1, _PIECE // number)
     for start in range(0, len(ids), step):
         part = ids[start : start + step]
-        bits = random.bits((part[:, None] * number + np.arange(number)).ravel()).reshape(
-            len(part), number
-        )
+        counters = part[:, None] * number + np.arange(number)
+        bits = random.bits(counters.ravel()).reshape(counters.shape)
         out = rows[start : start + step]
         if init == "uniform":
             np.multiply((bits >> np.uint64(11)) * 2.0**-52 - 1, scale, out=out)
@@ -139,6 +138,6 @@ def _normal_pairs(
     np.sqrt(radius, out=radius)
     angle = (bits & np.uint64(0xFFFFFFFF)) * (2 * math.pi * 2.0**-32)
     half = bits.shape[1]
-    rest = out.shape[1] - bits.shape[1]
+    others = out.shape[1] - half  # one less where the width is odd
     np.multiply(radius, np.cos(angle), out=out[:, :half])
-    np.multiply(radius[:, :rest], np.sin(angle[:, :rest]), out=out[:, half:])
+    np.multiply(radius[:, :others], np.sin(angle[:, :others]), out=out[:, half:])

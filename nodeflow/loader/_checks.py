@@ -169,7 +169,8 @@ def settings_of_sampler(name: str, settings: Mapping[str, Any]) -> dict[str, str
 def hash_times(times: Tensor) -> int:
     """Return a hash of the values of ``times``: float64 of floats, int64 of integers."""
     exact = times.double() if times.is_floating_point() else times.long()
-    return hash_ids(exact.contiguous().numpy().view(np.int64))
+    array = exact.contiguous().numpy()
+    return hash_ids(array.view(np.int64))
 
 
 def check_settings(own: Mapping[str, Any], state: Mapping[str, Any]) -> None:

@@ -48,8 +48,8 @@ class NodeFlowLoader(Epochs):
     The batches are the same, bit for bit, for any number of workers. These are threads of this
     process: compiled samplers run in parallel with the training step, and nothing is copied. They
     end when the iteration ends or is left early; with ``prefetch=0`` there are none. A child
-    process made by ``fork`` begins iterations of its own, with one thread of torch; in one that its
-    parent has begun it has no threads, and RuntimeError is raised.
+    process made by ``fork`` begins iterations of its own, with one thread of torch; an iteration
+    that its parent has begun cannot go on there: RuntimeError.
 
     Args:
         sampler: makes a NodeFlow of the seeds of a batch.
@@ -175,6 +175,8 @@ class NodeFlowLoader(Epochs):
         super().__init__()
         check_type(sampler, "sampler", SamplerBase, "a nodeflow Sampler")
         self.sampler = sampler
+
+        # input: the seeds of an epoch, and what else a draw reads
         table = as_table(seeds, sampler, times, seed_data)
         self.seeds = table.seeds
         self.times = table.time
@@ -190,34 +192,41 @@ class NodeFlowLoader(Epochs):
         self.shuffle = shuffle
         self.drop_last = as_flag(drop_last, "drop_last")
         self.seed = as_int(seed, "seed")
-        self.num_workers = as_count(num_workers, "num_workers")
-        self.prefetch = as_count(prefetch, "prefetch")
         self._order = order_of(self.seeds, sampler, shuffle, weights)
-        self.inputs = inputs
-        self.inputs_ahead = as_count(inputs_ahead, "inputs_ahead")
-        check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
-        self.ndata = ndata
-        self.edata = edata
-        check_type(transform, "transform", Callable | None, "a function of a NodeFlow")
-        self.transform = transform
-        self.timings = Timings()
-        self.device = None if device is None else as_device(device)
-        self.pin_memory = as_flag(pin_memory, "pin_memory")
         self.share = share if isinstance(share, str) else "owned"
         self._shares = shares_of(sampler, self.seeds, self.batch_size, share, (rank, world_size))
         self.rank = self._shares.rank
         self.world_size = self._shares.world_size
+        self.inputs = inputs
+        self.inputs_ahead = as_count(inputs_ahead, "inputs_ahead")
+        check_inputs(inputs, self.inputs_ahead, sampler.graph.num_nodes)
+        self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
+
+        # sampler: the threads that draw
+        self.num_workers = as_count(num_workers, "num_workers")
+        self.prefetch = as_count(prefetch, "prefetch")
         # batches that may be equal are told apart by their numbers, others by their seeds: the same
         # in any loader
         self._numbered = sampler.numbered or self._order.repeats or repeats(self.seeds.numpy())
-        # an empty batch, so that a wrong column raises now and not when the first batch is complete
-        empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
         self._drawing = False
-        # for the thread that draws ahead; None where it needs no other process
+        self.timings = Timings()
+
+        # columns; an empty batch, so that a wrong one raises now and not with the first batch
+        self.ndata = ndata
+        self.edata = edata
+        empty_node_flow(sampler.graph, sampler.num_flows).copy_from_parent(ndata, edata)
+
+        # transform, and the place of the batch
+        check_type(transform, "transform", Callable | None, "a function of a NodeFlow")
+        self.transform = transform
+        self.device = None if device is None else as_device(device)
+        self.pin_memory = as_flag(pin_memory, "pin_memory")
+
+        # last, when all settings are there to be compared with those of other processes; for the
+        # thread that draws ahead, None where it needs no other process
         self._channel = join(
             sampler.graph.peers, self._shares, self.settings, (self.num_workers, self.prefetch)
         )
-        self._inputs: dict[int, Any] = {}  # by number, of batches that the caller has not got yet
 
     def num_batches(self, epoch: int = 0) -> int:
         """Return the number of batches in an epoch, the same in all: of steps, with several
@@ -261,7 +270,8 @@ class NodeFlowLoader(Epochs):
             }
         if self._inputs:
             state["inputs"] = dict(self._inputs)
-            state |= {"inputs_of": [self.rank, self.world_size]} if self.world_size > 1 else {}
+            if self.world_size > 1:
+                state["inputs_of"] = [self.rank, self.world_size]
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -273,26 +283,33 @@ class NodeFlowLoader(Epochs):
     def check_state(self, state: Mapping[str, Any]) -> None:
         check_settings(_DEFAULTS | self.settings(), _DEFAULTS | dict(state))
         check_process(state, self.rank, self.world_size)
-        own = sorted(samplers_with_state(self.sampler))
+        needed = sorted(samplers_with_state(self.sampler))
         stored = sorted(state.get("sampler_state", {}))
-        if own != stored:
+        if needed != stored:
             raise ValueError(
-                f"the state holds the state of samplers {stored}, this one needs {own}"
+                f"the state holds the state of samplers {stored}, this one needs {needed}"
             )
 
     def settings(self) -> dict[str, Any]:
-        return {
+        sampler = self.sampler
+        seeds = self.seeds
+        settings: dict[str, Any] = {
             "batch_size": self._shares.step_size,
             **self._order.facts,
-            **{name: int(getattr(self, name)) for name in ("drop_last", "seed")},
-            **({} if self.share == _DEFAULTS["share"] else {"share": self.share}),
-            "num_seeds": len(self.seeds),
-            "seeds_hash": hash_ids(self.seeds.flatten().numpy()),
-            "shape": list(self.seeds.shape[1:]),
-            "inputs_ahead": self.inputs_ahead if callable(self.inputs) else None,
-            **({} if self.times is None else {"times_hash": hash_times(self.times)}),
-            "sampler": settings_of_sampler(type(self.sampler).__name__, self.sampler.settings),
+            "drop_last": int(self.drop_last),
+            "seed": self.seed,
+            "num_seeds": len(seeds),
+            "seeds_hash": hash_ids(seeds.flatten().numpy()),
+            "shape": list(seeds.shape[1:]),
         }
+        settings["inputs_ahead"] = self.inputs_ahead if callable(self.inputs) else None
+        settings["sampler"] = settings_of_sampler(type(sampler).__name__, sampler.settings)
+        # states of loaders without them have no such entries
+        if self.share != _DEFAULTS["share"]:
+            settings["share"] = self.share
+        if self.times is not None:
+            settings["times_hash"] = hash_times(self.times)
+        return settings
 
     def draws(self, epoch: int, start: int = 0) -> Iterator[NodeFlow]:
         """Iterate over the NodeFlows of an epoch, from batch ``start``, without columns, transform
@@ -307,15 +324,17 @@ class NodeFlowLoader(Epochs):
         >>> [batch.seeds.tolist() for batch in loader.draws(3)]
         [[0], [1]]
         """
-        if callable(self.inputs) or samplers_with_state(self.sampler):
-            what = "inputs is a function" if callable(self.inputs) else "the sampler has state"
+        what = "inputs is a function" if callable(self.inputs) else ""
+        if samplers_with_state(self.sampler):
+            what = what or "the sampler has state"
+        if what:
             raise TypeError(
                 f"batches cannot be drawn ahead: {what}, so they depend on the steps before"
             )
         order = self._order.positions(self.seed, as_count(epoch, "epoch"))
         for number in range(as_count(start, "start"), len(self)):
             with self.sampler.graph.peers.together("a batch"):
-                batch = self._drawn(self._shares.of(order, number), epoch, number, self.inputs)
+                batch = self._sample(self._shares.of(order, number), epoch, number, self.inputs)
             yield batch
 
     def __iter__(self) -> Iterator[NodeFlow]:
@@ -330,22 +349,18 @@ class NodeFlowLoader(Epochs):
         ``fill`` is called in the caller's thread, batch after batch, before ``transform``; it sets
         further columns.
         """
-        self._compare()
+        # raises ValueError, on all processes that share the steps, unless all begin the same one
+        start = {"epoch": self.next_epoch, "first batch": self._next if self._goes_on else 0}
+        sharing(self.sampler.graph, self._shares).agree(
+            "iterations of NodeFlowLoader",
+            lambda: as_facts({**start, **self.settings()}, self._shares),
+        )
         # a copy: an older iteration keeps the inputs that were made for it
         self._inputs = dict(self._inputs) if self._goes_on else {}
         self.timings = Timings()
         return self._iterate(self.begin(), self._inputs, ndata, fill)
 
-    def _compare(self) -> None:
-        """Raise ValueError, on all processes that share the steps, unless all begin the same
-        iteration.
-        """
-        start = {"epoch": self.next_epoch, "first batch": self._next if self._goes_on else 0}
-        peers = sharing(self.sampler.graph, self._shares)
-        peers.agree(
-            "iterations of NodeFlowLoader",
-            lambda: as_facts({**start, **self.settings()}, self._shares),
-        )
+    # ---- a batch: input, sampler, columns, transform
 
     def _iterate(
         self,
@@ -354,11 +369,13 @@ class NodeFlowLoader(Epochs):
         ndata: NamesLike,
         fill: Callable[[NodeFlow], None] | None,
     ) -> Generator[NodeFlow, None, None]:
+        """Yield the batches of an iteration, whose prepared ``inputs`` are by number."""
         timings = self.timings
         requested = perf_counter()
-        whole = threads.Epoch()
+        epoch_of_threads = threads.Epoch()
         with closing(self._batches(this, inputs, ndata)) as batches:
-            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
+            for number in range(this.start, len(self)):
+                batch, sampling, fetching = next(batches)
                 inputs.pop(number, None)
                 self.reached(this, number + 1)
                 begun = perf_counter()
@@ -373,37 +390,36 @@ class NodeFlowLoader(Epochs):
                 timings.add((sampling, fetching), perf_counter() - requested)
                 yield batch
                 requested = perf_counter()
-        whole.end()
+        epoch_of_threads.end()
 
     def _batches(
         self, this: Pass, inputs: dict[int, Any], ndata: NamesLike
     ) -> Generator[Timed, None, None]:
-        called = callable(self.inputs)
+        """Yield batches as they are drawn, ahead on threads or when the caller asks."""
         order = self._order.positions(self.seed, this.epoch)
 
+        # in the caller's thread, batch after batch: ``inputs`` may read what a step has changed
         def prepare(number: int) -> Callable[[], Timed]:
             share = self._shares.of(order, number)
-            if callable(self.inputs) and number not in inputs:
-                inputs[number] = self.inputs(self.seeds[share.own])
-            return partial(
-                self._draw,
-                share,
-                this.epoch,
-                number,
-                inputs[number] if called else self.inputs,
-                ndata,
-            )
+            values = self.inputs
+            if callable(values):
+                if number not in inputs:
+                    inputs[number] = values(self.seeds[share.ours])
+                values = inputs[number]
+            return partial(self._draw, share, this.epoch, number, values, ndata)
 
         numbers = range(this.start, len(self))
-        if self.num_workers and self.prefetch:
-            lead = self.inputs_ahead if called else self.num_workers * self.prefetch
-            joint = self._channel is not None
-            batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
-            return self._alone(batches) if joint else batches
+        ahead = self.num_workers and self.prefetch
         together = max(self.num_workers, 1)
-        return draw_on_request(
-            prepare, numbers, self.inputs_ahead if called else together - 1, together
-        )
+        lead = self.num_workers * self.prefetch if ahead else together - 1
+        if callable(self.inputs):
+            lead = self.inputs_ahead
+        if not ahead:
+            return draw_on_request(prepare, numbers, lead, together)
+        # other processes wait for the draws that were begun together
+        joint = self._channel is not None
+        batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
+        return self._alone(batches) if joint else batches
 
     def _alone(self, batches: Generator[Timed, None, None]) -> Generator[Timed, None, None]:
         """Yield batches drawn through a channel that only one thread may use; other processes wait
@@ -422,44 +438,46 @@ class NodeFlowLoader(Epochs):
             self._drawing = False
 
     def _draw(self, share: Share, epoch: int, number: int, inputs: Any, ndata: NamesLike) -> Timed:
+        """Return a batch with its columns, in any thread."""
         # the thread that draws ahead has a channel of its own to the other processes
         peers = self.sampler.graph.peers
         with peers.using(self._channel), peers.together("a batch"):
             begun = perf_counter()
-            batch = self._drawn(share, epoch, number, inputs)
+            batch = self._sample(share, epoch, number, inputs)
             drawn = perf_counter()
             if ndata is not None or self.edata is not None:
                 batch.copy_from_parent(ndata, self.edata)
-            batch.seed_data.update(
-                {name: take_rows(column, share.own) for name, column in self.seed_data.items()}
-            )
-            batch = batch.pin_memory() if self.pin_memory else batch
+            for name, column in self.seed_data.items():
+                batch.seed_data[name] = take_rows(column, share.ours)
+            if self.pin_memory:
+                batch = batch.pin_memory()
             return batch, drawn - begun, perf_counter() - drawn
 
-    def _drawn(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
-        ids = self.seeds
-        times = self.times
+    def _sample(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
+        """Return the NodeFlow of this process's seeds of a step."""
+        times = None if self.times is None else self.times[share.ours]
         step = None
         if share.rows is not None:
-            step = StepSeeds(
-                ids[share.step], None if times is None else times[share.step], share.rows
-            )
-        own = None if times is None else times[share.own]
-        call = Call(epoch, number if self._numbered else None, inputs, own, step)
-        return self.sampler.draw_batch(ids[share.own], call)
+            step_times = None if self.times is None else self.times[share.step]
+            step = StepSeeds(self.seeds[share.step], step_times, share.rows)
+        call = Call(epoch, number if self._numbered else None, inputs, times, step)
+        return self.sampler.draw_batch(self.seeds[share.ours], call)
 
     def _repr_html_(self) -> str:
-        sizes = {"seeds": len(self.seeds), "batch size": self.batch_size, "batches": len(self)}
-        rows = {
-            "sampler": self.sampler.text(),
-            **{name: f"{size:,}" for name, size in sizes.items()},
-        }
-        rows |= {
-            "shuffle": f"{self.shuffle}",
-            "next": f"epoch {max(self.epoch, 0)}, batch {self.batch_number}",
-        }
-        rows["process"] = f"{self.rank} of {self.world_size}"
-        return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
+        position = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
+        sizes = [
+            ("seeds", len(self.seeds)),
+            ("batch size", self.batch_size),
+            ("batches", len(self)),
+        ]
+        rows = [
+            ("sampler", self.sampler.text()),
+            *((name, f"{size:,}") for name, size in sizes),
+            ("shuffle", str(self.shuffle)),
+            ("next", position),
+            ("process", f"{self.rank} of {self.world_size}"),
+        ]
+        return page("NodeFlowLoader", "", table(("setting", "value"), rows))
 
     def __repr__(self) -> str:
         share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"

@@ -80,12 +80,18 @@ class SeedOrder:
         return torch.arange(self.size, device="cpu")
 
 
+def first_nodes(seeds: Tensor) -> Ints:
+    """Return the ids of seeds, ``[n]``: of a row of several nodes, that of the first."""
+    ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
+    return ids
+
+
 class _Shuffled(SeedOrder):
     def positions(self, seed: int, epoch: int) -> Tensor:
         return Random(derive_key("shuffle", seed, epoch)).permutation(self.size)
 
 
-class _Local(SeedOrder):
+class _Local(_Shuffled):
     def __init__(self, groups: Ints, mix: int, **facts: int) -> None:
         super().__init__(len(groups), groups_hash=hash_ids(groups), mix=mix, **facts)
         distinct, self._groups = np.unique(groups, return_inverse=True)
@@ -93,11 +99,14 @@ class _Local(SeedOrder):
         self._mix = mix
 
     def positions(self, seed: int, epoch: int) -> Tensor:
-        order = Random(derive_key("shuffle", seed, epoch)).permutation(self.size).numpy()
-        place = Random(derive_key("groups", seed, epoch)).permutation(self._num_groups).numpy()
-        order = order[np.argsort(place[self._groups[order]] // self._mix, kind="stable")]
+        order = super().positions(seed, epoch).numpy()
+        of_groups = Random(derive_key("groups", seed, epoch))
+        place = of_groups.permutation(self._num_groups).numpy()
+        together = place[self._groups[order]] // self._mix
+        order = order[np.argsort(together, kind="stable")]
         # without it a seed of a small group would come first more often than one of a large group
-        begin = int(Random(derive_key("first seed", seed, epoch)).integers([0], max(self.size, 1)))
+        random = Random(derive_key("first seed", seed, epoch))
+        begin = int(random.integers([0], max(self.size, 1)))
         return torch.from_numpy(np.roll(order, -begin))
 
 
@@ -124,8 +133,8 @@ def balanced_weights(labels: IdsLike) -> Tensor:
         raise ValueError(
             f"labels must have an entry of 0 or more, got {describe(labels)}: no seed has a label"
         )
-    _, of, count = np.unique(array, return_inverse=True, return_counts=True)
-    return torch.from_numpy(np.where(array >= 0, 1.0 / count[of], 0.0))
+    _, classes, counts = np.unique(array, return_inverse=True, return_counts=True)
+    return torch.from_numpy(np.where(array >= 0, 1.0 / counts[classes], 0.0))
 
 
 def running_sums(weights: NumbersLike, num_seeds: int) -> Floats:
@@ -156,10 +165,12 @@ def draw(sums: Floats, random: Random) -> Tensor:
     """
     if not len(sums):
         return torch.zeros(0, dtype=torch.int64)
-    points = random.uniform(np.arange(len(sums))).numpy() * sums[-1]
+    numbers = np.arange(len(sums))
+    uniform = random.uniform(numbers).numpy()
     # rounding may give the total itself, which lies past the last positive weight
     last = np.searchsorted(sums, sums[-1])
-    return torch.from_numpy(np.minimum(np.searchsorted(sums, points, side="right"), last))
+    positions = np.searchsorted(sums, uniform * sums[-1], side="right")
+    return torch.from_numpy(np.minimum(positions, last))
 
 
 class _Weighted(SeedOrder):
@@ -177,17 +188,17 @@ def order_of(
     seeds: Tensor, sampler: SamplerBase, shuffle: bool | LocalShuffle, weights: NumbersLike | None
 ) -> SeedOrder:
     """Return the order of a loader's seeds; see ``NodeFlowLoader`` for the arguments and errors."""
-    local = shuffle if isinstance(shuffle, LocalShuffle) else None
-    facts = {"shuffle": int(local is not None or as_flag(shuffle, "shuffle"))}
-    if local is not None and len(local.groups) != sampler.num_seeds:
+    if not isinstance(shuffle, LocalShuffle):
+        facts = {"shuffle": int(as_flag(shuffle, "shuffle"))}
+        if weights is not None:
+            return _Weighted(weights, len(seeds), **facts)
+        order = _Shuffled if shuffle else SeedOrder
+        return order(len(seeds), **facts)
+    if len(shuffle.groups) != sampler.num_seeds:
         raise ValueError(
             f"shuffle must have a group per {sampler.seed_kind} ({sampler.num_seeds}), got "
-            f"{len(local.groups)}"
+            f"{len(shuffle.groups)}"
         )
     if weights is not None:
-        return _Weighted(weights, len(seeds), **facts)
-    if local is not None:
-        return _Local(
-            local.groups[(seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()], local.mix, **facts
-        )
-    return (_Shuffled if shuffle else SeedOrder)(len(seeds), **facts)
+        return _Weighted(weights, len(seeds), shuffle=1)
+    return _Local(shuffle.groups[first_nodes(seeds)], shuffle.mix, shuffle=1)

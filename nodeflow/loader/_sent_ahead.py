@@ -1,4 +1,8 @@
-"""Batches copied to a GPU while it computes the previous step."""
+"""Batches copied to a GPU while it computes the previous step.
+
+Work that is queued on one CUDA stream runs in order, so a copy queued there would wait for the step
+before it. Hence a second stream, with an event by which the step waits for its own batch alone.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +44,8 @@ class SentAhead(NodeFlowLoader):
     ) -> Generator[NodeFlow, None, None]:
         lane = self._lane()
         sent = deque[Any]()
+        # one batch more is sent than the caller has got, so its copies run beside the caller's
+        # step; the last turn has nothing to send, and gives the last batch
         for number, batch in enumerate(chain(batches, [None]), this.start):
             if batch is not None:
                 sent.append(lane.send(batch))

@@ -23,6 +23,7 @@ from nodeflow._base.types import IdsLike
 from nodeflow._peers.peers import ALONE, Peers
 from nodeflow._peers.present import peers_of
 from nodeflow.graph import Graph
+from nodeflow.loader._order import first_nodes
 from nodeflow.random import hash_ids
 from nodeflow.sampling.base import SamplerBase
 
@@ -37,7 +38,7 @@ class Share(NamedTuple):
     rows: Ints | None  # which of them are this process's, int64 ``[B]``, ascending; None: all
 
     @property
-    def own(self) -> Tensor:
+    def ours(self) -> Tensor:
         """Numbers of this process's seeds, int64 ``[B]``."""
         return self.step if self.rows is None else self.step[torch.from_numpy(self.rows)]
 
@@ -71,6 +72,7 @@ class Shares(NamedTuple):
         if self.owner is not None:  # a unit belongs to the owner of its first seed
             owner = np.repeat(self.owner[step[::unit].numpy()], unit)[:size]
             return Share(step, np.flatnonzero(owner == self.rank))
+        # consecutive shares of the step, so that they are those of one process with a larger batch;
         # the first ``more`` processes take one unit more
         least, more = divmod(-(-size // unit), self.world_size)
         first = least * self.rank + min(self.rank, more)
@@ -173,10 +175,8 @@ def shares_of(
                 "ids: share=ranks"
             )
         share = partial(peers.owners, kind=sampler.seed_kind)
-    ids: Ints = (seeds if seeds.ndim == 1 else seeds[:, 0]).numpy()
-    return Shares(
-        batch_size, *group, sampler.seeds_together, _owners(share, ids, sampler, group[1])
-    )
+    owners = _owners(share, first_nodes(seeds), sampler, group[1])
+    return Shares(batch_size, *group, sampler.seeds_together, owners)
 
 
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:
@@ -196,7 +196,8 @@ def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> I
         raise TypeError(
             f"share must be integers, the ranks that own {kind}s, got {describe(owner)}"
         )
-    owners: Ints = (ranks if callable(owner) else ranks[ids]).astype(np.int64)
+    of_seeds = ranks if callable(owner) else ranks[ids]
+    owners: Ints = of_seeds.astype(np.int64)
     if (i := first_true((owners < 0) | (owners >= world_size))) is not None:
         raise ValueError(
             f"share must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; "

@@ -136,19 +136,8 @@ class SeedTable(Frozen, metaclass=Explained):
             columns[time] = stamps  # seconds, where they are dates
         elif stamps is not None:
             columns.setdefault("time", stamps)
-        words = np.array([] if parts is None else parts, str)
-        if parts is not None and words.shape != seeds.shape:
-            raise ValueError(
-                f"split must have one name per row ({len(seeds)}), got shape {words.shape}"
-            )
-        names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
-        members = torch.from_numpy(np.argsort(codes, kind="stable")).split(sizes.tolist())
-        self._set(
-            schema=graph.schema,
-            seeds=seeds,
-            time=stamps,
-            _parts=dict(zip(names.tolist(), members, strict=True)),
-        )
+        rows_of_parts = {} if parts is None else _rows_of_parts(parts, len(seeds))
+        self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=rows_of_parts)
         self._set(data=as_seed_data(columns, len(seeds), "data"))
 
     @classmethod
@@ -180,20 +169,29 @@ class SeedTable(Frozen, metaclass=Explained):
 
     def __repr__(self) -> str:
         columns = f": {titles(self.data)}" if self.data else ""
-        parts = (
-            f"; {', '.join(f'{name} {size:,}' for name, size in self.splits.items())}"
-            if self._parts
-            else ""
-        )
+        parts = ", ".join(f"{name} {size:,}" for name, size in self.splits.items())
+        if parts:
+            parts = f"; {parts}"
         return f"SeedTable({len(self):,} rows{columns}{parts})"
+
+
+def _rows_of_parts(parts: Iterable[str], num_rows: int) -> dict[str, Tensor]:
+    """Return the numbers of the rows of each part, by name, in their order."""
+    words = np.array(parts, str)
+    if words.shape != (num_rows,):
+        raise ValueError(f"split must have one name per row ({num_rows}), got shape {words.shape}")
+    names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
+    order = torch.from_numpy(np.argsort(codes, kind="stable"))
+    rows = order.split(sizes.tolist())
+    return dict(zip(names.tolist(), rows, strict=True))
 
 
 def _rows_of_keys(keys: Any, column: Tensor | Rows, node_type: str) -> Ints:
     """Return the ids within a type of nodes that are given by their primary keys."""
     check_type(keys, "nodes", Iterable, f"a column or a list of primary keys of {node_type!r}")
-    given, at = as_keys(keys, "nodes")
+    given, rows = as_keys(keys, "nodes")
     if len(given) < len(keys):
-        missing = np.setdiff1d(np.arange(len(keys)), at)[0]
+        missing = np.setdiff1d(np.arange(len(keys)), rows)[0]
         raise ValueError(
             f"nodes must hold a primary key of {node_type!r} in every row, but row {missing} has "
             "none"

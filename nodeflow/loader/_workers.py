@@ -92,6 +92,8 @@ def draw_ahead(
         while ahead:
             yield ahead.popleft()()
     finally:
+        # draws that several processes make together: the others have begun them, and would wait
+        # for this one for ever
         while finish and ahead:
             with suppress(Exception):
                 ahead.popleft()()
@@ -104,6 +106,8 @@ def draw_on_request(
     """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to
     ``num_workers`` are at once.
     """
+    # an error of a batch is raised when its turn comes: batches that were drawn with it and come
+    # before are given first
     left = iter(numbers)
     prepared = deque[Draw]()
     drawn = deque[Timed | Exception]()
@@ -111,9 +115,8 @@ def draw_on_request(
         while len(prepared) + len(drawn) <= lead and (number := next(left, None)) is not None:
             prepared.append(prepare(number))
         if not drawn:
-            drawn.extend(
-                _draw_together([prepared.popleft() for _ in range(min(num_workers, len(prepared)))])
-            )
+            count = min(num_workers, len(prepared))
+            drawn.extend(_draw_together([prepared.popleft() for _ in range(count)]))
         batch = drawn.popleft()
         if isinstance(batch, Exception):
             raise batch

@@ -123,17 +123,14 @@ def named(name: str, *, task: str | None = None) -> Metric:
     if task is not None:
         check_one_of(task, "task", _TASKS)
         if task not in entry.tasks:
-            fitting = ", ".join(
-                repr(other) for other, each in _METRICS.items() if task in each.tasks
-            )
+            fitting = [repr(other) for other, one in _METRICS.items() if task in one.tasks]
             raise ValueError(
-                f"metric {name!r} does not fit the task {task!r}; those that do are {fitting}"
+                f"metric {name!r} does not fit the task {task!r}; those that do are "
+                f"{', '.join(fitting)}"
             )
-    function = (
-        partial(_of_classes, function=entry.function)
-        if task == "classification"
-        else entry.function
-    )
+    function = entry.function
+    if task == "classification":
+        function = partial(_of_classes, function=function)
     return Metric(name, function, entry.larger_is_better)
 
 
@@ -274,9 +271,8 @@ def _relevant(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Scores of candidates and which of them are right, of the rows that have a right one."""
     if targets.ndim == 1:
         _classes(outputs, targets)
-        return outputs, torch.zeros_like(outputs, dtype=torch.bool).scatter_(
-            1, targets.long()[:, None], True
-        )
+        classes = torch.arange(outputs.shape[1], device=targets.device)
+        return outputs, targets[:, None] == classes
     right = _labels(outputs, targets)
     rows = right.any(1)
     if not rows.any():
@@ -296,7 +292,8 @@ def _mean_reciprocal_rank(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def _mean_average_precision(outputs: Tensor, targets: Tensor, k: int) -> Tensor:
     scores, right = _relevant(outputs, targets)
-    hits = right.gather(1, scores.argsort(dim=1, descending=True, stable=True)[:, :k]).double()
+    best = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
+    hits = right.gather(1, best).double()
     precision = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1, device=hits.device)
     return ((hits * precision).sum(1) / right.sum(1).clamp(max=k)).mean()
 

@@ -146,24 +146,18 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     >>> triples_of(graph, "kind", [2, 0]).tolist()
     [[2, 1, 0], [0, 0, 1]]
     """
-    src, dst = graph.edges() if isinstance(edges, _All) else graph.find_edges(edges)
+    is_all = isinstance(edges, _All)
+    size = graph.num_edges
+    ids = np.arange(size) if is_all else as_ids(edges, "edges", size, "edge")
+    src, dst = graph.edges() if is_all else graph.find_edges(ids)
+    if relation is None and len(graph.schema.relations) < 2:
+        return torch.stack([src, dst], 1)
     if relation is None:
-        ids = (
-            np.arange(graph.num_edges)
-            if isinstance(edges, _All)
-            else as_ids(edges, "edges", graph.num_edges, "edge")
-        )
-        kinds = (
-            [torch.from_numpy(graph.schema.relations_of(ids))]
-            if len(graph.schema.relations) > 1
-            else []
-        )
-        return torch.stack([src, *kinds, dst], 1)
-    column = torch.as_tensor(graph.edata[relation])
-    if not isinstance(edges, _All):
-        column = column[torch.from_numpy(as_ids(edges, "edges", graph.num_edges, "edge"))]
-    numbers = as_ids(column, f"the edge column {relation!r}", LARGEST, "relation")
-    return torch.stack([src, torch.from_numpy(numbers), dst], 1)
+        kinds = graph.schema.relations_of(ids)
+    else:
+        column = torch.as_tensor(graph.edata[relation])[torch.from_numpy(ids)]
+        kinds = as_ids(column, f"the edge column {relation!r}", LARGEST, "relation")
+    return torch.stack([src, torch.from_numpy(kinds), dst], 1)
 
 
 class Part(NamedTuple):
@@ -232,8 +226,8 @@ def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     flat = scores.flatten().numpy()
     width = scores.shape[1]
     work = part.answer_ptr * width // _PIECE  # pieces of about equal work
-    cuts = np.append(np.unique(work, return_index=True)[1], scores.shape[0])
-    cuts = np.unique(cuts)
+    starts = np.unique(work, return_index=True)[1]
+    cuts = np.unique(np.append(starts, scores.shape[0]))
     bad: list[int] = []
 
     def run(i: int) -> None:
@@ -263,12 +257,12 @@ def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     equal = torch.empty_like(columns)
     # as many answers at a time as there are queries: temporaries are then no larger than the scores
     for first in range(0, len(columns), max(len(scores), 1)):
-        rows = of_answer[first : first + len(scores)]
-        own = columns[first : first + len(scores), None]
+        piece = slice(first, first + len(scores))
+        rows = of_answer[piece]
+        answer = columns[piece, None]
         values = scores[rows]
-        seen = ~hidden[rows]
-        seen.scatter_(1, own, True)
-        bound = values.gather(1, own)
-        above[first : first + len(scores)] = ((values > bound) & seen).sum(1)
-        equal[first : first + len(scores)] = ((values == bound) & seen).sum(1)
+        seen = (~hidden[rows]).scatter_(1, answer, value=True)
+        bound = values.gather(1, answer)
+        above[piece] = ((values > bound) & seen).sum(1)
+        equal[piece] = ((values == bound) & seen).sum(1)
     return above.cpu().numpy(), equal.cpu().numpy(), int(wrong[0]) if len(wrong) else -1

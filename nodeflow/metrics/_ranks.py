@@ -72,19 +72,13 @@ class Ranks(Frozen):
 
     def summary(self) -> dict[str, float]:
         """Return mean rank, MRR and Hits@1, 3 and 10 by name, as tables show them."""
-        return {
-            "mean_rank": self.mean_rank,
-            "mrr": self.mrr,
-            **{f"hits@{k}": self.hits(k) for k in HITS},
-        }
+        hits = {f"hits@{k}": self.hits(k) for k in HITS}
+        return {"mean_rank": self.mean_rank, "mrr": self.mrr, **hits}
 
     def by_side(self) -> dict[str, Ranks]:
         """Return the ranks of every side."""
-        sides = enumerate(self.sides)
-        return {
-            side: Ranks(self.ranks[:, i : i + 1], (side,), self.relation, self.ties)
-            for i, side in sides
-        }
+        columns = zip(self.sides, self.ranks.split(1, 1), strict=True)
+        return {side: Ranks(ranks, (side,), self.relation, self.ties) for side, ranks in columns}
 
     def by_relation(self) -> dict[int, Ranks]:
         """Return the ranks of every relation, ascending; raises ValueError where there are no
@@ -112,13 +106,12 @@ class Ranks(Frozen):
         for name, part in parts.items():
             mean, *rest = part.summary().values()
             rows.append([name, f"{mean:,.1f}", *(f"{value:.4f}" for value in rest)])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines = [
-            row[0].ljust(widths[0])
-            + "".join(f"  {c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))
-            for row in rows
-        ]
-        return "\n".join([f"Ranks({head})", *lines])
+        lines = [f"Ranks({head})"]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *cells[1:]]))
+        return "\n".join(lines)
 
     def _some(self) -> Tensor:
         if not self.ranks.numel():
@@ -165,12 +158,11 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
             raise ValueError(
                 f"negative must have a row per positive ({len(good)}), got shape {tuple(bad.shape)}"
             )
-        above = torch.zeros(len(good), dtype=torch.int64)
-        equal = torch.zeros(len(good), dtype=torch.int64)
+        # a comparison takes a byte per score: some rows at a time
         step = max(_COMPARED // max(bad.shape[1], 1), 1)
-        for part in (slice(i, i + step) for i in range(0, len(good), step)):
-            above[part] = (bad[part] > good[part, None]).sum(1)
-            equal[part] = (bad[part] == good[part, None]).sum(1)
+        pieces = list(zip(good[:, None].split(step), bad.split(step), strict=True))
+        above = torch.cat([(others > score).sum(1) for score, others in pieces])
+        equal = torch.cat([(others == score).sum(1) for score, others in pieces])
     return Ranks((1 + above + TIES[ties] * equal.double())[:, None], ("negatives",), None, ties)
 
 
@@ -234,12 +226,7 @@ _ORDER = (
 def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
     """Return the scores of positives and of negatives."""
     values = _scores(scores, "scores", (1,))
-    kinds = (
-        labels
-        if isinstance(labels, Tensor)
-        else torch.from_numpy(as_array(labels, "labels").copy())
-    )
-    kinds = kinds.cpu()
+    kinds = _as_tensor(labels, "labels").cpu()
     if kinds.shape != values.shape:
         raise ValueError(
             f"labels must have a row per score ({len(values)}), got shape {tuple(kinds.shape)}; "
@@ -248,21 +235,23 @@ def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
     if (wrong := ((kinds != 0) & (kinds != 1)).nonzero()).numel():
         row = int(wrong[0])
         raise ValueError(f"labels[{row}] is {kinds[row].item()}, but labels are 0 or 1; {_ORDER}")
-    positive = kinds == 1
-    if positive.all() or not positive.any():
-        missing = 0 if len(positive) and positive.all() else 1
+    positive = values[kinds == 1]
+    negative = values[kinds == 0]
+    if not len(positive) or not len(negative):
+        missing = 0 if len(positive) else 1
         raise ValueError(
             f"no label is {missing}: one positive and one negative at least are needed"
         )
-    return values[positive], values[~positive]
+    return positive, negative
+
+
+def _as_tensor(value: object, name: str) -> Tensor:
+    return value if isinstance(value, Tensor) else torch.from_numpy(as_array(value, name).copy())
 
 
 def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:
-    """Check scores; float64 holds every float exactly, so that scores of two types compare as they
-    are.
-    """
-    if not isinstance(value, Tensor):
-        value = torch.from_numpy(as_array(value, name).copy())
+    """Return checked scores as float64, which holds every float exactly: any two types compare."""
+    value = _as_tensor(value, name)
     if value.dtype == torch.bool or value.is_complex():
         raise TypeError(f"{name} must be scores, real numbers, got {describe(value)}")
     if value.ndim not in dims:

@@ -119,16 +119,14 @@ class Scoring:
         """
         table = self._table
         rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
-        step = self._size or max(
-            min(self._room, _CACHED) // (max(len(rows), 1) * rows.element_size()), 1
-        )
+        per_query = max(len(rows), 1) * rows.element_size()
+        step = self._size or max(min(self._room, _CACHED) // per_query, 1)
         for first in range(0, len(queries), step):
             last = min(first + step, len(queries))
             nodes = torch.from_numpy(queries.node[first:last]).to(table.device)
-            kinds = queries.relation
-            relation = (
-                None if kinds is None else torch.from_numpy(kinds[first:last]).to(table.device)
-            )
+            relation = None
+            if queries.relation is not None:
+                relation = torch.from_numpy(queries.relation[first:last]).to(table.device)
             scores = self._score(table[nodes], relation, rows, side=side)
             if not isinstance(scores, Tensor) or not scores.is_floating_point():
                 raise TypeError(

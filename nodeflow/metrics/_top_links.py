@@ -111,9 +111,8 @@ def _relations(value: object, count: int) -> Ints | None:
     if value is None:
         return None
     if np.ndim(value) == 0:  # type: ignore[arg-type]
-        return np.repeat(
-            as_ids([as_int(value, "relation")], "relation", LARGEST, "relation"), count
-        )
+        kind = as_ids([as_int(value, "relation")], "relation", LARGEST, "relation")
+        return np.repeat(kind, count)
     kinds = as_ids(value, "relation", LARGEST, "relation")
     check_pairs(range(count), kinds, "nodes and relation", "query")
     return kinds
@@ -137,9 +136,8 @@ def _best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     kept = min(count, scores.shape[1])
     if not kept:
-        return scores.new_full((len(scores), count), -torch.inf), scores.new_zeros(
-            len(scores), count
-        ).long()
+        nothing = scores.new_full((len(scores), count), -torch.inf)
+        return nothing, torch.zeros_like(nothing, dtype=torch.int64)
     values, columns = scores.topk(kept)
     # topk picks arbitrarily among candidates tied at the last place, so such rows are resolved by
     # column

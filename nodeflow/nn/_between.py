@@ -113,11 +113,10 @@ class NodeDropout(nn.Module):
         """
         if h.layout != torch.strided:
             raise ValueError(f"h must be dense, got layout {h.layout}: h.to_dense() makes it so")
-        ids = (
-            nodes.parent_nid.numpy(force=True)
-            if isinstance(nodes, Layer)
-            else as_ids(nodes, "nodes", LARGEST, "node")
-        )
+        if isinstance(nodes, Layer):
+            ids = nodes.parent_nid.numpy(force=True)
+        else:
+            ids = as_ids(nodes, "nodes", LARGEST, "node")
         check_num_rows(h.shape, "h", len(ids), "entry of nodes")
         number = as_int(layer, "layer")
         at = as_count(step, "step")

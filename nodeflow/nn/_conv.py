@@ -14,7 +14,7 @@ from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_num_rows, describe
 from nodeflow._schema.schema import Relation
 from nodeflow.flow import Flow, FullFlow, NodeFlow
-from nodeflow.ops import opaque
+from nodeflow.ops import opaque, sparse_linear
 
 EQUAL_PROBABILITY = (
     "use a layer that reads flow.weight, or a sampler that draws all edges of a node alike"
@@ -141,6 +141,24 @@ def check_schema(
         raise ValueError(
             f"the layer is for the relations {relations}; the graph has another schema, {schema}"
         )
+
+
+def check_range(ids: Tensor, size: int, name: str, words: str) -> None:
+    """Raise IndexError unless numbers go from 0 to ``size - 1``; ``words`` say what these are."""
+    if ids.numel():
+        low, high = (int(end) for end in ids.aminmax())
+        if low < 0 or high >= size:
+            wrong = low if low < 0 else high
+            raise IndexError(f"{name} holds {wrong}, but {words} are 0 to {size - 1}")
+
+
+def with_own_row(
+    out: Tensor, flow: Flow, h: Tensor, own: nn.Linear | None, bias: Tensor | None
+) -> Tensor:
+    """Return rows of destinations plus a map of each one's own row, and a bias, if there are any."""
+    if own is not None:
+        out = out + sparse_linear(flow.take_dst(h), own.weight)
+    return out if bias is None else out + bias
 
 
 def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:

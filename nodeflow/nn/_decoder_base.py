@@ -17,6 +17,7 @@ from nodeflow._base.calls import Explained
 from nodeflow._base.checks import as_count, check_one_of, describe
 from nodeflow._links.links import SIDES
 from nodeflow.flow import NodeFlow
+from nodeflow.nn._conv import check_range
 from nodeflow.sampling import LinkChunk
 
 _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
@@ -69,9 +70,9 @@ class Decoder(nn.Module, metaclass=Explained):
                 f"width must be even, because rows of {name} are complex numbers of two parts, got "
                 f"{width}"
             )
-        self.num_relations = (
-            1 if num_relations is None else as_count(num_relations, "num_relations", 1)
-        )
+        self.num_relations = 1
+        if num_relations is not None:
+            self.num_relations = as_count(num_relations, "num_relations", 1)
         self.inverse = bool(inverse)
         self.make_parameters()
 
@@ -107,7 +108,9 @@ class Decoder(nn.Module, metaclass=Explained):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        near, far = (dst, src) if self._is_inverse(side) else (src, dst)
+        is_inverse = self._is_inverse(side)
+        near = dst if is_inverse else src
+        far = src if is_inverse else dst
         query = self.query(near, self._relations(relation, side, near.device), "destination")
         return self.compare(query, self.candidates(far, "destination"))
 
@@ -159,9 +162,12 @@ class Decoder(nn.Module, metaclass=Explained):
         [torch.Size([3]), torch.Size([3, 6])]
         """
         chunks: list[LinkChunk] = batch.chunks
-        rows = _gather(
-            h, [places for chunk in chunks for places in (chunk.src, chunk.dst, _shared(chunk))]
-        )
+        places = []
+        for chunk in chunks:
+            # none where every seed has negatives of its own
+            is_shared = chunk.src.shape[1] > 1
+            places += [chunk.src, chunk.dst, chunk.negatives if is_shared else chunk.negatives[:0]]
+        rows = _gather(h, places)
         positives = [h.new_zeros(0)]
         shared = list[Tensor | None]()
         single = list[tuple[Tensor, Tensor, Tensor]]()
@@ -219,16 +225,10 @@ class Decoder(nn.Module, metaclass=Explained):
         slices = candidates.split(max(1, _SLICE // per_row), -2)
         if len(slices) <= 1:
             return self.compare(query, candidates)
-        again = torch.is_grad_enabled()
-        return torch.cat(
-            [
-                checkpoint(self.compare, query, s, use_reentrant=False)
-                if again
-                else self.compare(query, s)
-                for s in slices
-            ],
-            -1,
-        )
+        if not torch.is_grad_enabled():
+            return torch.cat([self.compare(query, rows) for rows in slices], -1)
+        scores = [checkpoint(self.compare, query, rows, use_reentrant=False) for rows in slices]
+        return torch.cat(scores, -1)
 
     def compare_own(self, query: Tensor, table: Tensor, chosen: Tensor) -> Tensor:
         """Return the scores ``[n, K]`` of queries ``[n, q]`` with the rows ``chosen`` ``[n, K]`` of
@@ -252,9 +252,8 @@ class Decoder(nn.Module, metaclass=Explained):
         return list(scores.split([len(query) for query in queries]))
 
     def extra_repr(self) -> str:
-        return f"{self.width}, num_relations={self.num_relations}" + (
-            ", inverse=True" if self.inverse else ""
-        )
+        words = f"{self.width}, num_relations={self.num_relations}"
+        return words + ", inverse=True" * self.inverse
 
     def _is_inverse(self, side: str) -> bool:
         check_one_of(side, "side", SIDES)
@@ -291,21 +290,10 @@ class Decoder(nn.Module, metaclass=Explained):
             raise TypeError(
                 f"relation must hold integer ids of relations, got {describe(relation)}"
             )
-        if ids.numel():
-            low, high = (int(end) for end in ids.aminmax())
-            if low < 0 or high >= self.num_relations:
-                raise IndexError(
-                    f"relation holds {low if low < 0 else high}, but {type(self).__name__} has "
-                    f"relations 0 to {self.num_relations - 1}; for another number pass "
-                    "num_relations="
-                )
+        words = f"the relations of {type(self).__name__} (num_relations=)"
+        check_range(ids, self.num_relations, "relation", words)
         ids = ids.to(torch.int64)
         return ids + self.num_relations if self._is_inverse(side) else ids
-
-
-def _shared(chunk: LinkChunk) -> Tensor:
-    """Return the negatives that the seeds of a chunk share; none if every seed has its own."""
-    return chunk.negatives if chunk.src.shape[1] > 1 else chunk.negatives[:0]
 
 
 def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:
@@ -314,7 +302,6 @@ def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:
     Together, since the gradient of each gather is as large as ``h``; by embedding, which is several
     times faster than indexing.
     """
-    parts = F.embedding(torch.cat([ids.flatten() for ids in places]), h).split(
-        [ids.numel() for ids in places]
-    )
+    every = torch.cat([ids.flatten() for ids in places])
+    parts = F.embedding(every, h).split([ids.numel() for ids in places])
     return [part.view(*ids.shape, h.shape[1]) for part, ids in zip(parts, places, strict=True)]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from nodeflow._base.checks import as_count
-from nodeflow.nn._conv import draw_glorot
+from nodeflow.nn._conv import check_range, draw_glorot
 from nodeflow.nn._decoder_base import Decoder
 from nodeflow.ops import CACHED, EdgeDot, Permute, Structure, inverse, sum_moduli
 
@@ -36,12 +36,8 @@ class _Product(Decoder):
         indptr = chosen.shape[1] * torch.arange(len(chosen) + 1, device=chosen.device)
         places = chosen.flatten()
         # another device checks by itself, and would have to wait
-        if places.device.type == "cpu" and places.numel():
-            low, high = (int(end) for end in places.aminmax())
-            if low < 0 or high >= len(table):
-                raise IndexError(
-                    f"chosen holds {low if low < 0 else high}, but the table has {len(table)} rows"
-                )
+        if places.device.type == "cpu":
+            check_range(places, len(table), "chosen", "rows of the table")
         edges = Structure._trusted(indptr, places, len(table))
         if query.nbytes > CACHED or table.nbytes <= CACHED:
             return EdgeDot.apply(edges, query, table, None).reshape(chosen.shape)
@@ -103,10 +99,9 @@ class DistMult(_Product):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        middle = F.embedding(self._relations(relation, side, src.device), self.relation).to(
-            src.dtype
-        )
-        return sum((self._cubes(rows) for rows in (middle, dst)), self._cubes(src))
+        ids = self._relations(relation, side, src.device)
+        middle = F.embedding(ids, self.relation).to(src.dtype)
+        return self._cubes(src) + self._cubes(middle) + self._cubes(dst)
 
     def _cubes(self, rows: Tensor) -> Tensor:
         return rows.abs().pow(3).sum(-1)
@@ -157,13 +152,11 @@ class Bilinear(_Product):
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         weight = self.weight.to(rows.dtype)
-        weight = weight if side == "destination" else weight.mT
-        if relation.numel() == 1:
-            product = rows @ weight[relation.reshape(())]
-            return product.expand(
-                *torch.broadcast_shapes(rows.shape[:-1], relation.shape), self.width
-            )
+        if side == "source":
+            weight = weight.mT
         shape = torch.broadcast_shapes(rows.shape[:-1], relation.shape)
+        if relation.numel() == 1:
+            return (rows @ weight[relation.reshape(())]).expand(*shape, self.width)
         flat = rows.expand(*shape, self.width).reshape(-1, self.width)
         relation = relation.expand(shape).flatten()
         order = relation.argsort(stable=True)
@@ -171,12 +164,9 @@ class Bilinear(_Product):
         # unbind once: indexing weight[r] would make a gradient as large as all matrices for each r
         pieces = zip(flat[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
-        place = torch.empty_like(order).scatter_(
-            0, order, torch.arange(len(order), device=order.device)
-        )
         # no rows: the gradient of all matrices is 0
         grouped = torch.cat(products) if products else flat @ weight[0]
-        return grouped[place].reshape(*shape, self.width)
+        return grouped[inverse(order)].reshape(*shape, self.width)
 
 
 class _Distance(Decoder):
@@ -298,9 +288,10 @@ class RotatE(_Distance):
         # a call per table would cost more than it saves
         if query.shape[-2] < _FEW or leading.numel() == 0:
             return Decoder.compare_all(self, query, table)
-        tables, queries = (x.expand(*leading, -1, -1).flatten(0, -3) for x in (table, query))
-        each = [sum_moduli(q, t, self._sum_moduli) for q, t in zip(queries, tables, strict=True)]
-        return torch.stack(each).neg().reshape(*leading, query.shape[-2], table.shape[-2])
+        tables = table.expand(*leading, -1, -1).flatten(0, -3)
+        queries = query.expand(*leading, -1, -1).flatten(0, -3)
+        sums = [sum_moduli(q, t, self._sum_moduli) for q, t in zip(queries, tables, strict=True)]
+        return torch.stack(sums).neg().reshape(*leading, query.shape[-2], table.shape[-2])
 
     def _sum_moduli(self, query: Tensor, table: Tensor) -> Tensor:
         return -Decoder.compare_all(self, query, table)
@@ -337,12 +328,11 @@ class MLPDecoder(Decoder):
         super().__init__(width, num_relations, inverse=inverse)
         width = self.width
         hidden = width if hidden is None else as_count(hidden, "hidden", 1)
-        self.relation = (
-            nn.Parameter(torch.empty(self.num_rows, width)) if self.num_rows > 1 else None
-        )
+        has_rows = self.num_rows > 1
+        self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if has_rows else None
         self.source = nn.Linear(width, hidden)
         self.destination = nn.Linear(width, hidden, bias=False)
-        self.middle = None if self.relation is None else nn.Linear(width, hidden, bias=False)
+        self.middle = nn.Linear(width, hidden, bias=False) if has_rows else None
         widths = [hidden] * (as_count(num_layers, "num_layers", 2) - 1) + [1]
         layers = ((nn.ReLU(), nn.Dropout(dropout), nn.Linear(a, b)) for a, b in pairwise(widths))
         self.rest = nn.Sequential(*chain.from_iterable(layers))
@@ -356,7 +346,8 @@ class MLPDecoder(Decoder):
             nn.init.normal_(self.relation, std=self.width**-0.5)
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
-        query: Tensor = (self.source if side == "destination" else self.destination)(rows)
+        opposite = "source" if side == "destination" else "destination"
+        query = self.candidates(rows, opposite)
         if self.relation is None or self.middle is None:
             return query
         # the rows of all relations are multiplied, which are often fewer than the pairs
@@ -374,10 +365,10 @@ def _complex_product(rows: Tensor, real: Tensor, imaginary: Tensor, conjugate: b
     """Return complex rows times the number, or its conjugate; rows hold real parts, then imaginary
     ones.
     """
+    if conjugate:
+        imaginary = -imaginary
     a, b = rows.chunk(2, -1)
-    c = real
-    d = -imaginary if conjugate else imaginary
-    return torch.cat([a * c - b * d, a * d + b * c], -1)
+    return torch.cat([a * real - b * imaginary, a * imaginary + b * real], -1)
 
 
 DECODERS: Final[dict[str, type[Decoder]]] = {

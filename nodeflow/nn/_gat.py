@@ -19,6 +19,7 @@ from nodeflow.nn._conv import (
     draw_glorot,
     edge_rows,
     linear_map,
+    with_own_row,
 )
 from nodeflow.ops import sparse_linear
 
@@ -126,31 +127,30 @@ class AttentionConv(FlowConv):
                 f"edge_features were given, but this {type(self).__name__} has none: make it with "
                 "edge_features="
             )
-        edge = (
-            None if self.edge_features is None else edge_rows(flow, edge_features, self.edge_column)
-        )
+        edge = None
+        if self.edge_features is not None:
+            edge = edge_rows(flow, edge_features, self.edge_column)
         check_width(self, h, self.linear.in_features)
         z = self.map(self.linear, h)
         near, own = self.scores(flow, h, z, edge)
         near = near.to(torch.promote_types(near.dtype, torch.float32))
         if own is None:
-            out = flow.aggregate(z, "sum", weight=self.dropout(flow.softmax(near)).unsqueeze(-1))
+            share = self.dropout(flow.softmax(near)).unsqueeze(-1)
+            out = flow.aggregate(z, "sum", weight=share)
         else:
             # the own score joins the softmax of the edges; dividing sums takes one operation per
             # node, not per edge
             with torch.no_grad():  # subtracting the largest score keeps exp from overflowing
-                largest = torch.where(
-                    flow.in_degrees.unsqueeze(1) > 0, flow.aggregate_edges(near, "max"), own
-                )
+                has_edges = flow.in_degrees.unsqueeze(1) > 0
+                largest = torch.where(has_edges, flow.aggregate_edges(near, "max"), own)
                 largest = largest.maximum(own)
             near = (near - flow.gather_dst(largest)).exp()
             own = (own - largest).exp()
             total = flow.aggregate_edges(near, "sum") + own
             out = flow.aggregate(z, "sum", weight=self.dropout(near).unsqueeze(-1))
             out = (out + self.dropout(own).unsqueeze(-1) * flow.take_dst(z)) / total.unsqueeze(-1)
-        out = (out.flatten(1) if self.concat else out.mean(1)).to(z.dtype)
-        out = out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
-        return out if self.bias is None else out + self.bias
+        out = out.flatten(1) if self.concat else out.mean(1)
+        return with_own_row(out.to(z.dtype), flow, h, self.own, self.bias)
 
     def map(self, linear: nn.Linear, x: Tensor) -> Tensor:
         """Return rows ``[n, k]``, dense or sparse CSR, through a linear map,
@@ -174,14 +174,11 @@ class GATConv(AttentionConv):
     """
 
     def make_scores(self, in_features: int) -> None:
-        self.src, self.dst = (
-            nn.Parameter(torch.empty(self.heads, self.out_features)) for _ in range(2)
-        )
-        self.edge = (
-            None
-            if self.edge_features is None
-            else nn.Linear(self.edge_features, self.heads, bias=False)
-        )
+        self.src = nn.Parameter(torch.empty(self.heads, self.out_features))
+        self.dst = nn.Parameter(torch.empty(self.heads, self.out_features))
+        self.edge = None
+        if self.edge_features is not None:
+            self.edge = nn.Linear(self.edge_features, self.heads, bias=False)
 
     def scores(
         self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None
@@ -189,8 +186,11 @@ class GATConv(AttentionConv):
         src = torch.einsum("nhk,hk->nh", z, self.src)
         dst = torch.einsum("nhk,hk->nh", flow.take_dst(z), self.dst)
         near = flow.gather_src(src) + flow.gather_dst(dst)
-        near = near if self.edge is None or edge is None else near + self.edge(edge)
-        own = leaky_relu(flow.take_dst(src) + dst, self.negative_slope) if self.self_loops else None
+        if self.edge is not None:
+            near = near + self.edge(edge)
+        own = None
+        if self.self_loops:
+            own = leaky_relu(flow.take_dst(src) + dst, self.negative_slope)
         return leaky_relu(near, self.negative_slope), own
 
 
@@ -212,9 +212,9 @@ class GATv2Conv(AttentionConv):
         width = self.heads * self.out_features
         self.attention = nn.Parameter(torch.empty(self.heads, self.out_features))
         self.dst = nn.Linear(in_features, width, bias=False)
-        self.edge = (
-            None if self.edge_features is None else nn.Linear(self.edge_features, width, bias=False)
-        )
+        self.edge = None
+        if self.edge_features is not None:
+            self.edge = nn.Linear(self.edge_features, width, bias=False)
 
     def scores(
         self, flow: Flow, h: Tensor, z: Tensor, edge: Tensor | None
@@ -224,5 +224,6 @@ class GATv2Conv(AttentionConv):
 
         dst = self.map(self.dst, flow.take_dst(h))
         near = flow.gather_src(z) + flow.gather_dst(dst)
-        near = near if self.edge is None or edge is None else near + self.map(self.edge, edge)
+        if self.edge is not None and edge is not None:
+            near = near + self.map(self.edge, edge)
         return score(near), score(flow.take_dst(z) + dst) if self.self_loops else None

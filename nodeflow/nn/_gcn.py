@@ -100,11 +100,10 @@ class GraphConv(LinearConv):
         edge = flow.weight.to(dtype) if self.degrees == "parent" else None
         if self.norm == "none":
             return edge, None, None
-        entering = (
-            flow.in_degrees
-            if self.degrees == "sampled"
-            else degree_column(flow.dst_layer, IN_DEGREE, "destination")
-        )
+        if self.degrees == "sampled":
+            entering = flow.in_degrees
+        else:
+            entering = degree_column(flow.dst_layer, IN_DEGREE, "destination")
         entering = entering.to(dtype) + int(self.self_loops)
         if self.norm == "right":
             each = _inverse(entering)

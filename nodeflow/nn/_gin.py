@@ -79,20 +79,16 @@ class GINConv(FlowConv):
         Raises TypeError for sparse rows, and what ``FlowConv`` says.
         """
         own = (1 + self.eps) * flow.take_dst(h)
-        weight = (
-            flow.weight.to(torch.promote_types(h.dtype, torch.float32)) if self.weighted else None
-        )
-        return cast(
-            "Tensor", self.mlp(own + flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype))
-        )
+        weight = None
+        if self.weighted:
+            weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32))
+        total = flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype)
+        return cast("Tensor", self.mlp(own + total))
 
     def extra_repr(self) -> str:
-        learned = isinstance(self.eps, nn.Parameter)
-        weighted = ", weighted" if self.weighted else ""
-        return (
-            f"aggregator={self.aggregator!r}, "
-            f"eps={self.initial_eps:g}{' (learned)' if learned else ''}{weighted}"
-        )
+        words = f"aggregator={self.aggregator!r}, eps={self.initial_eps:g}"
+        words += " (learned)" * isinstance(self.eps, nn.Parameter)
+        return words + ", weighted" * self.weighted
 
 
 class GINEConv(FlowConv):
@@ -134,9 +130,9 @@ class GINEConv(FlowConv):
         check_type(mlp, "mlp", nn.Module, "a torch.nn.Module")
         self.mlp = mlp
         self.edge_column = edge_column
-        self.edge = (
-            None if edge_features is None else nn.Linear(edge_features, in_features, bias=False)
-        )
+        self.edge = None
+        if edge_features is not None:
+            self.edge = nn.Linear(edge_features, in_features, bias=False)
         self.eps = nn.Parameter(torch.tensor(float(eps)), requires_grad=train_eps)
 
     def forward(self, flow: Flow, h: Tensor, edge_features: Tensor | None = None) -> Tensor:
@@ -145,7 +141,8 @@ class GINEConv(FlowConv):
         ``edge_features``: ``[num_edges, ...]``; None: the flow's column. Raises as ``GINConv``.
         """
         edge = edge_rows(flow, edge_features, self.edge_column)
-        edge = edge if self.edge is None else self.edge(edge)
+        if self.edge is not None:
+            edge = self.edge(edge)
         total = flow.aggregate_edges((flow.gather_src(h) + edge).relu(), "sum")
         return cast("Tensor", self.mlp((1 + self.eps) * flow.take_dst(h) + total))
 

@@ -4,7 +4,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -139,8 +139,6 @@ class HGTConv(FlowConv):
         check_width(self, h, self.in_features)
         check_schema(flow, self.relations, self.node_types)
         edges = torch.cat(edges_by_relation(flow, self.relations))
-        heads = self.heads
-        size = self.out_features // self.heads
         if h.layout != torch.strided or len(edges) < flow.num_edges:
             raise ValueError(
                 "h must be dense, as TypedLinear makes it, and every edge have a parent edge"
@@ -156,61 +154,79 @@ class HGTConv(FlowConv):
         rows = split_by_type(flow.src_layer, h)
         # rows of sources stay grouped by type: the sources of the edges are renumbered instead
         place = inverse(torch.cat([flow.src_layer.of(name).rows for name in rows]))
-        terms = [
-            (
-                Structure._trusted(part.indptr, place[part.indices], flow.num_src),
-                *self._mapped(rows.items()),
-            )
-        ]
+        sources = Structure._trusted(part.indptr, place[part.indices], flow.num_src)
+        terms = [(sources, *self._mapped(rows.items()))]
         if self.time is not None:
-            terms.append(
-                self._times(flow, part, edge_rows(flow, edge_time, str(self.edge_time))[edges])
-            )
+            difference = edge_rows(flow, edge_time, str(self.edge_time))[edges]
+            terms.append(self._times(flow, part, difference))
+        share = self._shares(flow, edges, terms, self._queries(own))
+        sums = []
+        for structure, _, value in terms:
+            heads_of = value.unflatten(1, (self.heads, -1))
+            sums.append(aggregate(structure, heads_of, "sum", share))
+        totals = torch.stack(sums).sum(0).flatten(1).to(h.dtype).split(sizes)
+        return joined(flow.dst_layer, self._results(own, totals))
+
+    def _queries(self, own: dict[str, Tensor]) -> Tensor:
+        """Return W Q of the destinations of every relation, one relation after another."""
+        size = self.out_features // self.heads
         # K W Q of an edge is K times W Q of its destination: there are fewer destinations than
         # sources
-        attention = (
-            self.attention.unflatten(0, (-1, heads)) * (self.prior / size**0.5)[..., None, None]
-        )
+        scale = (self.prior / size**0.5)[..., None, None]
+        attention = self.attention.unflatten(0, (-1, self.heads)) * scale
         queries = []
-        for relation, each in zip(self.relations, attention, strict=True):
+        for relation, of_heads in zip(self.relations, attention, strict=True):
             i = self.node_types.index(relation[2])
-            matrix = torch.block_diag(*each)
-            queries.append(
-                linear(own[relation[2]], matrix @ self.query[i], matrix @ self.query_bias[i])
-            )
-        query = torch.cat(queries)
-        scores = torch.stack([EdgeDot.apply(to, query, key, heads) for to, key, _ in terms]).sum(0)
-        scores = Permute.apply(
-            scores.to(torch.promote_types(scores.dtype, torch.float32)), inverse(edges), edges
-        )
-        share = Permute.apply(flow.softmax(scores), edges, inverse(edges)).unsqueeze(2)
-        sums = [
-            aggregate(to, value.unflatten(1, (heads, size)), "sum", share) for to, _, value in terms
-        ]
+            matrix = torch.block_diag(*of_heads)
+            bias = matrix @ self.query_bias[i]
+            queries.append(linear(own[relation[2]], matrix @ self.query[i], bias))
+        return torch.cat(queries)
+
+    def _shares(
+        self,
+        flow: Flow,
+        edges: Tensor,
+        terms: list[tuple[Structure, Tensor, Tensor]],
+        query: Tensor,
+    ) -> Tensor:
+        """Return the softmax of the scores over all edges of a node, by relation, [E, heads, 1]."""
+        heads = self.heads
+        parts = [EdgeDot.apply(structure, query, key, heads) for structure, key, _ in terms]
+        scores = torch.stack(parts).sum(0)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        back = inverse(edges)
+        scores = Permute.apply(scores, back, edges)
+        return Permute.apply(flow.softmax(scores), edges, back).unsqueeze(2)
+
+    def _results(self, own: dict[str, Tensor], totals: Sequence[Tensor]) -> dict[str, Tensor]:
+        """Return the rows of each type, from the sums of messages of every relation."""
         messages: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in self.node_types}
-        parts = torch.stack(sums).sum(0).flatten(1).to(h.dtype).split(sizes)
-        for relation, total, each in zip(
-            self.relations, parts, self.message.split(heads), strict=True
-        ):
-            messages[relation[2]].append((total, torch.block_diag(*each).T))
-        blocks = {}
+        blocks_of = self.message.split(self.heads)
+        for relation, total, of_heads in zip(self.relations, totals, blocks_of, strict=True):
+            messages[relation[2]].append((total, torch.block_diag(*of_heads).T))
+        results = {}
         for i, (name, pairs) in enumerate(messages.items()):
-            total = linear_sum(*pairs) if pairs else h.new_zeros(len(own[name]), self.out_features)
-            out = linear(gelu(total), self.out[i], self.out_bias[i])
-            gate = self.gate[i].sigmoid() if self.in_features == self.out_features else None
-            blocks[name] = out if gate is None else gate * out + (1 - gate) * own[name]
-        return joined(flow.dst_layer, blocks)
+            if pairs:
+                total = linear_sum(*pairs)
+            else:
+                total = own[name].new_zeros(len(own[name]), self.out_features)
+            results[name] = linear(gelu(total), self.out[i], self.out_bias[i])
+            if self.in_features == self.out_features:
+                gate = self.gate[i].sigmoid()
+                results[name] = gate * results[name] + (1 - gate) * own[name]
+        return results
 
     def _mapped(
         self, rows: Iterable[tuple[str, Tensor]], bias: bool = True
     ) -> tuple[Tensor, Tensor]:
         """Return the keys, and the values, of rows of several node types, in one tensor each."""
-        pairs = [(self.node_types.index(name), x) for name, x in rows]
-        maps = (self.key, self.key_bias), (self.value, self.value_bias)
-        key, value = (
-            torch.cat([linear(x, w[i], b[i] if bias else None) for i, x in pairs]) for w, b in maps
-        )
-        return key, value
+        keys = []
+        values = []
+        for name, x in rows:
+            i = self.node_types.index(name)
+            keys.append(linear(x, self.key[i], self.key_bias[i] if bias else None))
+            values.append(linear(x, self.value[i], self.value_bias[i] if bias else None))
+        return torch.cat(keys), torch.cat(values)
 
     def _times(
         self, flow: Flow, part: Flow, difference: Tensor
@@ -223,14 +239,13 @@ class HGTConv(FlowConv):
         places = []
         total = 0
         sizes = [len(edges) for edges in edges_by_relation(flow, self.relations)]
-        for relation, each in zip(self.relations, difference.split(sizes), strict=True):
-            distinct, place = torch.unique(each, return_inverse=True)
+        for relation, times in zip(self.relations, difference.split(sizes), strict=True):
+            distinct, place = torch.unique(times, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))
             places.append(place + total)
             total += len(distinct)
-        return Structure._trusted(part.indptr, torch.cat(places), total), *self._mapped(
-            rows, bias=False
-        )
+        structure = Structure._trusted(part.indptr, torch.cat(places), total)
+        return structure, *self._mapped(rows, bias=False)
 
     def extra_repr(self) -> str:
         return (

@@ -121,12 +121,14 @@ class LinearConv(FlowConv):
             )
         if own is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
-            out = out if neigh.bias is None else out + neigh.bias
+            if neigh.bias is not None:
+                out = out + neigh.bias
         else:
             rows, h = flow.share_dst(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
-        out = out.relu() if self.relu else out
+        if self.relu:
+            out = out.relu()
         return drop(out, dropout) if dropout else out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
@@ -167,22 +169,18 @@ class LinearConv(FlowConv):
         neigh, own = self.maps
         per_sum = 2 if self.weighted else 1
         if h is not None and h.layout != torch.strided:
-            passes = 2 if backward else 1
-            total = (
-                2 * h.values().numel() * neigh.out_features
-                + per_sum * flow.num_edges * neigh.out_features
-            )
+            total = (2 * h.values().numel() + per_sum * flow.num_edges) * neigh.out_features
             if own is not None:
                 total += 2 * flow.take_dst(h).values().numel() * own.out_features
-            return {"transform": passes * total}
+            return {"transform": total * (1 + backward)}
         needed = h is None or h.requires_grad
-        extra = (
-            0 if own is None else 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
-        )
-        work = self._work(flow, backward, needed)
-        return {
-            order: products + per_sum * sums + extra for order, (products, sums, _) in work.items()
-        }
+        extra = 0
+        if own is not None:
+            extra = 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
+        counts = {}
+        for order, (products, sums, _) in self._work(flow, backward, needed).items():
+            counts[order] = products + per_sum * sums + extra
+        return counts
 
     def _work(self, flow: Flow, backward: bool, needed: bool) -> dict[str, tuple[int, int, int]]:
         """Return of each order operations of products, numbers added along edges, and numbers in
@@ -196,28 +194,20 @@ class LinearConv(FlowConv):
         product = 2 * wide * narrow * _passes(backward, needed)
         # a backward sum over edges: for "aggregate" only if the rows need a gradient, for
         # "transform" always
-        first = 2 if backward and needed else 1
-        after = 2 if backward else 1
-        loops = 2 * flow.num_src if self.loops else 0
-        rows = (
-            flow.num_dst * first + loops * (first - 1),
-            flow.num_src * after + loops * (after - 1),
-        )
+        first = 1 + (backward and needed)
+        after = 1 + backward
+        loops = 2 * flow.num_src * self.loops
+        sums_first = flow.num_dst * first + loops * (first - 1)
+        sums_after = flow.num_src * after + loops * (after - 1)
+        edges = flow.num_edges
         return {
-            "aggregate": (product * flow.num_dst, flow.num_edges * wide * first, rows[0] * wide),
-            "transform": (
-                product * flow.num_src,
-                flow.num_edges * narrow * after,
-                rows[1] * narrow,
-            ),
+            "aggregate": (product * flow.num_dst, edges * wide * first, sums_first * wide),
+            "transform": (product * flow.num_src, edges * narrow * after, sums_after * narrow),
         }
 
     def extra_repr(self) -> str:
-        words = [
-            "" if self.order == "auto" else f"order={self.order!r}",
-            "relu=True" if self.relu else "",
-        ]
-        return ", ".join(filter(None, words))
+        words = [] if self.order == "auto" else [f"order={self.order!r}"]
+        return ", ".join([*words, *["relu=True"] * self.relu])
 
 
 def _passes(backward: bool, needed: bool) -> int:

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_number, check_one_of, describe
+from nodeflow.nn._conv import check_range
 
 
 def softmax_loss(
@@ -206,16 +207,9 @@ def _true(scores: Tensor, answers: Tensor | tuple[Tensor, Tensor]) -> tuple[Tens
             f"answers must have shape {tuple(scores.shape[:-1])}, one per row of scores, got "
             f"{tuple(answers.shape)}"
         )
-    if answers.numel():
-        low, high = (int(end) for end in answers.aminmax())
-        if low < 0 or high >= scores.shape[-1]:
-            raise IndexError(
-                f"answers holds {low if low < 0 else high}, but candidates are 0 to "
-                f"{scores.shape[-1] - 1}"
-            )
-    return scores.gather(-1, answers.to(torch.int64).unsqueeze(-1)).squeeze(-1), torch.ones_like(
-        answers
-    )
+    check_range(answers, scores.shape[-1], "answers", "candidates")
+    places = answers.to(torch.int64).unsqueeze(-1)
+    return scores.gather(-1, places).squeeze(-1), torch.ones_like(answers)
 
 
 def _float(scores: Tensor, name: str) -> Tensor:
@@ -254,7 +248,9 @@ def _reduced(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
                 f"{tuple(weight.shape)}"
             )
         losses = losses * weight
-    if reduction != "mean":
-        return losses if reduction == "none" else losses.sum()
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
     total = losses.new_tensor(losses.numel()) if weight is None else weight.sum().to(losses.dtype)
     return losses.sum() / total.clamp(min=torch.finfo(losses.dtype).tiny)

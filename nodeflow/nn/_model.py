@@ -130,15 +130,15 @@ class FlowModel(nn.Module, metaclass=Explained):
         # whether the previous convolution has applied activation and dropout itself
         dropped = False
         for i, flow in enumerate(batch.flows):
-            h = h if dropped else self.step(i, h)
+            if not dropped:
+                h = self.step(i, h)
             if self.jumping is not None and i:
                 kept = [flow.take_dst(rows) for rows in (*kept, h)]
             dropped = self._drops_within(i, h)
-            h = (
-                self.convolve(i, flow, h, dropout=self.dropout.p)
-                if dropped
-                else self.convolve(i, flow, h)
-            )
+            if dropped:
+                h = self.convolve(i, flow, h, dropout=self.dropout.p)
+            else:  # a subclass may drop nothing itself
+                h = self.convolve(i, flow, h)
         return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
 
     def step(self, i: int, h: Tensor) -> Tensor:
@@ -160,12 +160,9 @@ class FlowModel(nn.Module, metaclass=Explained):
             return h
         if self.norms is not None:
             h = self.norms[i - 1](h)
-        elif (
-            self.activation is torch.relu
-            and self.residuals is None
-            and getattr(self.convs[i - 1], "relu", False)
-        ):
-            return h
+        elif self.activation is torch.relu and self.residuals is None:
+            is_activated: bool = getattr(self.convs[i - 1], "relu", False)
+            return h if is_activated else h.relu()
         return h if self.activation is None else self.activation(h)
 
     def _applies_relu(self, conv: nn.Module) -> TypeGuard[LinearConv]:
@@ -185,18 +182,15 @@ class FlowModel(nn.Module, metaclass=Explained):
 
         All three then take one pass over the rows, and one over their gradient.
         """
+        if not in_bfloat16(h) or i + 1 == len(self.convs):
+            return False
+        # a subclass, or another module in the place of dropout, may do otherwise
+        methods = (type(self).step, type(self).convolve)
+        if type(self.dropout) is not Dropout or methods != (FlowModel.step, FlowModel.convolve):
+            return False
         conv = self.convs[i]
-        own = type(self)
-        return (
-            type(self.dropout) is Dropout
-            and self.dropout.training
-            and self.dropout.p > 0
-            and in_bfloat16(h)
-            and i + 1 < len(self.convs)
-            and self._applies_relu(conv)
-            and conv.relu
-            and (own.step, own.convolve) == (FlowModel.step, FlowModel.convolve)
-        )
+        drops = self.dropout.training and self.dropout.p > 0
+        return drops and self._applies_relu(conv) and conv.relu
 
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         """Return the result of convolution ``i`` for the rows that enter it, plus the residual if
@@ -206,9 +200,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         get a note that names the layer.
         """
         try:
-            out: Tensor = (
-                self.convs[i](flow, h, dropout=dropout) if dropout else self.convs[i](flow, h)
-            )
+            options = {"dropout": dropout} if dropout else {}
+            out: Tensor = self.convs[i](flow, h, **options)
             if self.residuals is None:
                 return out
             own = flow.take_dst(h)
@@ -310,15 +303,12 @@ class FlowModel(nn.Module, metaclass=Explained):
                 self, graph, nodes=nodes, chunk_size=chunk_size, progress=progress, folder=folder
             )
             out = check_out(out, passing.num_outputs)
-            rows_of = (
-                h.untyped_storage().data_ptr()
-                if isinstance(h, Tensor) and h.layout == torch.strided
-                else None
-            )
-            if out is not None and out.numel() and out.untyped_storage().data_ptr() == rows_of:
-                raise ValueError(
-                    "out must be another tensor than h, whose rows are read until the end"
-                )
+            if isinstance(h, Tensor) and h.layout == torch.strided and out is not None:
+                storage = out.untyped_storage().data_ptr()
+                if out.numel() and storage == h.untyped_storage().data_ptr():
+                    raise ValueError(
+                        "out must be another tensor than h, whose rows are read until the end"
+                    )
             passing.out = out if nodes is None else None
             for entering in passing(h):
                 rows = entering
@@ -374,9 +364,8 @@ class Jumping(nn.Module):
         """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
         if self.mode == "max":
             return cast("Tensor", self.linear(reduce(torch.maximum, rows)))
-        return linear_sum(
-            *zip(rows, self.linear.weight.split(self.width, 1), strict=True), bias=self.linear.bias
-        )
+        matrices = self.linear.weight.split(self.width, 1)
+        return linear_sum(*zip(rows, matrices, strict=True), bias=self.linear.bias)
 
 
 def inference(

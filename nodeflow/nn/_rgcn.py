@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from nodeflow._base.checks import as_count
 from nodeflow._rows.rows import take_rows
-from nodeflow._schema.schema import Schema
+from nodeflow._schema.schema import Relation, Schema
 from nodeflow._tensors.ragged import ends_of
 from nodeflow.flow import Flow, FullFlow
 from nodeflow.nn._conv import (
@@ -17,6 +17,7 @@ from nodeflow.nn._conv import (
     draw_glorot,
     edge_rows,
     edges_by_relation,
+    with_own_row,
 )
 from nodeflow.ops import Structure, aggregate, linear_sum, opaque, sparse_linear
 
@@ -67,28 +68,29 @@ class RGCNConv(FlowConv):
         edge_type: str = "type",
     ) -> None:
         super().__init__()
-        self.relations = (
-            tuple(num_relations.relations) if isinstance(num_relations, Schema) else None
-        )
-        number = num_relations if self.relations is None else len(self.relations)
-        self.num_relations = as_count(number, "num_relations", 1)
+        self.relations: tuple[Relation, ...] | None = None
+        if isinstance(num_relations, Schema):
+            self.relations = tuple(num_relations.relations)
+            num_relations = len(self.relations)
+        self.num_relations = as_count(num_relations, "num_relations", 1)
         self.edge_type = edge_type
         self.num_blocks = 1 if num_blocks is None else as_count(num_blocks, "num_blocks", 1)
         widths = as_count(out_features, "out_features", 1), as_count(in_features, "in_features", 1)
-        if self.num_blocks > 1 and (
-            num_bases is not None or any(width % self.num_blocks for width in widths)
-        ):
+        is_divisor = not any(width % self.num_blocks for width in widths)
+        if self.num_blocks > 1 and (num_bases is not None or not is_divisor):
             raise ValueError(
                 "num_blocks needs widths that are multiples of it, and no num_bases; got "
                 f"{num_blocks}"
             )
-        count = self.num_relations if num_bases is None else as_count(num_bases, "num_bases", 1)
+        count = self.num_relations
+        coefficients = None
+        if num_bases is not None:
+            count = as_count(num_bases, "num_bases", 1)
+            coefficients = nn.Parameter(torch.empty(self.num_relations, count))
         sizes = (width // self.num_blocks for width in widths)
         self.in_features = in_features
         self.weight = nn.Parameter(torch.empty(count * self.num_blocks, *sizes))
-        self.coefficients = (
-            None if num_bases is None else nn.Parameter(torch.empty(self.num_relations, count))
-        )
+        self.coefficients = coefficients
         self.own = nn.Linear(in_features, out_features, bias=False) if own else None
         self.bias = nn.Parameter(torch.empty(out_features)) if bias else None
         self.reset_parameters()
@@ -113,32 +115,28 @@ class RGCNConv(FlowConv):
             for number, edges in enumerate(edges_by_relation(flow, self.relations)):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
-        _check_types(
-            types, self.num_relations, self.edge_type if self.relations is None else "relations"
-        )
-        types = types.to(torch.int64)
+        name = self.edge_type if self.relations is None else "relations"
+        types = _checked_types(types, self.num_relations, name)
         exact = torch.promote_types(self.weight.dtype, torch.float32)
-        _, of, sizes = torch.unique(
-            types * flow.num_dst + flow.edges()[1], return_inverse=True, return_counts=True
-        )
+        keys = types * flow.num_dst + flow.edges()[1]
+        _, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):
-            self._check_weight_by_type(flow.weight, of, len(sizes))
-        share = 1 / sizes[of].to(exact)  # weight of each edge in the mean of its relation
+            self._check_weight_by_type(flow.weight, pair, len(sizes))
+        share = 1 / sizes[pair].to(exact)  # weight of each edge in the mean of its relation
         if self.coefficients is None:
             out = self._by_relation(flow, h, types, share)
         else:
             out = self._by_basis(flow, h, self.coefficients.to(exact)[types] * share.unsqueeze(1))
-        out = out.to(self.weight.dtype)
-        out = out if self.own is None else out + sparse_linear(flow.take_dst(h), self.own.weight)
-        return out if self.bias is None else out + self.bias
+        return with_own_row(out.to(self.weight.dtype), flow, h, self.own, self.bias)
 
     @opaque
-    def _check_weight_by_type(self, weight: Tensor, of: Tensor, count: int) -> None:
-        """Warn about weights that differ within a node and type; weights that differ between types
-        bias no mean.
+    def _check_weight_by_type(self, weight: Tensor, pair: Tensor, count: int) -> None:
+        """Warn about weights that differ within a node and type.
+
+        Weights that differ between types bias no mean.
         """
-        one_of_each = weight.new_empty(count).index_put_((of,), weight)
-        if not torch.equal(one_of_each[of], weight):
+        one_of_each = weight.new_empty(count).index_put_((pair,), weight)
+        if not torch.equal(one_of_each[pair], weight):
             self.warn_ignored_weight(
                 "use TypedConv of GINConv(weighted=True), or a sampler that draws all edges of a "
                 "node and type alike"
@@ -146,53 +144,49 @@ class RGCNConv(FlowConv):
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
         """Return the sum over the edges, once per basis, with weights ``[num_edges, bases]``."""
-        pairs = list(zip(self.weight, weights.unbind(1), strict=True))
-        if h.layout != torch.strided or self.weight.shape[1] < self.weight.shape[2]:
-            parts = [
-                flow.aggregate(sparse_linear(h, matrix), "sum", weight=weight)
-                for matrix, weight in pairs
-            ]
-            return torch.stack(parts).sum(0)
-        return linear_sum(
-            *(
-                (flow.aggregate(h, "sum", weight=weight).to(h.dtype), matrix)
-                for matrix, weight in pairs
-            )
-        )
+        is_narrower = self.weight.shape[1] < self.weight.shape[2]
+        multiplies_first = h.layout != torch.strided or is_narrower
+        parts = []
+        summands = []
+        for matrix, weight in zip(self.weight, weights.unbind(1), strict=True):
+            if multiplies_first:
+                parts.append(flow.aggregate(sparse_linear(h, matrix), "sum", weight=weight))
+            else:
+                total = flow.aggregate(h, "sum", weight=weight).to(h.dtype)
+                summands.append((total, matrix))
+        return torch.stack(parts).sum(0) if multiplies_first else linear_sum(*summands)
 
     def _by_relation(self, flow: Flow, h: Tensor, types: Tensor, share: Tensor) -> Tensor:
-        """Return the means of every relation times its matrix; sparse rows are multiplied first,
-        then averaged.
+        """Return the means of every relation times its matrix.
+
+        Sparse rows are multiplied first, then averaged.
         """
         src, dst = flow.edges()
-        dense = h.layout == torch.strided
-        ends, count = (dst, flow.num_dst) if dense else (src, flow.num_src)
-        pairs, of, sizes = torch.unique(
-            types * count + ends, return_inverse=True, return_counts=True
-        )
+        is_dense = h.layout == torch.strided
+        ends = dst if is_dense else src
+        count = flow.num_dst if is_dense else flow.num_src
+        keys = types * count + ends
+        pairs, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         # pairs are sorted by type first, so those of one type are contiguous: one matrix product
         # per relation
-        first = torch.searchsorted(
-            pairs, torch.arange(self.num_relations + 1, device=pairs.device) * count
-        )
-        counts = first.diff().tolist()  # pairs (node, type) by type
-        if dense:
-            indptr = ends_of(sizes)
-            means = aggregate(
-                Structure._trusted(indptr, src[of.argsort(stable=True)], flow.num_src), h, "mean"
-            )
-            rows = means.split(counts)
+        starts = torch.arange(self.num_relations + 1, device=pairs.device) * count
+        counts = torch.searchsorted(pairs, starts).diff().tolist()  # pairs (node, type) by type
+        if is_dense:
+            order = pair.argsort(stable=True)
+            edges = Structure._trusted(ends_of(sizes), src[order], flow.num_src)
+            rows = aggregate(edges, h, "mean").split(counts)
         else:
             rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
-        blocks = self.weight.split(self.num_blocks)
-        matrices = (
-            self.weight if self.num_blocks == 1 else [torch.block_diag(*each) for each in blocks]
-        )
-        z = torch.cat([sparse_linear(x, matrix) for x, matrix in zip(rows, matrices, strict=True)])
-        return aggregate(Structure._trusted(flow.indptr, of, len(pairs)), z, "sum", share)
+        products = []
+        for x, blocks in zip(rows, self.weight.split(self.num_blocks), strict=True):
+            matrix = blocks[0] if self.num_blocks == 1 else torch.block_diag(*blocks)
+            products.append(sparse_linear(x, matrix))
+        z = torch.cat(products)
+        return aggregate(Structure._trusted(flow.indptr, pair, len(pairs)), z, "sum", share)
 
 
-def _check_types(types: Tensor, num_relations: int, name: str) -> None:
+def _checked_types(types: Tensor, num_relations: int, name: str) -> Tensor:
+    """Return types of edges as int64; raises TypeError or ValueError for others."""
     if types.ndim != 1 or types.is_floating_point() or types.dtype == torch.bool:
         raise TypeError(
             f"{name!r} must hold one integer per edge, got {types.dtype} {tuple(types.shape)}"
@@ -203,3 +197,4 @@ def _check_types(types: Tensor, num_relations: int, name: str) -> None:
         raise ValueError(
             f"{name!r} must be 0 to {num_relations - 1}, but edge {edge} has {int(types[edge])}"
         )
+    return types.to(torch.int64)

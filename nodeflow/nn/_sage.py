@@ -95,9 +95,11 @@ class SAGEConv(LinearConv):
         matrix.
         """
         linear, own = self.maps
-        bound = (linear.in_features * (1 if own is None else 2)) ** -0.5
-        for parameter in (*linear.parameters(), *(() if own is None else own.parameters())):
-            nn.init.uniform_(parameter, -bound, bound)
+        modules = [linear] if own is None else [linear, own]
+        bound = (linear.in_features * len(modules)) ** -0.5
+        for module in modules:
+            for parameter in module.parameters():
+                nn.init.uniform_(parameter, -bound, bound)
         if self.aggregator == "pool":
             self.pool.reset_parameters()
 
@@ -151,4 +153,5 @@ class SAGEConv(LinearConv):
         return "sum", flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
-        return ", ".join(filter(None, [f"aggregator={self.aggregator!r}", super().extra_repr()]))
+        words = [f"aggregator={self.aggregator!r}", super().extra_repr()]
+        return ", ".join(filter(None, words))

@@ -20,7 +20,9 @@ from nodeflow.ops import Permute, inverse, linear_sum, opaque
 def module_name(name: str | Relation) -> str:
     """Return a name for a ``ModuleDict``, which refuses dots and some words, such as "type"."""
     parts = [name] if isinstance(name, str) else name
-    return f"<{' '.join(part.replace('%', '%25').replace('.', '%2E').replace(' ', '%20') for part in parts)}>"
+    # as in addresses of pages: every name has one form, and another name has another
+    words = [part.replace("%", "%25").replace(".", "%2E").replace(" ", "%20") for part in parts]
+    return f"<{' '.join(words)}>"
 
 
 def split_by_type(layer: Layer, rows: Tensor) -> dict[str, Tensor]:
@@ -89,11 +91,8 @@ class TypedConv(FlowConv):
             raise ValueError("convs must have a relation at least")
         for name, conv in convs.items():
             check_type(conv, f"convs[{name!r}]", nn.Module, "a convolution")
-            if (
-                isinstance(conv, GraphConv | SAGEConv)
-                and conv.weighted
-                and getattr(conv, "norm", "") != "none"
-            ):
+            reads_degrees = isinstance(conv, GraphConv | SAGEConv) and conv.weighted
+            if reads_degrees and getattr(conv, "norm", "") != "none":
                 raise ValueError(
                     f"convs[{name!r}] divides by degrees of nodes, which count the edges of all "
                     f"relations; for estimator weights {_ADVICE}"
@@ -105,11 +104,9 @@ class TypedConv(FlowConv):
         self.reduce = reduce
         # a relation has one name in files, whether it is spelled as a triple or not
         short = [name if isinstance(name, str) else name[1] for name in convs]
-        names = [
-            part if short.count(part) == 1 else name
-            for part, name in zip(short, convs, strict=True)
-        ]
-        self.convs = nn.ModuleDict(dict(zip(map(module_name, names), convs.values(), strict=True)))
+        self.convs = nn.ModuleDict()
+        for part, (name, conv) in zip(short, convs.items(), strict=True):
+            self.convs[module_name(part if short.count(part) == 1 else name)] = conv
 
     @opaque
     def forward(self, flow: Flow, h: Tensor) -> Tensor:
@@ -128,11 +125,8 @@ class TypedConv(FlowConv):
             raise ValueError(f"convs must name every relation once, got {self.names}")
         sage = [conv for conv in convs if type(conv) is SAGEConv and conv.aggregator == "mean"]
         plain = [conv for conv in sage if not conv.relu and conv.order != "transform"]
-        if (
-            len(plain) == len(convs)
-            and h.layout == torch.strided
-            and self.reduce in ("sum", "mean")
-        ):
+        is_linear = len(plain) == len(convs) and self.reduce in ("sum", "mean")
+        if is_linear and h.layout == torch.strided:
             blocks = self._of_means(flow, h, relations, plain)
         else:
             blocks = self._of_each(flow, h, relations, convs)
@@ -148,17 +142,15 @@ class TypedConv(FlowConv):
         parts = [without_unread(entering(flow, [r], flow.of(r).data)[0]) for r in relations]
         # one gather, whose gradient is one matrix, not one for each relation
         if h.layout == torch.strided:
-            rows = take_rows(h, torch.cat([src for _, src in parts])).split(
-                [len(src) for _, src in parts]
-            )
+            sources = torch.cat([src for _, src in parts])
+            rows = take_rows(h, sources).split([len(src) for _, src in parts])
         else:
             rows = tuple(take_rows(h, src) for _, src in parts)
         outs: dict[str, list[Tensor]] = {}
         for relation, conv, (part, _), x in zip(relations, convs, parts, rows, strict=True):
             outs.setdefault(relation[2], []).append(conv(part, x))
-        return {
-            name: REDUCTIONS[self.reduce](torch.stack(of_type)) for name, of_type in outs.items()
-        }
+        reduce = REDUCTIONS[self.reduce]
+        return {name: reduce(torch.stack(of_type)) for name, of_type in outs.items()}
 
     def _of_means(
         self, flow: Flow, h: Tensor, relations: list[Relation], convs: list[SAGEConv]
@@ -177,11 +169,12 @@ class TypedConv(FlowConv):
         blocks = {}
         for name, pairs in of_type.items():
             maps: list[Tensor] = [conv.own.weight for conv, _ in pairs]
+            own_map = torch.stack(maps).sum(0)
             biases: list[Tensor] = [
                 conv.neigh.bias for conv, _ in pairs if conv.neigh.bias is not None
             ]
             bias = torch.stack(biases).sum(0) if biases else None
-            summands = ((mean, conv.neigh.weight) for conv, mean in pairs)
-            total = linear_sum((rows[name], torch.stack(maps).sum(0)), *summands, bias=bias)
+            summands = [(mean, conv.neigh.weight) for conv, mean in pairs]
+            total = linear_sum((rows[name], own_map), *summands, bias=bias)
             blocks[name] = total / len(pairs) if self.reduce == "mean" else total
         return blocks

@@ -193,11 +193,10 @@ class TypedModel(FlowModel):
             TypedLinear | int,
             "a TypedLinear, or the width of the rows that calls give",
         )
-        width = (
-            encoder.out_features
-            if isinstance(encoder, TypedLinear)
-            else as_count(encoder, "encoder", 1)
-        )
+        if isinstance(encoder, TypedLinear):
+            width = encoder.out_features
+        else:
+            width = as_count(encoder, "encoder", 1)
         widths = [width] * (len(convs) + 1)
         super().__init__(
             convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual
@@ -225,10 +224,9 @@ class TypedModel(FlowModel):
 
     def convolve(self, i: int, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
         out = super().convolve(i, flow, h, dropout=dropout)
-        last = i + 1 == len(self.convs)
-        return (
-            sparse_linear(self.step(i + 1, out), self.head.weight, self.head.bias) if last else out
-        )
+        if i + 1 < len(self.convs):
+            return out
+        return sparse_linear(self.step(i + 1, out), self.head.weight, self.head.bias)
 
     @torch.no_grad()
     def inference(

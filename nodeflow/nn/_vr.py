@@ -75,12 +75,9 @@ class PropagationConv(LinearConv):
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with
         ``own`` only.
         """
-        pairs = [
-            (
-                total.to(self.linear.weight.dtype) if total.layout == torch.strided else total,
-                self.linear.weight,
-            )
-        ]
+        if total.layout == torch.strided:
+            total = total.to(self.linear.weight.dtype)
+        pairs = [(total, self.linear.weight)]
         if self.own is not None:
             if h is None:
                 raise TypeError("h is missing: this convolution reads a node's own row")
@@ -208,9 +205,8 @@ class VRModel(FlowModel):
         history, and with "ns" a batch with sums of inputs; TypeError for rows that are missing.
         """
         check_batch(self, batch, h)
-        if h is None and (
-            self.estimator == "ns" or 0 in self.history_widths or self.convs[0].own is not None
-        ):
+        reads_inputs = self.estimator == "ns" or 0 in self.history_widths
+        if h is None and (reads_inputs or self.convs[0].own is not None):
             raise TypeError("h is missing: this model reads the rows of the input layer")
         mean = h
         for i, flow in enumerate(batch.flows):
@@ -227,11 +223,8 @@ class VRModel(FlowModel):
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
                 mean = conv.combine(of_mean, flow, mean)  # type: ignore[operator]
             else:
-                total = (
-                    control_variate(flow, dropped)
-                    if self.estimator == "cv"
-                    else neighbor_sampling(flow, dropped)
-                )
+                estimate = control_variate if self.estimator == "cv" else neighbor_sampling
+                total = estimate(flow, dropped)
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
         return h
 

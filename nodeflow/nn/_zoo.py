@@ -55,29 +55,21 @@ class _Stack(FlowModel):
         for name in ("in_features", "out_features", "mlp"):
             options.pop(name, None)
         name = type(self).__name__
-        if unknown := [
-            option for option in conv if option not in options and option != "conv_norm"
-        ]:
-            hint = renamed(unknown[0], options)
-            words = (
-                f"it is called {hint}= here"
-                if hint
-                else f"its convolutions take {', '.join(options)}"
-            )
-            raise TypeError(f"{name} has no argument {unknown[0]!r}; {words}")
-        if missing := [
-            key
-            for key, option in options.items()
-            if option.default is option.empty and key not in conv
-        ]:
-            raise TypeError(f"{name} needs {missing[0]}=, which its convolutions take")
-        pairs = stack_widths(
-            in_features, hidden, out_features if jumping is None else hidden, num_layers
-        )
-        convs = [
-            self.make(i, o, jumping is None and n == len(pairs), conv)
-            for n, (i, o) in enumerate(pairs, 1)
-        ]
+        for option in conv:
+            if option not in options and option != "conv_norm":
+                words = f"its convolutions take {', '.join(options)}"
+                if hint := renamed(option, options):
+                    words = f"it is called {hint}= here"
+                raise TypeError(f"{name} has no argument {option!r}; {words}")
+        for key, parameter in options.items():
+            if parameter.default is parameter.empty and key not in conv:
+                raise TypeError(f"{name} needs {key}=, which its convolutions take")
+        last_width = out_features if jumping is None else hidden
+        pairs = stack_widths(in_features, hidden, last_width, num_layers)
+        convs: list[nn.Module] = []
+        for first, width in pairs:
+            is_last = jumping is None and len(convs) + 1 == len(pairs)
+            convs.append(self.make(first, width, is_last, conv))
         super().__init__(
             convs,
             dropout,
@@ -139,10 +131,9 @@ class GCN(_Stack):
     def make(
         self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
     ) -> nn.Module:
-        others = {name: value for name, value in options.items() if name != "conv_norm"}
-        return super().make(
-            in_features, out_features, last, {**others, "norm": options.get("conv_norm", "right")}
-        )
+        others = dict(options)
+        others["norm"] = others.pop("conv_norm", "right")
+        return super().make(in_features, out_features, last, others)
 
 
 class GIN(_Stack):

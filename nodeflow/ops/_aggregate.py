@@ -1,5 +1,4 @@
-"""Reductions of the rows of each destination's sources: one, several from one reading, or beside
-its own row.
+"""Reductions of the rows of sources: one, several from one reading, or beside a destination's row.
 
 A destination's own row and the reduced ones share one gradient. Autograd alone would fill a second
 matrix of the size of the rows with zeros, and add the two.
@@ -18,7 +17,7 @@ from nodeflow.ops._autograd import EdgeDot, Op, Recorded, Spmm, divided
 from nodeflow.ops._chunked import read_once
 from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._messages import message_reduce
-from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS, RowStatistics
+from nodeflow.ops._reductions import OF_MESSAGES, REDUCTIONS
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
@@ -93,19 +92,21 @@ def _several(
             f"{of_rows[0]!r} needs floating numbers, got h of {h.dtype}: convert with .float() "
             "first"
         )
-    together = {name: REDUCTIONS[name] for name in names if REDUCTIONS[name].reads}
+    # "prod" has a pass of its own, and so has a single one that message_reduce makes
+    together = [name for name in dict.fromkeys(names) if REDUCTIONS[name].reads is not None]
     if not of_rows and (len(together) < 2 or weight is not None or not h.is_floating_point()):
-        together = {}
+        together = []
     results = {name: _single(structure, h, name, weight) for name in names if name not in together}
     if together:
         wide = h.to(torch.promote_types(h.dtype, torch.float32))
-        needed = {field for reduction in together.values() for field in reduction.reads}
-        total, largest, smallest, squares = (field in needed for field in RowStatistics._fields[:4])
+        degree = structure.divisor(wide)
+        needed = {REDUCTIONS[name].reads for name in together}
+        total, largest, smallest, squares = (k in needed for k in range(4))
         parts = read_once(structure, "u", wide, (total or squares, largest, smallest, squares))
-        statistics = RowStatistics._make((*parts, structure.divisor(wide)))
-        results |= {
-            name: reduction.finish(statistics).to(h.dtype) for name, reduction in together.items()
-        }
+        for name in together:
+            reduction = REDUCTIONS[name]
+            assert reduction.reads is not None
+            results[name] = reduction.finish(parts[reduction.reads], degree).to(h.dtype)
     return tuple(results[name] for name in names)
 
 
@@ -128,13 +129,12 @@ def aggregate_beside_own(
         raise ValueError(
             f"the destinations must be the first sources, but {structure} has more destinations"
         )
-    weighted = weight is None or (
-        weight.layout == torch.strided
-        and weight.shape == (structure.num_edges,)
-        and weight.dtype == h.dtype
-    )
-    simple = h.ndim == 2 and reduce in ("sum", "mean") and weighted
-    if simple and native.is_summed(h, weight) and not torch.compiler.is_compiling():
+    # one loop writes both beside each other, for matrices with at most a weight per edge
+    is_simple = h.ndim == 2 and reduce in ("sum", "mean")
+    if weight is not None:
+        is_simple &= weight.layout == torch.strided and weight.dtype == h.dtype
+        is_simple &= weight.shape == (structure.num_edges,)
+    if is_simple and native.is_summed(h, weight) and not torch.compiler.is_compiling():
         return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
     own, rows = rows_beside_own(h, structure.num_dst)
     return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
@@ -195,7 +195,8 @@ class _OwnBesideSum(Op):
             total = divided(total, structure)
         grad_h = grad_w = None
         if ctx.needs_input_grad[1]:
-            grad_h = Spmm.apply(structure, total, w, "u", False, g.dtype)
+            grad_h = Spmm.apply(structure, total, w, "u", g.dtype)
+            # nobody else has this matrix yet, so the own rows' gradient is added in place
             grad_h[: len(own)] += own
         if ctx.needs_input_grad[2]:
             grad_w = EdgeDot.apply(structure, total, h, None)

@@ -1,14 +1,13 @@
-"""The differentiable primitives on one flow: five autograd functions, each one's backward made of
-the other four.
+"""The differentiable primitives on one flow: five autograd functions, whose backwards are of them.
 
 With ``u`` the sources, ``v`` the destinations and ``e`` the edges of a structure:
 
-    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]        backward: Spmm (by source), EdgeDot
+    Spmm        out[v] = sum over e into v of w[e] * h[u(e)]   backward: Spmm (by source), EdgeDot
                 (or out[u], over the edges that leave u, of h[v(e)])
-    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                         backward: Spmm (by destination, by source)
-    Gather      out[e] = h[u(e)] or h[v(e)]                         backward: SegmentSum
-    SegmentSum  out[v] (or out[u]) = sum of x[e] over its edges     backward: Gather
-    Permute     out[i] = x[order[i]]                                backward: Permute (inverse)
+    EdgeDot     out[e] = <a[v(e)], b[u(e)]>                    backward: Spmm (by either end)
+    Gather      out[e] = h[u(e)] or h[v(e)]                    backward: SegmentSum
+    SegmentSum  out[v] (or out[u]) = sum of x[e] of its edges  backward: Gather
+    Permute     out[i] = x[order[i]]                           backward: Permute (inverse)
 
 So every derivative, of any order, is again one of these. Compiled loops do the sums and dots on a
 CPU (see ``nodeflow.ops._compiled``). Other types and devices sum by ``embedding_bag``: it
@@ -35,8 +34,9 @@ DOT_ELEMENTS = 2**18
 
 
 class Recorded(Function):
-    """An autograd function to which coded rows are the plain ones, once they are made: these may
-    have a gradient.
+    """An autograd function that gets the plain rows of coded ones that were read.
+
+    These may have a gradient, which the coded ones have not.
     """
 
     @classmethod
@@ -73,8 +73,7 @@ def _flat(x: Tensor) -> Tensor:
 
 
 class Spmm(Op):
-    """``(structure, h, w [E], [E, groups] or None, end, mean, dtype)`` to a row per ``end``, over
-    its edges.
+    """``(structure, h, w [E], [E, groups] or None, end, dtype, mean)`` to a row per ``end``.
 
     ``h`` has a row per other end, whose consecutive numbers fall into ``groups`` of equal size;
     ``mean`` is for destinations (``end="v"``) only and divides by the number of edges. The result
@@ -88,13 +87,14 @@ class Spmm(Op):
         h: Tensor,
         w: Tensor | None,
         end: str = "v",
-        mean: bool = False,
         dtype: torch.dtype | None = None,
+        mean: bool = False,
     ) -> Tensor:
         ctx.structure = structure
         ctx.end = end
         ctx.mean = mean
         ctx.dtype = h.dtype
+        # rows are needed for the gradient of weights only, and may be as large as a batch
         ctx.save_for_backward(h if ctx.needs_input_grad[2] else None, w)
         if native.is_summed(h, w):
             return native.weighted_sum(structure, end, h, w, mean, dtype=dtype)
@@ -106,11 +106,11 @@ class Spmm(Op):
         else:
             # -1 is unknown without rows
             parts = h.reshape(len(h), w.shape[1], h.shape[1:].numel() // w.shape[1])
-            out = torch.stack(
-                [bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])], 1
-            )
+            heads = [bag(by.indptr, by.indices, parts[:, k], w[:, k]) for k in range(w.shape[1])]
+            out = torch.stack(heads, 1)
             out = out.reshape(len(out), *h.shape[1:]).clone()
-        out = out.div_(structure.divisor(out)) if mean else out
+        if mean:
+            out = out.div_(structure.divisor(out))
         return out if dtype is None else out.to(dtype)
 
     @staticmethod
@@ -119,13 +119,16 @@ class Spmm(Op):
         h, w = ctx.saved_tensors
         structure: Structure = ctx.structure
         grad_h = grad_w = None
+        # a mean is the sum of rows that are divided by the degrees of their destinations
         if ctx.mean:
             g = divided(g, structure)
         if ctx.needs_input_grad[1]:
-            grad_h = Spmm.apply(structure, g, w, "u" if ctx.end == "v" else "v", False, ctx.dtype)
+            other = "u" if ctx.end == "v" else "v"
+            grad_h = Spmm.apply(structure, g, w, other, ctx.dtype)
         if ctx.needs_input_grad[2]:
-            a, b = (g, h) if ctx.end == "v" else (h, g)
-            grad_w = EdgeDot.apply(structure, a, b, None if w.ndim == 1 else w.shape[1])
+            groups = None if w.ndim == 1 else w.shape[1]
+            ends = (g, h) if ctx.end == "v" else (h, g)
+            grad_w = EdgeDot.apply(structure, *ends, groups)
         return None, grad_h, grad_w, None, None, None
 
 
@@ -135,8 +138,7 @@ def divided(g: Tensor, structure: Structure) -> Tensor:
 
 
 class EdgeDot(Op):
-    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]`` if
-    that is None.
+    """``(structure, a [num_dst, ...], b [num_src, ...], groups)`` to ``[E, groups]``, or ``[E]``.
 
     Products and sums in at least float32.
     """
@@ -148,22 +150,23 @@ class EdgeDot(Op):
         shape = (structure.num_edges,) if groups is None else (structure.num_edges, groups)
         if native.is_native(a, b):
             return native.dots(structure, a, b, groups or 1).resize_(shape)
-        at = _flat(a)
-        bt = _flat(b)
+        of_dst = _flat(a)
+        of_src = _flat(b)
+        # products of float16 may overflow, and sums of bfloat16 would lose digits
         exact = torch.promote_types(a.dtype, torch.float32)
         out = torch.empty(shape, dtype=a.dtype, device=a.device)
-        step = max(1, DOT_ELEMENTS // max(1, at.shape[1]))
+        step = max(1, DOT_ELEMENTS // max(1, of_dst.shape[1]))
         # the bound on memory is the generic one there; a launch costs more than the cache saves
-        if at.is_cuda:
+        if of_dst.is_cuda:
             step *= 16
         for start in range(0, structure.num_edges, step):
             piece = slice(start, start + step)
-            left = at.index_select(0, structure.dst[piece]).to(exact)
-            right = bt.index_select(0, structure.indices[piece]).to(exact)
+            left = of_dst.index_select(0, structure.dst[piece]).to(exact)
+            right = of_src.index_select(0, structure.indices[piece]).to(exact)
             product = left.mul_(right)
-            out[piece] = (
-                product if groups is None else product.view(len(product), groups, -1)
-            ).sum(-1)
+            if groups is not None:
+                product = product.view(len(product), groups, -1)
+            out[piece] = product.sum(-1)
         return out
 
     @staticmethod
@@ -172,16 +175,14 @@ class EdgeDot(Op):
         a, b = ctx.saved_tensors
         grad_a = grad_b = None
         if ctx.needs_input_grad[1]:
-            grad_a = Spmm.apply(ctx.structure, b, g, "v", False)
+            grad_a = Spmm.apply(ctx.structure, b, g)
         if ctx.needs_input_grad[2]:
-            grad_b = Spmm.apply(ctx.structure, a, g, "u", False)
+            grad_b = Spmm.apply(ctx.structure, a, g, "u")
         return None, grad_a, grad_b, None
 
 
 class Gather(Op):
-    """``(structure, h [rows of end, ...], end)`` to ``[E, ...]``: the row of each edge's end, "u"
-    or "v".
-    """
+    """``(structure, h [rows of end, ...], end)`` to ``[E, ...]``: the row of each edge's end."""
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, h: Tensor, end: str) -> Tensor:
@@ -195,9 +196,7 @@ class Gather(Op):
 
 
 class SegmentSum(Op):
-    """``(structure, x [E, ...], end)`` to ``[rows of end, ...]``: the sum over the edges of each
-    row.
-    """
+    """``(structure, x [E, ...], end)`` to ``[rows of end, ...]``: the sum over each row's edges."""
 
     @staticmethod
     def forward(ctx: Any, structure: Structure, x: Tensor, end: str) -> Tensor:
@@ -206,7 +205,9 @@ class SegmentSum(Op):
         if native.is_native(x):
             return native.edge_sum(structure, end, x)
         by, edges = structure.grouped(end)
-        return bag(by.indptr, torch.arange(len(x), device=x.device) if edges is None else edges, x)
+        if edges is None:
+            edges = torch.arange(len(x), device=x.device)
+        return bag(by.indptr, edges, x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -214,9 +215,7 @@ class SegmentSum(Op):
 
 
 class Permute(Op):
-    """``(x [n, ...], order, back)`` to ``x[order]`` for a permutation of all rows; ``back`` undoes
-    it, where known.
-    """
+    """``(x [n, ...], order, back or None)`` to ``x[order]``, a permutation that ``back`` undoes."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, back: Tensor | None = None) -> Tensor:

@@ -92,6 +92,7 @@ def join_rows(structure: Structure, parts: Sequence[Tensor]) -> Tensor:
             f"parts must have one row per node of the buckets {sizes[1:]}, got "
             f"{[len(p) for p in parts]}"
         )
+    # rows bucket by bucket, behind zeros for destinations without edges, then put in their order
     joined = torch.cat([parts[0].new_zeros((sizes[0], *parts[0].shape[1:])), *parts])
     return Permute.apply(joined, inverse(order), order)
 

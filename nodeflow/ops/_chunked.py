@@ -67,9 +67,8 @@ def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
 
 def _piece_size(tensors: tuple[Tensor, ...], message: Tensor) -> int:
     """Return how many edges a piece may have."""
-    return max(
-        1, CHUNK_ELEMENTS // max(1, *(tensor.shape[1:].numel() for tensor in (*tensors, message)))
-    )
+    widest = max(tensor.shape[1:].numel() for tensor in (*tensors, message))
+    return max(1, CHUNK_ELEMENTS // max(1, widest))
 
 
 class EdgeSum(Op):
@@ -97,28 +96,28 @@ class EdgeSum(Op):
         empty = _probe(function, tensors)
         size = _piece_size(tensors, empty)
         by, _ = structure.grouped(target)
-        out = empty.new_zeros((by.num_edges if target == "e" else by.num_dst, *empty.shape[1:]))
+        rows = by.num_edges if target == "e" else by.num_dst
+        out = empty.new_zeros((rows, *empty.shape[1:]))
         if target == "e":
             for a, b, piece in _pieces(structure, target, size):
                 out[a:b] = function(*piece.take(kinds, tensors))
             return out
         # Pieces of edges may begin and end within a row: each adds to the rows that it touches.
+        pieces = _pieces(structure, target, size)
         touched = _rows_touched(by.dst, size)
-        for (a, b, piece), (first, last) in zip(
-            _pieces(structure, target, size), touched, strict=True
-        ):
+        for (a, b, piece), (first, last) in zip(pieces, touched, strict=True):
             message = function(*piece.take(kinds, tensors))
             if message.is_floating_point():
                 bounds = by.indptr[first : last + 2].clamp(a, b) - a
-                out[first : last + 1] += bag(
-                    bounds, torch.arange(b - a, device=out.device), message
-                )
+                every = torch.arange(b - a, device=out.device)
+                out[first : last + 1] += bag(bounds, every, message)
             else:
                 out.index_add_(0, by.dst[a:b], message)
         return out
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        # the gradient of the result is one operand more, with a row per row of the target
         pull = partial(derivative, ctx.function)
         return _gradients(ctx, pull, (*ctx.kinds, ctx.target), *ctx.saved_tensors, *grads)
 
@@ -126,16 +125,13 @@ class EdgeSum(Op):
 def _gradients(
     ctx: Any, pull: Callable[[int], EdgeFunction], kinds: tuple[str, ...], *tensors: Tensor
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of all arguments: of each operand k that needs one, the sum of ``pull(k)`` of
-    ``tensors``.
-    """
+    """The gradients of all arguments: of operand k the sum of ``pull(k)`` of ``tensors``."""
     others = len(ctx.needs_input_grad) - len(ctx.kinds)
-    return (None,) * others + tuple(
-        EdgeSum.apply(ctx.structure, kind, pull(k), kinds, *tensors)
-        if ctx.needs_input_grad[others + k]
-        else None
-        for k, kind in enumerate(ctx.kinds)
-    )
+    gradients: list[Tensor | None] = [None] * len(ctx.needs_input_grad)
+    for k, kind in enumerate(ctx.kinds):
+        if ctx.needs_input_grad[others + k]:
+            gradients[others + k] = EdgeSum.apply(ctx.structure, kind, pull(k), kinds, *tensors)
+    return tuple(gradients)
 
 
 def _rows_touched(row: Tensor, size: int) -> list[tuple[int, int]]:
@@ -168,9 +164,8 @@ def _by_degree(
 
     def reduced(edge: Tensor) -> Tensor:
         flat = edge.reshape(-1)
-        piece = Piece(
-            structure.indices.index_select(0, flat), structure.dst.index_select(0, flat), flat
-        )
+        src = structure.indices.index_select(0, flat)
+        piece = Piece(src, structure.dst.index_select(0, flat), flat)
         message = function(*piece.take(kinds, tensors))
         return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 
@@ -190,15 +185,12 @@ def _by_degree(
 def _routed(
     function: EdgeFunction, count: int, share: Callable[..., Tensor], k: int
 ) -> EdgeFunction:
-    """The gradient of operand ``k`` of ``count`` when that of a message is
-    ``share(message, *further operands)``.
-    """
+    """The gradient of operand k of ``count`` where that of a message is ``share(message, ...)``."""
     pull = derivative(function, k)
 
     def run(*tensors: Tensor) -> Tensor:
-        own = tensors[:count]
-        further = tensors[count:]
-        return pull(*own, share(function(*own), *further))
+        operands = tensors[:count]
+        return pull(*operands, share(function(*operands), *tensors[count:]))
 
     return run
 
@@ -231,7 +223,6 @@ class Extreme(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         out, *tensors = ctx.saved_tensors
-        structure = ctx.structure
         kinds = ctx.kinds
         out = out.detach()
         function: EdgeFunction = ctx.function
@@ -243,17 +234,21 @@ class Extreme(Op):
         def share(message: Tensor, out: Tensor, part: Tensor) -> Tensor:
             return torch.where(message == out, part, 0)
 
+        # The number of winners is a constant to the gradient: it changes only where messages meet.
         with torch.no_grad():
-            ties = EdgeSum.apply(structure, "v", is_winner, (*kinds, "v"), *tensors, out)
+            ties = EdgeSum.apply(ctx.structure, "v", is_winner, (*kinds, "v"), *tensors, out)
         part = g / ties.clamp(min=1).to(g.dtype)
         pull = partial(_routed, function, len(kinds), share)
         return _gradients(ctx, pull, (*kinds, "v", "v"), *tensors, out, part)
 
 
+# places of the results of ``read_once``
+TOTAL = 0
+LARGEST = 1
+SMALLEST = 2
+SQUARES = 3
 Wanted = tuple[bool, bool, bool, bool]
-"""Whether the sum, the maximum, the minimum and the sum of squared deviations are wanted; the last
-takes the first.
-"""
+"""Whether sum, maximum, minimum and squared deviations are wanted; the last takes the first."""
 
 
 def read_once(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> tuple[Tensor, ...]:
@@ -272,18 +267,20 @@ def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> t
     """The same, made of one differentiable operation each."""
     none = h.new_empty(0)
     copy = OPERATIONS["copy"]
-    total = Spmm.apply(structure, h, None, "v", False) if wanted[0] else none
-    largest, smallest = (
-        Extreme.apply(structure, is_largest, copy, (kind,), h) if want else none
-        for is_largest, want in ((True, wanted[1]), (False, wanted[2]))
-    )
-    if not wanted[3]:
-        return total, largest, smallest, none
+    total = Spmm.apply(structure, h, None) if wanted[TOTAL] else none
+    extremes = [
+        Extreme.apply(structure, k == LARGEST, copy, (kind,), h) if wanted[k] else none
+        for k in (LARGEST, SMALLEST)
+    ]
+    if not wanted[SQUARES]:
+        return total, *extremes, none
     mean = total / structure.divisor(total)
-    squares = EdgeSum.apply(
-        structure, "v", lambda x, mean: (x - mean).square(), ("u", "v"), h, mean
-    )
-    return total, largest, smallest, squares
+    squares = EdgeSum.apply(structure, "v", _squared_difference, ("u", "v"), h, mean)
+    return total, *extremes, squares
+
+
+def _squared_difference(x: Tensor, mean: Tensor) -> Tensor:
+    return (x - mean).square()
 
 
 class _ReadOnce(Recorded):
@@ -293,6 +290,7 @@ class _ReadOnce(Recorded):
     def forward(
         ctx: Any, structure: Structure, kind: str, h: Tensor, wanted: Wanted
     ) -> tuple[Tensor | None, ...]:
+        # a gradient of None is left out of the loop; zeros would be read like any other
         ctx.set_materialize_grads(False)
         ctx.structure = structure
         ctx.kind = kind
@@ -304,19 +302,20 @@ class _ReadOnce(Recorded):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         h, *outs = ctx.saved_tensors
-        present = [(k, g) for k, g in enumerate(grads) if g is not None]
+        present = [k for k, g in enumerate(grads) if g is not None]
         if not present:
             return None, None, None, None
-        if torch.is_grad_enabled() or not native.is_native(h, *(g for _, g in present)):
+        given = [grads[k] for k in present]
+        if torch.is_grad_enabled() or not native.is_native(h, *given):
             # A gradient of this gradient may be asked for: differentiate the separate operations
             # instead.
             with torch.enable_grad():
                 x = h if h.requires_grad else h.detach().requires_grad_()
                 separate = _one_by_one(ctx.structure, ctx.kind, x, ctx.wanted)
                 (gradient,) = torch.autograd.grad(
-                    [separate[k] for k, _ in present],
+                    [separate[k] for k in present],
                     x,
-                    [g for _, g in present],
+                    given,
                     create_graph=torch.is_grad_enabled(),
                 )
             return None, None, gradient, None
@@ -365,6 +364,8 @@ class Product(Op):
         def is_zero(*operands: Tensor) -> Tensor:
             return function(*operands).eq(0).to(g.dtype)
 
+        # The product of the others is the whole divided by the message. Where a message is 0, that
+        # is the product of those that are not, and 0 if another one is 0 too.
         product = _by_degree(structure, nonzero, kinds, tensors, torch.prod, torch.mul, 1)
         zeros = EdgeSum.apply(structure, "v", is_zero, kinds, *tensors)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._base.checks import Ints
 from nodeflow._base.types import Array
 from nodeflow._rows.coded import CodedTensor
+from nodeflow._rows.rows import as_array
 from nodeflow._runtime.memory import reused
 from nodeflow._runtime.threads import run_all
 from nodeflow.ops._structure import Structure
@@ -34,6 +36,8 @@ _NUMPY: dict[torch.dtype, Any] = {
     torch.bfloat16: np.uint16,
 }
 _SINGLE = (torch.float32, torch.bfloat16)
+# of codes without wide columns
+_NO_WIDE = {"whole": np.empty(0, np.float32), "last": 0, "first": 0, "wide": np.empty(0, np.int64)}
 _PIECE = 512  # numbers that ``dropout.drop`` does at a time
 _ROWS = 1024  # rows whose gradients are added before the next sum begins
 THREAD_ELEMENTS = 2**19
@@ -57,16 +61,12 @@ STREAMED = 2**23
 
 
 def is_native(*tensors: Tensor | None) -> bool:
-    """Whether the compiled loops take these tensors (all of one floating type; None is left
-    out).
-    """
+    """Whether compiled loops take these tensors: all of one floating type; None is left out."""
     return _are_memory((torch.float32, torch.float64), tensors)
 
 
 def is_summed(x: Tensor, weight: Tensor | None = None) -> bool:
-    """Whether the loops of sums take these tensors: those of ``is_native``, and bfloat16, which is
-    added in float32.
-    """
+    """Whether loops of sums do: as ``is_native``, and bfloat16, which is added in float32."""
     return _are_memory(_SINGLE if x.dtype in _SINGLE else (torch.float64,), (x, weight))
 
 
@@ -93,67 +93,118 @@ def weighted_sum(
     With ``own``, for matrices and "v" only, the row of ``x`` with the destination's number comes
     before the sum.
     """
-    rows = structure.num_dst if end == "v" else structure.num_src
+    if dtype is None:
+        dtype = x.dtype
     groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
-    weights = (
-        None
-        if weight is None
-        else _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
-    )
-    if (
-        isinstance(x, CodedTensor)
-        and end == "v"
-        and dtype in (None, x.dtype)
-        and groups == 1
-        and _pays(structure, x)
-    ):
+    weights = None
+    if weight is not None:
+        weights = _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
+    # Codes are added up where they lie: unpacking them first would write and read all rows once
+    # more.
+    is_matrix = end == "v" and dtype == x.dtype and groups == 1
+    if is_matrix and isinstance(x, CodedTensor) and _pays(structure, x):
         return _sum_codes(structure, x, weights, mean, own)
+    rows = structure.num_dst if end == "v" else structure.num_src
     size = x.shape[1:].numel()
-    width = size // max(groups, 1)
-    numbers = _flat(x)
-    dtype = x.dtype if dtype is None else dtype
     shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
-    if 0 in (rows, size) or not (own or structure.num_edges):
+    if 0 in (rows, size):
         return torch.zeros(shape, dtype=dtype)
+    numbers = _flat(x)
+    width = size // groups
     row = size * numbers.itemsize
-    # rather than summed for one source after another, which needs its edges beside each other
-    added = (
-        dtype == x.dtype != torch.bfloat16
+    # Rows of sources may be added to as they come, rather than summed one source after another,
+    # which needs the edges of each beside each other.
+    if (
+        end == "u"
+        and not structure.is_transposed
+        and dtype == x.dtype != torch.bfloat16
         and (row <= NARROW or rows * row <= CACHED < numbers.nbytes)
         and (groups == 1 or width >= kernels.simd.HALF)
-    )
-    if end == "u" and added and not structure.is_transposed:
-        indptr = _ints(structure.indptr)
-        indices = _ints(structure.indices)
-        out = _new(shape, numbers.dtype)
-        out.fill(0)
+    ):
+        out = _zeros(shape, numbers.dtype)
+        add = partial(
+            kernels.row_sums.add_rows,
+            indptr=_ints(structure.indptr),
+            indices=_ints(structure.indices),
+            g=numbers,
+            weight=weights,
+            groups=groups,
+            width=width,
+            out=out.reshape(-1),
+        )
         _in_threads(
-            lambda a, b, c, d: kernels.row_sums.add_rows(
-                indptr, indices, numbers, weights, groups, width, out.reshape(-1), (a, b), (c, d)
-            ),
+            lambda a, b, c, d: add(group_range=(a, b), column_range=(c, d)),
             _column_ranges(groups, width, structure.num_edges),
         )
         return torch.from_numpy(out)
     by, order = structure.grouped(end)
-    edges = None if order is None or weight is None else _ints(order)
     return _sum_rows(
         by,
-        _ints(by.indices),
-        edges,
         numbers,
-        weights,
-        (groups, width),
         shape,
         dtype,
+        indices=_ints(by.indices),
+        edges=None if order is None or weights is None else _ints(order),
+        weight=weights,
+        groups=groups,
+        width=width,
         mean=mean,
         own=own,
     )
 
 
+def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
+    """Sum the rows of the edges per row of ``end``, as ``SegmentSum`` does."""
+    by, order = structure.grouped(end)
+    shape = (by.num_dst, *x.shape[1:])
+    if 0 in shape:
+        return torch.zeros(shape, dtype=x.dtype)
+    indices = None if order is None else _ints(order)
+    return _sum_rows(by, _flat(x), shape, x.dtype, indices=indices, width=x.shape[1:].numel())
+
+
+def _sum_rows(
+    by: Structure,
+    numbers: Array,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    *,
+    indices: Ints | None,
+    width: int,
+    groups: int = 1,
+    edges: Ints | None = None,
+    weight: Array | None = None,
+    mean: bool = False,
+    own: bool = False,
+) -> Tensor:
+    """Return the sums that the loop ``sum_rows`` makes; threads do a range of rows each."""
+    out = _new(shape, np.dtype(_NUMPY[dtype]))
+    size = groups * width
+    # A large result would push the rows that are read out of the caches. It is written past them
+    # where a row is whole vectors, which begin a line each.
+    whole_vectors = width % kernels.simd.LANES == 0
+    _by_row(
+        kernels.row_sums.sum_rows,
+        by,
+        size,
+        indices=indices,
+        edges=edges,
+        rows=None,
+        x=numbers,
+        stride=size,
+        weight=weight,
+        groups=groups,
+        width=width,
+        mean=mean,
+        own=own,
+        streamed=whole_vectors and not own and dtype != torch.bfloat16 and _is_streamed(out),
+        out=out.reshape(-1),
+    )
+    return _tensor(out, dtype)
+
+
 def _pays(structure: Structure, x: CodedTensor) -> bool:
-    """Whether rows are better summed as codes: they have not been made, and few edges read each of
-    them.
-    """
+    """Whether rows are better summed as codes: not made yet, and each read by few edges."""
     return x.is_coded and 0 < structure.num_edges <= REREAD * structure.num_src
 
 
@@ -161,97 +212,41 @@ def _sum_codes(
     structure: Structure, x: CodedTensor, weights: Array | None, mean: bool, own: bool
 ) -> Tensor:
     """Sum rows over the edges of each destination, as ``weighted_sum`` does, from their codes."""
-    rows = structure.num_dst
     width = x.shape[1]
     before = width if own else 0
-    out = _new((rows, before + width), np.dtype(np.float32))
-    codes, ids, zero, scale = x.arrays()
-    stride = x.coding.stride
-    target = out.reshape(-1)
     row = before + width
-    indices = _ints(structure.indices)
+    out = _new((structure.num_dst, row), np.dtype(np.float32))
+    codes, ids, zero, scale = x.arrays()
+    column = {"codes": codes, "stride": x.coding.stride, "zero": zero, "scale": scale}
     indptr = _ints(structure.indptr)
-    none = np.empty(0, np.float32), 0, 0, np.empty(0, np.int64)  # no wide columns
+    indices = _ints(structure.indices)
+    target = out.reshape(-1)
 
     def run(first: int, last: int) -> None:
         if own:
-            part = target[first * row :]
             kernels.narrow.gather_unpacked(
-                codes, stride, ids[first:last], zero, scale, *none, part, row
+                **column,
+                **_NO_WIDE,
+                ids=ids[first:last],
+                out=target[first * row :],
+                row=row,
             )
         kernels.narrow.sum_unpacked(
-            indptr,
-            indices,
-            ids,
-            codes,
-            stride,
-            zero,
-            scale,
-            weights,
-            mean,
-            target,
-            row,
-            before,
-            first,
-            last,
+            **column,
+            indptr=indptr,
+            indices=indices,
+            ids=ids,
+            weight=weights,
+            mean=mean,
+            out=target,
+            row=row,
+            before=before,
+            first=first,
+            last=last,
         )
 
     _in_threads(run, _row_ranges(indptr, width))
     return torch.from_numpy(out)
-
-
-def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
-    """Sum the rows of the edges per row of ``end``, as ``SegmentSum`` does."""
-    by, order = structure.grouped(end)
-    numbers = _flat(x)
-    shape = (by.num_dst, *x.shape[1:])
-    if 0 in shape or not structure.num_edges:
-        return torch.from_numpy(np.zeros(shape, numbers.dtype))
-    indices = None if order is None else _ints(order)
-    return _sum_rows(by, indices, None, numbers, None, (1, x.shape[1:].numel()), shape, x.dtype)
-
-
-def _sum_rows(
-    by: Structure,
-    indices: Ints | None,
-    edges: Ints | None,
-    numbers: Array,
-    weights: Array | None,
-    groups: tuple[int, int],
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    *,
-    mean: bool = False,
-    own: bool = False,
-) -> Tensor:
-    """Return the sums of rows of ``groups`` (how many, and numbers in each); threads do a range of
-    rows each.
-    """
-    out = _new(shape, np.dtype(_NUMPY[dtype]))
-    size = math.prod(groups)
-    streamed = (
-        not own
-        and dtype != torch.bfloat16
-        and groups[1] % kernels.simd.LANES == 0
-        and _is_streamed(out)
-    )
-    _by_row(
-        kernels.row_sums.sum_rows,
-        _ints(by.indptr),
-        size,
-        indices,
-        edges,
-        None,
-        numbers,
-        size,
-        weights,
-        *groups,
-        mean,
-        own,
-        streamed,
-        out.reshape(-1),
-    )
-    return _tensor(out, dtype)
 
 
 def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor:
@@ -262,27 +257,26 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
     is the positive part of ``x + bias`` that is dropped.
     """
     words = _flat(x)
-    least = _least(rate)
+    out = _new(tuple(x.shape), words.dtype)
     added = None
     width = 1
     if bias is not None:
         width = bias.numel()
-        added = np.resize(bias.detach().float().numpy(), width + kernels.simd.LANES)
-    out = _new(tuple(x.shape), words.dtype)
-    ranges = _even_ranges(-(-words.size // _PIECE), _PIECE)
+        numbers = bias.detach().float().numpy()
+        added = np.resize(numbers, width + kernels.simd.LANES)
+    run = partial(
+        kernels.activation.drop,
+        x=words,
+        bias=added,
+        width=width,
+        key=np.uint64(key),
+        least=np.uint64(_least(rate)),
+        scale=np.float32(drop_scale(rate)),
+        out=out.reshape(-1),
+    )
     _in_threads(
-        lambda a, b: kernels.activation.drop(
-            words,
-            added,
-            width,
-            np.uint64(key),
-            np.uint64(least),
-            np.float32(drop_scale(rate)),
-            out.reshape(-1),
-            a,
-            b,
-        ),
-        [(a * _PIECE, min(b * _PIECE, words.size)) for a, b in ranges],
+        lambda a, b: run(first=a * _PIECE, last=min(b * _PIECE, words.size)),
+        _even_ranges(-(-words.size // _PIECE), _PIECE),
     )
     return _tensor(out, x.dtype)
 
@@ -308,7 +302,7 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
     """Add ``bias`` to rows ``[n, width]`` of bfloat16 in place, and with ``relu`` set negative
     numbers to 0.
     """
-    words = rows.view(torch.uint16).view(-1).numpy()
+    words = _flat(rows)
     added = bias.detach().float().numpy()
     ranges = _even_ranges(len(rows), bias.numel())
     _in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
@@ -321,46 +315,43 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
     Where ``out`` is 0 the gradient is 0, so it may come from ``drop`` too. Rows are added in
     pieces, which are added in turn: the same sum for every number of threads.
     """
-    gradient = _flat(g)
-    result = _flat(out)
     masked = _new(tuple(out.shape), np.dtype(np.uint16))
     count, width = out.shape
     sums = np.zeros((-(-count // _ROWS), width), np.float32)
+    run = partial(
+        kernels.activation.relu_gradient,
+        g=_flat(g),
+        result=_flat(out),
+        scale=np.float32(scale),
+        out=masked.reshape(-1),
+    )
 
-    def piece(first: int, last: int) -> None:
+    def pieces(first: int, last: int) -> None:
         for k in range(first, last):
-            kernels.activation.relu_gradient(
-                gradient,
-                result,
-                np.float32(scale),
-                masked.reshape(-1),
-                sums[k],
-                k * _ROWS,
-                min((k + 1) * _ROWS, count),
-            )
+            run(sums=sums[k], first=k * _ROWS, last=min((k + 1) * _ROWS, count))
 
-    _in_threads(piece, _even_ranges(len(sums), _ROWS * width))
+    _in_threads(pieces, _even_ranges(len(sums), _ROWS * width))
     return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))
 
 
 def dots(structure: Structure, a: Tensor, b: Tensor, groups: int) -> Tensor:
     """Dot products ``[E, groups]`` of the groups of the rows at both ends, as ``EdgeDot`` does."""
-    left = _flat(a)
-    right = _flat(b)
     size = a.shape[1:].numel()
+    shape = (structure.num_edges, groups)
     if 0 in (size, structure.num_edges):
-        return torch.from_numpy(np.zeros((structure.num_edges, groups), left.dtype))
-    out = _new((structure.num_edges, groups), left.dtype)
+        return torch.zeros(shape, dtype=a.dtype)
+    left = _flat(a)
+    out = _new(shape, left.dtype)
     _by_row(
         kernels.row_sums.edge_dots,
-        _ints(structure.indptr),
+        structure,
         size,
-        _ints(structure.indices),
-        left,
-        right,
-        groups,
-        size // groups,
-        out.reshape(-1),
+        indices=_ints(structure.indices),
+        a=left,
+        b=_flat(b),
+        groups=groups,
+        width=size // groups,
+        out=out.reshape(-1),
     )
     return torch.from_numpy(out)
 
@@ -376,20 +367,22 @@ def reductions(
     numbers = _flat(x)
     size = x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
-    written = (*wanted, *(counted and want for want in wanted[1:3]))
-    outs = [_new(shape, numbers.dtype) if write else None for write in written]
+    ties = [counted and extreme for extreme in wanted[1:3]]
+    outs = [_new(shape, numbers.dtype) if write else None for write in (*wanted, *ties)]
+    names = ("total", "largest", "smallest", "squares", "most", "least")
     if size and structure.num_dst:
-        results = [None if out is None else out.reshape(-1) for out in outs]
+        flat = map(_or_none(np.ravel), outs)
+        results = dict(zip(names, flat, strict=True))
         _by_row(
             kernels.extremes.reduce_rows,
-            _ints(structure.indptr),
+            structure,
             size * sum(wanted),
-            _ints(structure.indices) if kind == "u" else None,
-            numbers,
-            size,
-            *results,
+            indices=_indices(structure, kind),
+            x=numbers,
+            width=size,
+            **results,
         )
-    return [None if out is None else torch.from_numpy(out) for out in outs]
+    return [_or_none(torch.from_numpy)(out) for out in outs]
 
 
 def share(
@@ -401,29 +394,50 @@ def share(
 ) -> Tensor:
     """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
     total, largest, smallest, _, *ties = outs
-    mean = None if grads[3] is None or total is None else total / structure.divisor(total)
-    bests = [
-        None if g is None else best for g, best in zip(grads[1:3], (largest, smallest), strict=True)
-    ]
-    read, shares = (
-        [None if t is None else _flat(t) for t in tensors] for tensors in ((mean, *bests), grads)
-    )
-    indices = _ints(structure.indices) if kind == "u" else None
+    g_sum, g_largest, g_smallest, g_squares = map(_or_none(_flat), grads)
+    mean = None
+    if g_squares is not None and total is not None:
+        mean = total / structure.divisor(total)
     numbers = _flat(x)
+    width = x.shape[1:].numel()
+    out = _zeros(tuple(x.shape), numbers.dtype)
+    # what no gradient is given of is not read, and the compiled code has nothing of it
+    if g_largest is None:
+        largest = None
+    if g_smallest is None:
+        smallest = None
     counts = tuple(numbers[:0] if count is None else _flat(count) for count in ties)
-    inputs = indices, numbers, x.shape[1:].numel(), *read, counts, *shares
-    out = _new(tuple(x.shape), np.dtype(_NUMPY[x.dtype]))
-    indptr = _ints(structure.indptr)
-    out.fill(0)
-    # a loop adds to any row, so threads do a range of columns each
+    run = partial(
+        kernels.extremes.share_rows,
+        indptr=_ints(structure.indptr),
+        indices=_indices(structure, kind),
+        x=numbers,
+        width=width,
+        mean=_or_none(_flat)(mean),
+        largest=_or_none(_flat)(largest),
+        smallest=_or_none(_flat)(smallest),
+        ties=counts,
+        g_sum=g_sum,
+        g_largest=g_largest,
+        g_smallest=g_smallest,
+        g_squares=g_squares,
+        out=out.reshape(-1),
+    )
+    # the loop adds to any row, so threads do a range of columns each
     if out.size and structure.num_dst:
-        _in_threads(
-            lambda _a, _b, c, d: kernels.extremes.share_rows(
-                indptr, *inputs, out.reshape(-1), (c, d)
-            ),
-            _column_ranges(1, x.shape[1:].numel(), structure.num_edges),
-        )
+        ranges = _column_ranges(1, width, structure.num_edges)
+        _in_threads(lambda _a, _b, *columns: run(columns=columns), ranges)
     return torch.from_numpy(out)
+
+
+def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a function that gives None for None, else what ``convert`` does."""
+    return lambda value: None if value is None else convert(value)
+
+
+def _indices(structure: Structure, kind: str) -> Ints | None:
+    """Return which row each edge reads, None where edges have rows of their own."""
+    return _ints(structure.indices) if kind == "u" else None
 
 
 def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
@@ -434,15 +448,20 @@ def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Te
     out = _new(tuple(tensors[0].shape), arrays[0].dtype)
     size = tensors[0].shape[1:].numel()
     if out.size:
-        _by_row(loop, _ints(structure.indptr), 8 * size, *arrays, size, out.reshape(-1))
+        indptr = _ints(structure.indptr)
+        _in_threads(
+            lambda a, b: loop(indptr, *arrays, size, out.reshape(-1), a, b),
+            _row_ranges(indptr, 8 * size),
+        )
     return torch.from_numpy(out)
 
 
-def _by_row(loop: Callable[..., None], indptr: Ints, size: int, *inputs: Any) -> None:
-    """Run a loop over rows of ``indptr``, a range per thread; ``size``: numbers that it does for an
-    edge.
-    """
-    _in_threads(lambda a, b: loop(indptr, *inputs, a, b), _row_ranges(indptr, size))
+def _by_row(loop: Callable[..., None], by: Structure, size: int, **arguments: Any) -> None:
+    """Run a loop over rows, a range per thread; ``size``: numbers that it does for an edge."""
+    # by keyword: a loop has up to 15 arguments, which no reader could count
+    indptr = _ints(by.indptr)
+    run = partial(loop, indptr=indptr, **arguments)
+    _in_threads(lambda a, b: run(first=a, last=b), _row_ranges(indptr, size))
 
 
 def _ints(tensor: Tensor) -> Ints:
@@ -450,17 +469,16 @@ def _ints(tensor: Tensor) -> Ints:
 
 
 def _flat(tensor: Tensor) -> Array:
-    flat = tensor.detach().contiguous().resolve_neg().view(-1)
-    return (flat.view(torch.uint16) if flat.dtype == torch.bfloat16 else flat).numpy()
+    plain = tensor.detach().contiguous().resolve_neg()
+    return as_array(plain.view(-1))
 
 
 def _tensor(out: Array, dtype: torch.dtype) -> Tensor:
-    """Return an array as a tensor; one of words is no view either, which could not be changed in
-    place outside.
-    """
+    """Return an array as a tensor; words become bfloat16."""
     tensor = torch.from_numpy(out)
     if dtype != torch.bfloat16:
         return tensor
+    # not a view, which could not be changed in place outside
     words = torch.empty(0, dtype=dtype)
     words.set_(tensor.untyped_storage())
     return words.resize_(out.shape)
@@ -470,6 +488,12 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an array to be filled; a large one lies in a reused buffer."""
     large = math.prod(shape) * dtype.itemsize >= LARGE
     return reused(shape, dtype) if large else np.empty(shape, dtype)
+
+
+def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    out = _new(shape, dtype)
+    out.fill(0)
+    return out
 
 
 def _is_streamed(out: Array) -> bool:
@@ -488,25 +512,29 @@ def _row_ranges(indptr: Ints, size: int) -> Sequence[tuple[int, int]]:
     count = _count((int(indptr[-1]) + rows) * size)
     if count == 1:
         return [(0, rows)]
+    # a row without edges takes time too, since its sum is written
     load = indptr + np.arange(rows + 1)
     cuts = np.searchsorted(load, load[-1] * np.arange(1, count) // count)
-    return list(zip([0, *cuts.tolist()], [*cuts.tolist(), rows], strict=True))
+    return list(pairwise([0, *cuts.tolist(), rows]))
 
 
 def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield one range per thread: first and last group, first and last column; whole vectors if
-    there is one group.
+    """Yield one range per thread: first and last group, first and last column.
+
+    A single group is cut into whole vectors.
     """
-    unit = 1 if groups > 1 else kernels.simd.LANES
-    units = groups if groups > 1 else -(-width // unit)
-    for a, b in _even_ranges(units, edges * groups * width // max(units, 1)):
-        yield (a, b, 0, width) if groups > 1 else (0, 1, a * unit, min(b * unit, width))
+    if groups > 1:
+        for a, b in _even_ranges(groups, edges * width):
+            yield a, b, 0, width
+        return
+    unit = kernels.simd.LANES
+    units = -(-width // unit)
+    for a, b in _even_ranges(units, edges * width // max(units, 1)):
+        yield 0, 1, a * unit, min(b * unit, width)
 
 
 def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
-    """Return one range of ``count`` items of ``size`` numbers per thread, of about equal
-    lengths.
-    """
+    """Return one range of ``count`` items of ``size`` numbers per thread, about equally long."""
     threads = min(_count(count * size), max(count, 1))
     return list(pairwise([count * k // threads for k in range(threads + 1)]))
 

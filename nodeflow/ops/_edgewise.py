@@ -145,6 +145,7 @@ def check_operands(
     if op == "copy" or rhs_kind is None:
         return Operands(op, (lhs_kind,), (left,), left.dtype)
     right = check_rows(structure, rhs_kind, rhs, names[1])
+    # types of results are those of torch's own operators on whole tensors
     dtype = torch.promote_types(left.dtype, right.dtype)
     if dtype == torch.bool:
         dtype = torch.int64

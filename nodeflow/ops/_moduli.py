@@ -24,12 +24,10 @@ def sum_moduli(x: Tensor, y: Tensor, plain: Plain) -> Tensor:
     By a compiled loop, without memory for pairs, for float32 and float64 on a CPU. Elsewhere, and
     for gradients of gradients, by ``plain``, the same of torch operations.
     """
-    native = (
-        x.device.type == "cpu" and x.dtype == y.dtype and x.dtype in (torch.float32, torch.float64)
-    )
-    return (
-        _Moduli.apply(x, y, plain) if native and not torch.compiler.is_compiling() else plain(x, y)
-    )
+    is_plain = x.device.type != "cpu" or x.dtype != y.dtype or torch.compiler.is_compiling()
+    if is_plain or x.dtype not in (torch.float32, torch.float64):
+        return plain(x, y)
+    return _Moduli.apply(x, y, plain)
 
 
 class _Moduli(Op):

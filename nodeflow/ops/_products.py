@@ -58,7 +58,8 @@ def product_type(device: torch.device | str = "cpu") -> torch.dtype:
     >>> product_type() in (torch.bfloat16, torch.float32)
     True
     """
-    return torch.bfloat16 if torch.device(device).type != "cpu" or _multiplies() else torch.float32
+    is_fast = torch.device(device).type != "cpu" or _multiplies()
+    return torch.bfloat16 if is_fast else torch.float32
 
 
 @cache
@@ -135,6 +136,7 @@ def outer(g: Tensor, x: Tensor) -> Tensor:
 
     Parts that threads need not share are faster.
     """
+    # in bfloat16 rounding every part would lose digits, so parts are added in float32
     if _in_pieces(g):
         total = torch.zeros((g.shape[1], x.shape[1]))
         sizes = pieces(g, DEEP)
@@ -150,4 +152,6 @@ def outer(g: Tensor, x: Tensor) -> Tensor:
         return g.t() @ x
     left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
-    return (out if whole == len(x) else torch.addmm(out, x[whole:].t(), g[whole:])).t().contiguous()
+    if whole < len(x):
+        out = torch.addmm(out, x[whole:].t(), g[whole:])
+    return out.t().contiguous()

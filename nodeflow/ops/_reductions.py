@@ -16,7 +16,16 @@ import torch
 from torch import Tensor
 
 from nodeflow.ops._autograd import SegmentSum, Spmm
-from nodeflow.ops._chunked import EdgeSum, Extreme, Product, read_once
+from nodeflow.ops._chunked import (
+    LARGEST,
+    SMALLEST,
+    SQUARES,
+    TOTAL,
+    EdgeSum,
+    Extreme,
+    Product,
+    read_once,
+)
 from nodeflow.ops._edgewise import OPERATIONS, EdgeFunction, Operands, paired_dot
 from nodeflow.ops._structure import Structure
 
@@ -24,43 +33,27 @@ Executor = Callable[[Structure, Operands], Tensor]
 """Returns the reduced messages, ``[num_dst, *message shape]``."""
 
 
-class RowStatistics(NamedTuple):
-    """Reductions per destination, computed in one pass over the rows of its sources; empty where
-    none needs them.
-
-    ``squares`` are sums of squared deviations from the mean; ``degree`` has the numbers of edges,
-    at least 1.
-    """
-
-    total: Tensor
-    largest: Tensor
-    smallest: Tensor
-    squares: Tensor
-    degree: Tensor
-
-
 class Reduction(NamedTuple):
     """A reduction of rows to one per destination.
 
     Attributes:
         run: its executor, for any message; None: ``aggregate`` alone has it, for rows of sources.
-        reads: the fields of ``RowStatistics`` that ``finish`` reads, which ``aggregate`` makes for
-            several reductions at once; none: it has a pass of its own.
-        finish: makes the result of these.
+        reads: which result of ``read_once`` it is made of, where ``aggregate`` makes several at
+            once; None: it has a pass of its own.
+        finish: makes the reduction of that result and the in-degrees, at least 1.
         selects: whether the result is one of the messages, so that it has their type.
         divides: whether messages must be floating numbers.
     """
 
     run: Executor | None
-    reads: tuple[str, ...] = ()
-    finish: Callable[[RowStatistics], Tensor] = lambda rows: rows.total
+    reads: int | None = None
+    finish: Callable[[Tensor, Tensor], Tensor] = lambda result, degree: result
     selects: bool = False
     divides: bool = False
 
 
 def summed_source(operands: Operands) -> int | None:
-    """Return which operand has the rows, where one loop adds rows of sources, as they are or times
-    weights of edges.
+    """Return which operand has the rows of sources that one loop adds, maybe times edge weights.
 
     Each number of a weight multiplies a block of consecutive numbers of a row: one number all of
     them, those of heads ``[heads, 1]`` a part of ``[heads, width]`` each. None: messages are made
@@ -76,32 +69,31 @@ def summed_source(operands: Operands) -> int | None:
     row, weight = (tuple(operands.tensors[k].shape[1:]) for k in (source, 1 - source))
     if math.prod(weight) == 1:
         return source
+    # trailing ones broadcast over consecutive numbers, what is before them must be as in the rows
     leading = len(weight)
     while leading and weight[leading - 1] == 1:
         leading -= 1
-    heads = (
-        operands.tensors[0].device.type == "cpu"
-        and 0 not in row
-        and weight[:leading] == row[:leading]
-    )
-    return source if heads and math.prod(row[leading:]) >= 4 else None
+    is_of_heads = weight[:leading] == row[:leading] and 0 not in row
+    if operands.tensors[0].device.type != "cpu" or not is_of_heads:
+        return None
+    return source if math.prod(row[leading:]) >= 4 else None
 
 
 def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor:
     tensors = operands.tensors
-    kinds = operands.kinds
     floating = tensors[0].is_floating_point()
     source = summed_source(operands) if floating else None
     if source is not None:
-        weight = tensors[1 - source] if len(tensors) > 1 else None
-        if weight is not None:
+        weight = None
+        if len(tensors) > 1:
+            weight = tensors[1 - source]
             groups = weight.shape[1:].numel()
             weight = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
-        return Spmm.apply(structure, tensors[source], weight, "v", mean)
-    if floating and operands.op == "copy" and kinds == ("e",):
+        return Spmm.apply(structure, tensors[source], weight, "v", None, mean)
+    if floating and operands.op == "copy" and operands.kinds == ("e",):
         out = SegmentSum.apply(structure, tensors[0], "v")
     else:
-        out = EdgeSum.apply(structure, "v", OPERATIONS[operands.op], kinds, *tensors)
+        out = EdgeSum.apply(structure, "v", OPERATIONS[operands.op], operands.kinds, *tensors)
     # in place: a second matrix costs more than the division
     return out.div_(structure.divisor(out)) if mean else out
 
@@ -125,28 +117,25 @@ def _repeatable(op: str) -> EdgeFunction:
     return paired_dot if op == "dot" else OPERATIONS[op]
 
 
-def _root(variance: Tensor) -> Tensor:
-    """The square root, with a gradient of 0 where the variance is 0."""
+def _mean(total: Tensor, degree: Tensor) -> Tensor:
+    return total / degree
+
+
+def _deviation(squares: Tensor, degree: Tensor) -> Tensor:
+    """The square root of the variance, with a gradient of 0 where that is 0."""
+    variance = squares / degree
     is_zero = variance == 0
     return torch.where(is_zero, 0, torch.where(is_zero, 1, variance).sqrt())
 
 
 REDUCTIONS: Final = {
-    "sum": Reduction(_add, ("total",)),
-    "mean": Reduction(
-        partial(_add, mean=True), ("total",), lambda rows: rows.total / rows.degree, divides=True
-    ),
-    "max": Reduction(
-        partial(_extreme, largest=True), ("largest",), lambda rows: rows.largest, selects=True
-    ),
-    "min": Reduction(
-        partial(_extreme, largest=False), ("smallest",), lambda rows: rows.smallest, selects=True
-    ),
+    "sum": Reduction(_add, TOTAL),
+    "mean": Reduction(partial(_add, mean=True), TOTAL, _mean, divides=True),
+    "max": Reduction(partial(_extreme, largest=True), LARGEST, selects=True),
+    "min": Reduction(partial(_extreme, largest=False), SMALLEST, selects=True),
     "prod": Reduction(_product),
-    "var": Reduction(None, ("squares",), lambda rows: rows.squares / rows.degree, divides=True),
-    "std": Reduction(
-        None, ("squares",), lambda rows: _root(rows.squares / rows.degree), divides=True
-    ),
+    "var": Reduction(None, SQUARES, _mean, divides=True),
+    "std": Reduction(None, SQUARES, _deviation, divides=True),
 }
 """All reductions. ``nodeflow.fn`` has a function for each that has an executor."""
 

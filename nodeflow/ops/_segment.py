@@ -108,6 +108,7 @@ class _Softmax(Op):
             return None, native.by_destination(
                 ctx.structure, kernels.softmax.softmax_gradient, out, grads[0]
             )
+        # the same of differentiable operations, for gradients of gradients and other types
         weighted = out * grads[0]
         total = SegmentSum.apply(ctx.structure, weighted, "v")
         return None, weighted - out * Gather.apply(ctx.structure, total, "v")

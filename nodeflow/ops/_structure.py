@@ -20,9 +20,7 @@ T = TypeVar("T")
 
 
 class Bucket(NamedTuple):
-    """The destinations that have one in-degree: ``rows`` int64 ``[n]``, and their edges
-    ``[n, degree]``.
-    """
+    """The destinations of one in-degree: ``rows`` ``[n]``, and their edges ``[n, degree]``."""
 
     degree: int
     rows: Tensor
@@ -160,7 +158,7 @@ class Structure(Frozen):
     def _kept(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._derived:
             # the cached result serves later calls, which may need gradients
-            with torch.inference_mode(False):
+            with torch.inference_mode(mode=False):
                 self._derived[name] = make()
         return cast("T", self._derived[name])
 
@@ -181,6 +179,7 @@ class Structure(Frozen):
         return Structure._trusted(indptr, rows, self.num_dst), edges
 
     def _make_buckets(self) -> tuple[Bucket, ...]:
+        # one sort for all buckets: there may be as many degrees as destinations
         degrees = self.in_degrees
         order = torch.argsort(degrees, stable=True)
         sizes, counts = torch.unique_consecutive(degrees[order], return_counts=True)

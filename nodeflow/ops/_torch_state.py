@@ -52,11 +52,9 @@ def is_memory(tensor: Tensor) -> bool:
     """
     if isinstance(tensor, CodedTensor):
         return True
-    return (
-        type(tensor) in PLAIN_TYPES
-        and not is_functorch_wrapped_tensor(tensor)
-        and not _is_zerotensor(tensor)
-    )
+    if type(tensor) not in PLAIN_TYPES:
+        return False
+    return not is_functorch_wrapped_tensor(tensor) and not _is_zerotensor(tensor)
 
 
 def has_tiles() -> bool:

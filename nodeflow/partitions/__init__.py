@@ -32,6 +32,7 @@ from nodeflow.partitions._split import (
     EDGES as EDGES,
     EdgeGroups as EdgeGroups,
     GroupedEdges as GroupedEdges,
+    id_type as id_type,
     sums as sums,
 )
 from nodeflow.partitions._writing import partition_graph as partition_graph, write_partitions

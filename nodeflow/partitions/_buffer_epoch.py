@@ -56,11 +56,9 @@ class BufferCounters:
         >>> BufferCounters(seconds_reading=4.0, seconds_waited=1.0).hidden
         0.75
         """
-        return (
-            1.0
-            if not self.seconds_reading
-            else max(1 - self.seconds_waited / self.seconds_reading, 0.0)
-        )
+        if not self.seconds_reading:
+            return 1.0
+        return max(1 - self.seconds_waited / self.seconds_reading, 0.0)
 
 
 class BufferState:
@@ -165,7 +163,8 @@ class BufferState:
         bucket = self._edges.buckets // max(len(self._parts.schema.relations), 1)
         dst, src = np.divmod(bucket, self._order.num_parts)
         trained = self._order.bucket_state[src, dst] == self.number
-        return torch.from_numpy(np.flatnonzero(np.repeat(trained, np.diff(self._edges.begin))))
+        of_edges = np.repeat(trained, np.diff(self._edges.begin))
+        return torch.from_numpy(np.flatnonzero(of_edges))
 
     def parent_edges(self, eid: IdsLike) -> Tensor:
         """Return the parent ids of edges of ``graph``, int64 ``[k]``, read from the folder."""
@@ -205,18 +204,20 @@ class BufferEpoch:
         self,
         partitions: Partitions,
         order: Order,
-        slots: tuple[NodeSlots, EdgeSlots],
+        nodes: NodeSlots,
+        edges: EdgeSlots,
         counters: BufferCounters,
         train: Ints | None,
-        key: tuple[int, int],
         *,
+        key: tuple[int, int],
         prefetch: bool,
     ) -> None:
         self._parts = partitions
         self._order = order
         self._counters = counters
         self._prefetch = prefetch
-        self._nodes, self._edges = slots
+        self._nodes = nodes
+        self._edges = edges
         self._train = train
         self._key = key
         self._seed_states = None if train is None else seed_states(partitions, order, train, key)
@@ -289,6 +290,7 @@ class BufferEpoch:
         if self._train is None:
             return None
         size = self._parts.size
+        # a seed belongs to one state, whose slots give it its local id there
         slot_of = np.full(self._order.num_parts, -1, np.int64)
         slot_of[list(self._order.states[k])] = np.arange(self._order.slots)
         rows = self._train[self._seed_states == k]
@@ -322,6 +324,7 @@ class BufferEpoch:
         """Put the parts of state k into their slots; return those that were there, as they lie in
         spare places.
         """
+        # a spare place holds the part that comes before, and the part that goes after
         old, new = self._order.states[k - 1 : k + 1]
         slots = [slot for slot in range(self._order.slots) if old[slot] != new[slot]]
         for place, slot in enumerate(slots, self._order.slots):
@@ -338,17 +341,20 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
     holds.
     """
     holding = [order.holding(part) for part in range(order.num_parts)]
-    counts = np.array([len(states) for states in holding])
+    counts = np.array(list(map(len, holding)))
     number = train // partitions.size
-    if len(missing := np.flatnonzero(counts[number] == 0)):
-        row = train[missing[0]]
+    missing = train[counts[number] == 0]
+    if len(missing):
+        row = missing[0]
         raise ValueError(
             f"training node {partitions.parents[row]} is in part {row // partitions.size}, which "
             "no state of the order holds"
         )
-    drawn = Random(derive_key("seeds", *key)).integers(train, counts[number]).numpy()
-    padded = np.array([states + [0] * (counts.max() - len(states)) for states in holding])
-    chosen: Ints = padded[number, drawn]
+    random = Random(derive_key("seeds", *key))
+    drawn = random.integers(train, counts[number]).numpy()
+    states: Ints = np.concatenate(holding).astype(np.int64)
+    # where the states that hold a part begin, and how many after that
+    chosen: Ints = states[(np.cumsum(counts) - counts)[number] + drawn]
     return chosen
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Any
 
@@ -88,17 +89,16 @@ def cut_nodes(
         chosen[train] = True
     if isinstance(method, str):
         check_one_of(method, "method", METHODS)
-        owner = _owners(
-            graph, num_parts, method, chosen, balance, seed, types if equal else [range(count)]
-        )
+        ranges = types if equal else [range(count)]
+        owner = _owners(graph, num_parts, method, chosen, seed, ranges, balance=balance)
     else:
         owner = as_ids(method, "method", num_parts, "part")
         check_length(owner, "method", count, "node")
     if balance and not (isinstance(method, str) and method in ("random", "ranges", "hash")):
         owner = balanced(graph, owner, chosen, num_parts)
     if equal:
-        of_types = (owner[ids.start : ids.stop] for ids in types)
-        owner = np.concatenate([_equal(own, _sizes(len(own), num_parts), seed) for own in of_types])
+        of_types = [owner[ids.start : ids.stop] for ids in types]
+        owner = np.concatenate([_equal(parts, num_parts, seed) for parts in of_types])
     return Masters(owner, num_parts)
 
 
@@ -107,10 +107,12 @@ def _owners(
     num_parts: int,
     method: str,
     chosen: Array,
-    balance: bool,
     seed: int,
     types: Collection[range],
+    *,
+    balance: bool,
 ) -> Array:
+    """Return the parts by a named method; ``types`` are ranges of ids that are cut apart."""
     if method == "metis":
         return partition(graph, num_parts, seed).numpy()
     if method == "train-first" and not chosen.any():
@@ -121,16 +123,16 @@ def _owners(
         return random.integers(range(count), num_parts).numpy()
     order = np.arange(count) if method == "ranges" else random.permutation(count).numpy()
     owner = np.empty(count, part_type(num_parts))
+    of_kinds = [order[chosen[order]], order[~chosen[order]]]
     if balance and method in ("random", "hash"):
         # in turn, the chosen ones first: sizes of both kinds, and of all, differ by at most one
-        owner[np.concatenate([order[chosen[order]], order[~chosen[order]]])] = (
-            np.arange(count) % num_parts
-        )
+        owner[np.concatenate(of_kinds)] = np.arange(count) % num_parts
         return owner
-    if method == "train-first":
-        order = np.concatenate([order[chosen[order]], order[~chosen[order]]])
-    of_types = [order[(order >= ids.start) & (order < ids.stop)] for ids in types]
-    for nodes in (order[chosen[order]], order[~chosen[order]]) if balance else of_types:
+    if not balance:
+        if method == "train-first":
+            order = np.concatenate(of_kinds)
+        of_kinds = [order[(order >= ids.start) & (order < ids.stop)] for ids in types]
+    for nodes in of_kinds:
         owner[nodes] = np.repeat(np.arange(num_parts), _sizes(len(nodes), num_parts))
     return owner
 
@@ -140,19 +142,23 @@ def _sizes(count: int, num_parts: int) -> Ints:
     return count // num_parts + (np.arange(num_parts) < count % num_parts)
 
 
-def _equal(owner: Array, sizes: Ints, seed: int) -> Array:
+def _equal(owner: Array, num_parts: int, seed: int) -> Array:
     """Move as few nodes as possible, random ones, from parts that are too large to those that are
     too small.
     """
-    before = np.bincount(owner, minlength=len(sizes))
+    sizes = _sizes(len(owner), num_parts)
+    before = np.bincount(owner, minlength=num_parts)
     if (before == sizes).all():
         return owner
-    shuffled = Random(derive_key("cut", seed)).permutation(len(owner)).numpy()
-    begin, order = kernels.csr.sort_by_destination(owner[shuffled], len(sizes))
+    random = Random(derive_key("cut", seed))
+    shuffled = random.permutation(len(owner)).numpy()
+    begin, order = kernels.csr.sort_by_destination(owner[shuffled], num_parts)
     order = shuffled[order]
+    # the nodes of a part beyond its size, in random order, fill the parts that lack some
     moved = [order[begin[p] + sizes[p] : begin[p + 1]] for p in np.flatnonzero(before > sizes)]
+    lacking = np.maximum(sizes - before, 0)
     equal = owner.copy()
-    equal[np.concatenate(moved)] = np.repeat(np.arange(len(sizes)), np.maximum(sizes - before, 0))
+    equal[np.concatenate(moved)] = np.repeat(np.arange(num_parts), lacking)
     return equal
 
 
@@ -185,9 +191,9 @@ def bounds(total: int, num_parts: int) -> tuple[int, int]:
     ((238, 262), (2, 3))
     """
     mean = total / num_parts
-    return min(total // num_parts, int(np.ceil(mean * (1 - SLACK)))), max(
-        int(np.ceil(mean)), int(mean * (1 + SLACK))
-    )
+    least = min(total // num_parts, math.ceil(mean * (1 - SLACK)))
+    most = max(math.ceil(mean), int(mean * (1 + SLACK)))
+    return least, most
 
 
 def _moves(sizes: Ints) -> tuple[Ints, Ints] | None:
@@ -210,20 +216,23 @@ def _one_round(between: Any, owner: Ints, nodes: Ints, give: Ints, take: Ints) -
 
     movable = nodes[give[owner[nodes]] > 0]
     targets = np.flatnonzero(take)
-    parts = scipy.sparse.csr_array(
-        (np.ones(len(owner), np.int32), owner, np.arange(len(owner) + 1)),
-        shape=(len(owner), len(give)),
-    )
+    # one row per node with a 1 at its part: a product with links counts links into every part
+    ones = np.ones(len(owner), np.int32)
+    indptr = np.arange(len(owner) + 1)
+    parts = scipy.sparse.csr_array((ones, owner, indptr), shape=(len(owner), len(give)))
     loss = np.empty(len(movable), np.int64)
     best = np.empty(len(movable), np.int64)
     step = max(_COUNTS // len(give), 1)
     for first in range(0, len(movable), step):
         some = movable[first : first + step]
-        near = (between[some].astype(np.int32) @ parts).toarray()  # links into every part
-        outside = near[:, targets]
+        num_links = (between[some].astype(np.int32) @ parts).toarray()
+        outside = num_links[:, targets]
+        inside = num_links[np.arange(len(some)), owner[some]]
         best[first : first + step] = outside.argmax(1)
-        loss[first : first + step] = near[np.arange(len(some)), owner[some]] - outside.max(1)
-    rest = max(-(-int(min(give.sum(), take.sum())) // 4), 1)
+        loss[first : first + step] = inside - outside.max(1)
+    # a quarter at a time, since every move changes what the others lose
+    total = int(min(give.sum(), take.sum()))
+    left = max(-(-total // 4), 1)
     for i in np.argsort(loss, kind="stable").tolist():
         source = owner[movable[i]]
         target = targets[best[i]]
@@ -231,6 +240,6 @@ def _one_round(between: Any, owner: Ints, nodes: Ints, give: Ints, take: Ints) -
             owner[movable[i]] = target
             give[source] -= 1
             take[target] -= 1
-            rest -= 1
-            if not rest:
+            left -= 1
+            if not left:
                 return

@@ -4,7 +4,7 @@ their sizes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,15 +63,13 @@ class GraphParts(CutGraph):
             edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1]))
         )
         self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
+        as_count(facts["cut"], "cut")
+        for of_parts in sizes.values():
+            for size in of_parts or ():
+                as_count(size, "a size")
         lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
-        _ = (
-            as_count(facts["cut"], "cut"),
-            [as_count(size, "a size") for name in sizes for size in sizes[name] or ()],
-        )
-        if lengths != {count} or [sum(sizes[n]) for n in ("masters", "edges")] != [
-            self.num_nodes,
-            self.num_edges,
-        ]:
+        totals = (sum(sizes["masters"]), sum(sizes["edges"]))
+        if lengths != {count} or totals != (self.num_nodes, self.num_edges):
             raise ValueError("the sizes of the parts do not fit those of the graph")
         nodes = (self.num_nodes,)
         edges = (self.num_edges,)
@@ -85,36 +83,30 @@ class GraphParts(CutGraph):
     def _check(cls, folder: Path, manifest: Manifest) -> None:
         arrays = manifest.arrays
         with sound(folder):
-            facts = manifest.facts
-            sizes = {
-                kind: [as_count(size, kind) for size in facts["sizes"][kind]]
-                for kind in ("masters", "edges")
-            }
-            num_nodes, num_edges = (sum(of_parts) for of_parts in sizes.values())
-            if facts["renumbered"]:
-                begin = {kind: arrays[f"{kind}_begin"] for kind in ("node", "edge")}
-            else:
-                book = [(arrays[f"{kind}owner"], arrays[f"{kind}place"]) for kind in ("", "edge_")]
-        if facts["renumbered"]:
-            check_ends(folder, begin["node"], num_nodes)
-            check_ends(folder, begin["edge"], num_edges)
+            renumbered = manifest.facts["renumbered"]
+            of_parts = manifest.facts["sizes"]
+            nodes = np.array([as_count(size, "masters") for size in of_parts["masters"]], np.int64)
+            edges = np.array([as_count(size, "edges") for size in of_parts["edges"]], np.int64)
+            names = ("owner", "place", "edge_owner", "edge_place")
+            book = [
+                arrays[name] for name in (("node_begin", "edge_begin") if renumbered else names)
+            ]
+        num_nodes = int(nodes.sum())
+        if renumbered:
+            check_ends(folder, book[0], num_nodes)
+            check_ends(folder, book[1], int(edges.sum()))
         else:
-            for (owner, place), of_parts in zip(book, sizes.values(), strict=True):
-                _check_places(folder, owner, place, np.array(of_parts, np.int64))
-        for name, upper in {
-            **dict.fromkeys((*SPLIT, "original_nodes"), num_nodes),
-            "original_edges": num_edges,
-        }.items():
+            _check_places(folder, book[0], book[1], nodes)
+            _check_places(folder, book[2], book[3], edges)
+        for name in (*SPLIT, "original_nodes"):
             if name in arrays:
-                check_ids(folder, arrays[name], upper, "edge" if "edge" in name else "node")
+                check_ids(folder, arrays[name], num_nodes)
+        if "original_edges" in arrays:
+            check_ids(folder, arrays["original_edges"], int(edges.sum()), "edge")
 
     def _take_arrays(self) -> None:
-        self._set(
-            **{
-                name: self._arrays.get(name)
-                for name in ("mirrors", *SPLIT, "original_nodes", "original_edges")
-            }
-        )
+        for name in ("mirrors", *SPLIT, "original_nodes", "original_edges"):
+            self._set(**{name: self._arrays.get(name)})
 
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``,
@@ -147,18 +139,17 @@ class GraphParts(CutGraph):
         """
         sizes = self.manifest.facts["sizes"]
         sharing = (self.mirrors > 0) | (self.mirrors.T > 0)
-        masters, edges, mirrors = (tuple(sizes[name]) for name in ("masters", "edges", "mirrors"))
+        partners = sharing.sum(1).tolist()
         train = sizes["train"]
-        partners = tuple(sharing.sum(1).tolist())
         return PartsReport(
-            self.num_nodes,
-            self.num_edges,
-            int(self.manifest.facts["cut"]),
-            masters,
-            edges,
-            mirrors,
-            partners,
-            None if train is None else tuple(train),
+            num_nodes=self.num_nodes,
+            num_edges=self.num_edges,
+            cut_edges=int(self.manifest.facts["cut"]),
+            masters=tuple(sizes["masters"]),
+            edges=tuple(sizes["edges"]),
+            mirrors=tuple(sizes["mirrors"]),
+            partners=tuple(partners),
+            train=None if train is None else tuple(train),
         )
 
     def __repr__(self) -> str:
@@ -185,13 +176,13 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
     owners = map_array(folder, owner)
     places = map_array(folder, place)
     for start in range(0, len(owners), _PIECE):
-        own = owners[start : start + _PIECE]
-        at = places[start : start + _PIECE]
-        if own.min() < 0 or own.max() >= len(sizes):
+        parts = owners[start : start + _PIECE]
+        rows = places[start : start + _PIECE]
+        if parts.min() < 0 or parts.max() >= len(sizes):
             raise ValueError(
                 f"{folder / owner.file} is damaged: it names a part beyond the {len(sizes)}"
             )
-        if at.min() < 0 or (at >= sizes[own]).any():
+        if rows.min() < 0 or (rows >= sizes[parts]).any():
             raise ValueError(
                 f"{folder / place.file} is damaged: it names a place that its part does not have"
             )
@@ -207,10 +198,10 @@ def _check_part(whole: GraphParts, part: int, folder: Path, manifest: Manifest) 
             f"{part} of {whole.identity}: it comes from another folder"
         )
     with sound(folder):
-        masters, rows, src, edge_ids, indptr = (
-            arrays[n] for n in ("masters", "rows", "src", "edge_ids", "indptr")
-        )
-    for array in (masters, rows, src):
+        nodes = [arrays[name] for name in ("masters", "rows", "src")]
+        edge_ids = arrays["edge_ids"]
+        indptr = arrays["indptr"]
+    for array in nodes:
         check_ids(folder, array, whole.num_nodes)
     check_ids(folder, edge_ids, whole.num_edges, "edge")
     check_ends(folder, indptr, whole.manifest.facts["sizes"]["edges"][part])
@@ -259,9 +250,8 @@ class GraphPart(Frozen):
     def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
         folder = part_folder(whole.folder, part)
         identity = whole.identity
-        num_masters, num_edges = (
-            whole.manifest.facts["sizes"][name][part] for name in ("masters", "edges")
-        )
+        num_masters = whole.manifest.facts["sizes"]["masters"][part]
+        num_edges = whole.manifest.facts["sizes"]["edges"][part]
         try:
             check = partial(_check_part, whole, part, folder)
             key = f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}"
@@ -269,8 +259,6 @@ class GraphPart(Frozen):
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
         arrays = manifest.arrays
-        kinds = {"ndata": (num_masters,), "edata": (num_edges,)}
-        frames = {kind: [name for name in arrays if name.startswith(f"{kind}/")] for kind in kinds}
         with sound(folder):
             (rows,) = arrays["rows"].shape
             shapes = {
@@ -279,37 +267,24 @@ class GraphPart(Frozen):
                 "src": (num_edges,),
                 "edge_ids": (num_edges,),
             }
-            check_shapes(
-                arrays,
-                shapes | {name: kinds[kind] for kind, names in frames.items() for name in names},
-            )
+            check_shapes(arrays, shapes)
+
+        def frame(of: str, num_rows: int) -> dict[str, Tensor | Rows]:
+            """The columns whose names begin with ``of`` in the manifest."""
+            keys = [key for key in arrays if key.startswith(f"{of}/")]
+            with sound(folder):
+                check_shapes(arrays, dict.fromkeys(keys, (num_rows,)))
+            return {key.removeprefix(f"{of}/"): map_column(folder, arrays[key]) for key in keys}
+
         self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
-        for kind, names in frames.items():
-            self._set(
-                **{
-                    kind: {
-                        name.removeprefix(f"{kind}/"): map_column(folder, arrays[name])
-                        for name in names
-                    }
-                }
-            )
+        self._set(ndata=frame("ndata", num_masters), edata=frame("edata", num_edges))
+        # of types and relations: how many of their rows are here is known by the arrays
         self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
         for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
             for i, ids in enumerate(ranges.values()):
-                prefix = f"{columns_of(kind, i)}/"
-                own = {
-                    name.removeprefix(prefix): array
-                    for name, array in arrays.items()
-                    if name.startswith(prefix)
-                }
-                with sound(folder):
-                    check_shapes(
-                        arrays, {prefix + name: (len(self.ids_here(kind, ids)),) for name in own}
-                    )
-                self.frames[columns_of(kind, i)] = {
-                    name: map_column(folder, array) for name, array in own.items()
-                }
+                of = columns_of(kind, i)
+                self.frames[of] = frame(of, len(self.ids_here(kind, ids)))
 
     @property
     def num_edges(self) -> int:
@@ -383,24 +358,26 @@ class PartsReport(NamedTuple):
         return None if self.train is None else _balance(self.train)
 
     def __str__(self) -> str:
-        names = [
-            "masters",
-            "edges",
-            "mirrors",
-            "partners",
-            *([] if self.train is None else ["train"]),
-        ]
-        columns = [
-            ("part", range(len(self.masters))),
-            *((name, getattr(self, name)) for name in names),
-        ]
-        cells = [[name, *(f"{value:,}" for value in values)] for name, values in columns]
-        widths = [max(map(len, column)) for column in cells]
-        lines = [map(str.rjust, row, widths) for row in zip(*cells, strict=True)]
-        train = "" if self.train_balance is None else f", training nodes {self.train_balance:.2f}"
+        columns: dict[str, Iterable[int]] = {
+            "part": range(len(self.masters)),
+            "masters": self.masters,
+            "edges": self.edges,
+            "mirrors": self.mirrors,
+            "partners": self.partners,
+        }
+        train = ""
+        if self.train is not None:
+            columns["train"] = self.train
+            train = f", training nodes {self.train_balance:.2f}"
+        cells = []
+        for name, values in columns.items():
+            texts = [name, *map("{:,}".format, values)]
+            width = max(map(len, texts))
+            cells.append([text.rjust(width) for text in texts])
+        lines = map("  ".join, zip(*cells, strict=True))
         return "\n".join(
             [
-                *map("  ".join, lines),
+                *lines,
                 f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges "
                 "cut",
                 f"largest over mean: nodes {self.node_balance:.2f}, edges "

@@ -10,6 +10,7 @@ Marius (Mohoney et al. 2021); COMET, and the orders for node classification, are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -53,13 +54,14 @@ class Order(Frozen):
         self, num_parts: int, states: Iterable[IdsLike], bucket_state: Ints | None = None
     ) -> None:
         count = as_count(num_parts, "num_parts", 1)
-        placed = tuple(_placed(_checked(count, list(states))))
+        checked = _checked(count, list(states))
+        placed = tuple(_placed(checked))
         self._set(num_parts=count, states=placed)
-        self._set(
-            bucket_state=_bucket_states(count, placed)
-            if bucket_state is None
-            else self._fitting(bucket_state)
-        )
+        if bucket_state is None:
+            trained = _bucket_states(count, placed)
+        else:
+            trained = self._fitting(bucket_state)
+        self._set(bucket_state=trained)
 
     @property
     def slots(self) -> int:
@@ -71,11 +73,11 @@ class Order(Frozen):
         """The parts that every state reads: all of the first state, then those that are swapped
         in.
         """
-        pairs = zip(self.states[:-1], self.states[1:], strict=True)
-        return (
-            self.states[0],
-            *(tuple(new for old, new in zip(*pair, strict=True) if new != old) for pair in pairs),
-        )
+        incoming = [self.states[0]]
+        for before, state in pairwise(self.states):
+            places = zip(before, state, strict=True)
+            incoming.append(tuple(new for old, new in places if new != old))
+        return tuple(incoming)
 
     @property
     def swaps(self) -> int:
@@ -107,13 +109,11 @@ class Order(Frozen):
         size = (self.num_parts, self.num_parts)
         if number.shape != size or number.dtype.kind not in "iu":
             raise ValueError(f"bucket_state must be integers {list(size)}, got {describe(number)}")
-        for i, j in zip(*np.nonzero(number >= 0), strict=True):
-            if number[i, j] >= len(self.states) or not {int(i), int(j)} <= set(
-                self.states[number[i, j]]
-            ):
+        for i, j in np.argwhere(number >= 0).tolist():
+            k = int(number[i, j])
+            if k >= len(self.states) or not {i, j} <= set(self.states[k]):
                 raise ValueError(
-                    f"bucket_state[{i}, {j}] is {number[i, j]}, but that state does not hold both "
-                    "of them"
+                    f"bucket_state[{i}, {j}] is {k}, but that state does not hold both of them"
                 )
         return number.astype(np.int64)
 
@@ -167,7 +167,7 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
         return Order(count, [range(count)])
     names = _random("groups", seed, epoch).permutation(count).numpy()
     groups = names.reshape(-1, size // 2)
-    states = [np.concatenate([groups[group] for group in state]) for state in _beta(len(groups), 2)]
+    states = [groups[list(pair)].ravel() for pair in _beta(len(groups), 2)]
     return Order(count, states, _bucket_states(count, states, _random("buckets", seed, epoch)))
 
 
@@ -223,9 +223,8 @@ def sequential_order(
             f"{size}; with method='train-first' write_partitions puts training nodes into few "
             "parts, or take another order"
         )
-    others = np.setdiff1d(
-        _random("fill", seed, epoch).permutation(count).numpy(), held, assume_unique=True
-    )
+    shuffled = _random("fill", seed, epoch).permutation(count).numpy()
+    others = np.setdiff1d(shuffled, held, assume_unique=True)
     return Order(count, [np.concatenate([held, others[: size - len(held)]])])
 
 
@@ -245,31 +244,43 @@ class OrderKind(NamedTuple):
     of_training: bool = False
 
 
+_COMET = OrderKind(
+    "random groups",
+    comet_order,
+    slots=lambda count, _: comet_slots(count),
+    swapped=lambda slots: slots // 2,
+)
+_BETA = OrderKind(
+    "fewest swaps for all pairs",
+    beta_order,
+    slots=lambda count, _: range(min(2, count), count + 1),
+    swapped=lambda _: 1,
+)
+_DISPERSED = OrderKind(
+    "each is read once",
+    dispersed_order,
+    slots=lambda count, _: range(1, count + 1),
+    swapped=lambda _: 1,
+)
+_SEQUENTIAL = OrderKind(
+    "those with training nodes stay, others beside them",
+    sequential_order,
+    slots=lambda count, training: range(max(training, 1), count + 1),
+    swapped=lambda _: 0,
+    of_training=True,
+)
 ORDERS = {
-    "comet": OrderKind(
-        "random groups", comet_order, lambda count, _: comet_slots(count), lambda slots: slots // 2
-    ),
-    "beta": OrderKind(
-        "fewest swaps for all pairs",
-        beta_order,
-        lambda count, _: range(min(2, count), count + 1),
-        lambda _: 1,
-    ),
-    "dispersed": OrderKind(
-        "each is read once", dispersed_order, lambda count, _: range(1, count + 1), lambda _: 1
-    ),
-    "sequential": OrderKind(
-        "those with training nodes stay, others beside them",
-        sequential_order,
-        lambda count, training: range(max(training, 1), count + 1),
-        lambda _: 0,
-        of_training=True,
-    ),
+    "comet": _COMET,
+    "beta": _BETA,
+    "dispersed": _DISPERSED,
+    "sequential": _SEQUENTIAL,
 }
 
 
 def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
     """The states of BETA for parts 0, 1, ...; each differs from the last one by one part."""
+    # All slots but the last stay while the last goes through the parts that wait; each part that
+    # leaves the last slot waits in the place of the one that took it.
     held = list(range(slots))
     waiting = list(range(slots, count))
     yield tuple(held)
@@ -292,17 +303,18 @@ def _bucket_states(
     """For every bucket the first state, or a random one, of those that hold both of its parts; -1
     where none does.
     """
-    held = [np.ix_(np.array(state), np.array(state)) for state in states]
-    chosen, drawn, choices = (np.full((count, count), start, np.int64) for start in (-1, 0, 0))
+    buckets = [np.ix_(np.array(state), np.array(state)) for state in states]
+    chosen = np.full((count, count), -1, np.int64)
+    # which of the states that hold a bucket trains it, counted from 0
+    drawn = np.zeros((count, count), np.int64)
     if random is not None:
-        for both in held:
+        choices = np.zeros((count, count), np.int64)
+        for both in buckets:
             choices[both] += 1
-        drawn = (
-            random.integers(np.arange(count**2), np.maximum(choices, 1).ravel())
-            .numpy()
-            .reshape(count, count)
-        )
-    for k, both in enumerate(held):
+        choices = np.maximum(choices, 1)  # a number is drawn for buckets that no state holds too
+        numbers = random.integers(np.arange(count**2), choices.ravel())
+        drawn = numbers.numpy().reshape(count, count)
+    for k, both in enumerate(buckets):
         chosen[both] = np.where(drawn[both] == 0, k, chosen[both])
         drawn[both] -= 1
     return chosen
@@ -332,9 +344,9 @@ def _checked(count: int, states: list[IdsLike]) -> list[list[int]]:
                 f"states[{k}] must have as many parts as states[0], {len(checked[0])}, got "
                 f"{len(state)}"
             )
-        if len(set(state)) < len(state):
-            twice = next(part for part in state if state.count(part) > 1)
-            raise ValueError(f"states[{k}] must hold a part once, but it has {twice} twice")
+        twice = [part for part in state if state.count(part) > 1]
+        if twice:
+            raise ValueError(f"states[{k}] must hold a part once, but it has {twice[0]} twice")
     return checked
 
 

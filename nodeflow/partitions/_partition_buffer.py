@@ -237,27 +237,32 @@ class PartitionBuffer:
         if self._nodes is None or self._nodes.spare < order.most_swapped:
             self._nodes = NodeSlots(
                 parts,
-                self._ndata,
-                self._writable,
-                self.slots,
-                order.most_swapped,
+                columns=self._ndata,
+                writable=self._writable,
+                slots=self.slots,
+                spare=order.most_swapped,
                 page_cache=self._page_cache,
             )
-        slots = self._nodes, EdgeSlots(parts, self._edata, page_cache=self._page_cache)
-        train = self._train
-        key = (self.seed, self.epoch)
-        run = BufferEpoch(parts, order, slots, self.counters, train, key, prefetch=self._prefetch)
+        run = BufferEpoch(
+            partitions=parts,
+            order=order,
+            nodes=self._nodes,
+            edges=EdgeSlots(parts, self._edata, page_cache=self._page_cache),
+            counters=self.counters,
+            train=self._train,
+            key=(self.seed, self.epoch),
+            prefetch=self._prefetch,
+        )
         self._running = run
         return self._states(run, self.epoch, start)
 
     def __repr__(self) -> str:
         order = self._order if isinstance(self._order, (str, Order)) else "by a function"
-        held = (
-            f"{self.slots} of {self.partitions.num_parts} parts in memory, at most "
-            f"{bytes_text(self.held_bytes)}"
-        )
         writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
-        return f"PartitionBuffer({held}, order {order}, epoch {self.epoch}{writable})"
+        return (
+            f"PartitionBuffer({self.slots} of {self.partitions.num_parts} parts in memory, at most "
+            f"{bytes_text(self.held_bytes)}, order {order}, epoch {self.epoch}{writable})"
+        )
 
     def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
         try:
@@ -322,10 +327,8 @@ class PartitionBuffer:
         )
 
     def _bytes_of(self, key: str) -> int:
-        return max(
-            self.partitions.manifest.arrays[f"{key}/{p}"].nbytes
-            for p in range(self.partitions.num_parts)
-        )
+        arrays = self.partitions.manifest.arrays
+        return max(arrays[f"{key}/{p}"].nbytes for p in range(self.partitions.num_parts))
 
     def _bytes_held(self, slots: int) -> int:
         """An upper bound on memory: rows of resident and incoming parts, and the edges of two
@@ -340,6 +343,7 @@ class PartitionBuffer:
             spare = order.most_swapped
         elif isinstance(order, str):
             spare = ORDERS[order].swapped(slots)
+        # no state has more edges than the largest buckets, as many as a state has
         largest = np.sort(parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
         arrays = parts.manifest.arrays
         # of each relation, and of all edges
@@ -349,8 +353,7 @@ class PartitionBuffer:
         width = int(widths[-1] + widths[:-1].max(initial=0))
         edges = 2 * int(largest) * (16 + 2 * width)
         # a state has the sparse rows of its slots once more, one after another
-        sparse = [
-            key for key in parts.keys("nodes", self._ndata) if arrays[f"{key}/0"].csr is not None
-        ]
+        columns = parts.keys("nodes", self._ndata)
+        sparse = [key for key in columns if arrays[f"{key}/0"].csr is not None]
         copies = slots * sum(map(self._bytes_of, sparse))
         return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size

@@ -78,9 +78,9 @@ class CutGraph(Frozen):
                 raise ValueError("the schema is of another size")
             self._set(schema=schema)
             for kind in ("ndata", "edata"):
-                names = [
-                    str(name if isinstance(name, str) else name["name"]) for name in facts[kind]
-                ]
+                # a folder of parts says more of a column than its name
+                columns = [{"name": of} if isinstance(of, str) else of for of in facts[kind]]
+                names = [str(column["name"]) for column in columns]
                 if len(set(names)) < len(names):
                     raise ValueError(kind)
                 self._set(**{kind: names})
@@ -123,12 +123,12 @@ class CutGraph(Frozen):
         """Set attributes from the mapped arrays, which have the right shapes."""
 
     def _shown(self, *sizes: str) -> str:
-        columns = [
-            f"{kind}: {titles(f)}"
-            for kind, f in (("ndata", self.ndata), ("edata", self.edata))
-            if f
-        ]
-        return f"{type(self).__name__}({', '.join([*sizes, *columns])})"
+        words = list(sizes)
+        if self.ndata:
+            words.append(f"ndata: {titles(self.ndata)}")
+        if self.edata:
+            words.append(f"edata: {titles(self.edata)}")
+        return f"{type(self).__name__}({', '.join(words)})"
 
 
 def sound(folder: Path) -> AbstractContextManager[None]:
@@ -193,54 +193,48 @@ class Partitions(CutGraph):
         if part.num_nodes != size:
             raise ValueError("the parts are of another size")
         self._set(size=size, epoch=as_count(facts["epoch"], "epoch"), part=part)
-        sizes = {
-            "nodes": [size, *map(len, part.nodes.values())],
-            "edges": [self.num_edges, *map(len, self.schema.relations.values())],
-        }
-        columns = {
-            kind: {
-                f"{of}/{name}": i
-                for i in range(-1, len(rows) - 1)
-                for of in [f"{kind[0]}data" if i < 0 else columns_of(kind, i)]
-                for name in facts.get(of, ())
-            }
-            for kind, rows in sizes.items()
-        }
-        self._set(columns=columns)
-        return {
+        relations = self.schema.relations
+        shapes: dict[str, tuple[int, ...]] = {
             "rows": (self.num_nodes,),
             "parents": (count * size,),
-            "bucket_ptr": (count**2 * len(self.schema.relations) + 1,),
-            **{
-                f"{key}/{p}": (sizes["nodes"][i + 1],)
-                for key, i in columns["nodes"].items()
-                for p in range(count)
-            },
+            "bucket_ptr": (count**2 * len(relations) + 1,),
             **dict.fromkeys(["src", "dst", "edge_ids"], (self.num_edges,)),
-            **{key: (sizes["edges"][i + 1],) for key, i in columns["edges"].items()},
         }
+        self._set(columns={"nodes": {}, "edges": {}})
+        for kind, whole, types in (
+            ("nodes", size, part.nodes),
+            ("edges", self.num_edges, relations),
+        ):
+            # number -1 is all nodes, or all edges
+            for i, num_rows in enumerate([whole, *map(len, types.values())], -1):
+                of = f"{kind[0]}data" if i < 0 else columns_of(kind, i)
+                for name in facts.get(of, ()):
+                    key = f"{of}/{name}"
+                    self.columns[kind][key] = i
+                    # a file for all edges, but one per part for nodes, which come and go
+                    keys = [key] if kind == "edges" else [f"{key}/{p}" for p in range(count)]
+                    shapes |= dict.fromkeys(keys, (num_rows,))
+        return shapes
 
     @classmethod
     def _check(cls, folder: Path, manifest: Manifest) -> None:
         # ends of edges are checked as they are read
         with sound(folder):
-            facts = manifest.facts
             arrays = manifest.arrays
-            num_nodes = as_count(facts["num_nodes"], "num_nodes")
-            rows = as_count(facts["num_partitions"], "num_partitions") * as_count(
-                facts["size"], "size"
-            )
-            needed = [arrays[name] for name in ("rows", "parents", "bucket_ptr")]
-            num_edges = as_count(facts["num_edges"], "num_edges")
-        check_ids(folder, needed[0], rows, "row")
-        check_ids(folder, needed[1], num_nodes, lower=-1)
-        check_ends(folder, needed[2], num_edges)
+            rows, parents, bucket_ptr = (arrays[n] for n in ("rows", "parents", "bucket_ptr"))
+            names = ("num_nodes", "num_edges", "num_partitions", "size")
+            counts = (as_count(manifest.facts[name], name) for name in names)
+            num_nodes, num_edges, num_parts, size = counts
+        check_ids(folder, rows, num_parts * size, "row")
+        check_ids(folder, parents, num_nodes, lower=-1)
+        check_ends(folder, bucket_ptr, num_edges)
         if "train" in arrays:
             check_ids(folder, arrays["train"], num_nodes)
 
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
-        self._set(bucket_sizes=self._by_relation.sum(1).reshape(self.num_parts, -1).T.copy())
+        by_destination = self._by_relation.sum(1).reshape(self.num_parts, -1)
+        self._set(bucket_sizes=by_destination.T.copy())
 
     @property
     def _by_relation(self) -> Ints:
@@ -293,11 +287,8 @@ class Partitions(CutGraph):
         column.
         """
         if f"{of}/{name}" not in self.columns["nodes"]:
-            names = [
-                key.removeprefix(f"{of}/")
-                for key in self.columns["nodes"]
-                if key.startswith(f"{of}/")
-            ]
+            keys = [key.partition("/") for key in self.columns["nodes"]]
+            names = [column for frame, _, column in keys if frame == of]
             raise KeyError(
                 f"there is no node column {name!r}; there are {', '.join(names) or 'none'}"
             )
@@ -331,9 +322,9 @@ class Partitions(CutGraph):
         return PartitionedRows(self, name, node_type)
 
     def __repr__(self) -> str:
+        types = in_words({name: len(ids) for name, ids in self.part.nodes.items()})
         return self._shown(
-            f"{self.num_parts} parts of {self.size} "
-            f"nodes{in_words({n: len(i) for n, i in self.part.nodes.items()})}",
+            f"{self.num_parts} parts of {self.size} nodes{types}",
             f"{self.num_edges} edges, {self.cut:.1%} cut",
         )
 
@@ -355,11 +346,8 @@ class PartitionedRows(RowsBase):
         if node_type is not None:
             ids = schema.ids(node_type)
             self._begin = partitions.part.ids(node_type).start
-            of = (
-                columns_of("nodes", list(schema.nodes).index(node_type))
-                if len(schema.nodes) > 1
-                else "ndata"
-            )
+            if len(schema.nodes) > 1:
+                of = columns_of("nodes", list(schema.nodes).index(node_type))
         self._first = ids.start
         self._arrays = [partitions.node_array(name, p, of) for p in range(partitions.num_parts)]
         first = self._arrays[0]
@@ -372,9 +360,10 @@ class PartitionedRows(RowsBase):
         rows = self._partitions.rows[ids + self._first].astype(np.int64)
         numbers, places = np.divmod(rows, self._partitions.size)
         parts = []
-        for p in np.unique(numbers).tolist() or [0]:
-            at = np.flatnonzero(numbers == p)
-            parts.append((fetch_rows(self._map(p), torch.from_numpy(places[at] - self._begin)), at))
+        for p in np.unique(numbers).tolist() or [0]:  # no rows are those of a part, of its type
+            to = np.flatnonzero(numbers == p)
+            local = torch.from_numpy(places[to] - self._begin)
+            parts.append((fetch_rows(self._map(p), local), to))
         return put_rows(parts, len(ids))
 
     def _map(self, part: int) -> Tensor | Rows:

@@ -121,24 +121,23 @@ class NodeSlots:
         self._arrays = {key: partitions.manifest.arrays[f"{key}/0"] for key in self._columns}
         of_types = list(partitions.part.nodes.values())
         # the rows of each type within a part
-        self._types = {
-            key: of_types if i < 0 else [range(len(of_types[i]))]
-            for key, i in self._columns.items()
-        }
+        self._types = dict.fromkeys(self._columns, of_types)
+        for key, i in self._columns.items():
+            if i >= 0:
+                self._types[key] = [range(len(of_types[i]))]
         for key in self._writable:
             if (array := self._arrays[key]).csr or array.narrow:
                 name = key.partition("/")[2]
                 kind = "sparse; learned rows are dense" if array.csr else "narrow"
                 raise TypeError(f"writable names column {name!r}, whose rows are {kind}")
         # places for dense rows; for sparse rows, whose size varies, empty places
-        self._memory: dict[str, Any] = {
-            name: np.zeros(
-                ((slots + spare) * array.shape[0], *array.shape[1:]), numpy_type(array.torch_type)
-            )
-            if array.csr is None
-            else [None] * (slots + spare)
-            for name, array in self._arrays.items()
-        }
+        places = slots + spare
+        self._memory: dict[str, Any] = {}
+        for name, array in self._arrays.items():
+            if array.csr is None:
+                self._memory[name] = empty(array, places * array.shape[0])
+            else:
+                self._memory[name] = [None] * places
         self.written: dict[str, ArrayFile] = {}
 
     def begin_epoch(self, partitions: Partitions) -> None:
@@ -178,12 +177,13 @@ class NodeSlots:
                     bytes_written += rows.nbytes
                 self.written[f"{name}/{part}"] = writer.finish(folder, flush=not self._page_cache)
             except OSError as error:
-                why = (
+                raise OSError(
+                    error.errno,
                     f"{error.strerror}: part {part} of column {name.partition('/')[2]!r}; the "
-                    "epoch is not committed"
-                )
-                why += f", the folder stays as after epoch {self._partitions.epoch}"
-                raise OSError(error.errno, why, str(path)) from error
+                    "epoch is not committed, the folder stays as after epoch "
+                    f"{self._partitions.epoch}",
+                    str(path),
+                ) from error
         return bytes_written
 
     def exchange(self, slot: int, place: int) -> None:
@@ -220,10 +220,12 @@ class NodeSlots:
             array = self._arrays[name]
             column: Tensor | Rows
             if array.csr:
-                pairs = [
-                    (memory[slot], ids) for ids in self._types[name] for slot in range(self._slots)
+                pieces = [
+                    slice_rows(rows, ids.start, ids.stop)
+                    for ids in self._types[name]
+                    for rows in memory[: self._slots]
                 ]
-                column = concat_rows([slice_rows(rows, ids.start, ids.stop) for rows, ids in pairs])
+                column = concat_rows(pieces)
             else:
                 view: Array = memory[: self._slots * array.shape[0]]
                 view.flags.writeable = name in self._writable
@@ -242,9 +244,9 @@ class NodeSlots:
         size = self._arrays[name].shape[0]
         slots = self._slots
         for ids in filter(len, self._types[name]):
-            begin = (
-                slots * ids.start + place * len(ids) if place < slots else place * size + ids.start
-            )
+            begin = place * size + ids.start
+            if place < slots:
+                begin = slots * ids.start + place * len(ids)
             yield ids.start, memory[begin : begin + len(ids)]
 
 
@@ -266,6 +268,11 @@ class StateEdges(NamedTuple):
     begin: Ints
 
 
+def empty(array: ArrayFile, num_rows: int) -> Array:
+    """Return memory for rows of an array, zeros, as numpy has its numbers."""
+    return np.zeros((num_rows, *array.shape[1:]), numpy_type(array.torch_type))
+
+
 class EdgeSlots:
     """Reads the buckets between resident parts; those of two parts that stay are kept."""
 
@@ -284,67 +291,72 @@ class EdgeSlots:
         """Read what is missing of the edges between parts in slots; return their graph and the
         bytes read.
         """
-        parts = self._partitions
-        schema = self._partitions.schema
-        count = parts.num_parts
-        size = parts.size
-        kinds = len(parts.schema.relations)
+        kinds = len(self._partitions.schema.relations)
         # by slots: destination, source
-        whole = np.add.outer(np.array(held) * count, np.array(held)).ravel()
-        numbers = np.add.outer(np.arange(kinds), whole * kinds).ravel()  # relation after relation
-        kept = {bucket: self._kept[bucket] for bucket in numbers.tolist() if bucket in self._kept}
+        held_parts = np.array(held)
+        pairs = np.add.outer(held_parts * self._partitions.num_parts, held_parts).ravel()
+        numbers = np.add.outer(np.arange(kinds), pairs * kinds).ravel()  # relation after relation
         # drop buckets no longer needed before reading others, to lower the peak of memory
-        self._kept = kept
-        bytes_read = self._read(
-            [bucket for bucket in sorted(whole.tolist()) if bucket * kinds not in kept]
-        )
-        buckets = [self._kept[bucket] for bucket in numbers.tolist()]
+        needed = set(numbers.tolist())
+        self._kept = {group: bucket for group, bucket in self._kept.items() if group in needed}
+        missing = [pair for pair in sorted(pairs.tolist()) if pair * kinds not in self._kept]
+        bytes_read = self._read(missing)
+        buckets = [self._kept[group] for group in numbers.tolist()]
         begin = sums(np.array([len(bucket["src"]) for bucket in buckets], np.int64))
-        indptr = np.zeros(len(held) * size + 1, np.int64)
-        slots = range(len(held))
-        bounds = parts.part.bounds()
-        # where rows of a part would begin among the ids, if all were of a type: its own rows lie
-        # where they do
-        zero = (
-            (len(held) - 1) * bounds[:-1, None] + np.diff(bounds)[:, None] * np.array(slots)
-        ).tolist()
-        starts = [
-            (zero[b][dst], zero[a][src])
-            for a, b in schema.ends().tolist()
-            for dst in slots
-            for src in slots
-        ]
-        # a counting sort by destination: count, sum up, then place each edge at the head of its row
-        for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
-            kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
-        np.cumsum(indptr, out=indptr)
-        indices = np.empty(begin[-1], numpy_type(id_type(len(indptr))))
-        edge_ids = np.empty(begin[-1], numpy_type(id_type(begin[-1])))
-        head = indptr[:-1].copy()
-        for bucket, (dst_start, src_start), first in zip(
-            buckets, starts, begin[:-1].tolist(), strict=True
-        ):
-            kernels.buckets.place_bucket(
-                bucket["src"], bucket["dst"], src_start, dst_start, first, head, indices, edge_ids
-            )
-        # of each relation, and of all edges
-        edata: list[dict[str, Tensor]] = [{} for _ in range(kinds + 1)]
-        for key, of in self._columns.items():
-            array = self._arrays[key][1]
-            some = buckets if of < 0 else buckets[len(whole) * of :][: len(whole)]
-            none = np.empty((0, *array.shape[1:]), numpy_type(array.torch_type))
-            rows = np.concatenate([none, *(bucket[key] for bucket in some)])
-            edata[of][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
+        edata = self._columns_of(buckets, len(pairs))
+        indptr, indices, edge_ids = self._placed(buckets, begin, len(held))
         plain = Graph(indptr, indices, edge_ids=edge_ids, edata=edata[-1], copy=False)
-        of_types = {name: len(held) * len(ids) for name, ids in parts.part.nodes.items()}
-        of_kinds = dict(zip(schema.relations, np.diff(begin[:: len(whole)]).tolist(), strict=True))
+        of_types = {name: len(held) * len(ids) for name, ids in self._partitions.part.nodes.items()}
+        num_edges = np.diff(begin[:: len(pairs)]).tolist()
+        relations = dict(zip(self._partitions.schema.relations, num_edges, strict=True))
 
         def frame(kind: str, number: int, num_rows: int) -> Frame:
             return GraphFrame(num_rows, edata[number] if kind == "edges" else None)
 
-        return StateEdges(
-            with_schema(plain, Schema(of_types, of_kinds), frame), numbers, begin
-        ), bytes_read
+        graph = with_schema(plain, Schema(of_types, relations), frame)
+        return StateEdges(graph, buckets=numbers, begin=begin), bytes_read
+
+    def _placed(
+        self, buckets: Sequence[Bucket], begin: Ints, num_slots: int
+    ) -> tuple[Ints, Array, Array]:
+        """Return ``(indptr, sources, edge ids)`` of the edges of buckets, by local ids."""
+        bounds = self._partitions.part.bounds()
+        slots = range(num_slots)
+        # Where row 0 of the part in each slot would be among the ids of a state, if all rows of the
+        # part were of one type: rows of that type then lie where they do.
+        sizes = np.diff(bounds)[:, None]
+        zero = ((num_slots - 1) * bounds[:-1, None] + sizes * np.array(slots)).tolist()
+        ends = self._partitions.schema.ends().tolist()
+        starts = [(zero[b][dst], zero[a][src]) for a, b in ends for dst in slots for src in slots]
+        indptr = np.zeros(num_slots * self._partitions.size + 1, np.int64)
+        # a counting sort by destination: count, sum up, then place each edge at the head of its row
+        for bucket, (dst_start, _) in zip(buckets, starts, strict=True):
+            kernels.buckets.count_bucket(bucket["dst"], dst_start, indptr)
+        np.cumsum(indptr, out=indptr)
+        num_edges = int(begin[-1])
+        type_of_nodes = id_type(len(indptr))
+        indices = np.empty(num_edges, numpy_type(type_of_nodes))
+        edge_ids = np.empty(num_edges, numpy_type(id_type(num_edges)))
+        head = indptr[:-1].copy()
+        for k, (dst_start, src_start) in enumerate(starts):
+            src = buckets[k]["src"]
+            dst = buckets[k]["dst"]
+            first = int(begin[k])
+            kernels.buckets.place_bucket(
+                src, dst, src_start, dst_start, first, head, indices, edge_ids
+            )
+        return indptr, indices, edge_ids
+
+    def _columns_of(self, buckets: Sequence[Bucket], num_pairs: int) -> list[dict[str, Tensor]]:
+        """Return the columns of the edges of each relation, and last those of all edges."""
+        edata: list[dict[str, Tensor]] = [{} for _ in range(len(buckets) // num_pairs + 1)]
+        for key, of in self._columns.items():
+            array = self._arrays[key][1]
+            # the buckets of a relation follow each other
+            some = buckets if of < 0 else buckets[num_pairs * of :][:num_pairs]
+            rows = np.concatenate([empty(array, 0), *(bucket[key] for bucket in some)])
+            edata[of][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
+        return edata
 
     def _read(self, missing: list[int]) -> int:
         """Read buckets, adjacent ones in one read; return the number of bytes."""
@@ -359,21 +371,18 @@ class EdgeSlots:
             run_stop = buckets[-1] + 1
             whole: Bucket = {}
             for key, (of, array) in self._arrays.items():
-                ends = (
-                    ptr[[run_start * kinds, run_stop * kinds]]
-                    if of < 0
-                    else own[[run_start, run_stop], of]
-                )
-                first, last = ends.tolist()
-                whole[key] = np.empty(
-                    (last - first, *array.shape[1:]), numpy_type(array.torch_type)
-                )
+                # of all edges a file has a bucket relation after relation, else those of one relation
+                if of < 0:
+                    first, last = ptr[[run_start * kinds, run_stop * kinds]].tolist()
+                else:
+                    first, last = own[[run_start, run_stop], of].tolist()
+                whole[key] = empty(array, last - first)
                 path = self._partitions.folder / array.file
                 bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
             for group in range(run_start * kinds, run_stop * kinds):
                 bucket, kind = divmod(group, kinds)
-                every = slice(*(ptr[group : group + 2] - ptr[run_start * kinds]).tolist())
-                alone = slice(*(own[bucket : bucket + 2, kind] - own[run_start, kind]).tolist())
+                every = slice(*ptr[group : group + 2] - ptr[run_start * kinds])
+                alone = slice(*own[bucket : bucket + 2, kind] - own[run_start, kind])
                 # copies, so that a bucket that is dropped leaves no memory behind that others share
                 self._kept[group] = {
                     key: whole[key][every if of < 0 else alone].copy()

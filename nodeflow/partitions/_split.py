@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -114,12 +115,12 @@ def split_rows(
     written = {}
     num_rows = len(owner)
     short = []
-    for each in types:
-        counts = np.bincount(owner[each.start : each.stop], minlength=len(sizes))
+    for of_type in types:
+        counts = np.bincount(owner[of_type.start : of_type.stop], minlength=len(sizes))
         short.append(sums(counts.max(initial=0) - counts))
-    for (name, column), own in zip(columns.items(), files, strict=True):
+    for (name, column), of_parts in zip(columns.items(), files, strict=True):
         sample = rows_of(stored(column), name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
-        out = SplitColumn(own, like(column, sample), sizes)
+        out = SplitColumn(of_parts, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
         for number, all_ids in enumerate(types or [range(num_rows)]):
@@ -172,25 +173,19 @@ def columns_of(
 
     Third are those of single types and relations, by what ``own_parts`` calls these.
     """
-    own = {name: part.data for name, part in own_parts(graph).items()}
     chosen: dict[str, dict[str, Column]] = {}
     for kind, whole, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
-        frames = {
-            kind: whole,
-            **{name: frame for name, frame in own.items() if name.startswith(kind)},
-        }
-        every = dict.fromkeys(name for frame in frames.values() for name in frame)
-        wanted = chosen_columns(every, names, "ndata" if kind == "nodes" else "edata", "the graph")
-        chosen |= {
-            of: {name: frame[name] for name in wanted if name in frame}
-            for of, frame in frames.items()
-        }
+        parts = own_parts(graph).items()
+        frames = {kind: whole} | {of: part.data for of, part in parts if of.startswith(kind)}
+        every = dict.fromkeys(itertools.chain(*frames.values()))
+        wanted = chosen_columns(every, names, f"{kind[0]}data", "the graph")
+        for of, frame in frames.items():
+            chosen[of] = {name: frame[name] for name in wanted if name in frame}
     nodes: dict[str, NewColumn] = dict(chosen.pop("nodes"))
     edges = chosen.pop("edges")
-    for name, column in (more or {}).items():
+    for name, given in (more or {}).items():
         check_type(name, "a column name", str, "a str")
-        if isinstance(column, np.ndarray):
-            column = torch.from_numpy(column)
+        column = torch.from_numpy(given) if isinstance(given, np.ndarray) else given
         if isinstance(column, (Tensor, Rows)):
             check_num_rows(column.shape, f"columns[{name!r}]", graph.num_nodes, "node")
         else:
@@ -299,27 +294,36 @@ class GroupedEdges:
     def pieces(self, most: int | None = None) -> Iterator[EdgePiece]:
         """Yield all edges in pieces of at most ``most`` edges."""
         indptr, indices, edge_ids = self.graph.csc()
-        self.edges, self.rows, last = (np.full(self.size, value, np.int64) for value in (0, 0, -1))
+        self.edges = np.zeros(self.size, np.int64)
+        self.rows = np.zeros(self.size, np.int64)
         self.cut = 0
+        last = np.full(self.size, -1, np.int64)  # the destination where each group is
         for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
             src = np.asarray(indices[at])
             group = np.empty(len(src), np.int64)
             place = np.empty(len(src), np.int64)
             starts = np.empty(len(src), np.bool_)
-            counted = last, self.edges, self.rows
             if edge_ids is not None:
                 ids = edge_ids[at]
             else:
                 ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
-            source, destination, kinds = self._groups
-            kind = (
-                self.graph.schema.relations_of(np.asarray(ids))
-                if kinds > 1
-                else np.zeros(len(src), np.int64)
+            kind = np.zeros(len(src), np.int64)
+            if self._groups.kinds > 1:
+                kind = self.graph.schema.relations_of(np.asarray(ids))
+            self.cut += kernels.buckets.place_edges(
+                owner=self._owner,
+                src=src,
+                dst=dst,
+                kind=kind,
+                from_source=self._groups.source,
+                from_destination=self._groups.destination,
+                last=last,
+                edges=self.edges,
+                rows=self.rows,
+                group=group,
+                place=place,
+                starts=starts,
             )
-            ends = (self._owner, src, dst, kind)
-            out = (group, place, starts)
-            self.cut += kernels.buckets.place_edges(*ends, source, destination, *counted, *out)
             yield EdgePiece(src, dst, ids, group, place, starts)
 
     def _positions(self, indptr: Ints, most: int) -> Iterator[tuple[slice | Ints, Ints]]:
@@ -335,10 +339,8 @@ class GroupedEdges:
                 yield slice(first, last), np.repeat(np.arange(low, high), length)
             else:
                 nodes = self._nodes[low:high]
-                yield (
-                    np.arange(first, last) + np.repeat(indptr[nodes] - begin[low:high], length),
-                    nodes.repeat(length),
-                )
+                away = indptr[nodes] - begin[low:high]
+                yield np.arange(first, last) + np.repeat(away, length), nodes.repeat(length)
 
 
 def write_buckets(
@@ -386,10 +388,10 @@ def write_buckets(
                 slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
             )
             local = torch.from_numpy(piece.ids[mine].astype(np.int64, copy=False) - ids.start)
-            entries = {
-                f"{of}/{name}": as_array(fetch_rows(x, local).detach().cpu().contiguous())
-                for name, x in several.items()
-            }
+            entries = {}
+            for name, column in several.items():
+                rows = fetch_rows(column, local).detach().cpu()
+                entries[f"{of}/{name}"] = as_array(rows.contiguous())
             if arrays is out:
                 entries |= {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids}
             arrays.put(begin[piece.group[mine]] + piece.place[mine], entries)

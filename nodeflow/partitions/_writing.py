@@ -118,57 +118,37 @@ def write_partitions(
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
         masters = cut_nodes(graph, count, method, training, number, equal=True)
         types = graph.schema.nodes.values()
-        part = rows_of_part(graph.schema, count)
-        size = part.num_nodes
-        before = np.zeros(count, np.int64)
-        kind = numpy_type(id_type(count * size))
-        rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * kind.type(size)
-        for ids, of_type in zip(types, part.nodes.values(), strict=True):
-            at = slice(ids.start, ids.stop)
-            rows[at] += (of_type.start - before).astype(kind)[masters.owner[at]]
-            before += np.bincount(masters.owner[at], minlength=count)
+        size = rows_of_part(graph.schema, count).num_nodes
+        rows = _rows(graph.schema, masters, count)
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
-        small = {
-            "rows": rows,
-            "parents": parents,
-            **({} if training is None else {"train": training}),
-        }
+        small = {"rows": rows, "parents": parents}
+        if training is not None:
+            small["train"] = training
         arrays = write_arrays(draft, small)
-        further = sum(
-            len(of) * len(own[kind])
-            for kind, of in own_parts(graph).items()
-            if kind.startswith("nodes")
-        )
+        of_types = {of: ids for of, ids in own_parts(graph).items() if of.startswith("nodes")}
+        further = sum(len(ids) * len(own[of]) for of, ids in of_types.items())
         with _bar(graph, nodes, further, progress=progress) as bar:
-            arrays |= write_buckets(draft, graph, edges, own, masters, rows % kind.type(size), bar)
+            arrays |= write_buckets(
+                draft, graph, edges, own, masters, rows % rows.dtype.type(size), bar
+            )
             frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
             frames = [("ndata", nodes, range(graph.num_nodes), types)]
             for i, ids in enumerate(types):
-                frames.append(
-                    (
-                        names_of("nodes", i),
-                        own.get(names_of("nodes", i), {}),
-                        ids,
-                        [range(len(ids))],
-                    )
-                )
+                of = names_of("nodes", i)
+                frames.append((of, own.get(of, {}), ids, [range(len(ids))]))
             for of, several, ids, within in frames:
                 prefix = "" if of == "ndata" else of
-                files = [
-                    [draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)]
-                    for i in range(len(several))
-                ]
+                files = []
+                for i in range(len(several)):
+                    files.append([draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)])
                 owner = masters.owner[ids.start : ids.stop]
-                sizes = sum(-(-len(each) // count) for each in within)
-                split = split_rows(
-                    several, owner, np.full(count, sizes), files, [draft] * count, bar, within
-                )
-                arrays |= {
-                    f"{of}/{name}/{p}": one
-                    for name, parts in split.items()
-                    for p, one in enumerate(parts)
-                }
+                # as many rows in every part: those that lack a node of a type get a row of zeros
+                sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
+                split = split_rows(several, owner, sizes, files, [draft] * count, bar, within)
+                for name, described in split.items():
+                    for p, array in enumerate(described):
+                        arrays[f"{of}/{name}/{p}"] = array
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
         facts |= {"ndata": list(nodes), "edata": list(edges)} | {
             of: list(several) for of, several in own.items()
@@ -177,6 +157,22 @@ def write_partitions(
             facts["schema"] = graph.schema.to_json()
         Manifest(*Partitions.layout, arrays, facts).write(draft)
     return Partitions.open(path, verify=False)  # it has just been written
+
+
+def _rows(schema: Schema, masters: Masters, num_parts: int) -> Array:
+    """Return the row of every node among the rows of all parts, part after part."""
+    part = rows_of_part(schema, num_parts)
+    kind = numpy_type(id_type(num_parts * part.num_nodes))
+    size = kind.type(part.num_nodes)
+    rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * size
+    # a type begins at the same row in every part, whatever parts have of the types before it
+    before = np.zeros(num_parts, np.int64)
+    for ids, of_type in zip(schema.nodes.values(), part.nodes.values(), strict=True):
+        nodes = slice(ids.start, ids.stop)
+        owner = masters.owner[nodes]
+        rows[nodes] += (of_type.start - before).astype(kind)[owner]
+        before += np.bincount(owner, minlength=num_parts)
+    return rows
 
 
 @checked
@@ -258,12 +254,10 @@ def partition_graph(
     count = as_count(num_parts, "num_parts", 1)
     number = as_int(seed, "seed")
     check_one_of(edges, "edges", EDGES)
-    chosen = zip(SPLIT, (train, val, test), strict=True)
-    split = {
-        name: np.unique(as_ids(ids, name, graph.num_nodes))
-        for name, ids in chosen
-        if ids is not None
-    }
+    split = {}
+    for name, nodes_of in zip(SPLIT, (train, val, test), strict=True):
+        if nodes_of is not None:
+            split[name] = np.unique(as_ids(nodes_of, name, graph.num_nodes))
     if renumber:  # a type is a range of ids
         graph.schema.check_one_type("renumber=True")
     nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
@@ -272,142 +266,184 @@ def partition_graph(
     with new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
         folders = [part_folder(draft, k) for k in range(count)]
-        for one in folders:
-            one.mkdir()
+        for place in folders:
+            place.mkdir()
         # with "in" the rows of a part come in the order of the new ids anyway
         order = masters.order if renumber and edges != "in" else None
         grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
         further = sum((ids.stop - ids.start) * len(typed[of]) for of, ids in ranges.items())
         with _bar(graph, nodes, further, progress=progress) as bar:
             sizes = grouped.count(bar.update)
-            rows = None if edges == "in" else grouped.rows
             arrays, parts = _write_parts(
-                grouped, masters, of_edges, sizes, rows, draft, folders, renumber, bar
+                grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in", new=renumber
             )
-            files = [[one / f"node-{i}.npy" for one in folders] for i in range(len(nodes))]
-            split_of = split_rows(nodes, masters.owner, masters.sizes, files, folders, bar)
-            written = {f"ndata/{name}": of_parts for name, of_parts in split_of.items()}
+            _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
             for of, ids in ranges.items():
-                owner = (
-                    masters.owner
-                    if of.startswith("nodes")
-                    else map_array(draft, arrays["edge_owner"])
-                )[ids]
-                files = [[one / f"{of}{i}.npy" for one in folders] for i in range(len(typed[of]))]
-                split_of = split_rows(
-                    typed[of], owner, np.bincount(owner, minlength=count), files, folders, bar
-                )
-                written |= {f"{of}/{name}": of_parts for name, of_parts in split_of.items()}
-        for k, of_part in enumerate(parts):
-            of_part |= {name: of_parts[k] for name, of_parts in written.items()}
-            own = (
-                np.arange(masters.begin[k], masters.begin[k + 1]) if renumber else masters.nodes(k)
-            )
-            of_part |= write_arrays(folders[k], {"masters": own})
-            if edges == "in":
-                degrees = np.diff(graph.indptr)[masters.nodes(k)]
-                of_part |= {
-                    "rows": of_part["masters"],
-                    **write_arrays(folders[k], {"indptr": sums(degrees)}),
-                }
+                owner = masters.owner
+                if of.startswith("edges"):
+                    owner = map_array(draft, arrays["edge_owner"])
+                _write_columns(of, of, typed[of], owner[ids], parts, folders, bar)
+        degrees = np.diff(graph.indptr) if edges == "in" else None
+        _write_masters(masters, degrees, parts, folders, renumber)
         mirrors = _mirrors(folders, parts, masters, renumber)
         book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
         if renumber:
             book = {"node_begin": masters.begin, "original_nodes": masters.order}
-        book |= {
-            name: np.sort(masters.renumbered(ids)) if renumber else ids
-            for name, ids in split.items()
-        }
+        for name, old in split.items():
+            book[name] = np.sort(masters.renumbered(old)) if renumber else old
         arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
-        trained = masters.owner[split["train"]] if "train" in split else None
         counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
-        counts["train"] = None if trained is None else np.bincount(trained, minlength=count)
-        grid = list(grid_of(count)) if edges == "grid" else None
+        of_parts = {name: array.tolist() for name, array in counts.items()}
+        of_parts["train"] = None
+        if "train" in split:
+            trained = np.bincount(masters.owner[split["train"]], minlength=count)
+            of_parts["train"] = trained.tolist()
         facts = _facts(graph, method, number) | {
             "num_parts": count,
             "nodeflow": __version__,
             "cut": grouped.cut,
+            "edges": edges,
+            "grid": list(grid_of(count)) if edges == "grid" else None,
+            "balance": balance,
+            "renumbered": renumber,
         }
-        facts |= {"edges": edges, "grid": grid, "balance": balance, "renumbered": renumber}
         facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
-        facts["schema"] = graph.schema.to_json()
-        facts["sizes"] = {
-            name: None if array is None else array.tolist() for name, array in counts.items()
-        }
+        facts |= {"schema": graph.schema.to_json(), "sizes": of_parts}
         facts["identity"] = _identity(facts, [arrays, *parts])
-        for k, (one, of_part) in enumerate(zip(folders, parts, strict=True)):
-            Manifest(*GraphPart.layout, of_part, {"part": k, "identity": facts["identity"]}).write(
-                one
-            )
+        for k, part in enumerate(parts):
+            identity = {"part": k, "identity": facts["identity"]}
+            Manifest(*GraphPart.layout, part, identity).write(folders[k])
         Manifest(*GraphParts.layout, arrays, facts).write(draft)
     return GraphParts.open(path, verify=False)  # it has just been written
+
+
+def _write_columns(
+    of: str,
+    prefix: str,
+    columns: Mapping[str, NewColumn],
+    owner: Array,
+    parts: Sequence[_Files],
+    folders: Sequence[Path],
+    bar: Any,
+) -> None:
+    """Write columns, whose rows belong to the parts ``owner``; add the files to those of parts."""
+    files = []
+    for i in range(len(columns)):
+        files.append([folder / f"{prefix}{i}.npy" for folder in folders])
+    num_rows = np.bincount(owner, minlength=len(parts))
+    written = split_rows(columns, owner, num_rows, files, folders, bar)
+    for name, described in written.items():
+        _put_in_parts(parts, f"{of}/{name}", described)
+
+
+def _write_masters(
+    masters: Masters,
+    degrees: Ints | None,
+    parts: Sequence[_Files],
+    folders: Sequence[Path],
+    renumber: bool,
+) -> None:
+    """Write the masters of each part, and with in-degrees, where their edges begin."""
+    for k, part in enumerate(parts):
+        nodes = masters.nodes(k)
+        ids = masters.renumbered(nodes) if renumber else nodes
+        part.update(write_arrays(folders[k], {"masters": ids}))
+        if degrees is not None:
+            part["rows"] = part["masters"]
+            part.update(write_arrays(folders[k], {"indptr": sums(degrees[nodes])}))
 
 
 def _write_parts(
     edges: GroupedEdges,
     masters: Masters,
     columns: dict[str, Column],
-    sizes: Ints,
-    rows: Ints | None,
     draft: Path,
     folders: list[Path],
-    renumber: bool,
     bar: Any,
+    *,
+    of_rows: bool,
+    new: bool,
 ) -> tuple[_Files, list[_Files]]:
     """Write the edges of all parts, and their book: the place of every edge; describe the files of
     both.
 
-    ``rows`` is the number of destinations of each part, None where these are the masters.
+    ``of_rows``: the destinations of the edges of each part are written too; else they are its
+    masters. ``new``: ids are those of the renumbered graph.
     """
-    num_nodes = edges.graph.num_nodes
-    num_edges = edges.graph.num_edges
-    outs = {
-        "src": _split(folders, "src", id_type(num_nodes), sizes),
-        "edge_ids": _split(folders, "edge_ids", id_type(num_edges), sizes),
-    }
-    if rows is not None:
-        outs["rows"] = _split(folders, "rows", torch.int64, rows)
-        outs["indptr"] = _split(folders, "indptr", torch.int64, rows + 1)
-    for i, (name, column) in enumerate(columns.items()):
-        outs[f"edata/{name}"] = SplitColumn(
-            [folder / f"edge-{i}.npy" for folder in folders], column, sizes
-        )
+    sizes = edges.edges  # of the first pass; the second counts anew
+    outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
     edge_begin = sums(sizes)
-    book = EdgeArrays(draft, num_edges)
-    if renumber:
+    book = EdgeArrays(draft, edges.graph.num_edges)
+    if new:
         book.add("original_edges", torch.int64)
     else:
         book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
-        book.add("edge_place", id_type(int(sizes.max(initial=0))))
+        largest = int(sizes.max(initial=0))
+        book.add("edge_place", id_type(largest))
     widest = max(map(row_bytes, columns.values()), default=1)
-    for unsorted in edges.pieces(max(_BYTES // max(widest, 1), 1)):
+    most = max(_BYTES // max(widest, 1), 1)
+    for unsorted in edges.pieces(most):
         begin, piece = unsorted.sorted(edges.size)
-        new = edge_begin[piece.group] + piece.place
-        outs["src"].append(masters.renumbered(piece.src) if renumber else piece.src, begin)
-        outs["edge_ids"].append(new if renumber else piece.ids, begin)
-        if rows is not None:
-            dst = piece.dst[piece.starts]
-            of_rows = sums(piece.starts)[begin]
-            outs["rows"].append(masters.renumbered(dst) if renumber else dst, of_rows)
-            outs["indptr"].append(piece.place[piece.starts], of_rows)
-        for name, column in columns.items():
-            outs[f"edata/{name}"].append(
-                fetch_rows(column, torch.from_numpy(piece.ids.astype(np.int64, copy=False))), begin
-            )
-        if renumber:
-            book.put(new, {"original_edges": piece.ids})
+        ids: Array = piece.ids
+        src: Array = piece.src
+        dst = piece.dst[piece.starts]
+        if new:
+            ids = edge_begin[piece.group] + piece.place
+            src = masters.renumbered(src)
+            dst = masters.renumbered(dst)
+            book.put(ids, {"original_edges": piece.ids})
         else:
-            book.put(piece.ids, {"edge_owner": piece.group, "edge_place": piece.place})
-        bar.update(len(new))
-    if rows is not None:
+            book.put(ids, {"edge_owner": piece.group, "edge_place": piece.place})
+        outs["src"].append(src, begin)
+        outs["edge_ids"].append(ids, begin)
+        if of_rows:
+            # a row begins where a group comes to another destination
+            begin_of_rows = sums(piece.starts)[begin]
+            outs["rows"].append(dst, begin_of_rows)
+            outs["indptr"].append(piece.place[piece.starts], begin_of_rows)
+        parents = torch.from_numpy(piece.ids.astype(np.int64, copy=False))
+        for name, column in columns.items():
+            outs[f"edata/{name}"].append(fetch_rows(column, parents), begin)
+        bar.update(len(ids))
+    if of_rows:
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
     parts: list[_Files] = [{} for _ in folders]
     for name, out in outs.items():
-        for of_part, array in zip(parts, out.finish(folders), strict=True):
-            of_part[name] = array
-    return book.finish() | (
-        write_arrays(draft, {"edge_begin": edge_begin}) if renumber else {}
-    ), parts
+        _put_in_parts(parts, name, out.finish(folders))
+    arrays = book.finish()
+    if new:
+        arrays |= write_arrays(draft, {"edge_begin": edge_begin})
+    return arrays, parts
+
+
+def _columns_of_parts(
+    edges: GroupedEdges, columns: dict[str, Column], folders: list[Path], *, of_rows: bool
+) -> dict[str, SplitColumn]:
+    """Make the files of the edges of all parts, by name; see ``_write_parts``."""
+    sizes = edges.edges
+
+    def split(file: str, like: Column, num_rows: Ints) -> SplitColumn:
+        return SplitColumn([folder / f"{file}.npy" for folder in folders], like, num_rows)
+
+    def numbers(name: str, dtype: torch.dtype, num_rows: Ints) -> SplitColumn:
+        return split(name, torch.empty(0, dtype=dtype), num_rows)
+
+    outs = {
+        "src": numbers("src", id_type(edges.graph.num_nodes), sizes),
+        "edge_ids": numbers("edge_ids", id_type(edges.graph.num_edges), sizes),
+    }
+    if of_rows:
+        outs["rows"] = numbers("rows", torch.int64, edges.rows)
+        outs["indptr"] = numbers("indptr", torch.int64, edges.rows + 1)
+    for i, (name, column) in enumerate(columns.items()):
+        outs[f"edata/{name}"] = split(f"edge-{i}", column, sizes)
+    return outs
+
+
+def _put_in_parts(parts: Sequence[_Files], name: str, arrays: Sequence[ArrayFile]) -> None:
+    """Add an array to the files of every part."""
+    for part, array in zip(parts, arrays, strict=True):
+        part[name] = array
 
 
 def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
@@ -421,13 +457,6 @@ def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
     return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
 
 
-def _split(folders: list[Path], name: str, dtype: torch.dtype, sizes: Ints) -> SplitColumn:
-    """Split an array of integers over the files of its name."""
-    return SplitColumn(
-        [folder / f"{name}.npy" for folder in folders], torch.empty(0, dtype=dtype), sizes
-    )
-
-
 def _mirrors(
     folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool
 ) -> Ints:
@@ -436,11 +465,9 @@ def _mirrors(
     """
     count = len(folders)
     mirrors = np.zeros((count, count), np.int64)
-    owner = (
-        np.repeat(np.arange(count, dtype=masters.owner.dtype), masters.sizes)
-        if renumber
-        else masters.owner
-    )
+    owner = masters.owner
+    if renumber:
+        owner = owner[masters.order]
     seen = np.zeros(len(owner), np.bool_)
     for k, folder in enumerate(folders):
         seen[:] = False
@@ -449,31 +476,27 @@ def _mirrors(
             for first in range(0, len(ids), _IDS):
                 seen[ids[first : first + _IDS]] = True
         for first in range(0, len(owner), _IDS):
-            at = slice(first, first + _IDS)
-            mirrors[k] += np.bincount(owner[at][seen[at]], minlength=count)
+            nodes = slice(first, first + _IDS)
+            mirrors[k] += np.bincount(owner[nodes][seen[nodes]], minlength=count)
         mirrors[k, k] = 0
     return mirrors
 
 
 def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
     """Return the names of columns with the type and shape of their rows."""
-    columns = {
-        name.removeprefix(prefix): array
-        for name, array in arrays.items()
-        if name.startswith(prefix)
-    }
-    return [
-        {"name": name, "dtype": str(array.read_type).removeprefix("torch."), "row": list(array.row)}
-        for name, array in columns.items()
-    ]
+    columns = []
+    for key, array in arrays.items():
+        if key.startswith(prefix):
+            name = key.removeprefix(prefix)
+            dtype = str(array.read_type).removeprefix("torch.")
+            columns.append({"name": name, "dtype": dtype, "row": list(array.row)})
+    return columns
 
 
 def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:
     """Return a hash of everything that is in the folder, by the checksums of its files."""
-    everything = [
-        facts,
-        *({name: array.facts() for name, array in some.items()} for some in arrays),
-    ]
-    return hashlib.blake2b(
-        json.dumps(everything, sort_keys=True).encode(), digest_size=16
-    ).hexdigest()
+    everything = [facts]
+    for described in arrays:
+        everything.append({name: array.facts() for name, array in described.items()})
+    text = json.dumps(everything, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

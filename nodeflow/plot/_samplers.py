@@ -63,20 +63,20 @@ def plot_samplers(
     number = as_count(draws, "draws", 1)
     sizes = {}
     for name, sampler in samplers.items():
-        batches = (
-            sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call}))
-            for epoch in range(number)
-        )
-        sizes[name] = np.array(
-            [b.layer_sizes if count == "nodes" else b.flow_sizes for b in batches], float
-        )
+        rows = []
+        for epoch in range(number):
+            batch = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call}))
+            rows.append(batch.layer_sizes if count == "nodes" else batch.flow_sizes)
+        sizes[name] = np.array(rows, float)
     axis = axes_for(ax, (6, 3.4))
     most = max((counts.shape[1] for counts in sizes.values()), default=0)
     width = 0.8 / max(len(sizes), 1)
     for i, (name, counts) in enumerate(sizes.items()):
-        at = np.arange(most - counts.shape[1], most) + (i - (len(sizes) - 1) / 2) * width
-        axis.bar(at, counts.mean(0), width, yerr=counts.std(0), capsize=2, ecolor="0.5", label=name)
-    words = [f"{'layer' if count == 'nodes' else 'flow'} {i - most}" for i in range(most)]
+        places = np.arange(most - counts.shape[1], most) + (i - (len(sizes) - 1) / 2) * width
+        whiskers = {"yerr": counts.std(0), "capsize": 2, "ecolor": "0.5"}
+        axis.bar(places, counts.mean(0), width, label=name, **whiskers)
+    part = "layer" if count == "nodes" else "flow"
+    words = [f"{part} {i - most}" for i in range(most)]
     if count == "nodes" and words:
         words[-1] = "seeds"
     axis.set_xticks(range(most), words)
@@ -131,12 +131,10 @@ def plot_layer_growth(
     axis = axes_for(ax, (5, 3.4))
     for fanout, estimate in estimates.items():
         if count == "bytes":
-            values = (
-                np.cumsum(np.array(estimate.node_bytes[::-1]) + [0, *estimate.edge_bytes[::-1]])
-                / _MB
-            )
+            steps = np.array(estimate.node_bytes[::-1]) + [0, *estimate.edge_bytes[::-1]]
+            values = np.cumsum(steps) / _MB
         else:
-            values = np.array((estimate.nodes if count == "nodes" else estimate.edges)[::-1])
+            values = np.array(getattr(estimate, count)[::-1])
         hops = np.arange(len(values)) + (count == "edges")
         axis.plot(
             hops, values, marker="o", markersize=3, label="all" if fanout == -1 else str(fanout)

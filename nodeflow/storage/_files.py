@@ -131,15 +131,18 @@ class FileRows(RowsBase):
         cuts = [len(order) * k // parts for k in range(parts + 1)]
         room = min(_SCRATCH, -(-len(target) // _BLOCKS[-1]) * _BLOCKS[-1] + 2 * _BLOCKS[-1])
 
+        sizes = count * self._row
+        starts = to * self._row
+
         def read(k: int) -> int:
-            pieces = (offsets, count * self._row, order, to * self._row)
-            where = (target, cuts[k], cuts[k + 1])
+            pieces = {"offsets": offsets, "sizes": sizes, "order": order, "to": starts}
+            where = {"out": target, "first": cuts[k], "last": cuts[k + 1]}
             if not hasattr(os, "pread"):
-                return int(kernels.reading.copy_pieces(self._mapped, *pieces, *where))
+                return int(kernels.reading.copy_pieces(self._mapped, **pieces, **where))
+            scratch = _aligned(room)
+            read_pieces = kernels.reading.read_pieces
             return int(
-                kernels.reading.read_pieces(
-                    self._file, *pieces, self._block, _aligned(room), *where
-                )
+                read_pieces(self._file, **pieces, align=self._block, scratch=scratch, **where)
             )
 
         waits = [self._pool().submit(partial(read, k)) for k in range(1, parts)]
@@ -165,14 +168,12 @@ class FileRows(RowsBase):
         start = offset // _BLOCKS[-1] * _BLOCKS[-1]
         # the loop does not say why it stopped: reading again raises the error of the system, if it
         # still has one
-        if (
-            hasattr(os, "preadv")
-            and os.preadv(self._file, [memoryview(_aligned(_BLOCKS[-1]).data)], start)
-            > offset - start
-        ):
-            raise OSError(
-                errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path)
-            )
+        if hasattr(os, "preadv"):
+            block = memoryview(_aligned(_BLOCKS[-1]).data)
+            if os.preadv(self._file, [block], start) > offset - start:
+                raise OSError(
+                    errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path)
+                )
         raise ValueError(f"{self.path} has no byte {offset}: it was cut off after it was opened")
 
     def _details(self) -> str:
@@ -219,7 +220,8 @@ class SparseFileRows(RowsBase):
         indptr = self._indptr.numpy()
         begin = indptr[ids]
         sizes = indptr[ids + 1] - indptr[ids]
-        indices, values = (part.ranges(begin, sizes) for part in (self._indices, self._values))
+        indices = self._indices.ranges(begin, sizes)
+        values = self._values.ranges(begin, sizes)
         # products trust the columns of a sparse matrix, and a file may be damaged
         if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < self.shape[1]:
             raise ValueError(

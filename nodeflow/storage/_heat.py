@@ -23,7 +23,7 @@ from nodeflow._base.checks import (
 )
 from nodeflow._base.types import Floats, IdsLike, NumbersLike
 from nodeflow._edges.edges import Edges
-from nodeflow.graph import Graph
+from nodeflow.graph import Graph, Schema
 from nodeflow.loader import NodeFlowLoader
 
 _PIECE = 2**22  # edges worked on at a time
@@ -80,7 +80,9 @@ def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer:
     """
     at = as_index(layer, "layer", loader.sampler.num_flows + 1)
     count = np.zeros(loader.sampler.graph.num_nodes, np.int64)
-    for epoch in range(as_count(epochs, "epochs", 1)) if isinstance(epochs, int) else epochs:
+    if isinstance(epochs, int):
+        epochs = range(as_count(epochs, "epochs", 1))
+    for epoch in epochs:
         for batch in loader.draws(epoch):
             count[np.unique(batch.layers[at].parent_nid.numpy())] += 1
     return torch.from_numpy(count)
@@ -132,9 +134,8 @@ def reach_heat(
     """
     ids = as_ids(seeds, "seeds", graph.num_nodes)
     size = as_count(batch_size, "batch_size", 1)
-    reached = np.minimum(
-        np.bincount(ids, minlength=graph.num_nodes) * (size / max(len(ids), size)), 1.0
-    )
+    times = np.bincount(ids, minlength=graph.num_nodes)
+    reached = np.minimum(times * (size / max(len(ids), size)), 1.0)
     # a row per node and relation, which draws on its own
     schema = graph.schema
     rows = graph.schema.node_rows("in")
@@ -146,18 +147,26 @@ def reach_heat(
     node = np.repeat(nodes, rows.first(nodes)[1])
     kinds = rows.kinds_of(np.arange(rows.num_rows))
     for fanout in reversed(fanouts):
-        named = fanout if isinstance(fanout, Mapping) else dict.fromkeys(schema.relations, fanout)
-        sizes = {schema.relation(name): size for name, size in named.items()}
-        every = [sizes.get(relation, 0) for relation in schema.relations]
-        counts = np.array([np.inf if k in (None, -1) else as_count(k, "a fanout") for k in every])
+        counts = _numbers(schema, fanout)
         drawn = np.minimum(1.0, counts[kinds] / np.maximum(np.diff(edges.indptr), 1))
         with np.errstate(divide="ignore"):
             missed = np.log1p(-reached[node] * drawn)  # -inf: certainly reached
         total = np.zeros(graph.num_nodes)
         for begin in range(0, graph.num_edges, _PIECE):
             sources = edges.indices[begin : begin + _PIECE]
-            at = np.arange(begin, begin + len(sources))
-            along = missed[np.searchsorted(edges.indptr, at, side="right") - 1]
+            positions = np.arange(begin, begin + len(sources))
+            along = missed[np.searchsorted(edges.indptr, positions, side="right") - 1]
             total += np.bincount(sources, weights=along, minlength=graph.num_nodes)
         reached = 1.0 - (1.0 - reached) * np.exp(total)
     return torch.from_numpy(reached)
+
+
+def _numbers(schema: Schema, fanout: int | Mapping[Any, int] | None) -> Floats:
+    """Return the fanout of each relation; infinity for all neighbours."""
+    named = fanout if isinstance(fanout, Mapping) else dict.fromkeys(schema.relations, fanout)
+    sizes = {schema.relation(name): size for name, size in named.items()}
+    numbers = []
+    for relation in schema.relations:
+        size = sizes.get(relation, 0)
+        numbers.append(np.inf if size in (None, -1) else as_count(size, "a fanout"))
+    return np.array(numbers, np.float64)

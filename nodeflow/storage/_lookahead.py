@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -166,25 +166,26 @@ class Lookahead:
             check_length(values, "heat", graph.num_nodes, "node")
         # those of which the largest part would fit come first: what they leave of their shares goes
         # to the others
-        reads = {
-            part: 1 + (0 if first is None else len(part.ids(first)) * part.row)
-            for part in self._parts
-        }
-        rest = sum(reads.values())
-        disk = as_bytes(space, "space", 1)
+        reads = {part: part.bytes_of(first) + 1 for part in self._parts}
         most = sum(reads.values())
+        left = most
+        disk = as_bytes(space, "space", 1)
         place = None if pack is None else as_place(pack, disk)
         if place is not None and disk < most:
             raise ValueError(
                 f"space is {space!r}, but the rows of the first batch take {most:,} bytes"
             )
-        for part in sorted(self._parts, key=lambda part: len(part.nodes) * part.row / reads[part]):
-            size -= part.start(size * reads[part] // rest, self._window, values)
+
+        def largest_fit(part: _Part) -> float:
+            return len(part.nodes) * part.row / reads[part]
+
+        for part in sorted(self._parts, key=largest_fit):
+            size -= part.start(size * reads[part] // left, self._window, values)
             part.foresee = self._foresee
             part.reader = OnDemand(part.stored)
             if place is not None and not any(map(is_sparse, part.stored.values())):
                 part.reader = Packed(part.stored, place, disk * reads[part] // most, len(loader))
-            rest -= reads[part]
+            left -= reads[part]
             part.forget()
         self._coming: Iterator[list[Ints]] = iter(())
         self._foreseen: tuple[int, int] | None = None  # epoch and batch that the plan goes on with
@@ -215,9 +216,12 @@ class Lookahead:
 
     def __iter__(self) -> Iterator[NodeFlow]:
         fetched: deque[Callable[[], list[Fetched]]] = deque()
-        batches = self.loader.iterate(
-            self._rest, lambda batch: self._fill(batch, fetched.popleft()())
-        )
+
+        def fill(batch: NodeFlow) -> None:
+            rows_of_batch = fetched.popleft()
+            self._fill(batch, rows_of_batch())
+
+        batches = self.loader.iterate(self._rest, fill)
         epoch = self.loader.epoch
         start = self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
@@ -241,9 +245,10 @@ class Lookahead:
         """Yield the distinct nodes of each part whose rows the batches to come read, epoch by
         epoch.
         """
-        for number in (
-            count(epoch) if self._epochs is None else range(epoch, max(self._epochs, epoch + 1))
-        ):
+        numbers: Iterable[int] = count(epoch)
+        if self._epochs is not None:
+            numbers = range(epoch, max(self._epochs, epoch + 1))
+        for number in numbers:
             for batch in self.loader.draws(number, start if number == epoch else 0):
                 yield [part.ids(batch) for part in self._parts]
 
@@ -338,10 +343,13 @@ class _Part:
 
     def ids(self, batch: NodeFlow) -> Ints:
         """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
-        ids = torch.cat(
-            [_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]
-        ).numpy()
+        nodes = [_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]
+        ids = torch.cat(nodes).numpy()
         return ids if self._is_one_layer(batch) else np.unique(ids)
+
+    def bytes_of(self, batch: NodeFlow | None) -> int:
+        """Return how many bytes of rows a batch reads, none where there is no batch."""
+        return 0 if batch is None else len(self.ids(batch)) * self.row
 
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
@@ -361,7 +369,10 @@ class _Part:
             for name, read in rows.items()
         }
         for read in rows.values():
-            reads.bytes += int(sparse_bytes(read).sum()) if is_sparse(read) else read.nbytes
+            if is_sparse(read):
+                reads.bytes += int(sparse_bytes(read).sum())
+            else:
+                reads.bytes += read.nbytes
         reads.rows += len(step.ids)
         reads.read += len(step.new)
         reads.packed += packed

@@ -26,8 +26,8 @@ def fitting(rows: Tensor | Rows, order: Tensor, memory: int | str, name: str = "
     """
     size = as_bytes(memory, name, 0)
     if not is_sparse(rows):
-        count = min(size // max(row_bytes(rows), 1), len(order))
         needed = row_bytes(rows)
+        count = min(size // max(needed, 1), len(order))
     else:
         count = 0
         used = 0
@@ -50,7 +50,8 @@ def fitting(rows: Tensor | Rows, order: Tensor, memory: int | str, name: str = "
 def sparse_bytes(rows: Tensor) -> Ints:
     """Return how many bytes each of some sparse rows takes, int64 ``[k]``."""
     entry = rows.col_indices().itemsize + rows.dtype.itemsize
-    return np.diff(rows.crow_indices().cpu().numpy()) * entry + 8
+    indptr: Ints = rows.crow_indices().cpu().numpy()
+    return np.diff(indptr) * entry + 8
 
 
 def mean_bytes(rows: Tensor | Rows) -> int:
@@ -59,21 +60,25 @@ def mean_bytes(rows: Tensor | Rows) -> int:
     """
     if not is_sparse(rows):
         return row_bytes(rows)
-    ids = torch.linspace(0, max(rows.shape[0] - 1, 0), min(_SAMPLE, rows.shape[0])).long()
-    return int(np.ceil(sparse_bytes(fetch_rows(rows, ids)).mean())) if len(ids) else 8
+    if not rows.shape[0]:
+        return 8
+    ids = torch.linspace(0, rows.shape[0] - 1, min(_SAMPLE, rows.shape[0])).long()
+    sizes = sparse_bytes(fetch_rows(rows, ids))
+    return int(np.ceil(sizes.mean()))
 
 
 def copied(rows: Tensor | Rows, ids: Tensor, device: torch.device | str = "cpu") -> Tensor:
+    """Return rows, copied to a device piece by piece."""
     if is_sparse(rows):
-        return concat_rows(
-            [fetch_rows(rows, piece).cpu() for piece in ids.split(_SPARSE_PIECE)]
-        ).to(device)
+        pieces = [fetch_rows(rows, piece).cpu() for piece in ids.split(_SPARSE_PIECE)]
+        return concat_rows(pieces).to(device)
     copy = torch.empty((len(ids), *rows.shape[1:]), dtype=rows.dtype, device=device)
     copy_into(copy, rows, ids)
     return copy
 
 
 def copy_into(out: Tensor, rows: Tensor | Rows, ids: Tensor) -> None:
+    """Copy dense rows into a tensor, or a map of a file, piece by piece."""
     step = max(1, _PIECE // max(row_bytes(rows), 1))
     for begin in range(0, len(ids), step):
         out[begin : begin + step] = fetch_rows(rows, ids[begin : begin + step])

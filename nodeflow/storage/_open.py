@@ -16,7 +16,14 @@ from torch import Tensor
 from nodeflow._base.calls import checked
 from nodeflow._base.checks import as_count, as_flag, blaming, check_type, describe
 from nodeflow._base.types import FileLike
-from nodeflow._disk.arrays import create_array, map_array, numpy_type, open_file, read_header
+from nodeflow._disk.arrays import (
+    ArrayFile,
+    create_array,
+    map_array,
+    numpy_type,
+    open_file,
+    read_header,
+)
 from nodeflow._disk.folders import new_folder
 from nodeflow._disk.manifest import Manifest
 from nodeflow._disk.streams import stream_column
@@ -159,16 +166,12 @@ def opened(
 
 def _mapped(column: Tensor, rows: Callable[[Path, Extent], FileRows]) -> FileRows | None:
     mapped = find_map(column.untyped_storage().data_ptr())
-    part = (
-        part_of_file(as_array(column), mapped)
-        if mapped is not None and column.is_contiguous()
-        else None
-    )
-    return (
-        None
-        if part is None
-        else rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
-    )
+    if mapped is None or not column.is_contiguous():
+        return None
+    part = part_of_file(as_array(column), mapped)
+    if part is None:
+        return None
+    return rows(Path(part.file), (part.offset, tuple(column.shape), column.dtype))
 
 
 def _sparse_folder(
@@ -177,12 +180,15 @@ def _sparse_folder(
     array = Manifest.read(folder, _KIND, _VERSION, verify=verify).arrays.get("rows")
     if array is None or array.csr is None:
         raise ValueError(f"{folder} has a manifest without sparse rows: it is damaged")
-    indptr = np.array(map_array(folder, array.plain[0]))
-    indices, values = (  # of the type in the manifest: numpy does not know bfloat16
-        rows(folder / part.file, (*_npy_extent(folder / part.file)[:2], part.torch_type))
-        for part in array.plain[1:]
-    )
-    return SparseFileRows(folder, torch.from_numpy(indptr), indices, values, array.shape[1])
+
+    def opened_part(part: ArrayFile) -> FileRows:
+        start, shape, _ = _npy_extent(folder / part.file)
+        # of the type in the manifest: numpy does not know bfloat16
+        return rows(folder / part.file, (start, shape, part.torch_type))
+
+    ends, indices, values = array.plain
+    indptr = torch.tensor(map_array(folder, ends))
+    return SparseFileRows(folder, indptr, opened_part(indices), opened_part(values), array.shape[1])
 
 
 def _npy_extent(path: Path) -> Extent:
@@ -246,10 +252,11 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
         facts = header[chosen]
         kind = _SAFETENSORS.get(facts["dtype"])
         shape = tuple(as_count(size, "a size") for size in facts["shape"])
-        first, last = (as_count(place, "an offset") for place in facts["data_offsets"])
+        first, last = facts["data_offsets"]
+        size = as_count(last, "an offset") - as_count(first, "an offset")
     if kind is None:
         raise ValueError(f"{path}: numbers of type {facts['dtype']} cannot be read")
-    if last - first != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size:
+    if size != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size:
         raise ValueError(
             f"{path} was cut off or is damaged: it does not hold all of the tensor {chosen!r}"
         )

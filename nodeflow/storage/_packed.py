@@ -71,9 +71,10 @@ class Packed(OnDemand):
         while step is not None:
             steps = list[Step]()
             free = self.space // max(self._row, 1)
-            while step is not None and (
-                not steps or (len(step.new) <= free and len(steps) < self.limit)
-            ):
+            while step is not None:
+                # one step at least, whatever it takes
+                if steps and (len(step.new) > free or len(steps) == self.limit):
+                    break
                 steps.append(step)
                 free -= len(step.new)
                 step = advance()
@@ -91,11 +92,8 @@ class Packed(OnDemand):
             }
             for i, step in enumerate(steps):
                 order = np.argsort(step.new, kind="stable")
-                yield (
-                    step,
-                    {name: file.rows_of(i, order) for name, file in files.items()},
-                    len(order),
-                )
+                rows_of_step = {name: file.rows_of(i, order) for name, file in files.items()}
+                yield step, rows_of_step, len(order)
 
     def _pays(self, rows: Tensor | Rows, new: list[Ints]) -> bool:
         """Return whether packing takes fewer bytes of the disk than reading the rows ``new`` of
@@ -130,12 +128,11 @@ class _PackedFile:
         """Read the rows of all steps in order, pieces of them at a time, and write them where the
         steps have them.
         """
+        # each row is fetched once, in the order of the column, and goes to all steps that read it
         ids = np.concatenate(new)
-        step = np.repeat(np.arange(len(new)), np.diff(self._first))
         order = np.argsort(ids, kind="stable")
-        ids = ids[order]
-        step = step[order]
-        distinct, index = np.unique(ids, return_inverse=True)
+        step = np.repeat(np.arange(len(new)), np.diff(self._first))[order]
+        distinct, index = np.unique(ids[order], return_inverse=True)
         written = self._first[:-1].copy()
         size = max(_PIECE // max(self._row, 1), 1)
         for start in range(0, len(distinct), size):
@@ -143,25 +140,25 @@ class _PackedFile:
             part = slice(*np.searchsorted(index, [start, start + size]))
             by_step = np.argsort(step[part], kind="stable")
             counts = np.bincount(step[part], minlength=len(new))
-            own = np.split(index[part][by_step] - start, np.cumsum(counts)[:-1])
+            local = torch.from_numpy(index[part][by_step] - start).split(counts.tolist())
             for i in np.flatnonzero(counts):
-                self._copy(
-                    self._file.write, take_rows(piece, torch.from_numpy(own[i])), int(written[i])
-                )
+                self._copy(self._file.write, take_rows(piece, local[i]), int(written[i]))
             written += counts
 
     def rows_of(self, step: int, order: Ints) -> Tensor:
         """Return the rows of a step; ``order`` sorts its ids."""
         first = int(self._first[step])
         count = len(order)
-        packed, out = (new_rows(count, self._shape, self._dtype) for _ in range(2))
+        packed = new_rows(count, self._shape, self._dtype)
+        out = new_rows(count, self._shape, self._dtype)
         self._copy(self._file.readinto, packed, first)
         move_rows(packed, np.arange(count), out, order)
         return out
 
     def _copy(self, move: Callable[[memoryview], int | None], rows: Tensor, first: int) -> None:
         """Write rows to the file, or read them from it, from row ``first`` on."""
-        left = rows.contiguous().view(-1).view(torch.uint8).numpy().data
+        numbers = rows.contiguous().view(-1)
+        left = numbers.view(torch.uint8).numpy().data
         self._file.seek(first * self._row)
         while len(left):  # a signal may cut it short
             moved = move(left)

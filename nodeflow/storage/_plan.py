@@ -101,39 +101,40 @@ class Plan:
         hit = np.empty(len(ids), np.int64)
         kept = np.empty(len(ids), np.int64)
         self._filled = kernels.caching.keep_nearest(
-            ids,
-            uses,
-            self._now,
-            self.window,
-            self._cold,
-            self._place,
-            self._node,
-            self._next,
-            self._filled,
-            self._counts,
-            hit,
-            kept,
+            ids=ids,
+            next_use=uses,
+            now=self._now,
+            window=self.window,
+            cold=self._cold,
+            place=self._place,
+            slot_node=self._node,
+            slot_next=self._next,
+            filled=self._filled,
+            counts=self._counts,
+            hit=hit,
+            kept=kept,
         )
         self._served += len(ids)
         self._now += 1
         return Step(ids, hit, kept)
 
     def _foresee(self, ids: Ints) -> None:
+        # uses that are served make room at the front; twice what lives, so that this is rare
         if self._end - self._base + len(ids) > len(self._uses):
             live = self._uses[self._served - self._base : self._end - self._base]
             self._uses = np.empty(2 * (len(live) + len(ids)), np.int32)
             self._uses[: len(live)] = live
             self._base = self._served
         kernels.caching.foresee(
-            ids,
-            self._end,
-            self._last,
-            self._served,
-            self._base,
-            self._latest,
-            self._uses,
-            self._place,
-            self._next,
+            ids=ids,
+            begin=self._end,
+            number=self._last,
+            served=self._served,
+            base=self._base,
+            latest=self._latest,
+            next_use=self._uses,
+            place=self._place,
+            slot_next=self._next,
         )
         self._known.append(ids.astype(self._node.dtype))
         self._end += len(ids)
@@ -220,6 +221,5 @@ class SparsePool:
     def _entries(self, slots: Ints) -> Tensor:
         sizes = self._size[slots]
         first = np.cumsum(sizes) - sizes
-        return torch.from_numpy(
-            np.repeat(self._begin[slots] - first, sizes) + np.arange(int(sizes.sum()))
-        )
+        places = np.repeat(self._begin[slots] - first, sizes)
+        return torch.from_numpy(places + np.arange(len(places)))

@@ -93,12 +93,13 @@ class Cached(RowsBase):
     @property
     def hit_rate(self) -> float:
         """Share of the rows of ``fetch`` so far that were kept; NaN before the first."""
-        return self.hits / (self.hits + self.misses) if self.hits + self.misses else math.nan
+        total = self.hits + self.misses
+        return self.hits / total if total else math.nan
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return decoded(
-            self.rows, self._read_stored(ids, out if self._stored is self.rows else None)
-        )
+        # coded rows are kept as codes, and decoded when they are read: not into ``out``
+        into = out if self._stored is self.rows else None
+        return decoded(self.rows, self._read_stored(ids, into))
 
     def _read_stored(self, ids: Ints, out: Tensor | None) -> Tensor:
         """Return the stored rows ``ids``."""
@@ -167,9 +168,9 @@ class Tiered(RowsBase):
                 "a tensor, or an object with shape, dtype and fetch",
             )
             check_numbers(tier.dtype, f"tiers[{k}]")
-            kinds = [(one.shape[1:], one.dtype, layout_of(one)) for one in (tier, tiers[0])]
-            if kinds[0] != kinds[1]:
-                got, first = (f"{dtype} {list(row)}, {layout}" for row, dtype, layout in kinds)
+            got = _kind_in_words(tier)
+            first = _kind_in_words(tiers[0])
+            if got != first:
                 raise ValueError(f"tiers[{k}] has rows {got}, but tiers[0] has {first}")
         self.tiers = tuple(tiers)
         self.sizes = [int(tier.shape[0]) for tier in tiers]
@@ -221,11 +222,14 @@ class Tiered(RowsBase):
                     f"the size of {place} must be a share from 0 to 1, or bytes such as '2 GB', "
                     f"got {size}"
                 )
-            if size is None or isinstance(size, float):
-                counts.append(min(round((1 if size is None else size) * len(order)), len(left)))
+            if size is None:
+                count = len(left)
+            elif isinstance(size, float):
+                count = min(round(size * len(order)), len(left))
             else:
-                counts.append(fitting(rows, left, size, f"the size of {place}"))
-            left = left[counts[-1] :]
+                count = fitting(rows, left, size, f"the size of {place}")
+            counts.append(count)
+            left = left[count:]
         if len(left):
             raise ValueError(
                 f"the tiers hold {rows.shape[0] - len(left):,} of {rows.shape[0]:,} rows; "
@@ -251,27 +255,24 @@ class Tiered(RowsBase):
             if out is not None and count and _is_plain(tier) and not out.requires_grad:
                 gather_into(tier, np.where(mine, at - begin, -1), out)
             elif count or is_collective(tier):
-                rows = fetch_rows(tier, torch.from_numpy(at[mine] - begin)).cpu()
+                local = torch.from_numpy(at[mine] - begin)
+                rows = fetch_rows(tier, local).cpu()
                 if out is None:
                     parts.append((rows, np.flatnonzero(mine)))
                 else:
                     out[torch.from_numpy(mine)] = rows
         if out is not None:
             return out
-        return (
-            put_rows(parts, len(ids))
-            if parts
-            else fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()
-        )
+        if parts:
+            return put_rows(parts, len(ids))
+        return fetch_rows(self.tiers[0], torch.from_numpy(ids)).cpu()  # no rows, of its type
 
     def _details(self) -> str:
-        places = [
-            f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier)
-            for tier in self.tiers
-        ]
-        return ", ".join(
-            f"{size} rows in {place}" for size, place in zip(self.sizes, places, strict=True)
-        )
+        words = []
+        for size, tier in zip(self.sizes, self.tiers, strict=True):
+            place = f"memory of {tier.device}" if isinstance(tier, Tensor) else summary(tier)
+            words.append(f"{size} rows in {place}")
+        return ", ".join(words)
 
 
 def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | str) -> Tensor | Rows:
@@ -291,12 +292,14 @@ def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | st
             f"a .npy file cannot say that its numbers are bfloat16, so {path} cannot be a tier of "
             "them; use float32 or float16, or a memory tier"
         )
-    copy_into(
-        from_numpy(create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))),
-        rows,
-        ids,
-    )
+    array = create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))
+    copy_into(from_numpy(array), rows, ids)
     return open(path)
+
+
+def _kind_in_words(tier: Tensor | Rows) -> str:
+    """Return type, shape and layout of the rows of a tier."""
+    return f"{tier.dtype} {list(tier.shape[1:])}, {layout_of(tier)}"
 
 
 def _device_of(place: FileLike | torch.device | str) -> torch.device | None:

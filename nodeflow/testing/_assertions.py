@@ -188,11 +188,9 @@ def _same_tensor(x: Tensor, y: Tensor, name: str) -> None:
 
 def _bytes(x: Tensor) -> Tensor:
     # torch refuses to view some empty tensors as another type
-    return (
-        x.contiguous().view(-1).view(torch.uint8)
-        if x.numel()
-        else torch.empty(0, dtype=torch.uint8)
-    )
+    if not x.numel():
+        return torch.empty(0, dtype=torch.uint8)
+    return x.contiguous().view(-1).view(torch.uint8)
 
 
 def assert_unbiased(
@@ -278,44 +276,45 @@ def assert_unbiased(
         )
     else:
         sums = _at_seeds(sampler, x, seeds, times, draws)
-    exact = sums.exact
-    targets = sums.nodes
-    values = x.numpy()
-    shape = (sampler.num_flows, len(targets))
-    total, squares, counts = (torch.zeros(shape, dtype=torch.float64) for _ in range(3))
-    totals = (total.numpy(), squares.numpy(), counts.numpy())
-    wanted = exact.numpy()
+    _compare(sums, x.numpy(), sampler.num_flows, draws, false_alarm)
+
+
+def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: float) -> None:
+    """Compare the means of sums of ``draws`` draws with the exact ones; raises AssertionError."""
+    exact = sums.exact.numpy()
+    # of the errors of every flow and destination: sum, sum of squares, and number
+    total = np.zeros((num_flows, len(exact)))
+    squares = np.zeros_like(total)
+    counts = np.zeros_like(total)
     for epoch in range(draws):
-        for i, flow, rows in sums.drawn(epoch):
-            at = rows.numpy()
-            present = at >= 0
-            error = (_estimates(flow, values)[at] - wanted) * present
-            for kept, new in zip(totals, (error, error * error, present), strict=True):
-                kept[i] += new
+        for number, flow, rows_of in sums.drawn(epoch):
+            rows = rows_of.numpy()
+            is_there = rows >= 0
+            error = (_estimates(flow, x)[rows] - exact) * is_there
+            total[number] += error
+            squares[number] += error * error
+            counts[number] += is_there
     tested = counts >= sums.least
     if not tested.any():
         raise ValueError(
-            f"none of the {len(targets)} nodes is in {sums.least} of the {draws} draws; take more "
+            f"none of the {len(exact)} nodes is in {sums.least} of the {draws} draws; take more "
             "draws, or nodes that are in more of them"
         )
-    mean = total / counts.clamp(min=1)
-    deviation = (
-        (squares / counts.clamp(min=1) - mean**2).clamp(min=0) / (counts - 1).clamp(min=1)
-    ).sqrt()
-    allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum())))
+    mean = total / np.maximum(counts, 1)
+    variance = np.maximum(squares / np.maximum(counts, 1) - mean**2, 0)
+    deviation = np.sqrt(variance / np.maximum(counts - 1, 1))
+    allowed = NormalDist().inv_cdf(1 - false_alarm / (2 * int(tested.sum()))) * deviation
     # 1e-6 for estimator weights, which may be float32
-    excess = torch.where(
-        tested, mean.abs() - allowed * deviation - 1e-6 * (1 + exact.abs()), -torch.inf
-    )
-    worst = int(excess.argmax())
-    if excess.flatten()[worst] > 0:
-        i, j = divmod(worst, len(targets))
+    excess = np.abs(mean) - allowed - 1e-6 * (1 + np.abs(exact))
+    worst = int(np.where(tested, excess, -np.inf).argmax())
+    i, j = divmod(worst, len(exact))
+    if tested[i, j] and excess[i, j] > 0:
         raise AssertionError(
-            f"weighted sums over flow {i} are biased at {sums.word} {int(targets[j])}: their mean "
-            f"over {int(counts[i, j])} draws is {float(exact[j] + mean[i, j]):.6g}, the sum over "
-            f"all edges, weighted by sampler.estimand(), is {float(exact[j]):.6g}, and the two may "
-            f"differ by {float(allowed * deviation[i, j]):.2g}; a sampler that leaves edges out on "
-            "purpose overrides estimand() with 0 for them"
+            f"weighted sums over flow {i} are biased at {sums.word} {int(sums.nodes[j])}: their "
+            f"mean over {int(counts[i, j])} draws is {exact[j] + mean[i, j]:.6g}, the sum over all "
+            f"edges, weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
+            f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
+            "with 0 for them"
         )
 
 
@@ -345,11 +344,9 @@ def _at_seeds(
     else:
         when = torch.as_tensor(times if isinstance(times, Tensor) else np.asarray(times))
         distinct, which = torch.unique(when, return_inverse=True)
-        # of every row, its time
-        own = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)
-        exact = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])[
-            own, nodes
-        ]
+        time_of_row = torch.empty_like(nodes).index_copy_(0, first.seed_index, which)
+        sums = torch.stack([_exact_sums(sampler, x, time) for time in distinct.tolist()])
+        exact = sums[time_of_row, nodes]
 
     def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
         for i, flow in enumerate(sampler(seeds, epoch=epoch, **options).flows):
@@ -375,19 +372,14 @@ def _at_nodes(
         tested = seeds.unique() if sampler.seed_kind == "node" else torch.arange(len(x))
     size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)
 
-    def drawn(epoch: int) -> list[tuple[int, Flow, Tensor]]:
-        chosen = (
-            seeds
-            if batch_size is None
-            else seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
-        )
+    def drawn(epoch: int) -> Iterator[tuple[int, Flow, Tensor]]:
+        chosen = seeds
+        if batch_size is not None:
+            chosen = seeds[Random(_ORDER + epoch).permutation(len(seeds))[:size]]
         flows = sampler(chosen, **first_of_epoch(sampler, {"epoch": epoch})).flows
         last = len(flows) - 1  # all flows of a subgraph are one
-        return (
-            [(last, flows[last], flows[last].dst_layer.rows_of(tested))]
-            if flows[last].num_dst
-            else []
-        )
+        if flows[last].num_dst:
+            yield last, flows[last], flows[last].dst_layer.rows_of(tested)
 
     return _Sums("node", tested, _exact_sums(sampler, x)[tested], min(_LEAST, draws), drawn)
 
@@ -403,9 +395,8 @@ def _estimates(flow: Flow, x: Array) -> Array:
     parents = flow.src_layer.parent_nid.numpy()
     indptr = structure.indptr.numpy()
     dst = np.repeat(np.arange(flow.num_dst), indptr[1:] - indptr[:-1])
-    return np.bincount(
-        dst, flow.weight.numpy() * x[parents[structure.indices.numpy()]], flow.num_dst
-    )
+    values = x[parents[structure.indices.numpy()]]
+    return np.bincount(dst, flow.weight.numpy() * values, flow.num_dst)
 
 
 def _exact_sums(sampler: Any, x: Tensor, time: float | None = None) -> Tensor:

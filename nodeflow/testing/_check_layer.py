@@ -14,24 +14,28 @@ from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers
 from nodeflow.testing._layer_case import EncoderLayer, LayerCase, layer_graph
 from nodeflow.testing._report import Report
-from nodeflow.testing._run import TRIALS, Check, as_trials, chosen, run_checks
+from nodeflow.testing._run import EXAMPLES, TRIALS, Check, chosen, run_checks
 
-_ALL = (
-    Check("shapes", layers.shapes),
-    Check("no neighbours", layers.no_neighbours),
-    Check("empty flows", layers.empty_flows),
-    Check("one node", layers.one_node),
-    Check("nodes permuted", layers.nodes_permuted),
-    Check("edges permuted", layers.edges_permuted),
-    Check("gradients", layers.gradients),
-    Check("weights", layers.weights),
-    Check("narrow types", layers.narrow_types),
-    Check("untouched", layers.untouched),
-    Check("repeatable", layers.repeatable),
-    Check("batch", layers.batch),
-    Check("compile", layers.compiled, makes_graph=True),
-)
-LAYER_CHECKS = {check.name: check for check in _ALL}
+_RUNS = {
+    "shapes": layers.shapes,
+    "no neighbours": layers.no_neighbours,
+    "empty flows": layers.empty_flows,
+    "one node": layers.one_node,
+    "nodes permuted": layers.nodes_permuted,
+    "edges permuted": layers.edges_permuted,
+    "gradients": layers.gradients,
+    "weights": layers.weights,
+    "narrow types": layers.narrow_types,
+    "untouched": layers.untouched,
+    "repeatable": layers.repeatable,
+    "batch": layers.batch,
+}
+# others are quick on one graph alone, or make graphs of their own
+_RANDOM = ("shapes", "nodes permuted", "edges permuted", "weights", "batch")
+LAYER_CHECKS = {
+    name: Check(name, run, examples=EXAMPLES * (name in _RANDOM)) for name, run in _RUNS.items()
+}
+LAYER_CHECKS["compile"] = Check("compile", layers.compiled, makes_graph=True)
 
 
 def check_layer(
@@ -90,9 +94,7 @@ def check_layer(
     check_type(layer, "layer", Callable, words)
     module = layer if isinstance(layer, nn.Module) else layer()
     check_type(module, "layer", nn.Module, words)
-    expected = dict(expect_fail or {})
-    selected = chosen(LAYER_CHECKS, checks, expected)
-    trials = as_trials(budget)
+    selected = chosen(LAYER_CHECKS, checks, expect_fail or {})
     if schema is not None:
         check_type(schema, "schema", Schema, "a Schema, graph.schema")
         if graph is not None:
@@ -101,10 +103,20 @@ def check_layer(
             )
     module = EncoderLayer(module) if isinstance(module, TypedLinear) else module
     width = as_count(in_features, "in_features", 1)
+    if graph is not None:
+        # its columns may count its edges, as those of other graphs would not
+        selected = [check._replace(examples=0) for check in selected]
     # a copy: calls leave advice, modes and gradients in a module
     case = LayerCase(
         copy.deepcopy(module).eval(), layer_graph(width, edge_columns or {}, graph, schema)
     )
+    subject = " ".join(repr(module).split())
     with torch.random.fork_rng(devices=[]):
-        subject = " ".join(repr(module).split())
-        return run_checks(subject, selected, lambda _: [case], expected, trials, weights="weights")
+        return run_checks(
+            subject,
+            selected,
+            lambda _: [case],
+            expect_fail or {},
+            budget,
+            weights="weights",
+        )

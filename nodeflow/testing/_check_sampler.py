@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from nodeflow._base.checks import as_flag, check_one_of, check_type
@@ -11,34 +12,39 @@ from nodeflow._base.types import NumbersLike, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import _law_checks, _repeat_checks, _structure_checks
-from nodeflow.testing._report import Report
-from nodeflow.testing._run import TRIALS, Check, Skipped, as_trials, chosen, run_checks
+from nodeflow.testing._report import CheckError, Report
+from nodeflow.testing._run import EXAMPLES, TRIALS, Check, Skipped, chosen, run_checks
 from nodeflow.testing._sampler_case import SamplerCase, given_case
 
-_ALL = (
-    Check("structure", _structure_checks.structure),
-    Check("order", _structure_checks.order),
-    Check("edges", _structure_checks.edges),
-    Check("fanouts", _structure_checks.fanouts),
-    Check("fanouts per type", _structure_checks.fanouts_per_type),
-    Check("repeats", _structure_checks.repeats),
-    Check("repeated seeds", _structure_checks.repeated_seeds),
-    Check("isolated seeds", _structure_checks.isolated_seeds),
-    Check("no seeds", _structure_checks.no_seeds),
-    Check("excluded", _structure_checks.excluded),
-    Check("future", _structure_checks.future),
-    Check("reproducible", _repeat_checks.reproducible),
-    Check("threads", _repeat_checks.threads),
-    Check("pickles", _repeat_checks.pickles),
-    Check("calls", _repeat_checks.calls),
-    Check("epochs", _repeat_checks.epochs),
-    Check("global state", _repeat_checks.global_state),
-    Check("untouched", _repeat_checks.untouched),
-    Check("marginals", _law_checks.marginals, statistical=True),
-    Check("pairs", _law_checks.pairs, statistical=True),
-    Check("hubs", _law_checks.hubs, makes_graph=True),
-)
-SAMPLER_CHECKS = {check.name: check for check in _ALL}
+_STRUCTURE = {
+    "structure": _structure_checks.structure,
+    "order": _structure_checks.order,
+    "edges": _structure_checks.edges,
+    "fanouts": _structure_checks.fanouts,
+    "fanouts per type": _structure_checks.fanouts_per_type,
+    "repeats": _structure_checks.repeats,
+    "repeated seeds": _structure_checks.repeated_seeds,
+    "isolated seeds": _structure_checks.isolated_seeds,
+    "no seeds": _structure_checks.no_seeds,
+    "excluded": _structure_checks.excluded,
+    "future": _structure_checks.future,
+}
+_REPEATS = {
+    "reproducible": _repeat_checks.reproducible,
+    "threads": _repeat_checks.threads,
+    "pickles": _repeat_checks.pickles,
+    "calls": _repeat_checks.calls,
+    "epochs": _repeat_checks.epochs,
+    "global state": _repeat_checks.global_state,
+    "untouched": _repeat_checks.untouched,
+}
+SAMPLER_CHECKS = {
+    **{name: Check(name, run, examples=EXAMPLES) for name, run in _STRUCTURE.items()},
+    **{name: Check(name, run) for name, run in _REPEATS.items()},
+    "marginals": Check("marginals", _law_checks.marginals, statistical=True),
+    "pairs": Check("pairs", _law_checks.pairs, statistical=True),
+    "hubs": Check("hubs", _law_checks.hubs, makes_graph=True),
+}
 
 
 def check_sampler(
@@ -122,16 +128,15 @@ def check_sampler(
     >>> report.failed, report.skipped
     ([], ['fanouts per type', 'future'])
     """
-    expected = dict(expect_fail or {})
-    selected = chosen(SAMPLER_CHECKS, checks, expected)
+    selected = chosen(SAMPLER_CHECKS, checks, expect_fail or {})
     if pairs is not None:
         check_one_of(pairs, "pairs", ("uniform", "independent"))
-    trials = as_trials(budget)
     first = given_case(sampler, seeds, times, graph, pairs)
+    first.multi_edges = as_flag(parallel_edges, "parallel_edges")
     cases = [first]
     missing = ""
     try:
-        cases.append(first.probe(parallel_edges=as_flag(parallel_edges, "parallel_edges")))
+        cases.append(first.probe())
         first.stages = first.stages[:1]  # the small graphs see more
     except Skipped as reason:
         missing = str(reason)
@@ -146,8 +151,8 @@ def check_sampler(
         first.sampler.text(),
         selected,
         cases_of,
-        expected,
-        trials,
+        expect_fail or {},
+        budget,
         weights="marginals",
         missing=missing,
     )
@@ -176,41 +181,29 @@ def parametrize_with_checks(
 
     check_type(samplers, "samplers", Mapping | list | tuple, "samplers by name, or a list of them")
     inspect.signature(check_sampler).bind(None, **options)
-    named = (
-        samplers
-        if isinstance(samplers, Mapping)
-        else {_name_of(sampler): sampler for sampler in samplers}
-    )
+    named: Any = samplers
+    if not isinstance(samplers, Mapping):
+        named = {_name_of(sampler): sampler for sampler in samplers}
 
-    def test_of(sampler: Any, name: str) -> Callable[[], None]:
-        def check() -> None:
-            try:
-                report = check_sampler(sampler, checks=[name], **options)
-            except AssertionError as error:
-                skipped = [
-                    o.note
-                    for o in getattr(getattr(error, "report", None), "outcomes", ())
-                    if o.status == "skipped"
-                ]
-                if skipped:
-                    pytest.skip(skipped[0])
-                raise
-            assert report.outcomes
+    def check(sampler: Any, name: str) -> None:
+        try:
+            check_sampler(sampler, checks=[name], **options)
+        except CheckError as error:
+            (outcome,) = error.report.outcomes
+            if outcome.status == "skipped":
+                pytest.skip(outcome.note)
+            raise
 
-        return check
-
-    names = [check.name for check in chosen(SAMPLER_CHECKS, checks, {})]
-    tests = [
-        pytest.param(test_of(s, name), id=f"{own}-{name}")
-        for own, s in named.items()
-        for name in names
-    ]
+    tests = []
+    for title, sampler in named.items():
+        for selected in chosen(SAMPLER_CHECKS, checks, {}):
+            test = partial(check, sampler, selected.name)
+            tests.append(pytest.param(test, id=f"{title}-{selected.name}"))
     return pytest.mark.parametrize("check", tests)
 
 
 def _name_of(sampler: Any) -> str:
-    return (
-        type(sampler).__name__
-        if isinstance(sampler, SamplerBase)
-        else getattr(sampler, "__qualname__", str(sampler))
-    )
+    """The name of a sampler's class, or of a function that makes one."""
+    if isinstance(sampler, SamplerBase):
+        return type(sampler).__name__
+    return getattr(sampler, "__qualname__", str(sampler))

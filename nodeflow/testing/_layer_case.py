@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from nodeflow.flow import Flow, NodeFlow, create_node_flow, flow_from_edges
 from nodeflow.graph import Graph, Schema, with_frames
 from nodeflow.nn import TypedLinear
-from nodeflow.testing._run import Skipped
-from nodeflow.testing._shrink import Parts, all_parts, dense, graph_code, smaller_graph
+from nodeflow.testing._graphs import dense, graph_code, graph_like
+from nodeflow.testing._run import Skipped, Small
 
 ROWS = "h"  # the node column of the rows that go into a layer
 
@@ -27,6 +27,9 @@ class LayerCase:
 
     ``draws`` is the number of calls so far.
     """
+
+    largest = 3  # neighbours of the first node of small graphs, beside random ones
+    multi_edges = True
 
     def __init__(self, layer: nn.Module, graph: Graph) -> None:
         self.layer = layer
@@ -99,39 +102,19 @@ class LayerCase:
         """Return the layer in float64."""
         return copy.deepcopy(self.layer).double()
 
-    def cut(self, src: list[int], dst: list[int], num_nodes: int) -> LayerCase:
-        """Return the case on a small graph of other edges, with the first rows of all columns.
+    def cut(self, src: Sequence[int], dst: Sequence[int], num_nodes: int) -> LayerCase:
+        """Return the case on a small graph of other edges.
 
-        Of several types each has so many nodes, and each relation these edges between nodes of its
-        types.
+        Each of several types has ``num_nodes`` nodes, and each relation the edges.
         """
         if src and not self.graph.num_edges:
             raise Skipped("the graph has no edges")
-        schema = self.graph.schema
-        graph = Graph.typed(
-            dict.fromkeys(schema.nodes, num_nodes), dict.fromkeys(schema.relations, (src, dst))
-        )
-        olds, news = (
-            [g.ndata, g.edata, *(part.data for part in (*g.nodes.values(), *g.relations.values()))]
-            for g in (self.graph, graph)
-        )
-        for new, old in zip(news, olds, strict=True):
-            at = torch.arange(new.num_rows) % max(old.num_rows, 1)
-            new.update(
-                {
-                    n: c[at] if len(c) else c.new_zeros(len(at), *c.shape[1:])
-                    for n, c in dense(old).items()
-                }
-            )
-        return LayerCase(self.layer, graph)
+        ends = np.array([src, dst], np.int64).reshape(2, -1)
+        kinds = np.arange(len(src))
+        return LayerCase(self.layer, graph_like(self.graph, ends, np.arange(num_nodes), kinds))
 
-    def parts(self) -> Parts:
-        # a layer reads its columns, so they stay
-        return all_parts(self.graph, [])._replace(columns=[])
-
-    def smaller(self, parts: Parts) -> LayerCase:
-        names = all_parts(self.graph, []).columns
-        return LayerCase(self.layer, smaller_graph(self.graph, parts._replace(columns=names)))
+    def small(self, graph: Small) -> LayerCase:
+        return self.cut(graph.src, graph.dst, graph.num_nodes)
 
     def code(self, check: str) -> list[str]:
         width = self.h.shape[1]

@@ -12,10 +12,10 @@ from torch import Tensor
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph, with_types_of
 from nodeflow.sampling import NeighborSampler
+from nodeflow.testing._graphs import dense
 from nodeflow.testing._layer_case import LayerCase, with_floats
 from nodeflow.testing._repeat_checks import global_states, tensor_bytes
 from nodeflow.testing._run import Skipped
-from nodeflow.testing._shrink import dense
 
 _HUB = 2_000  # in-edges: so many ones cannot be summed one by one in bfloat16
 _NEAR = 1e-9  # of float64 results that are summed in another order
@@ -122,12 +122,13 @@ def _near(wanted: Tensor, rows: Tensor, what: str, tolerance: float = _NEAR) -> 
     wanted = wanted.detach()
     rows = rows.detach()
     scale = float(wanted.abs().max()) if wanted.numel() else 0.0
-    far = (wanted - rows).abs() > tolerance * (1 + scale)
+    difference = (wanted - rows).abs()
+    far = difference > tolerance * (1 + scale)
     if bool(far.any()):
-        row = int(far.flatten(1).any(1).nonzero()[0]) if far.ndim > 1 else int(far.nonzero()[0])
+        row = int(far.nonzero()[0, 0])
         raise AssertionError(
             f"{what}: row {row} is {_short(rows[row])}, and should be {_short(wanted[row])}; the "
-            f"largest difference is {float((wanted - rows).abs().max()):.3g}"
+            f"largest difference is {float(difference.max()):.3g}"
         )
 
 

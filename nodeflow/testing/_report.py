@@ -4,12 +4,13 @@ why.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Outcome:
-    """What one check came to.
+    """The result of one check.
 
     Attributes:
         name: name of the check.
@@ -81,21 +82,20 @@ class Report:
         return [outcome.name for outcome in self.outcomes if outcome.status == status]
 
     def __repr__(self) -> str:
-        counts = [f"{len(names)} {word}" for word in _STATUSES if (names := self._named(word))]
+        counts = Counter(outcome.status for outcome in self.outcomes)
+        words = [f"{counts[status]} {status}" for status in _STATUSES if counts[status]]
         rows = [("check", "result", "draws", "least bias", "")]
-        for o in self.outcomes:
-            bias = "" if o.least_bias is None else f"{o.least_bias:.2g}"
-            draws = f"{o.draws:,}" if o.draws else ""
-            rows.append((o.name, o.status, draws, bias, o.note.partition("\n")[0]))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self.subject, ", ".join(counts) or "no check ran"]
-        for row in rows:
-            cells = [
-                c.ljust(w) if i in (0, 1, 4) else c.rjust(w)
-                for i, (c, w) in enumerate(zip(row, widths, strict=True))
-            ]
-            lines.append("  ".join(cells).rstrip())
-        return "\n".join([*lines, self.note] if self.note else lines)
+        for outcome in self.outcomes:
+            bias = "" if outcome.least_bias is None else f"{outcome.least_bias:.2g}"
+            draws = f"{outcome.draws:,}" if outcome.draws else ""
+            note = outcome.note.partition("\n")[0]
+            rows.append((outcome.name, outcome.status, draws, bias, note))
+        a, b, c, d, _ = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self.subject, ", ".join(words) or "no check ran"]
+        for name, status, draws, bias, note in rows:
+            line = f"{name:{a}}  {status:{b}}  {draws:>{c}}  {bias:>{d}}  {note}"
+            lines.append(line.rstrip())
+        return "\n".join([*lines, *[self.note] * bool(self.note)])
 
 
 _STATUSES = ("passed", "failed", "expected", "skipped")

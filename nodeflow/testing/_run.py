@@ -1,66 +1,94 @@
-"""Running checks on cases: what failed is shrunk, what was expected to fail must fail, all failures
-come at once.
+"""Running checks: on cases made by hand, then on small graphs that hypothesis draws.
+
+A failure is shown on the smallest graph that hypothesis finds, or else on the case made by hand.
+All failures come at once, and what was expected to fail must fail.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
+
+from hypothesis import HealthCheck, Phase, find, settings, strategies as st
+from hypothesis.errors import Flaky, NoSuchExample
 
 from nodeflow._base.checks import as_count, check_one_of
 from nodeflow.graph import Graph
 from nodeflow.testing._report import CheckError, Outcome, Report
-from nodeflow.testing._shrink import Parts, shrink
+from nodeflow.testing._strategies import graphs
 
 TRIALS = 100
-"""Smaller graphs that are tried for a check that fails: most faults need fewer than 50, those of
-pairs about 100.
-"""
-FALSE_ALARM = 1e-6
-"""The probability that the statistical checks of one call fail on a sampler without a bias, all
-together.
-"""
+"""Smaller graphs that are tried for a check that fails."""
+EXAMPLES = 10
+"""Random graphs that are tried for a check that passes on the graphs made by hand."""
 
 
 class Skipped(Exception):  # noqa: N818  no error: a check that does not apply says why
     """The reason for which a check does not apply to a case."""
 
 
+class _Enough(BaseException):
+    """The budget is spent. Hypothesis lets it pass, as it lets KeyboardInterrupt pass."""
+
+
+class Small(NamedTuple):
+    """The ends of the edges of a small graph, its number of nodes, and seeds."""
+
+    src: tuple[int, ...]
+    dst: tuple[int, ...]
+    num_nodes: int
+    seeds: tuple[int, ...]
+
+
+@st.composite
+def small_graphs(draw: st.DrawFn, largest: int, multi_edges: bool) -> Small:
+    """Strategy for small graphs, in which node 0 has up to ``largest`` neighbours of its own."""
+    graph = draw(graphs(min_nodes=1, multi_edges=multi_edges))
+    # nodes with more neighbours than a sampler draws are rare among random edges
+    size = graph.num_nodes + draw(st.integers(0, largest))
+    leaves = range(graph.num_nodes, size)
+    src, dst = (end.tolist() for end in graph.edges())
+    nodes = st.integers(0, graph.num_nodes - 1)
+    seeds = draw(st.lists(nodes, min_size=1, max_size=4, unique=True))
+    return Small((*src, *leaves), (*dst, *[0] * len(leaves)), size, tuple(seeds))
+
+
 class Case(Protocol):
-    """What a check runs on: a sampler or layer on a graph."""
+    """The subject of a check: a sampler or a layer, on a graph."""
 
     draws: int
+    multi_edges: bool
+
+    @property
+    def largest(self) -> int:
+        """A number of neighbours of which a sampler draws a part."""
 
     @property
     def graph(self) -> Graph:
-        """The graph, whose edges can be left out."""
+        """The graph."""
 
-    def parts(self) -> Parts:
-        """Return the nodes, edges and seeds of the graph."""
-
-    def smaller(self, parts: Parts) -> Any:
-        """Return the case on fewer nodes and edges; raises Skipped where it cannot be made."""
+    def small(self, graph: Small) -> Case:
+        """Return the case on a small graph; raises Skipped where it cannot be made."""
 
     def code(self, check: str) -> list[str]:
         """Return the three lines that run one check on this case again."""
 
 
-C = TypeVar("C", bound=Case)
-
-
 class Check(NamedTuple):
-    """A named check: a function that raises AssertionError for a fault, and Skipped where it does
-    not apply.
+    """A named check: a function that raises AssertionError for a fault, Skipped where it is not apt.
 
-    It returns the smallest bias that it would see, or None. ``makes_graph``: it makes a graph of
-    its own, so that there is nothing to shrink. ``statistical``: it runs on the cases for
-    statistics.
+    It returns the smallest bias that it would see, or None. ``examples`` random graphs are tried
+    where the cases made by hand pass. ``makes_graph``: it makes a graph of its own, so that there
+    is no smaller one. ``statistical``: it runs on the cases for statistics.
     """
 
     name: str
     run: Callable[[Any], float | None]
+    examples: int = 0
     makes_graph: bool = False
     statistical: bool = False
 
@@ -69,147 +97,160 @@ def chosen(
     checks: Mapping[str, Check], names: Sequence[str] | None, expect_fail: Mapping[str, str]
 ) -> list[Check]:
     """Return the checks of some names, in their order; raises ValueError for an unknown name."""
-    for argument, some in (("checks", names or ()), ("expect_fail", expect_fail)):
-        for name in [some] if isinstance(some, str) else some:
+    selected = [names] if isinstance(names, str) else names
+    for argument, some in (("checks", selected or ()), ("expect_fail", expect_fail)):
+        for name in some:
             check_one_of(name, f"a name in {argument}", checks)
-    if isinstance(names, str):
-        names = [names]
-    return [check for name, check in checks.items() if names is None or name in names]
+    return [check for name, check in checks.items() if selected is None or name in selected]
 
 
 def run_checks(
     subject: str,
     checks: Sequence[Check],
-    cases_of: Callable[[Check], Sequence[C]],
+    cases_of: Callable[[Check], Sequence[Case]],
     expect_fail: Mapping[str, str],
-    trials: int,
+    budget: object,
     *,
     weights: str,
     missing: str = "",
 ) -> Report:
     """Run ``checks`` and return the report.
 
-    ``trials`` smaller graphs are tried for each that fails. ``weights`` is the name of the check of
+    ``budget`` smaller graphs are tried for each that fails. ``weights`` is the name of the check of
     estimator weights; ``missing`` says why there are no small graphs. No clock decides anything:
     two runs give the same report.
 
     Raises CheckError with all failures, for a check that was expected to fail and did not, and
-    where none ran.
-    """
-    outcomes = [_outcome(check, cases_of(check), trials, missing) for check in checks]
-    errors = []
-    results = []
-    for outcome in outcomes:
-        reason = expect_fail.get(outcome.name)
-        if reason is not None and outcome.status == "failed":
-            outcome = Outcome(
-                outcome.name, "expected", seconds=outcome.seconds, draws=outcome.draws, note=reason
-            )
-        elif reason is not None:
-            note = (
-                f"it was expected to fail ({reason}) and "
-                f"{'passed' if outcome.status == 'passed' else 'was skipped'}"
-            )
-            outcome = Outcome(
-                outcome.name, "failed", seconds=outcome.seconds, draws=outcome.draws, note=note
-            )
-        if outcome.status == "failed":
-            errors.append(f"{outcome.name}: {outcome.note}")
-        results.append(outcome)
-    report = Report(subject, tuple(results), _unchecked(weights, results))
-    if all(outcome.status == "skipped" for outcome in results):
-        raise CheckError(report, f"{report}\n\nno check ran, so nothing is known")
-    if errors:
-        raise CheckError(
-            report,
-            "\n\n".join([f"{len(errors)} of {len(results)} checks failed", *errors, repr(report)]),
-        )
-    return report
-
-
-def as_trials(budget: object) -> int:
-    """Return the argument ``budget`` as a number of trials; raises TypeError for a float, perhaps
-    meant as seconds.
+    where none ran; TypeError for a budget that is a float, perhaps meant as seconds.
     """
     if isinstance(budget, float):
         raise TypeError(
             f"budget must be an integer, got {budget!r}: it counts smaller graphs to try, not "
             "seconds"
         )
-    return as_count(budget, "budget")
+    trials = as_count(budget, "budget")
+    results = []
+    unchecked = f"{weights!r} is not among the checks that ran"
+    for check in checks:
+        start = perf_counter()
+        outcome = _outcome(check, cases_of(check), trials, missing)
+        outcome = replace(outcome, seconds=perf_counter() - start)
+        if check.name == weights:
+            unchecked = outcome.note if outcome.status == "skipped" else ""
+        reason = expect_fail.get(check.name)
+        if reason is not None and outcome.status == "failed":
+            outcome = replace(outcome, status="expected", note=reason)
+        elif reason is not None:
+            ended = "was skipped" if outcome.status == "skipped" else "passed"
+            note = f"it was expected to fail ({reason}) and {ended}"
+            outcome = replace(outcome, status="failed", least_bias=None, note=note)
+        results.append(outcome)
+    note = f"weights were not checked: {unchecked}" if unchecked else ""
+    report = Report(subject, tuple(results), note)
+    if len(report.skipped) == len(results):
+        raise CheckError(report, f"{report}\n\nno check ran, so nothing is known")
+    errors = [f"{o.name}: {o.note}" for o in results if o.status == "failed"]
+    if errors:
+        head = f"{len(errors)} of {len(results)} checks failed"
+        raise CheckError(report, "\n\n".join([head, *errors, repr(report)]))
+    return report
 
 
-def _unchecked(weights: str, outcomes: Sequence[Outcome]) -> str:
-    """The last line of a report: why weights were not checked; empty where they were."""
-    reasons = [
-        outcome.note if outcome.status == "skipped" else ""
-        for outcome in outcomes
-        if outcome.name == weights
-    ]
-    reason = reasons[0] if reasons else f"{weights!r} is not among the checks that ran"
-    return f"weights were not checked: {reason}" if reason else ""
-
-
-def _outcome(check: Check, cases: Sequence[C], trials: int, missing: str) -> Outcome:
-    """The outcome of one check on several cases; the smallest of those that fail is shrunk."""
-    start = perf_counter()
-    before = sum(case.draws for case in cases)
-    failed: list[tuple[C, Exception]] = []
+def _outcome(check: Check, cases: Sequence[Case], budget: int, missing: str) -> Outcome:
+    """The outcome of one check: on all cases, then on small graphs."""
+    failed: list[tuple[Case, Exception]] = []
     reasons = []
-    bias = None
-    passes = 0
+    biases = []
+    before = sum(case.draws for case in cases)
     for case in cases:
         try:
-            bias = check.run(case)
-            passes += 1
+            biases.append(check.run(case))
         except Skipped as reason:
             reasons.append(str(reason))
-        except Exception as error:
+        except Exception as error:  # of any code of a user
             failed.append((case, error))
-    more: dict[str, Any] = {"draws": sum(case.draws for case in cases) - before}
+    draws = sum(case.draws for case in cases) - before
+    if not failed and not biases:
+        note = reasons[0] if reasons else "no graph to run it on"
+        return Outcome(check.name, "skipped", note=note)
+    if not check.makes_graph and not missing:
+        examples = budget if failed else check.examples
+        failed += _smaller(check, cases[0], failed, examples, budget or examples)
     if failed:
-        smallest, cause = min(failed, key=lambda pair: len(pair[0].parts().edges))
-        # where there are no small graphs, there are no smaller ones either
-        note = _explained(check, smallest, cause, 0 if missing else trials)
-        return Outcome(check.name, "failed", seconds=perf_counter() - start, note=note, **more)
-    if passes:
-        more |= {
-            "least_bias": bias,
-            "note": f"on the given graph only: {missing}" if missing and check.statistical else "",
-        }
-        return Outcome(check.name, "passed", seconds=perf_counter() - start, **more)
-    note = reasons[0] if reasons else "no graph to run it on"
-    return Outcome(check.name, "skipped", seconds=perf_counter() - start, note=note)
+        case, fault = min(failed, key=lambda failure: _size(failure[0].graph))
+        note = str(fault)
+        if not isinstance(fault, AssertionError):
+            note = f"raised {type(fault).__name__}: {fault}"
+        lines = [f"    {line}" for line in case.code(check.name)]
+        return Outcome(check.name, "failed", draws=draws, note="\n".join([note, *lines]))
+    note = f"on the given graph only: {missing}" if missing and check.statistical else ""
+    return Outcome(check.name, "passed", draws=draws, least_bias=biases[-1], note=note)
 
 
-def _explained(check: Check, case: Case, error: Exception, trials: int) -> str:
-    """The message of a failure on the smallest case, and the lines that show it again."""
-    smallest = case
-    last = error
+def _smaller(
+    check: Check,
+    case: Case,
+    failed: Sequence[tuple[Case, Exception]],
+    examples: int,
+    budget: int,
+) -> list[tuple[Case, Exception]]:
+    """Ever smaller cases on which a check fails as it has failed.
 
-    def fails(parts: Parts) -> bool:
-        nonlocal smallest, last
-        try:
-            trial = case.smaller(parts)
-            check.run(trial)
-        except Skipped:
+    ``examples`` graphs are drawn, and from the first failure on ``budget`` smaller ones are tried.
+    """
+    kinds = {_kind(error) for _, error in failed}
+    smaller: list[tuple[Case, Exception]] = []
+    tried = 0
+
+    def fails(graph: Small) -> bool:
+        nonlocal tried
+        if kinds and tried >= budget:
+            raise _Enough
+        tried += 1
+        failure = _failure(check, case, graph)
+        if failure is None:
             return False
-        except Exception as another:
-            # an error of another kind, as that of a graph that is too small, is another matter
-            if _kind(another) == _kind(error):
-                smallest = trial
-                last = another
-                return True
-        return False
+        kind = _kind(failure[1])
+        # an error of another kind, such as of a graph that is too small, is another matter
+        if kinds and kind not in kinds:
+            return False
+        kinds.add(kind)
+        smaller.append(failure)
+        return True
 
-    if not check.makes_graph:
-        shrink(case.parts(), case.graph.edges(), fails, trials)
-    words = (
-        str(last) if isinstance(last, AssertionError) else f"raised {type(last).__name__}: {last}"
+    options = settings(
+        max_examples=max(examples, 1),
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
     )
-    return "\n".join([words, *(f"    {line}" for line in smallest.code(check.name))])
+    if examples:
+        # what keeps a state between calls fails on a graph and then passes on it
+        with suppress(NoSuchExample, Flaky, _Enough):
+            find(small_graphs(case.largest, case.multi_edges), fails, settings=options)
+    return smaller
+
+
+def _failure(check: Check, case: Case, graph: Small) -> tuple[Case, Exception] | None:
+    """The case on a small graph with the error of a check; None where there is none."""
+    try:
+        small = case.small(graph)
+        check.run(small)
+    except Skipped:
+        return None
+    except Exception as error:  # of any code of a user
+        return small, error
+    return None
+
+
+def _size(graph: Graph) -> tuple[int, int]:
+    """The number by which graphs are compared: of edges, then of nodes."""
+    return graph.num_edges, graph.num_nodes
 
 
 def _kind(error: Exception) -> str:
+    """The type of an error, with its text for one that no check raises."""
     text = type(error).__name__
     return text if isinstance(error, AssertionError) else text + re.sub(r"\d+", "", str(error))

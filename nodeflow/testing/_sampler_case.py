@@ -1,12 +1,12 @@
-"""A sampler on a graph, with the seeds it is called with; the small graphs that checks make for
-it.
-"""
+"""A sampler on a graph, with the seeds of its calls; the graphs that checks make for it."""
 
 from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -25,59 +25,63 @@ from nodeflow.sampling import (
     first_of_epoch,
 )
 from nodeflow.sampling.base import BoundSampler, SamplerBase
-from nodeflow.testing._foreign import ForeignSampler
-from nodeflow.testing._run import Skipped
-from nodeflow.testing._shrink import Parts, all_parts, dense, graph_code, smaller_graph
+from nodeflow.testing._graphs import dense, graph_code, graph_like
+from nodeflow.testing._run import Skipped, Small
 
 Make = Callable[[Graph], SamplerBase]
 FILTER = "edge_filter"  # the column that holds the filter of a sampler which was given as a mask
 COPIES = 8  # of a small graph, so that one call draws several times
 # numbers of calls after which a test is made: what is far off is found at the first
 STAGES = (100, 500)
-_PROBE = 7  # seed of the numbers that make small graphs
+_SEED = 7  # of the order of the edges of small graphs
 # of which samplers with small and with large fanouts draw a part
 _DEGREES = (2, 4, 8, 16, 24, 32, 48, 64)
 
 
+@dataclass
 class SamplerCase:
     """A sampler, the seeds of its calls, and how to make the same sampler of another graph.
 
     Attributes:
         sampler: the sampler.
         seeds: distinct seeds.
-        times: time of every seed, for a sampler that takes times, else empty.
+        moments: times that the seeds take in turn, for a sampler that takes times.
+        make: the function that makes the sampler; None: the call that made it is repeated.
         groups: number of the group of every edge, int64 ``[num_edges]``: edges of a group are
             alike, and a statistical check joins them; None: every edge is a group.
         law: how the edges of a destination are drawn together: "uniform" or "independent"; None:
             unknown.
+        multi_edges: whether small graphs may have parallel edges.
         stages: numbers of calls after which statistical tests are made.
         draws: number of calls so far.
+        kept: objects that several checks read.
+        times: time of every seed; empty for a sampler that takes no times.
     """
 
-    def __init__(
-        self,
-        sampler: SamplerBase,
-        seeds: Sequence[int],
-        times: Mapping[int, float],
-        make: Make,
-        *,
-        groups: Ints | None = None,
-        law: str | None = None,
-        stages: Sequence[int] = STAGES,
-    ) -> None:
-        self.sampler = sampler
-        self.seeds = list(seeds)
-        self.times = dict(times)
-        self.make = make
-        self.groups = groups
-        self.law = law
-        self.stages = stages
-        self.draws = 0
-        self.kept: dict[str, Any] = {}  # what several checks read
+    sampler: SamplerBase
+    seeds: list[int]
+    moments: Sequence[float]
+    make: Make | None
+    groups: Ints | None = None
+    law: str | None = None
+    multi_edges: bool = True
+    stages: Sequence[int] = STAGES
+    draws: int = 0
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.times: dict[int, float] = {}
+        if self.sampler.takes_times:
+            self.times.update(zip(self.seeds, cycle(self.moments), strict=False))
 
     @property
     def graph(self) -> Graph:
         return self.sampler.graph
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the sampler goes along out-edges alone."""
+        return getattr(self.sampler, "direction", "in") == "out"
 
     def call(
         self,
@@ -85,9 +89,7 @@ class SamplerCase:
         sampler: SamplerBase | None = None,
         **which: Any,
     ) -> NodeFlow:
-        """Return the batch of ``seeds`` (None: all of the case), of another sampler if one is
-        passed.
-        """
+        """Return the batch of ``seeds`` (None: all of the case), of a sampler (None: its own)."""
         self.draws += 1
         ids = self.seeds if seeds is None else seeds
         drawing = sampler or self.sampler
@@ -95,85 +97,83 @@ class SamplerCase:
             which["times"] = torch.as_tensor([self.times[int(i)] for i in ids])
         return drawing(ids, **first_of_epoch(drawing, which))
 
-    def other(self, graph: Graph, seeds: Sequence[int], **parts: Any) -> SamplerCase:
-        """Return the case of the same sampler on another graph; raises Skipped where it cannot be
-        made.
+    def estimand(self, seed: int) -> Tensor:
+        """Return the exact numbers of all edges, as ``seed`` sees them; raises Skipped for none."""
+        sampler: Any = self.sampler
+        try:
+            numbers: Tensor = sampler.estimand(*([self.times[seed]] if self.times else []))
+        except TypeError as error:
+            raise Skipped("it estimates no sum (estimand raises TypeError)") from error
+        return numbers
+
+    def other(self, graph: Graph, seeds: Sequence[int], groups: Ints | None = None) -> SamplerCase:
+        """Return the case on another graph, with those seeds that are possible there.
+
+        Raises Skipped where no sampler of the graph can be made.
         """
         try:
-            sampler = self.make(graph)
+            sampler = again(self.sampler, graph) if self.make is None else self.make(graph)
         except Exception as error:  # of any code of a user
             remedy = "graph= may show the columns that it reads"
-            if not getattr(self.make, "own", True):
+            if self.make is None:
                 remedy = "a function that makes one of a graph may be passed in place of a sampler"
             raise Skipped(f"no sampler of {graph}: {error}; {remedy}") from error
         if sampler.graph is not graph:
-            raise Skipped(
-                f"{type(sampler).__name__} does not take the graph that it is made of as its own"
-            )
-        times = list(self.times.values()) or [0.0]
-        moments = (
-            {seed: times[i % len(times)] for i, seed in enumerate(seeds)}
-            if sampler.takes_times
-            else {}
+            name = type(sampler).__name__
+            raise Skipped(f"{name} does not take the graph that it is made of as its own")
+        possible = [seed for seed in seeds if seed in sampler.possible_seeds]
+        moments = self.moments or [0.0]
+        return SamplerCase(
+            sampler, possible[: sampler.most_seeds], moments, self.make, groups, self.law
         )
-        return SamplerCase(sampler, seeds, moments, self.make, law=self.law, **parts)
 
     def of_few_edges(self) -> SamplerCase:
-        """Return the case with seeds of several small degrees in its graph, for checks that count
-        every edge.
-        """
+        """Return the case with seeds of several small degrees, for checks that count every edge."""
         if self.sampler.seed_kind != "node":
             return self
         nodes = torch.tensor(self.sampler.possible_seeds)
         degrees = _degrees(self.sampler)[nodes]
-        nearest = [int((degrees - size).abs().argmin()) for size in _DEGREES] if len(nodes) else []
-        few = [int(nodes[i]) for i in dict.fromkeys(nearest) if 0 < degrees[i] <= 2 * _DEGREES[-1]]
-        times = list(self.times.values())
-        moments = {seed: times[i % len(times)] for i, seed in enumerate(few)} if times else {}
-        return SamplerCase(
-            self.sampler, few or self.seeds, moments or self.times, self.make, law=self.law
-        )
+        few = []
+        for size in _DEGREES if len(nodes) else ():
+            nearest = int((degrees - size).abs().argmin())
+            if 0 < degrees[nearest] <= 2 * _DEGREES[-1]:
+                few.append(int(nodes[nearest]))
+        seeds = list(dict.fromkeys(few)) or self.seeds
+        return SamplerCase(self.sampler, seeds, self.moments, self.make, law=self.law)
 
     def reseeded(self) -> SamplerBase:
         """Return the sampler with another ``seed``."""
-        other = (
-            copy.copy(self.sampler)
-            if not isinstance(self.sampler, BoundSampler)
-            else self.sampler.with_reader(self.sampler.reader)
-        )
+        if isinstance(self.sampler, BoundSampler):
+            other: SamplerBase = self.sampler.with_reader(self.sampler.reader)
+        else:
+            other = copy.copy(self.sampler)
         other.__dict__["seed"] = self.sampler.seed + 1
         return other
 
-    def parts(self) -> Parts:
-        return all_parts(self.graph, self.seeds)
-
-    def smaller(self, parts: Parts) -> SamplerCase:
-        if self.sampler.seed_kind != "node":
-            raise Skipped("seeds are not nodes")
-        graph = smaller_graph(self.graph, parts, extra_columns(self.sampler, self.graph))
-        seeds = np.searchsorted(parts.nodes, parts.seeds).tolist()
-        groups = None if self.groups is None else self.groups[parts.edges]
-        case = self.other(graph, seeds, groups=groups, stages=self.stages)
-        if self.times:
-            case.times = {new: self.times[old] for new, old in zip(seeds, parts.seeds, strict=True)}
-        return case
-
     def code(self, check: str) -> list[str]:
-        times = f", times={[self.times[s] for s in self.seeds]}" if self.times else ""
-        code = "make(graph)"
+        times = f", times={list(self.times.values())}" if self.times else ""
         more = f", pairs={self.law!r}" if check == "pairs" else ""
-        if not getattr(self.make, "own", True):
-            code = _call(self.sampler)
+        sampler = "make(graph)"
+        if self.make is None:
+            sampler = _call(self.sampler)
         elif check == "hubs":  # of graphs of its own
-            code = "make"
+            sampler = "make"
             more = ", graph=graph"
         return [
             graph_code(self.graph),
-            f"sampler = {code}",
+            f"sampler = {sampler}",
             f"check_sampler(sampler, {self.seeds}{times}, checks=[{check!r}]{more})",
         ]
 
-    def probe(self, copies: int = COPIES, *, parallel_edges: bool = True) -> SamplerCase:
+    def small(self, graph: Small) -> SamplerCase:
+        if self.sampler.seed_kind != "node":
+            raise Skipped("seeds are not nodes")
+        ends = np.array([graph.src, graph.dst], np.int64).reshape(2, -1)
+        case = self.other(self._like(ends, np.arange(graph.num_nodes)), graph.seeds)
+        case.stages = self.stages
+        return case
+
+    def probe(self) -> SamplerCase:
         """Return the case on copies of a small graph, with columns like those of this one.
 
         In a copy two nodes have in-edges (out-edges, for a sampler along them) from shared sources,
@@ -181,173 +181,89 @@ class SamplerCase:
         sources have edges too, one node has none. The order of the edges is mixed, so that an
         edge's id is not its position.
         """
-        degree = self._degree()
+        degree = self.largest
         a = 0
         b = 1
-        first = 3
-        leaves = range(first, first + degree)
-        twice = leaves[: int(parallel_edges)]
+        leaves = range(3, 3 + degree)
+        twice = leaves[: int(self.multi_edges)]
         src = [*leaves, *twice, *leaves[1:], b, leaves[1], leaves[2]]
         dst = [*[a] * (degree + len(twice)), *[b] * (degree - 1), b, leaves[0], leaves[0]]
-        size = first + degree
-        ends = np.array([src, dst])
-        if getattr(self.sampler, "direction", "in") == "out":
-            ends = ends[::-1]
-        whole = np.concatenate([ends + i * size for i in range(copies)], axis=1)
-        groups = np.tile(np.arange(len(src)), copies)
-        random = np.random.default_rng(_PROBE)
-        order = random.permutation(len(groups))
-        group = torch.from_numpy(groups[order])
-        copied = torch.arange(size).repeat(copies)
-        graph = self._made(whole[:, order], (size, copied), (len(src), group))
-        limit = self.sampler.most_seeds
-        types = self.graph.schema.nodes
-        starts = range(0, graph.num_nodes, size * copies)[: len(types)]
-        seeds = [t + i * size + s for t in starts for i in range(copies) for s in (b, 2, a)]
+        size = 3 + degree
+        ends = np.concatenate([np.array([src, dst]) + i * size for i in range(COPIES)], axis=1)
+        kinds = np.random.default_rng(_SEED).permutation(np.arange(COPIES * len(src)))
+        group = kinds % len(src)
+        graph = self._like(ends[:, kinds], np.tile(np.arange(size), COPIES), group)
         # a relation has all of the edges, which are alike in it
-        groups = np.concatenate(
-            [group.numpy() + i * len(src) for i in range(len(self.graph.schema.relations))]
-        )
-        case = self.other(graph, [], groups=groups)
+        relations = np.arange(len(graph.schema.relations))
+        groups = (group + relations[:, None] * len(src)).flatten()
+        seeds = [0, 1]
         if self.sampler.seed_kind == "node":
-            own = [seed for seed in seeds if seed in case.sampler.possible_seeds]
-        else:
-            own = [0, 1]
-        return self.other(graph, own[:limit], groups=groups)
+            copies = range(0, graph.num_nodes, size)
+            seeds = [start + node for start in copies for node in (b, 2, a)]
+        return self.other(graph, seeds, groups)
 
     def hub(self, degree: int) -> SamplerCase:
         """Return the case on a node with many in-edges (out-edges, for a sampler along them)."""
-        nodes = np.arange(1, degree + 1)
-        hub = np.zeros(degree, np.int64)
-        ends = (hub, nodes) if getattr(self.sampler, "direction", "in") == "out" else (nodes, hub)
-        graph = self._made(
-            np.stack(ends), (degree + 1, torch.arange(degree + 1)), (degree, torch.arange(degree))
-        )
-        end = 0 if getattr(self.sampler, "direction", "in") == "out" else 2
-        first = [graph.schema.ids(relation[end]).start for relation in graph.schema.relations]
-        possible = self.other(graph, []).sampler.possible_seeds
-        return self.other(graph, [seed for seed in first if seed in possible][:1])
+        ends = np.stack([np.arange(1, degree + 1), np.zeros(degree, np.int64)])
+        graph = self._like(ends, np.arange(degree + 1))
+        case = self.other(graph, range(0, graph.num_nodes, degree + 1))
+        with_edges = _degrees(case.sampler)
+        case.seeds = [seed for seed in case.seeds if with_edges[seed] >= degree][:1]
+        return case
 
-    def _made(self, ends: Ints, nodes: tuple[int, Tensor], edges: tuple[int, Tensor]) -> Graph:
-        """A graph of the types of this one: each relation has the edges ``ends`` ``[2, E]`` between
-        nodes of its types.
+    def _like(self, ends: Ints, node_kinds: Ints, edge_kinds: Ints | None = None) -> Graph:
+        """A graph with the columns of this one and the sampler's filter, in its direction."""
+        ends = ends[::-1] if self.is_out else ends
+        kinds = np.arange(ends.shape[1]) if edge_kinds is None else edge_kinds
+        # the filter is a column, so that it goes where the edges go
+        mask = getattr(getattr(self.sampler, FILTER, None), "mask", None)
+        extra = {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
+        return graph_like(self.graph, ends, node_kinds, kinds, extra=extra, shuffle=True)
 
-        Columns are made of so many different rows, and an index of these for each node of a type,
-        or edge.
-        """
-        schema = self.graph.schema
-        num_rows, of_nodes = nodes
-        num_groups, of_edges = edges
-        graph = Graph.typed(
-            dict.fromkeys(schema.nodes, len(of_nodes)),
-            dict.fromkeys(schema.relations, (ends[0], ends[1])),
-        )
-        extra = extra_columns(self.sampler, self.graph)
-        types = len(schema.nodes)
-        relations = len(schema.relations)
-        parts = [(graph.ndata, self.graph.ndata, num_rows, of_nodes.repeat(types))]
-        parts += [
-            (new.data, old.data, num_rows, of_nodes)
-            for new, old in zip(graph.nodes.values(), self.graph.nodes.values(), strict=True)
-        ]
-        relations_of_both = zip(
-            graph.relations.values(), self.graph.relations.values(), strict=True
-        )
-        parts += [(new.data, old.data, num_groups, of_edges) for new, old in relations_of_both]
-        for frame, like, size, index in parts:
-            frame.update(
-                {name: column[index] for name, column in self._columns(like, size).items()}
-            )
-        columns = self._columns(self.graph.edata, num_groups, extra)
-        graph.edata.update(
-            {name: column[of_edges.repeat(relations)] for name, column in columns.items()}
-        )
-        return graph
+    @property
+    def largest(self) -> int:
+        """A degree of which the sampler draws about a half."""
+        if "degree" not in self.kept:
+            self.kept["degree"] = self._degree()
+        degree: int = self.kept["degree"]
+        return degree
 
     def _degree(self) -> int:
-        """A degree of which the sampler draws about a half."""
-        if self.sampler.seed_kind != "node":
-            return 5
         wide = 400
         try:
             case = self.hub(wide)
-            drawn = (
-                float(np.mean([case.call(epoch=e).flow_sizes[-1] for e in range(3)]))
-                if case.sampler.num_flows
-                else 0
-            )
+            sizes = [case.call(epoch=epoch).flow_sizes[-1] for epoch in range(3)]
         except Exception:  # the checks say what is wrong
-            drawn = 0
+            return 5
+        drawn = float(np.mean(sizes))
         return 5 if drawn >= wide else int(min(max(2 * drawn, 4), 60)) + 1
 
-    def _columns(
-        self, frame: Any, size: int, extra: Mapping[str, Tensor] | None = None
-    ) -> dict[str, Tensor]:
-        """Columns of ``size`` rows like those of a frame; numbers that differ by large factors are
-        left out.
-        """
-        random = np.random.default_rng(_PROBE)
-        columns = {}
-        for name, column in {**dense(frame), **(extra or {})}.items():
-            rows = np.arange(len(column))
-            if column.is_floating_point() and column.ndim == 1 and len(rows):
-                values = column.detach().double().abs().numpy()
-                middle = np.median(values[values > 0]) if (values > 0).any() else 0
-                # rare edges would need many draws to be seen
-                rows = np.flatnonzero(
-                    (values == 0) | ((values >= middle / 2) & (values <= 2 * middle))
-                )
-            if not len(rows):
-                columns[name] = column.new_zeros(size, *column.shape[1:])
-            else:
-                columns[name] = column.detach()[torch.from_numpy(random.choice(rows, size))].clone()
-        return columns
 
+def again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
+    """Return the sampler that the call which made this one makes of a graph.
 
-def extra_columns(sampler: SamplerBase, graph: Graph) -> dict[str, Tensor]:
-    """Return the filter of a sampler as a column of its graph, so that it goes where the edges
-    go.
-    """
-    mask = getattr(getattr(sampler, "edge_filter", None), "mask", None)
-    return {} if mask is None else {FILTER: torch.from_numpy(np.array(mask))}
-
-
-def settings_maker(sampler: SamplerBase) -> Make:
-    """Return a function that makes a sampler with the same settings of another graph."""
-
-    def make(graph: Graph) -> SamplerBase:
-        if isinstance(sampler, ForeignSampler) and graph is not sampler.graph:
-            raise TypeError("the function of as_sampler draws of its own graph")
-        return _again(sampler, graph)
-
-    make.own = False  # type: ignore[attr-defined]
-    return make
-
-
-def _again(sampler: SamplerBase, graph: Graph, **changed: Any) -> SamplerBase:
-    """The sampler that the call which made this one makes of a graph, with some arguments
-    changed.
+    ``changed`` arguments take the place of those of the call. Raises TypeError for an argument that
+    is not kept in an attribute of its name.
     """
     values = {**_values(sampler), **changed}
     for name, value in values.items():
         if value is sampler.graph:
             values[name] = graph
         elif isinstance(value, SamplerBase):
-            values[name] = _again(value, graph)
+            values[name] = again(value, graph)
     if values.get(FILTER) is not None and graph is not sampler.graph:
         values[FILTER] = FILTER  # the column that the other graph has of it
     kind: Any = type(sampler)
-    own = inspect.signature(kind.__init__)
-    bound = own.bind_partial(sampler)
-    bound.arguments |= {name: values.pop(name) for name in own.parameters.keys() & values.keys()}
+    signature = inspect.signature(kind.__init__)
+    # arguments by position are passed so, all others by name
+    bound = signature.bind_partial(sampler)
+    for name in signature.parameters.keys() & values.keys():
+        bound.arguments[name] = values.pop(name)
     other: SamplerBase = kind(*bound.args[1:], **bound.kwargs, **values)
-    if (
-        isinstance(sampler, BoundSampler)
-        and isinstance(other, BoundSampler)
-        and graph is sampler.graph
-    ):
+    if graph is sampler.graph and isinstance(sampler, BoundSampler):
         left_out = sampler.reader.left_out
-        other = other if left_out is None else other.without_edges(left_out)
+        if left_out is not None and isinstance(other, BoundSampler):
+            other = other.without_edges(left_out)
     return other if sampler.backend == other.backend else other.in_torch(sampler.form.device)
 
 
@@ -355,15 +271,12 @@ def _values(sampler: SamplerBase) -> dict[str, Any]:
     """The arguments that the call passed which made a sampler, by name."""
     values = {}
     for name, is_graph in sampler.made_with.items():
-        if is_graph:
-            values[name] = sampler.graph
-        elif name in sampler.__dict__:
-            values[name] = sampler.__dict__[name]
-        else:
+        if not is_graph and name not in sampler.__dict__:
             raise TypeError(
                 f"{type(sampler).__name__} does not keep its argument {name!r} in an attribute of "
                 "that name"
             )
+        values[name] = sampler.graph if is_graph else sampler.__dict__[name]
     return values
 
 
@@ -372,7 +285,7 @@ def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
     if FILTER not in arguments(type(sampler)) or getattr(sampler, FILTER, None) is not None:
         return None
     try:
-        return _again(sampler, sampler.graph, **{FILTER: mask})
+        return again(sampler, sampler.graph, **{FILTER: mask})
     except (TypeError, ValueError):
         return None
 
@@ -380,23 +293,25 @@ def with_filter(sampler: SamplerBase, mask: Tensor) -> SamplerBase | None:
 def _call(sampler: SamplerBase) -> str:
     """The text of the call that made a sampler, of a graph that is named ``graph``."""
     name = type(sampler).__name__
+    described = f"...  # {name}, as given"
     try:
         values = _values(sampler)
     except TypeError:
-        return f"...  # {name}, as given"
-    if values.get(FILTER) is not None:
-        values[FILTER] = FILTER
+        return described
     words = []
     for argument, value in values.items():
+        text = repr(value)
         if value is sampler.graph:
             words.append("graph")
-        else:
-            words.append(
-                f"{argument}={_call(value) if isinstance(value, SamplerBase) else repr(value)}"
-            )
+            continue
+        if isinstance(value, SamplerBase):
+            text = _call(value)
+        elif argument == FILTER and value is not None:
+            text = repr(FILTER)
+        words.append(f"{argument}={text}")
     call = f"{name}({', '.join(words)})"
     # functions have no text, and large arrays one of many lines
-    return f"...  # {name}, as given" if {"<", "\n"} & set(call) else call
+    return described if {"<", "\n"} & set(call) else call
 
 
 def given_case(
@@ -407,44 +322,41 @@ def given_case(
     law: str | None,
 ) -> SamplerCase:
     """Return the case of the arguments of ``check_sampler``."""
+    make: Make | None = None
     if isinstance(sampler, SamplerBase):
         if graph is not None:
             raise TypeError(
                 "graph= goes with a function that makes the sampler; a sampler has its graph"
             )
         subject = sampler
-        make = settings_maker(sampler)
     else:
-        check_type(
-            sampler, "sampler", Callable, "a sampler, or a function that makes one of a graph"
-        )
+        words = "a sampler, or a function that makes one of a graph"
+        check_type(sampler, "sampler", Callable, words)
         make = sampler
         subject = make(_example() if graph is None else graph)
         check_type(subject, "the result of sampler(graph)", SamplerBase, "a sampler")
-    chosen = (
-        _default_seeds(subject) if seeds is None else as_array(seeds, "seeds").reshape(-1).tolist()
-    )
+    ids = _default_seeds(subject)
+    if seeds is not None:
+        ids = as_array(seeds, "seeds").reshape(-1).tolist()
+    moments: list[float] = []
     if times is not None:
-        own = dict(zip(chosen, as_array(times, "times").tolist(), strict=True))
+        time_of = dict(zip(ids, as_array(times, "times").tolist(), strict=True))
+        moments = list(time_of.values())
     elif subject.takes_times:
-        column = _column_of_times(subject.graph, str(getattr(subject, "time", "")))
-        if column is None:
-            raise TypeError(
-                f"{type(subject).__name__} takes times: pass times=, a time for every seed"
-            )
-        moments = column.sort().values.tolist() or [0]
-        own = {s: moments[(len(moments) - 1) * (i % 3 + 1) // 3] for i, s in enumerate(chosen)}
-    else:
-        own = {}
-    return SamplerCase(subject, list(dict.fromkeys(chosen)), own, make, law=law or _law_of(subject))
+        stamps = _stamps(subject)
+        moments = [stamps[(len(stamps) - 1) * third // 3] for third in (1, 2, 3)]
+    distinct = list(dict.fromkeys(ids))
+    return SamplerCase(subject, distinct, moments, make, law=law or _law_of(subject))
 
 
 def _example() -> Graph:
-    random = np.random.default_rng(_PROBE)
+    """A graph for a function that was given none."""
+    random = np.random.default_rng(_SEED)
     return Graph.from_edges(*random.integers(0, 20, (2, 80)), num_nodes=22)
 
 
 def _default_seeds(sampler: SamplerBase) -> list[int]:
+    """Nodes of large and of small degree, or the first of other seeds."""
     if sampler.seed_kind != "node":
         return list(range(min(3, sampler.num_seeds)))[: sampler.most_seeds]
     degrees = sampler.graph.in_degrees() + sampler.graph.out_degrees()
@@ -456,31 +368,27 @@ def _default_seeds(sampler: SamplerBase) -> list[int]:
 def _degrees(sampler: SamplerBase) -> Tensor:
     """The number of edges at every node, along which a sampler draws."""
     direction = getattr(sampler, "direction", "in")
-    sides = {"in": sampler.graph.in_degrees, "out": sampler.graph.out_degrees}
-    return torch.stack(
-        [degrees() for side, degrees in sides.items() if direction in (side, "both")]
-    ).sum(0)
+    if direction == "both":
+        return sampler.graph.in_degrees() + sampler.graph.out_degrees()
+    return sampler.graph.out_degrees() if direction == "out" else sampler.graph.in_degrees()
 
 
 def _law_of(sampler: SamplerBase) -> str | None:
+    """The law of pairs of the package's own samplers."""
     if isinstance(sampler, BernoulliSampler):
         return "independent"
-    plain = (
-        getattr(sampler, "prob", None) is None
-        and len(getattr(getattr(sampler, "kinds", None), "names", ())) < 2
-    )
-    uniform = isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)) and plain
-    return "uniform" if uniform and getattr(sampler, "strategy", "uniform") == "uniform" else None
+    if not isinstance(sampler, (NeighborSampler, TemporalNeighborSampler)):
+        return None
+    is_plain = getattr(sampler, "prob", None) is None and len(sampler.kinds.names) < 2
+    return "uniform" if is_plain and getattr(sampler, "strategy", "uniform") == "uniform" else None
 
 
-def _column_of_times(graph: Graph, name: str) -> Tensor | None:
-    """The first column of this name, of edges or of nodes."""
-    parts = (part.data for part in (*graph.relations.values(), *graph.nodes.values()))
-    return next(
-        (
-            dense(frame)[name]
-            for frame in (graph.edata, *parts, graph.ndata)
-            if name in dense(frame)
-        ),
-        None,
-    )
+def _stamps(sampler: SamplerBase) -> list[float]:
+    """The times in the column of a sampler, ascending: of edges or else of nodes."""
+    name = str(getattr(sampler, "time", ""))
+    graph = sampler.graph
+    parts = [part.data for part in (*graph.relations.values(), *graph.nodes.values())]
+    for frame in (graph.edata, *parts, graph.ndata):
+        if name in dense(frame):
+            return dense(frame)[name].sort().values.tolist() or [0]
+    raise TypeError(f"{type(sampler).__name__} takes times: pass times=, a time for every seed")

@@ -56,24 +56,28 @@ def graphs(
     pair = st.tuples(*[st.integers(0, max(0, num_nodes - 1))] * 2)
     if not self_loops:
         pair = pair.filter(lambda ends: ends[0] != ends[1])
-    size = max_edges if num_nodes > (0 if self_loops else 1) else 0
-    edges = draw(st.lists(pair, max_size=size, unique=not multi_edges)) if size else []
-    src = [u for u, _ in edges]
-    dst = [v for _, v in edges]
+    has_pairs = num_nodes > (0 if self_loops else 1)
+    src, dst = _ends(draw, pair, max_edges if has_pairs else 0, unique=not multi_edges)
     ndata = draw(_columns(num_nodes, node_columns))
-    edata = draw(_columns(len(edges), edge_columns))
+    edata = draw(_columns(len(src), edge_columns))
     if draw(st.booleans()):
         note(f"graph = Graph.from_edges({src}, {dst}, num_nodes={num_nodes})")
         return Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
     # without edge ids: the position among the in-edges is the id
-    indptr = np.concatenate(
-        [[0], np.cumsum(np.bincount(np.array(dst, np.int64), minlength=num_nodes))]
-    )
-    indices = np.array(
-        [src[e] for e in np.argsort(np.array(dst, np.int64), kind="stable")], np.int64
-    )
+    ends = np.array([src, dst], np.int64).reshape(2, -1)
+    counts = np.bincount(ends[1], minlength=num_nodes)
+    indptr = np.append(0, counts.cumsum())
+    indices = ends[0][ends[1].argsort(kind="stable")]
     note(f"graph = Graph({indptr.tolist()}, {indices.tolist()})")
-    return Graph(indptr.astype(np.int64), indices, ndata=ndata, edata=edata)
+    return Graph(indptr, indices, ndata=ndata, edata=edata)
+
+
+def _ends(
+    draw: st.DrawFn, pair: st.SearchStrategy[tuple[int, ...]], most: int, *, unique: bool = False
+) -> tuple[list[int], list[int]]:
+    """Draw up to ``most`` edges; return their sources and their destinations."""
+    edges = draw(st.lists(pair, max_size=most, unique=unique)) if most else []
+    return [u for u, _ in edges], [v for _, v in edges]
 
 
 @checked
@@ -107,12 +111,9 @@ def typed_graphs(
     )
     edges = {}
     for relation in draw(relations):
-        most = [nodes[relation[end]] - 1 for end in (0, 2)]
-        pairs = st.lists(
-            st.tuples(*(st.integers(0, max(last, 0)) for last in most)), max_size=max_edges
-        )
-        drawn = draw(pairs) if min(most) >= 0 else []
-        edges[relation] = [u for u, _ in drawn], [v for _, v in drawn]
+        last = [nodes[relation[end]] - 1 for end in (0, 2)]
+        pair = st.tuples(*(st.integers(0, max(node, 0)) for node in last))
+        edges[relation] = _ends(draw, pair, max_edges if min(last) >= 0 else 0)
     note(f"graph = Graph.typed({nodes}, {edges})")
     return Graph.typed(nodes, edges)
 
@@ -174,16 +175,13 @@ def node_flows(
     if include_dst not in (None, True):
         raise ValueError(f"include_dst must be True or None, got {include_dst!r}")
     prefix = include_dst is True
-    batch = draw(
-        _sampled(max_layers, prefix) if with_parent else _by_hand(max_layers, skips, prefix)
-    )
-    if columns:
-        frames = [layer.data for layer in batch.layers] + [
-            batch.fdata[pair] for pair in batch.flows.pairs()
-        ]
-        for frame in frames:
-            if draw(st.booleans()):
-                frame.update(draw(_columns(frame.num_rows, {"h": (2,)})))
+    if with_parent:
+        batch = draw(_sampled(max_layers, prefix))
+    else:
+        batch = draw(_by_hand(max_layers, skips, prefix))
+    for part in (*batch.layers, *batch.flows) if columns else ():
+        if draw(st.booleans()):
+            part.data.update(draw(_columns(part.data.num_rows, {"h": (2,)})))
     return batch
 
 
@@ -219,27 +217,24 @@ def _by_hand(draw: st.DrawFn, max_layers: int, skips: bool, prefix: bool) -> Nod
         pairs += [(i, j) for j in range(len(sizes)) for i in range(j - 1) if draw(st.booleans())]
     flows = {}
     for i, j in pairs:
-        ends = st.tuples(st.integers(0, max(0, sizes[i] - 1)), st.integers(0, max(0, sizes[j] - 1)))
-        edges = draw(st.lists(ends, max_size=8)) if sizes[i] and sizes[j] else []
-        eid = draw(
-            st.none() | st.lists(st.integers(-1, 30), min_size=len(edges), max_size=len(edges))
-        )
-        weight = draw(st.none() | st.just(torch.arange(len(edges)) + 0.5))
-        src = [u for u, _ in edges]
-        dst = [v for _, v in edges]
+        pair = st.tuples(*(st.integers(0, max(0, sizes[k] - 1)) for k in (i, j)))
+        src, dst = _ends(draw, pair, 8 if sizes[i] and sizes[j] else 0)
+        count = len(src)
+        eid = draw(st.none() | st.lists(st.integers(-1, 30), min_size=count, max_size=count))
+        weight = draw(st.none() | st.just(torch.arange(count) + 0.5))
         flows[i, j] = flow_from_edges(
             src, dst, num_src=sizes[i], num_dst=sizes[j], parent_eid=eid, weight=weight
         )
-    if prefix:
-        first = draw(
-            st.lists(st.integers(0, 30), min_size=sizes[0], max_size=sizes[0], unique=True)
-        )
-        return create_node_flow(flows, [first[:size] for size in sizes])
-    ids = [draw(st.lists(st.integers(0, 30), min_size=n, max_size=n, unique=True)) for n in sizes]
-    pooled = [skips and len(sizes) > 1 and draw(st.booleans()) for _ in sizes]
-    return create_node_flow(
-        flows, [None if none else own for none, own in zip(pooled, ids, strict=True)]
-    )
+    ids: list[list[int] | None] = []
+    for size in sizes:
+        if prefix and ids and ids[0] is not None:
+            ids.append(ids[0][:size])
+        elif skips and not prefix and len(sizes) > 1 and draw(st.booleans()):
+            ids.append(None)  # pooled
+        else:
+            distinct = st.lists(st.integers(0, 30), min_size=size, max_size=size, unique=True)
+            ids.append(draw(distinct))
+    return create_node_flow(flows, ids)
 
 
 @st.composite
@@ -302,18 +297,19 @@ def frames(num_rows: int, max_columns: int = 3) -> st.SearchStrategy[Frame]:
     >>> test_rows()
     """
     as_count(num_rows, "num_rows")
-    kinds = st.sampled_from([torch.float32, torch.int64, torch.bool])
+
+    def column_of(kind: torch.dtype, shape: list[int], seed: int) -> Tensor:
+        numbers = np.random.default_rng(seed).integers(-8, 9, (num_rows, *shape))
+        return torch.from_numpy(numbers).to(kind)
+
     column = st.builds(
-        lambda kind, shape, seed: torch.from_numpy(
-            np.random.default_rng(seed).integers(-8, 9, (num_rows, *shape))
-        ).to(kind),
-        kinds,
+        column_of,
+        st.sampled_from([torch.float32, torch.int64, torch.bool]),
         st.lists(st.integers(1, 3), max_size=2),
         st.integers(0, 99),
     )
-    return st.dictionaries(st.sampled_from("abcd"), column, max_size=max_columns).map(
-        lambda c: Frame(num_rows, c)
-    )
+    columns = st.dictionaries(st.sampled_from("abcd"), column, max_size=max_columns)
+    return columns.map(lambda chosen: Frame(num_rows, chosen))
 
 
 @st.composite
@@ -356,11 +352,7 @@ def triples(
     ...     assert (links[:, 1] < 2).all()
     >>> test_relations()
     """
-    triple = st.tuples(
-        st.integers(0, num_nodes - 1),
-        st.integers(0, num_relations - 1),
-        st.integers(0, num_nodes - 1),
-    )
-    return st.lists(triple, max_size=max_size).map(
-        lambda rows: torch.tensor(rows, dtype=torch.int64).reshape(-1, 3)
-    )
+    nodes = st.integers(0, num_nodes - 1)
+    triple = st.tuples(nodes, st.integers(0, num_relations - 1), nodes)
+    rows = st.lists(triple, max_size=max_size)
+    return rows.map(lambda some: torch.tensor(some, dtype=torch.int64).reshape(-1, 3))

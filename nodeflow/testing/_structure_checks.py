@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,9 +11,8 @@ from torch import Tensor
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling import Sampler
-from nodeflow.sampling.base import BoundSampler, RowSampler
+from nodeflow.sampling.base import BoundSampler, RowSampler, SamplerBase
 from nodeflow.testing._assertions import assert_valid
-from nodeflow.testing._foreign import ForeignSampler
 from nodeflow.testing._run import Skipped
 from nodeflow.testing._sampler_case import SamplerCase, with_filter
 
@@ -78,7 +75,8 @@ def order(case: SamplerCase) -> None:
             assert _keys(batch, i)[:size] == _keys(batch, i + 1), (
                 f"layer {i} does not begin with the nodes of layer {i + 1}"
             )
-            new = list(dict.fromkeys(row for row in flow.edges()[0].tolist() if row >= size))
+            sources = flow.edges()[0].tolist()
+            new = list(dict.fromkeys(row for row in sources if row >= size))
             rows = list(range(size, flow.num_src))
             assert new == rows, (
                 f"the new nodes of layer {i} are not in order of first appearance: {src[size:]}"
@@ -96,29 +94,28 @@ def edges(case: SamplerCase) -> None:
     sampler.
     """
     ends = case.graph.edges()
-    estimates = isinstance(case.sampler, Sampler) and _estimand(case.sampler, case) is not None
+    direction = getattr(case.sampler, "direction", "in")
     for i, flow in flows_of(case):
-        if not flow.num_edges:
-            continue
         src, dst = parents(flow)
         eid = flow.parent_eid if flow.has_parent else torch.full_like(src, -1)
         if bool((eid < 0).any()):
-            if not estimates:
+            if not isinstance(case.sampler, Sampler):
                 raise Skipped("its edges are not those of the graph: they have no ids")
-            at = int((eid < 0).nonzero()[0])
+            case.estimand(case.seeds[0])  # edges of a sampler that estimates no sum may be new
+            wrong = int((eid < 0).nonzero()[0])
             raise AssertionError(
-                f"flow {i} has an edge {int(src[at])} -> {int(dst[at])} that is not in the graph"
+                f"flow {i} has an edge {int(src[wrong])} -> {int(dst[wrong])} that is not in the "
+                "graph"
             )
         along = (ends[0][eid] == src) & (ends[1][eid] == dst)
         against = (ends[0][eid] == dst) & (ends[1][eid] == src)
-        direction = getattr(case.sampler, "direction", "in")
         right = {"in": along, "out": against}.get(direction, along | against)
         if not bool(right.all()):
-            at = int((~right).nonzero()[0])
-            e = int(eid[at])
+            wrong = int((~right).nonzero()[0])
+            e = int(eid[wrong])
             raise AssertionError(
-                f"flow {i} has an edge {int(src[at])} -> {int(dst[at])} with the id {e}, but edge "
-                f"{e} of the graph is {int(ends[0][e])} -> {int(ends[1][e])} (direction "
+                f"flow {i} has an edge {int(src[wrong])} -> {int(dst[wrong])} with the id {e}, but "
+                f"edge {e} of the graph is {int(ends[0][e])} -> {int(ends[1][e])} (direction "
                 f"{direction!r})"
             )
 
@@ -129,77 +126,57 @@ def parents(flow: Flow) -> tuple[Tensor, Tensor]:
     return flow.src_layer.parent_nid[src], flow.dst_layer.parent_nid[dst]
 
 
-def _estimand(sampler: Any, case: SamplerCase) -> Tensor | None:
-    """The estimand of a sampler; None where it estimates no sum."""
-    with suppress(TypeError):
-        time = next(iter(case.times.values())) if case.times else None
-        return cast("Tensor", sampler.estimand() if time is None else sampler.estimand(time))
-    return None
-
-
 def fanouts(case: SamplerCase) -> None:
-    """No destination has more edges than its fanout; a sampler of fixed sizes draws as many as
-    there are.
-    """
-    sizes = getattr(case.sampler, "fanouts", None)
+    """No destination has more edges than its fanout; fixed sizes are as many as there are."""
+    sampler = case.sampler
+    sizes = getattr(sampler, "fanouts", None)
     if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
         raise Skipped("it has no attribute fanouts of numbers")
-    if isinstance(case.sampler, RowSampler) and len(case.sampler.kinds.names) > 1:
+    if isinstance(sampler, RowSampler) and len(sampler.kinds.names) > 1:
         raise Skipped("its fanouts are of each relation or edge type")
-    exact = getattr(case.sampler, "fixed_sizes", False) and not case.times
-    if not getattr(case.sampler, "fixed_sizes", True):
+    if not getattr(sampler, "fixed_sizes", True):
         raise Skipped("its fanouts are means (fixed_sizes is False)")
-    weighted = getattr(case.sampler, "prob", None) is not None
-    for batch, (i, flow) in (
-        (b, numbered) for b in batches(case) for numbered in enumerate(b.flows)
-    ):
-        # with reuse, nodes that are destinations again keep what they drew in a later flow
-        first = (
-            batch.layers[i + 2].num_nodes
-            if getattr(case.sampler, "reuse", False) and i + 2 < batch.num_layers
-            else 0
-        )
-        drawn = flow.in_degrees[first:]
-        nodes = flow.dst_layer.parent_nid[first:]
-        if sizes[i] >= 0:
-            _at_first(drawn > sizes[i], f"flow {i} has more than {sizes[i]} edges at node", nodes)
-        if exact and isinstance(case.sampler, Sampler) and not weighted:
-            degrees = case.sampler.candidates(nodes).degrees
-            replace = getattr(case.sampler, "replace", False) and sizes[i] >= 0
-            full = (
-                torch.where(degrees > 0, sizes[i], 0)
-                if replace
-                else degrees.clamp(max=sizes[i])
-                if sizes[i] >= 0
-                else degrees
-            )
-            _at_first(
-                drawn != full, f"flow {i} does not have min(fanout, degree) edges at node", nodes
-            )
+    is_exact = getattr(sampler, "fixed_sizes", False) and isinstance(sampler, Sampler)
+    # edges of the future and of weight 0 are never drawn
+    is_exact &= not case.times and getattr(sampler, "prob", None) is None
+    for batch in batches(case):
+        for i, flow in enumerate(batch.flows):
+            size = sizes[i]
+            first = 0
+            # with reuse, nodes that are destinations again keep what they drew in a later flow
+            if getattr(sampler, "reuse", False) and i + 2 < batch.num_layers:
+                first = batch.layers[i + 2].num_nodes
+            drawn = flow.in_degrees[first:]
+            nodes = flow.dst_layer.parent_nid[first:]
+            if size >= 0:
+                _at_first(drawn > size, f"flow {i} has more than {size} edges at node", nodes)
+            if is_exact and isinstance(sampler, Sampler):
+                full = sampler.candidates(nodes).degrees
+                if size >= 0 and getattr(sampler, "replace", False):
+                    full = torch.where(full > 0, size, 0)
+                elif size >= 0:
+                    full = full.clamp(max=size)
+                words = f"flow {i} does not have min(fanout, degree) edges at node"
+                _at_first(drawn != full, words, nodes)
 
 
 def fanouts_per_type(case: SamplerCase) -> None:
     """No destination has more edges of a relation, or of an edge type, than its fanout for that."""
     sampler = case.sampler
-    sizes = getattr(case.sampler, "fanouts", None)
+    sizes = getattr(sampler, "fanouts", None)
     if not isinstance(sampler, RowSampler) or len(sampler.kinds.names) < 2 or sizes is None:
         raise Skipped("it has no fanouts by relation or edge type")
     if not sampler.fixed_sizes:
         raise Skipped("its fanouts are means (fixed_sizes is False)")
     kinds = torch.from_numpy(sampler.kinds.of_edges())
     for i, flow in flows_of(case):
-        nodes = flow.dst_layer.parent_nid
-        for number, (name, size) in enumerate(
-            zip(sampler.kinds.names, sampler.kinds.numbers(sizes[i]), strict=True)
-        ):
+        numbers = sampler.kinds.numbers(sizes[i])
+        for kind, (name, size) in enumerate(zip(sampler.kinds.names, numbers, strict=True)):
             if size >= 0:
-                own = flow.edges()[1][kinds[flow.parent_eid] == number]
-                counts = torch.bincount(own, minlength=flow.num_dst)
-                _at_first(
-                    counts > int(size),
-                    f"flow {i} has more than {size} edges of type {name} at node",
-                    nodes,
-                )
+                rows = flow.edges()[1][kinds[flow.parent_eid] == kind]
+                counts = torch.bincount(rows, minlength=flow.num_dst)
+                words = f"flow {i} has more than {size} edges of type {name} at node"
+                _at_first(counts > int(size), words, flow.dst_layer.parent_nid)
 
 
 def repeats(case: SamplerCase) -> None:
@@ -239,38 +216,28 @@ def isolated_seeds(case: SamplerCase) -> None:
     """A seed without neighbours has a row, and no edges."""
     if case.sampler.seed_kind != "node":
         raise Skipped("seeds are not nodes")
-    alone = (
-        ((case.graph.in_degrees() == 0) & (case.graph.out_degrees() == 0))
-        .nonzero()
-        .flatten()
-        .tolist()
-    )
-    alone = [node for node in alone if node in case.sampler.possible_seeds][:1]
+    degrees = case.graph.in_degrees() + case.graph.out_degrees()
+    alone = [v for v in case.sampler.possible_seeds if degrees[v] == 0][:1]
     if not alone:
         raise Skipped("no node is without edges")
-    case.times.update(
-        {seed: max(case.times.values(), default=0) for seed in alone} if case.times else {}
-    )
-    for seeds in (alone, [*alone, *case.seeds])[: case.sampler.most_seeds]:
-        batch = case.call(list(dict.fromkeys(seeds)))
+    if case.times:
+        case.times[alone[0]] = max(case.times.values())
+    for others in ([], case.seeds)[: case.sampler.most_seeds]:
+        seeds = list(dict.fromkeys([*alone, *others]))
+        batch = case.call(seeds)
         assert_valid(batch)
-        _check_seeds(batch, list(dict.fromkeys(seeds)))
-        row = int(batch.seed_index[0])
-        edges = [
-            int(f.in_degrees[row])
-            for f in batch.flows
-            if row < f.num_dst and int(f.dst_layer.parent_nid[row]) == alone[0]
-        ]
-        assert not any(edges), f"node {alone[0]} has no neighbours, but edges in the batch"
+        _check_seeds(batch, seeds)
+        for flow in batch.flows:
+            edges_of = flow.in_degrees[flow.dst_layer.parent_nid == alone[0]]
+            assert not edges_of.any(), f"node {alone[0]} has no neighbours, but edges in the batch"
 
 
 def no_seeds(case: SamplerCase) -> None:
     """A call without seeds gives a batch without nodes, or ValueError where the sampler needs
     some.
     """
-    none: list[int] = []
     try:
-        batch = case.call(none)
+        batch = case.call([])
     except ValueError:
         if case.sampler.most_seeds is None:
             raise
@@ -292,73 +259,53 @@ def future(case: SamplerCase) -> None:
         raise Skipped("it has no attribute time, the name of the column of times")
     strict = getattr(case.sampler, "strict", False)
     for seed in case.seeds:
+        limit = case.times[seed]
         for epoch in range(_EPOCHS):
             for i, flow in enumerate(case.call([seed], epoch=epoch).flows):
-                eid = flow.parent_eid
                 times = _times(case.graph, name, flow)
-                late = times >= case.times[seed] if strict else times > case.times[seed]
-                _at_first(
-                    late,
-                    f"seed {seed} at time {case.times[seed]} sees the future: in flow {i} edge",
-                    eid,
-                    " is later",
-                )
+                late = times >= limit if strict else times > limit
+                words = f"seed {seed} at time {limit} sees the future: in flow {i} edge"
+                _at_first(late, words, flow.parent_eid, " is later")
 
 
 def _times(graph: Graph, name: str, flow: Flow) -> Tensor:
-    """The time of every edge of a flow: the later of its own and that of the node it comes from;
-    the smallest: none.
+    """The time of every edge of a flow: the latest of its own and that of the node it comes from.
+
+    An edge without a time has the smallest number.
     """
     eid = flow.parent_eid
     nodes = flow.src_layer.parent_nid[flow.edges()[0]]
-    columns = [
-        (torch.arange(graph.num_nodes), graph.ndata, nodes),
-        (torch.arange(graph.num_edges), graph.edata, eid),
-    ]
-    columns[1:1] = [(torch.tensor(part.ids), part.data, nodes) for part in graph.nodes.values()]
-    columns[-1:-1] = [(torch.tensor(part.ids), part.data, eid) for part in graph.relations.values()]
+    columns = [(graph.ndata, 0, nodes), (graph.edata, 0, eid)]
+    columns += [(part.data, part.ids.start, nodes) for part in graph.nodes.values()]
+    columns += [(part.data, part.ids.start, eid) for part in graph.relations.values()]
     times: Tensor | None = None
-    for ids, frame, places in columns:
+    for frame, start, ids in columns:
         if name in frame:
             column = torch.as_tensor(frame[name])
-            none = -torch.inf if column.is_floating_point() else torch.iinfo(torch.int64).min
-            times = column.new_full((len(eid),), none) if times is None else times
-            own = torch.isin(places, ids)
-            times[own] = times[own].maximum(column[places[own] - ids[0]])
+            least = -torch.inf if column.is_floating_point() else torch.iinfo(torch.int64).min
+            times = column.new_full((len(eid),), least) if times is None else times
+            has_time = (ids >= start) & (ids < start + frame.num_rows)
+            times[has_time] = times[has_time].maximum(column[ids[has_time] - start])
     assert times is not None, f"neither nodes nor edges have a column {name!r}"
     return times
 
 
 def excluded(case: SamplerCase) -> None:
     """No edge that the filter or ``without_edges`` leaves out is drawn."""
-    if not isinstance(case.sampler, BoundSampler) or isinstance(case.sampler, ForeignSampler):
+    if not isinstance(case.sampler, BoundSampler):
         raise Skipped("it has no edge_filter")
-    left_out = torch.arange(0, case.graph.num_edges, 2)
-    own = getattr(case.sampler.edge_filter, "mask", None)
-    # hides those of even ids too
-    filtered = with_filter(case.sampler, torch.arange(case.graph.num_edges) % 2 == 1)
-    for sampler, mask in (
-        (case.sampler, own),
-        (case.sampler.without_edges(left_out), None),
-        (filtered, None),
-    ):
-        if sampler is None:
-            continue
-        hidden = torch.zeros(case.graph.num_edges, dtype=torch.bool)
-        if sampler is not case.sampler:
-            hidden[left_out] = True
-        elif mask is not None:
-            hidden |= ~torch.from_numpy(np.array(mask))
-        for epoch in range(_EPOCHS):
+    is_even = torch.arange(case.graph.num_edges) % 2 == 0
+    mask = getattr(case.sampler.edge_filter, "mask", None)
+    hidden = torch.zeros_like(is_even) if mask is None else ~torch.from_numpy(np.array(mask))
+    samplers: list[tuple[SamplerBase | None, Tensor]] = [
+        (case.sampler, hidden),
+        (case.sampler.without_edges(is_even.nonzero().flatten()), is_even),
+        (with_filter(case.sampler, ~is_even), is_even),
+    ]
+    for sampler, left_out in samplers:
+        for epoch in range(_EPOCHS if sampler is not None else 0):
             for i, flow in enumerate(case.call(sampler=sampler, epoch=epoch).flows):
-                eid = (
-                    flow.parent_eid[flow.parent_eid >= 0]
-                    if flow.has_parent
-                    else torch.empty(0, dtype=torch.int64)
-                )
-                _at_first(
-                    hidden[eid],
-                    f"flow {i} has edge",
-                    eid,
-                    ", which edge_filter or without_edges leaves out",
-                )
+                if flow.has_parent:
+                    eid = flow.parent_eid[flow.parent_eid >= 0]
+                    words = ", which edge_filter or without_edges leaves out"
+                    _at_first(left_out[eid], f"flow {i} has edge", eid, words)

@@ -53,37 +53,34 @@ class AnswerBatch(NamedTuple):
 
         The mean of this loss over the processes is the loss of the step.
         """
+        device = table.device
         loss = cubes = table[:0].sum()
         # one look-up of all rows: each has a gradient as large as the table
-        rows = F.embedding(torch.cat([self.node, self.answer]).to(table.device), table)
+        rows = F.embedding(torch.cat([self.node, self.answer]).to(device), table)
         nodes, answers = rows.split([len(self.node), len(self.answer)])
         for number, side in enumerate(SIDES):
             queries = (self.side == number).nonzero().flatten()
             if not len(queries):
                 continue
-            relation = None if self.relation is None else self.relation[queries].to(table.device)
+            # the number of each query among those of this side, -1 for the others
             place = torch.full_like(self.node, -1)
             place[queries] = torch.arange(len(queries))
             of_side = (place[self.query] >= 0).nonzero().flatten()
-            query = place[self.query[of_side]].to(table.device)
-            answer = self.answer[of_side].to(table.device)
-            query_rows = nodes[queries.to(table.device)]
-            scores = decoder.score_all(query_rows, relation, table, side=side)
+            query = place[self.query[of_side]].to(device)
+            relation = None if self.relation is None else self.relation[queries].to(device)
+            query_rows = nodes[queries.to(device)]
             loss = loss + one_vs_all_loss(
-                scores,
-                (query, answer),
+                decoder.score_all(query_rows, relation, table, side=side),
+                (query, self.answer[of_side].to(device)),
                 label_smoothing=label_smoothing,
-                weight=self.weight[queries].to(table.device),
+                weight=self.weight[queries].to(device),
                 reduction="sum",
             )
             if n3:
                 kinds = None if relation is None else relation[query]
-                cubes = (
-                    cubes
-                    + decoder.n3(
-                        query_rows[query], kinds, answers[of_side.to(table.device)], side=side
-                    ).sum()
-                )
+                answer_rows = answers[of_side.to(device)]
+                norms = decoder.n3(query_rows[query], kinds, answer_rows, side=side)
+                cubes = cubes + norms.sum()
         return loss / self.total + n3 * (cubes / self.num_answers)
 
 
@@ -117,25 +114,25 @@ class Answers(Epochs):
         self._size = size
         self.by_answer = by_answer
         rows = triples.numpy()
-        relation = rows[:, 1] if rows.shape[1] == 3 else np.zeros(len(rows), np.int64)
+        has_relations = rows.shape[1] == 3
+        relation = rows[:, 1] if has_relations else np.zeros(len(rows), np.int64)
         node = np.concatenate([rows[:, 0], rows[:, -1]])
         answer = np.concatenate([rows[:, -1], rows[:, 0]])
         # sorted by query, so that the answers of a query are contiguous and a batch needs no
         # look-up
         keys = np.stack([np.repeat([0, 1], len(rows)), np.tile(relation, 2), node])
-        order = np.lexsort(np.concatenate([answer[None], keys[::-1]]))
+        order = np.lexsort([answer, *keys[::-1]])
         keys = keys[:, order]
-        answer = answer[order]
-        new = np.concatenate([[True], (keys[:, 1:] != keys[:, :-1]).any(0)])
+        first_of_query = np.ones(len(answer), np.bool_)
+        first_of_query[1:] = (keys[:, 1:] != keys[:, :-1]).any(0)
         if by_answer:
             position = np.arange(len(answer))
-            new |= (
-                position - np.maximum.accumulate(np.where(new, position, 0))
-            ) % MOST_ANSWERS == 0
-        self._first = np.append(np.flatnonzero(new), len(answer))
-        self._side, kinds, self._node = keys[:, new]
-        self._relation = kinds if rows.shape[1] == 3 else None
-        self._answer = answer
+            begin = np.maximum.accumulate(np.where(first_of_query, position, 0))
+            first_of_query |= (position - begin) % MOST_ANSWERS == 0
+        self._first = np.append(np.flatnonzero(first_of_query), len(answer))
+        self._side, kinds, self._node = keys[:, first_of_query]
+        self._relation = kinds if has_relations else None
+        self._answer = answer[order]
 
     def num_batches(self, epoch: int = 0) -> int:
         return -(-len(self._node) // self.batch_size)
@@ -143,36 +140,38 @@ class Answers(Epochs):
     def __iter__(self) -> Iterator[AnswerBatch]:
         this = self.begin()
         size = self.batch_size
-        order = (
-            Random(derive_key("answers", self.seed, this.epoch))
-            .permutation(len(self._node))
-            .numpy()
-        )
+        random = Random(derive_key("answers", self.seed, this.epoch))
+        order = random.permutation(len(self._node)).numpy()
         for number in range(this.start, len(self)):
             self.reached(this, number + 1)
             yield self._batch(order[number * size : (number + 1) * size])
 
     def _batch(self, step: Array) -> AnswerBatch:
+        """Return this process's queries of a step, with their answers."""
         chosen = np.array_split(step, self._size)[self._rank]
-        num_answers = np.diff(self._first)[step].sum() / self._size
-        total = num_answers if self.by_answer else len(step) / self._size
-        indptr, at = kernels.csr.csr_rows(self._first, chosen)
-        query = np.repeat(np.arange(len(chosen)), np.diff(indptr))
-        answer = self._answer[at]
+        num_answers = float(np.diff(self._first)[step].sum() / self._size)
+        indptr, places = kernels.csr.csr_rows(self._first, chosen)
+        counts = np.diff(indptr)
+        weight = counts.astype(np.float32)
+        total = num_answers
+        if not self.by_answer:
+            weight = np.ones(len(chosen), np.float32)
+            total = len(step) / self._size
+        relation = None
+        if self._relation is not None:
+            relation = torch.from_numpy(self._relation[chosen])
         side = torch.from_numpy(self._side[chosen])
         node = torch.from_numpy(self._node[chosen])
-        relation = None if self._relation is None else torch.from_numpy(self._relation[chosen])
-        weight = torch.from_numpy(
-            (np.diff(indptr) if self.by_answer else np.ones(len(chosen))).astype(np.float32)
-        )
+        query = np.repeat(np.arange(len(chosen)), counts)
+        answer = torch.from_numpy(self._answer[places])
         return AnswerBatch(
             self.graph,
             side,
             node,
             relation,
             torch.from_numpy(query),
-            torch.from_numpy(answer),
-            weight,
-            float(total),
-            float(num_answers),
+            answer,
+            torch.from_numpy(weight),
+            total,
+            num_answers,
         )

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from nodeflow._base.checks import as_count, as_number, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import FREE, Settings
 
 if TYPE_CHECKING:
     from nodeflow.training._trainer import Trainer
@@ -58,26 +58,12 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Any) -> None
 
     With a checksum of both, the CRC-32 of what ``_checksum`` says.
     """
-    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    content = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(facts)
     # one entry, because safetensors writes several in random order, and equal runs should give
     # equal files
-    replace_file(
-        path,
-        to_safetensors(
-            whole, {_KEY: f'{{"checksum": "{_checksum(text, whole)}", "facts": {text}}}'}
-        ),
-    )
-
-
-def _checked(entry: str, tensors: Mapping[str, Tensor]) -> Any:
-    """Return the facts of an entry of metadata; raises ValueError where they, or the tensors, are
-    damaged.
-    """
-    match = _FACTS.fullmatch(entry)
-    if match is None or match[1] != _checksum(match[2], tensors):
-        raise ValueError("its contents have another checksum than when it was written")
-    return json.loads(match[2])
+    entry = f'{{"checksum": "{_checksum(text, content)}", "facts": {text}}}'
+    replace_file(path, to_safetensors(content, {_KEY: entry}))
 
 
 def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
@@ -87,7 +73,8 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
     value = zlib.crc32(text.encode())
     for name, tensor in sorted(tensors.items()):
         value = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), value)
-        value = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, value)
+        content = tensor.reshape(-1).view(torch.uint8).numpy()
+        value = zlib.crc32(content.data, value)
     return f"{value:08x}"
 
 
@@ -103,7 +90,10 @@ def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
             # copies: tensors that map the file would change with it, and keep some systems from
             # replacing it
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  it is no dict
-        facts = _checked(metadata[_KEY], tensors)
+        match = _FACTS.fullmatch(metadata[_KEY])
+        if match is None or match[1] != _checksum(match[2], tensors):
+            raise ValueError("its contents have another checksum than when it was written")
+        facts = json.loads(match[2])
     except KeyError:
         raise ValueError(
             f"{path} is no checkpoint of a training run: it does not say which model it holds"
@@ -121,20 +111,13 @@ def _encoded(value: Any, tensors: dict[str, Tensor], name: str) -> Any:
         tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
         return {"tensor": name}
     if isinstance(value, Mapping):
-        if all(isinstance(key, str) for key in value):
-            return {
-                "dict": {
-                    key: _encoded(each, tensors, f"{name}.{key}") for key, each in value.items()
-                }
-            }
-        return {
-            "items": [
-                [key, _encoded(each, tensors, f"{name}.{key}")] for key, each in value.items()
-            ]
-        }
+        content = [[key, _encoded(x, tensors, f"{name}.{key}")] for key, x in value.items()]
+        # JSON has no other keys than strings
+        words = all(isinstance(key, str) for key in value)
+        return {"dict": dict(content)} if words else {"items": content}
     if isinstance(value, (list, tuple)):
-        each = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
-        return {"tuple": each} if isinstance(value, tuple) else each
+        items = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
+        return {"tuple": items} if isinstance(value, tuple) else items
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
@@ -150,11 +133,10 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     ((form, content),) = value.items()
     if form == "tensor":
         return tensors[content]
-    if form == "dict":
-        return {key: _decoded(each, tensors) for key, each in content.items()}
-    if form == "items":
-        return {key: _decoded(each, tensors) for key, each in content}
-    return tuple(_decoded(item, tensors) for item in content)
+    if form == "tuple":
+        return tuple(_decoded(content, tensors))
+    items = content.items() if form == "dict" else content
+    return {key: _decoded(item, tensors) for key, item in items}
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -188,23 +170,6 @@ def _check_finite(tensor: Tensor, what: str) -> None:
 
 
 STATE = "state.safetensors"
-FREE = (
-    "workers",
-    "storage",
-    "memory",
-    "pack",
-    "space",
-    "partitions",
-    "share",
-    "halo",
-    "sample_on",
-    "patience",
-    "epochs",
-)
-"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which
-does not read it; ``storage`` not to or from "partitions", whose batches differ; ``partitions`` to
-the same folder moved elsewhere, or to other parts of the same graph.
-"""
 
 
 @dataclass
@@ -301,11 +266,9 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_state(self.folder / STATE, state)
         except OSError as error:
-            have = (
-                "the state saved before stays"
-                if (self.folder / STATE).exists()
-                else "no state was saved before"
-            )
+            have = "no state was saved before"
+            if (self.folder / STATE).exists():
+                have = "the state saved before stays"
             raise OSError(
                 f"cannot save the state in {self.folder}: {error.strerror or error}; {have}"
             ) from error
@@ -319,18 +282,18 @@ def check_same_run(
     """
     # a schedule depends on the steps of all epochs; a partition buffer draws other batches than any
     # other storage
-    fixed = {"epochs"} if settings.optimizer.schedule != "constant" else set()
+    fixed = set()
+    if settings.optimizer.schedule != "constant":
+        fixed.add("epochs")
     if "partitions" in (settings.storage.kind, before.storage.kind):
         fixed.add("storage")
-    was = before.by_name()
-    now = settings.by_name()
-    for name, value in now.items():
-        if was[name] != value and (name not in FREE or name in fixed):
-            several = (
-                f" for {processes} processes" if name == "batch_size" and processes > 1 else ""
-            )
+    earlier = before.by_name()
+    for name, value in settings.by_name().items():
+        if earlier[name] != value and (name not in FREE or name in fixed):
+            several = f" for {processes} processes" if processes > 1 else ""
             raise ValueError(
-                f"{file} is of a run with {name} = {was[name]!r}, got {value!r}{several}"
+                f"{file} is of a run with {name} = {earlier[name]!r}, got {value!r}"
+                f"{several if name == 'batch_size' else ''}"
             )
 
 
@@ -339,9 +302,10 @@ def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> Non
     saved run.
     """
     for name in sorted({*before, *parts}):
-        was, now = (each.get(name, "that of the settings") for each in (before, parts))
-        if was != now:
+        earlier = before.get(name, "that of the settings")
+        now = parts.get(name, "that of the settings")
+        if earlier != now:
             raise ValueError(
-                f"the state is of a run with {name} = {was}, got {now}; pass parts of your own "
+                f"the state is of a run with {name} = {earlier}, got {now}; pass parts of your own "
                 "again when a run goes on"
             )

@@ -1,5 +1,6 @@
-"""The command ``nodeflow``: train, resume, evaluate, predict, compare; build, partition and
-describe data sets.
+"""The command ``nodeflow``: its options and their help, and the start of a subcommand.
+
+Nothing here imports torch, so help and mistakes in options come at once; ``_commands`` does.
 """
 
 from __future__ import annotations
@@ -10,26 +11,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
-
-import torch
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nodeflow._base.habits import meant
 from nodeflow._base.version import __version__
-from nodeflow.building import WIDTHS
-from nodeflow.distributed import EDGES, PeerError
-from nodeflow.partitions import METHODS as CUTS
-from nodeflow.training._checkpoints import FREE
-from nodeflow.training._commands import SIDES, build, compare, evaluate, info, partition, predict
-from nodeflow.training._fields import add_option
-from nodeflow.training._models import is_own
-from nodeflow.training._reproduce import reproduce
-from nodeflow.training._result import Stopped
+from nodeflow.training._fields import add_option, default_of, option_of
+from nodeflow.training._groups import is_own
 from nodeflow.training._rules import where_read
-from nodeflow.training._settings import FIELDS, GROUPS
-from nodeflow.training._train_command import Command, Silent, train
+from nodeflow.training._settings import FIELDS, FREE, GROUPS
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
@@ -40,21 +32,6 @@ _DATA = (
     "features.npy, labels.npy (or labels.npz, several per node) and, for a split of its own, "
     "train.npy, val.npy, test.npy; or a graph folder, as nodeflow build and Graph.save write it"
 )
-
-
-_ERRORS = (
-    ValueError,
-    TypeError,
-    LookupError,
-    OSError,
-    ImportError,
-    RuntimeError,
-    MemoryError,
-    FloatingPointError,
-)
-"""Mistakes of users, and failures of machines and other processes; other RuntimeErrors are defects
-of this program.
-"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,40 +59,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if is_own(getattr(options, "model", None)) and "" not in sys.path:
         # for a module in the present folder, as with python -m; else none comes from there
         sys.path.insert(0, "")
-    try:
-        options.run(options, say)
-    except KeyboardInterrupt as error:
-        print(
-            "; ".join([f"nodeflow {options.command}: interrupted", *map(str, error.args)]),
-            file=sys.stderr,
-        )
-        return 130
-    except Silent as ended:
-        return int(ended.args[0])
-    except Stopped as stopped:
-        print(f"nodeflow {options.command}: {stopped}", file=sys.stderr)
-        return 143
-    except _ERRORS as error:
-        text = str(error.args[0] if isinstance(error, KeyError) and error.args else error)
-        # torch raises RuntimeError when memory is short, PeerError is of another process
-        expected = (
-            not isinstance(error, RuntimeError) or isinstance(error, PeerError) or "memory" in text
-        )
-        if options.traceback or not expected:
-            raise
-        # one line: the further lines of torch's messages are its own call stack
-        print(
-            f"nodeflow {options.command}: {(text.strip() or type(error).__name__).splitlines()[0]}",
-            file=sys.stderr,
-        )
-        return 2
-    return 0
+    from nodeflow.training._running import run  # which imports torch
+
+    return run(options)
 
 
 def _refuse(command: str, option: str) -> NoReturn:
     """End with the name that an unknown option has here."""
-    one = _Parser(prog=f"nodeflow {command}")
-    next(add for run, (_, add) in _COMMANDS.items() if run.__name__ == command)(one)
+    one = _Parser(prog=f"nodeflow {command}", add_help=False)
+    _COMMANDS[command][1](one)
     options = [name for action in one._actions for name in action.option_strings]  # noqa: SLF001  no public name
     takes = {name.strip("-").replace("-", "_"): name for name in options}
     if not option.startswith("-"):
@@ -148,20 +100,125 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+def _wide(prog: str) -> argparse.HelpFormatter:
+    """Return the layout of short pages: an option and its words stand on one line."""
+    return argparse.HelpFormatter(prog, max_help_position=22, width=110)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="nodeflow", description="Sampled graph neural networks on NodeFlows.")
-    parser.add_argument(
-        "--version", action="version", version=f"nodeflow {__version__} (torch {torch.__version__})"
+    parser = _Parser(
+        prog="nodeflow",
+        description="Sampled graph neural networks on NodeFlows.",
+        formatter_class=_wide,
+        epilog="nodeflow COMMAND --help shows the options of a command.",
     )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions, and end")
     added = parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=_Parser
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser, title="commands"
     )
-    for run, (help, add) in _COMMANDS.items():
-        one: _Parser = added.add_parser(run.__name__, help=help, description=run.__doc__)
-        one.set_defaults(run=run)
+    for name, (help, add) in _COMMANDS.items():
+        one: _Parser = added.add_parser(
+            name, help=help, description=add.__doc__, add_help=name != "train"
+        )
         one.add_argument("--traceback", action="store_true", help="show where an error comes from")
         add(one)
     return parser
+
+
+class _Version(argparse.Action):
+    """Prints the versions of the package and of torch, which is not imported for that."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        try:
+            of_torch = version("torch")
+        except PackageNotFoundError:
+            of_torch = "of unknown version"
+        say(f"nodeflow {__version__} (torch {of_torch})")
+        parser.exit()
+
+
+class _AllHelp(argparse.Action):
+    """Prints the help of all options of ``train``."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        full = _Parser(prog=parser.prog, description=_add_train.__doc__, add_help=False)
+        _add_train(full)
+        full.print_help()
+        parser.exit()
+
+
+_FIRST = {
+    "what is learned": {
+        "task": "classification, multilabel, regression or link; auto: by labels",
+        "target": "node type, or relation, that is learned, where there are several",
+        "direction": "messages go along edges in, out or both ways",
+    },
+    "model": {
+        "model": "sage, gcn, gin, gat, gatv2, rgcn, hgt, typed or none",
+        "hidden": "width of hidden layers",
+        "dropout": "share of hidden entries that are set to zero",
+        "norm": "none, batch or layer",
+        "residual": "add the rows of the layer before to those of every layer",
+    },
+    "sampling": {
+        "sampler": "neighbor, labor, ladies, saint, cluster, shadow, cv, ...",
+        "fanouts": "neighbours per node and layer, such as 15 10 5",
+        "batch_size": "seeds of a step",
+        "workers": "threads that sample ahead",
+    },
+    "optimisation": {
+        "lr": "learning rate",
+        "weight_decay": "weight decay",
+        "epochs": "passes over the training seeds",
+        "patience": "epochs without a better score before the end",
+        "seed": "the same seed gives the same result",
+    },
+    "machine": {
+        "device": "cpu, cuda, cuda:1 or auto",
+        "precision": "float32 or bf16",
+        "storage": "where features lie: memory, file, cached, lookahead",
+    },
+}
+"""The settings on the page of ``nodeflow train --help``, by topic, in few words."""
+
+
+class _FirstHelp(argparse.Action):
+    """Prints one page with the options of ``train`` that are used most."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        page = _Parser(
+            prog=parser.prog,
+            usage="nodeflow train [DATA] [options]",
+            description="Train a model on sampled NodeFlows, then measure it on full "
+            "neighbourhoods.",
+            epilog="nodeflow train --help-all shows every option, and which choices read it.",
+            add_help=False,
+            formatter_class=_wide,
+        )
+        run = page.add_argument_group("the run")
+        run.add_argument(
+            "data", metavar="DATA", help="folder of a data set (default: debian, a bundled one)"
+        )
+        run.add_argument(
+            "--output", metavar="FOLDER", help="where results go (default: runs/latest)"
+        )
+        run.add_argument("--overwrite", action="store_true", help="replace a finished run there")
+        run.add_argument("--config", metavar="FILE", help="settings of a file, such as a run.toml")
+        run.add_argument("--resume", metavar="FOLDER", help="go on with a run that was cut off")
+        run.add_argument("--seeds", metavar="N", help="train N runs, and print mean and deviation")
+        for topic, settings in _FIRST.items():
+            group = page.add_argument_group(topic)
+            for name, brief in settings.items():
+                setting = FIELDS[name][1]
+                words = setting.metadata["words"]
+                if words.get("action") == "store_true":
+                    group.add_argument(option_of(setting), action="store_true", help=brief)
+                    continue
+                metavar = "NAME" if name == "model" else words.get("metavar", "NAME")
+                text = f"{brief} (default: {default_of(setting)})"
+                group.add_argument(option_of(setting), metavar=metavar, help=text)
+        page.print_help()
+        parser.exit()
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
@@ -170,11 +227,26 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         name: parser.add_argument_group(f"settings [{name}]", kind.__doc__)
         for name, kind in GROUPS.items()
     }
-    for name, (group, one) in FIELDS.items():
-        add_option(groups[group], one, where_read(name))
+    for group, one in FIELDS.values():
+        add_option(groups[group], one, where_read(one.metadata["read"]))
 
 
 def _add_train(one: _Parser) -> None:
+    """Train a model on sampled NodeFlows, then measure it on full neighbourhoods.
+
+    Writes into the output folder: run.toml (all settings), state.safetensors (the last checkpoint
+    of the run), checkpoint.safetensors (weights of the best epoch), log.csv (a row per epoch),
+    trace.csv (hashes of batches, for nodeflow reproduce), result.json (scores, settings, versions),
+    curves.png (loss and validation score by epoch), and TensorBoard events where it is installed.
+    """
+    one.add_argument(
+        "-h",
+        "--help",
+        action=_FirstHelp,
+        nargs=0,
+        help="show the options that are used most, and end",
+    )
+    one.add_argument("--help-all", action=_AllHelp, nargs=0, help="show every option, and end")
     one.add_argument("data", nargs="?", metavar="DATA", help=f"{_DATA} (default: debian)")
     one.add_argument(
         "--config",
@@ -244,7 +316,30 @@ def _add_folder(one: _Parser) -> None:
     )
 
 
+def _add_evaluate(one: _Parser) -> None:
+    """Measure the model of a finished run."""
+    _add_run(one)
+
+
+def _add_reproduce(one: _Parser) -> None:
+    """Run a finished run again from its folder, and say at which step it first differs.
+
+    Compared are the batches (by a hash of every 20th, and of the first of each epoch), the losses
+    of these steps, and the scores at the end. Nothing is written. The status is 0 where all are the
+    same, to the last bit, else 1. With several processes, as many as the run had, the first one
+    compares and prints: the trace is of its batches.
+    """
+    _add_folder(one)
+
+
 def _add_predict(one: _Parser) -> None:
+    """Write the predictions of a finished run.
+
+    A table has the node, the predicted class or number, and for classes its probability; .npy has
+    all outputs, [nodes, width]. Of a run that learned links, a table has the best answers for the
+    other end of every node's links, and their scores; .npy has the ids of the answers, [nodes,
+    top], or with relations [nodes, relations, top]; -1 where there are fewer.
+    """
     _add_run(one)
     one.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help="a file .csv, .parquet or .npy"
@@ -264,7 +359,7 @@ def _add_predict(one: _Parser) -> None:
     )
     links.add_argument(
         "--side",
-        choices=tuple(SIDES),
+        choices=("dst", "src"),
         help="the end that is asked for: dst, whom the nodes point to, or src, who points to them "
         "(default: dst)",
     )
@@ -281,6 +376,7 @@ def _add_predict(one: _Parser) -> None:
 
 
 def _add_compare(one: _Parser) -> None:
+    """Print a table of runs, and draw their curves."""
     one.add_argument(
         "folders", type=Path, nargs="+", metavar="FOLDER", help="folders of finished runs"
     )
@@ -290,12 +386,18 @@ def _add_compare(one: _Parser) -> None:
 
 
 def _add_info(one: _Parser) -> None:
+    """Describe a data set."""
     one.add_argument(
         "data", nargs="?", default="debian", metavar="DATA", help=f"{_DATA} (default: debian)"
     )
 
 
 def _add_build(one: _Parser) -> None:
+    """Build a graph folder, which train and info take as DATA, from files of edges, or of another
+    data set as it is.
+
+    Neither the list of edges nor the graph need fit into memory.
+    """
     one.add_argument(
         "edges",
         nargs="+",
@@ -363,7 +465,7 @@ def _add_build(one: _Parser) -> None:
         )
     one.add_argument(
         "--store",
-        choices=WIDTHS,
+        choices=("int8", "float16", "bfloat16", "auto"),
         help=(
             "keep features in fewer bytes: int8 with a scale per column, float16, bfloat16, or "
             "auto: int8, and float32 where the error of int8 is too large (default: as they are)"
@@ -379,6 +481,12 @@ def _add_build(one: _Parser) -> None:
 
 
 def _add_partition(one: _Parser) -> None:
+    """Write the graph of a data set into a folder, cut up, with its features, labels and training
+    nodes.
+
+    As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with
+    --for processes as parts, of which each process of a run holds one.
+    """
     one.add_argument("data", metavar="DATA", help=_DATA)
     one.add_argument(
         "--parts", type=int, required=True, metavar="N", help="number of partitions, or of parts"
@@ -397,7 +505,7 @@ def _add_partition(one: _Parser) -> None:
     )
     one.add_argument(
         "--method",
-        choices=CUTS,
+        choices=("random", "train-first", "metis", "ranges", "hash"),
         help=(
             "how nodes are cut: random; metis, with few edges between parts (needs pymetis); "
             "train-first, at random with the training nodes in the first parts; ranges of ids, or "
@@ -406,7 +514,7 @@ def _add_partition(one: _Parser) -> None:
     )
     one.add_argument(
         "--edges",
-        choices=EDGES,
+        choices=("in", "out", "grid"),
         help=(
             "for processes: where an edge lies: with its destination, with its source, or in a "
             "grid of parts, which few others share nodes with (default: in)"
@@ -438,20 +546,20 @@ def _add_partition(one: _Parser) -> None:
     )
 
 
-_COMMANDS: dict[Command, tuple[str, Callable[[_Parser], None]]] = {
-    train: ("train a model on sampled NodeFlows", _add_train),
-    evaluate: ("measure the model of a run", _add_run),
-    predict: ("write the outputs of the model of a run", _add_predict),
-    compare: ("compare runs", _add_compare),
-    reproduce: ("run a finished run again, and say whether it is the same", _add_folder),
-    info: ("describe a data set", _add_info),
-    build: ("build a graph folder from files of edges", _add_build),
-    partition: (
+_COMMANDS: dict[str, tuple[str, Callable[[_Parser], None]]] = {
+    "train": ("train a model on sampled NodeFlows", _add_train),
+    "evaluate": ("measure the model of a run", _add_evaluate),
+    "predict": ("write the outputs of the model of a run", _add_predict),
+    "compare": ("compare runs", _add_compare),
+    "reproduce": ("run a finished run again, and say whether it is the same", _add_reproduce),
+    "info": ("describe a data set", _add_info),
+    "build": ("build a graph folder from files of edges", _add_build),
+    "partition": (
         "write a graph as partitions for a buffer, or as parts for processes",
         _add_partition,
     ),
 }
-"""The help of each command, whose description is its docstring, and what adds the options."""
+"""The help of each command, and what adds its options, whose docstring is the description."""
 
 
 def say(text: str) -> None:

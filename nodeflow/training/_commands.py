@@ -220,7 +220,7 @@ def _validation(settings: Mapping[str, Any]) -> str:
         return "full"  # ranks are always of rows from all neighbours
     if validate != "auto" or method is None:
         return str(validate)
-    return "full" if method.validates_fully else "sampled"
+    return "full" if method.traits.validates_fully else "sampled"
 
 
 # data sets

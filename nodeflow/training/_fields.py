@@ -11,12 +11,19 @@ from dataclasses import Field, dataclass, field, fields
 from textwrap import fill
 from typing import Any, ClassVar
 
-from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of, check_type, describe
+from nodeflow.training._choices import Conditions
 
 Check = Callable[[Any, str], Any]
 """Takes a value and its name; returns the value, converted where types of files and of Python
 differ, or raises.
 """
+
+
+def checks() -> Any:
+    """Return the module of checks. It imports torch, which values need and the help does not."""
+    from nodeflow._base import checks
+
+    return checks
 
 
 @dataclass(frozen=True)
@@ -29,71 +36,103 @@ class ComputedDefault:
     value: Callable[[Any], object]
 
 
-def setting(default: object, help: str, check: Check, *, name: str = "", **words: Any) -> Any:
+def setting(
+    default: object,
+    help: str,
+    check: Check,
+    *,
+    name: str = "",
+    read: Conditions = ({},),
+    **words: Any,
+) -> Any:
     """Return a dataclass field, from which the command, files of settings, docstrings and tables
     are made.
 
     ``name`` is that among the settings of all groups, empty for that of the field; ``words`` are
-    further arguments of ``argparse`` for the command's option.
+    further arguments of ``argparse`` for the command's option. ``read`` are the alternatives under
+    which a run reads the setting: always, unless it is given.
     """
     return field(
-        default=default, metadata={"help": help, "check": check, "name": name, "words": words}
+        default=default,
+        metadata={"help": help, "check": check, "name": name, "read": read, "words": words},
     )
 
 
-def one_of(names: str | Iterable[str], help: str, *, default: str = "", name: str = "") -> Any:
+def one_of(names: str | Iterable[str], help: str, *, default: str = "", **further: Any) -> Any:
     """A setting that is one of ``names``, by default the first; names without spaces may be in one
     string.
     """
     names = tuple(names.split() if isinstance(names, str) else names)
 
     def check(value: Any, label: str) -> str:
-        check_one_of(value, label, names)
+        checks().check_one_of(value, label, names)
         return str(value)
 
-    return setting(default or names[0], help, check, name=name, choices=names)
+    return setting(default or names[0], help, check, choices=names, **further)
 
 
-def text(default: str, help: str) -> Any:
+def text(default: str, help: str, *, read: Conditions = ({},)) -> Any:
     """A setting that is a string."""
-    return setting(default, help, check_text, metavar="NAME")
+    return setting(default, help, check_text, read=read, metavar="NAME")
 
 
 def check_text(value: object, name: str) -> str:
     """Return a string; raises TypeError for another type."""
-    check_type(value, name, str, "a string")
+    checks().check_type(value, name, str, "a string")
     return str(value)
 
 
-def count(default: int | ComputedDefault, help: str, *, least: int = 0) -> Any:
+def count(
+    default: int | ComputedDefault, help: str, *, least: int = 0, read: Conditions = ({},)
+) -> Any:
     """A setting that is an integer of at least ``least``."""
     return setting(
-        default, help, lambda value, name: as_count(value, name, least), type=int, metavar="N"
+        default,
+        help,
+        lambda value, name: checks().as_count(value, name, least),
+        read=read,
+        type=int,
+        metavar="N",
     )
 
 
-def number(default: float | ComputedDefault, help: str, **bounds: float) -> Any:
+def number(
+    default: float | ComputedDefault, help: str, *, read: Conditions = ({},), **bounds: float
+) -> Any:
     """A setting that is a finite number within ``bounds``, those of ``as_number``; at least 0
     without a lower one.
     """
     if "above" not in bounds:
         bounds = {"least": 0.0, **bounds}
     return setting(
-        default, help, lambda value, name: as_number(value, name, **bounds), type=float, metavar="X"
+        default,
+        help,
+        lambda value, name: checks().as_number(value, name, **bounds),
+        read=read,
+        type=float,
+        metavar="X",
     )
 
 
-def flag(help: str) -> Any:
+def flag(help: str, *, read: Conditions = ({},)) -> Any:
     """A setting that is off by default."""
-    return setting(False, help, as_flag, action="store_true")
+    return setting(
+        False,
+        help,
+        lambda value, name: checks().as_flag(value, name),
+        read=read,
+        action="store_true",
+    )
 
 
-def table(help: str, *, name: str) -> Any:
+def table(help: str, *, name: str, read: Conditions = ({},)) -> Any:
     """A setting that is a table of further arguments by name."""
 
     def check(value: Any, label: str) -> dict[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-            raise TypeError(f"{label} must be a table of arguments by name, got {describe(value)}")
+            raise TypeError(
+                f"{label} must be a table of arguments by name, got {checks().describe(value)}"
+            )
         return dict(value)
 
     return setting(
@@ -101,6 +140,7 @@ def table(help: str, *, name: str) -> Any:
         help,
         check,
         name=name,
+        read=read,
         action=_Pair,
         metavar="NAME=VALUE",
     )
@@ -109,8 +149,11 @@ def table(help: str, *, name: str) -> Any:
 class Group:
     """Base of the groups of settings, frozen dataclasses of the fields above, whose values are
     checked.
+
+    ``read`` are the alternatives under which a run reads any of them.
     """
 
+    read: ClassVar[Conditions] = ({},)
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __post_init__(self) -> None:

@@ -104,7 +104,7 @@ def finished(
             f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has "
             f"it now; if it is meant to be measured on that, give --data {run.data}"
         )
-    for key, node_type in trainer.task.inputs.rows_of_nodes().items():
+    for key, node_type in trainer.network.inputs.rows_of_nodes().items():
         weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
     try:
         load_weights(trainer.network, weights)

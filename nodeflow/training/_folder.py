@@ -39,7 +39,7 @@ from nodeflow.training._checkpoints import (
 )
 from nodeflow.training._data import learned_part, read_dataset, read_parts
 from nodeflow.training._fields import check_text
-from nodeflow.training._models import ModelFacts, build_model
+from nodeflow.training._models import ModelFacts, build_decoder, build_model
 from nodeflow.training._names import NODES, Names
 from nodeflow.training._network import Inputs, LinkNetwork, Network, TypedInputs
 from nodeflow.training._nodes import NodeTask
@@ -82,27 +82,22 @@ class Run:
         cls, values: Mapping[str, Any], options: Mapping[str, Any] = MappingProxyType({})
     ) -> Run:
         """Return the run of a file; ``options`` are settings that take the place of those in it."""
-        rest = {
-            "data": "",
-            "checkpoint_every": "1",
-            "processes": 1,
-            "plot": True,
-            "identity": "",
-            **values,
+        rest = dict(values)
+        words = {"data": "", "checkpoint_every": "1", "identity": ""}
+        start: dict[str, Any] = {
+            name: check_text(rest.pop(name, usual), name) for name, usual in words.items()
         }
-        data, every, identity = (
-            check_text(rest.pop(name), name) for name in ("data", "checkpoint_every", "identity")
-        )
-        processes = as_count(rest.pop("processes"), "processes", 1)
-        plot = as_flag(rest.pop("plot"), "plot")
-        run = cls(data, Settings.from_dict(rest, **options), every, processes, plot, identity)
-        if run.is_of_parts and data:
+        start["processes"] = as_count(rest.pop("processes", 1), "processes", 1)
+        start["plot"] = as_flag(rest.pop("plot", True), "plot")
+        run = cls(settings=Settings.from_dict(rest, **options), **start)
+        if run.is_of_parts and run.data:
             raise ValueError(
                 "data must be left out with parts of a graph, which hold features, labels and "
-                f"split; got {data!r} and partitions {run.settings.storage.partitions!r}; for a "
-                "partition buffer give storage 'partitions'"
+                f"split; got {run.data!r} and partitions "
+                f"{run.settings.storage.partitions!r}; for a partition buffer give storage "
+                "'partitions'"
             )
-        return run if data or run.is_of_parts else replace(run, data="debian")
+        return run if run.data or run.is_of_parts else replace(run, data="debian")
 
     @classmethod
     def read(cls, folder: Path, model: str | None = None) -> Run:
@@ -123,17 +118,20 @@ class Run:
             return cls.of(values, named_again(values, model))
 
     def write(self, folder: Path) -> None:
-        replace_file(folder / SETTINGS, tomli_w.dumps(self.values()).encode())
+        text = tomli_w.dumps(self.values())
+        replace_file(folder / SETTINGS, text.encode())
 
     def values(self) -> dict[str, Any]:
         """Return what ``run.toml`` holds, by name."""
-        data = self.data if self.data in ("", "debian") else str(Path(self.data).resolve())
-        start = {"data": data, "checkpoint_every": self.checkpoint_every}
-        usual = {"processes": 1, "plot": True, "identity": ""}
-        further = {
-            name: getattr(self, name) for name in usual if getattr(self, name) != usual[name]
-        }
-        return start | further | self.settings.to_dict()
+        data = self.data
+        if data not in ("", "debian"):
+            data = str(Path(data).resolve())
+        start: dict[str, Any] = {"data": data, "checkpoint_every": self.checkpoint_every}
+        for name, usual in (("processes", 1), ("plot", True), ("identity", "")):
+            value = getattr(self, name)
+            if value != usual:
+                start[name] = value
+        return start | self.settings.to_dict()
 
     @property
     def is_of_parts(self) -> bool:
@@ -212,9 +210,10 @@ def begin(folder: Path, run: Run) -> bool:
     """Clear the folder and write the settings of a new run; return whether it held an earlier
     run.
     """
-    earlier = [path for name in FILES if (path := folder / name).is_symlink() or is_file(path)]
-    for old in [*earlier, *folder.glob(EVENTS)]:
-        old.unlink()
+    paths = [folder / name for name in FILES]
+    earlier = [path for path in paths if path.is_symlink() or is_file(path)]
+    for path in (*earlier, *folder.glob(EVENTS)):
+        path.unlink()
     run.write(folder)
     return bool(earlier)
 
@@ -236,12 +235,13 @@ def open_trainer(
     Traceback (most recent call last):
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
     """
-    run = Run.read(Path(folder), model).shared_by(present().size)
-    checkpoints = Checkpoints.every(Path(folder), run.checkpoint_every)
-    trainer = Trainer(
-        run.dataset() if dataset is None else dataset, run.settings, checkpoints=checkpoints
-    )
-    go_on(trainer, run, Path(folder))
+    folder = Path(folder)
+    run = Run.read(folder, model).shared_by(present().size)
+    checkpoints = Checkpoints.every(folder, run.checkpoint_every)
+    if dataset is None:
+        dataset = run.dataset()
+    trainer = Trainer(dataset, run.settings, checkpoints=checkpoints)
+    go_on(trainer, run, folder)
     return trainer
 
 
@@ -256,7 +256,8 @@ def go_on(trainer: Trainer, run: Run, folder: Path) -> None:
         return
     log = folder / LOG
     every = trainer.checkpoints.epochs
-    # lines, not records: a process may have been killed while it wrote the last one
+    # lines, not records: a process may have been killed while it wrote the last one; the first is
+    # of titles
     lines = trainer.peers.of_first(
         "the log", lambda: log.read_bytes().count(b"\n") if is_file(log) else 0
     )
@@ -301,8 +302,9 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
     ):
         files = _write(result, Path(unfinished))
         if curves is not None:
-            files.append(Path(unfinished) / CURVES)
-            plot_curves({"": result.records}, files[-1], metric=result.metric, title=curves)
+            picture = Path(unfinished) / CURVES
+            plot_curves({"": result.records}, picture, metric=result.metric, title=curves)
+            files.append(picture)
         for file in files:
             if (folder / file.name).is_dir():
                 raise IsADirectoryError(f"cannot write {folder / file.name}: it is a folder")
@@ -310,44 +312,45 @@ def save(result: Result, folder: Path | str, *, curves: str | None = None) -> li
         # mixture of two
         (folder / RESULT).unlink(missing_ok=True)
         written = [file.replace(folder / file.name) for file in files]
-        stale = folder / CURVES
-        if stale not in written and stale.is_file():
-            stale.unlink()
+        if curves is None and (folder / CURVES).is_file():
+            (folder / CURVES).unlink()
         return written
 
 
 def _write(result: Result, folder: Path) -> list[Path]:
     task = result.task
-    processes = result.task.peers.size
-    facts = {
+    score = _without_nan({"best": result.best_val_score})["best"]
+    kind = result.settings.run.task
+    if isinstance(task, NodeTask):  # found by its labels, where settings say "auto"
+        kind = task.target.task
+    facts: dict[str, Any] = {
         "dataset": task.dataset.name,
-        "task": task.target.task if isinstance(task, NodeTask) else result.settings.run.task,
+        "task": kind,
         "metric": result.metric,
         "best_epoch": result.best_epoch,
-        "best_val_score": None if math.isnan(result.best_val_score) else result.best_val_score,
+        "best_val_score": score,
         "scores": {part: _without_nan(scores) for part, scores in result.scores.items()},
         "settings": result.settings.by_name(read=True),
-        **({} if processes == 1 else {"processes": processes}),
-        "fingerprint": result.fingerprint,
-        "identity": result.identity,
-        "versions": {"nodeflow": __version__, "torch": str(torch.__version__)},
     }
-    names = task.names.with_nodes(task.dataset) if task.inputs.learns else task.names
-    further = {
+    if task.peers.size > 1:
+        facts["processes"] = task.peers.size
+    facts["fingerprint"] = result.fingerprint
+    facts["identity"] = result.identity
+    facts["versions"] = {"nodeflow": __version__, "torch": str(torch.__version__)}
+    names = task.names
+    if task.network.inputs.learns:
+        names = names.with_nodes(task.dataset)
+    of_model = {
         "network": task.network_facts(),
         "names": names.to_json(),
         "target": task.dataset.target,
     }
-    write_tensors(
-        folder / CHECKPOINT,
-        {**result.network.state_dict(), **names.tensors()},
-        {**facts, **further},
-    )
+    tensors = {**result.network.state_dict(), **names.tensors()}
+    write_tensors(folder / CHECKPOINT, tensors, {**facts, **of_model})
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)
-    (folder / RESULT).write_text(
-        json.dumps({**facts, "machine": machine()}, indent=2) + "\n", encoding="utf-8"
-    )
+    text = json.dumps({**facts, "machine": machine()}, indent=2)
+    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     return [folder / name for name in (CHECKPOINT, LOG, TRACE, RESULT)]
 
 
@@ -355,13 +358,13 @@ def machine() -> dict[str, Any]:
     """Return what results may depend on beside settings, data and the versions of nodeflow and
     torch.
     """
-    versions = {"numpy": np.__version__, "python": platform.python_version()}
-    place = {
+    return {
+        "numpy": np.__version__,
+        "python": platform.python_version(),
         "system": platform.system(),
         "processor": platform.machine(),
         "threads": torch.get_num_threads(),
     }
-    return versions | place
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -382,16 +385,17 @@ def read_result(folder: Path) -> dict[str, Any]:
         RecursionError,
     ):
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        _ = (
-            [check_text(result[name], name) for name in ("dataset", "metric")],
-            result["best_val_score"],
-        )
-        _ = [result.get(name, {}).items() for name in ("versions", "machine")]
+        # what is read of it later: each line raises an error where it is not there, or another kind
+        for name in ("dataset", "metric"):
+            check_text(result[name], name)
+        for name in ("versions", "machine"):
+            result.get(name, {}).items()
         as_count(result["best_epoch"], "best_epoch")
-        for score in (
-            score for part in ("test", "val") for score in result["scores"].get(part, {}).values()
-        ):
-            _ = score if score is None else as_number(score, "a score")
+        _ = result["best_val_score"]
+        for part in ("test", "val"):
+            for score in result["scores"].get(part, {}).values():
+                if score is not None:
+                    as_number(score, "a score")
         settings = Settings(result["settings"]).by_name(read=True)
     return {**result, "settings": settings}
 
@@ -400,24 +404,16 @@ def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
     """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a
     history, its age.
     """
-    metrics = list({name: None for record in records for name in record.scores})
-    aged = any(record.age is not None for record in records)
+    metrics = dict.fromkeys(name for record in records for name in record.scores)
+    titles = ["epoch", "loss", *(f"val_{name}" for name in metrics), *RATES]
+    if any(record.age is not None for record in records):
+        titles.append("age")
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(
-            [
-                "epoch",
-                "loss",
-                *(f"val_{name}" for name in metrics),
-                *RATES,
-                *(["age"] if aged else []),
-            ]
-        )
+        writer = csv.DictWriter(file, titles, restval="", extrasaction="ignore")
+        writer.writeheader()
         for record in records:
-            row = [record.epoch, record.loss, *(record.scores.get(name, "") for name in metrics)]
-            writer.writerow(
-                [*row, *(getattr(record, name) for name in RATES), *([record.age] if aged else [])]
-            )
+            scores = {f"val_{name}": score for name, score in record.scores.items()}
+            writer.writerow(vars(record) | scores)
 
 
 def read_log(path: Path, metric: str) -> list[EpochRecord]:
@@ -438,11 +434,10 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
         with blaming(f"{path}, line {line}, is damaged", ValueError):
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
-            seconds, seeds, edges = (float(row[name]) for name in RATES)
-            records.append(
-                EpochRecord(int(row["epoch"]), float(row["loss"]), score, seconds, seeds, edges)
-            )
-            if records[-1].epoch != len(records):
+            rates: dict[str, Any] = {name: float(row[name]) for name in RATES}
+            record = EpochRecord(int(row["epoch"]), float(row["loss"]), score, **rates)
+            records.append(record)
+            if record.epoch != len(records):
                 raise ValueError(f"epoch {len(records)} is missing")
     return records
 
@@ -494,15 +489,14 @@ def load_model(checkpoint: Path | str, *, model: str | None = None) -> Network:
 
 
 def _network(settings: Settings, how: Mapping[str, Any]) -> Network:
-    inputs = (TypedInputs if "sizes" in how["inputs"] else Inputs)(**how["inputs"])
-    num_layers = len(settings.sampler.fanouts)
-    model = (
-        None
-        if how["model"] is None
-        else build_model(settings.model, num_layers, ModelFacts(**how["model"]))
-    )
+    kind = TypedInputs if "sizes" in how["inputs"] else Inputs
+    inputs = kind(**how["inputs"])
+    model = None
+    if how["model"] is not None:
+        facts = ModelFacts(**how["model"])
+        model = build_model(settings.model, len(settings.sampler.fanouts), facts)
     if "decoder" in how:
-        decoder = settings.link.build_decoder(**how["decoder"])
+        decoder = build_decoder(settings.link, **how["decoder"])
         return LinkNetwork(inputs, model, decoder, settings.model.dropout)
     if model is None:
         raise ValueError("model 'none' is for task 'link'")

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from nodeflow._base.checks import Ints, describe
 from nodeflow._base.progress import progress_bar
+from nodeflow._base.sizes import as_bytes
 from nodeflow._base.types import Array
 from nodeflow._rows.base import RowsBase, decoded, stored, summary, with_stored
 from nodeflow._rows.rows import (
@@ -36,7 +37,7 @@ from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph, with_frames
 from nodeflow.random import derive_key, hash_ids, hash_pieces
-from nodeflow.storage import Rows, opened
+from nodeflow.storage import Cached, Rows, mean_bytes, opened
 from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
 
 Words: TypeAlias = "list[str] | None"
@@ -63,11 +64,9 @@ class FeatureRows(RowsBase):
         return self if rows is self.rows else rows
 
     def like(self, rows: Tensor | Rows) -> Tensor | Rows:
-        return (
-            rows
-            if self.stored is self
-            else FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
-        )
+        if self.stored is self:
+            return rows
+        return FeatureRows(with_stored(self.rows, lambda _: rows), self.dtype)
 
     def decoded(self, rows: Tensor) -> Tensor:
         return rows if self.stored is self else decoded(self.rows, rows).to(self.dtype)
@@ -77,7 +76,7 @@ class FeatureRows(RowsBase):
 
     @property
     def blocks(self) -> Callable[[Ints], int] | None:
-        """That of ``FileRows``, where the rows have one."""
+        """Block size of the underlying ``FileRows``, if any."""
         return getattr(self.rows, "blocks", None)
 
     @cached_property
@@ -86,13 +85,12 @@ class FeatureRows(RowsBase):
 
         They are read once, in order: a file must not change while it is open.
         """
-        row = (
-            512
-            if is_sparse(self)
-            else self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
-        )
+        sparse = is_sparse(self)
+        row_bytes = 512
+        if not sparse:
+            row_bytes = self.shape[1] * max(self.dtype.itemsize, self.rows.dtype.itemsize)
         # so that each piece but the last is whole 64-bit words
-        step = max(_PIECE // max(row, 1) // 8, 1) * 8
+        step = max(_PIECE // max(row_bytes, 1) // 8, 1) * 8
         bad: list[int] = []
 
         def finite_pieces() -> Iterator[Tensor]:
@@ -106,10 +104,9 @@ class FeatureRows(RowsBase):
                     return
                 yield piece.to(self.dtype)
 
-        if is_sparse(self):
-            digest = derive_key(
-                *(hash_of(array) for piece in finite_pieces() for array in to_arrays(piece))
-            )
+        if sparse:
+            arrays = (array for piece in finite_pieces() for array in to_arrays(piece))
+            digest = derive_key(*map(hash_of, arrays))
         else:
             digest = hash_of_pieces(finite_pieces(), math.prod(self.shape) * self.dtype.itemsize)
         return (bad[0] if bad else None), digest
@@ -129,11 +126,10 @@ class Beside(RowsBase):
         self.dtype = torch.promote_types(left.dtype, right.dtype)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        which = torch.from_numpy(ids)
-        return torch.cat(
-            [as_dense(fetch_rows(rows, which)).cpu() for rows in (self.left, self.right.detach())],
-            1,
-        )
+        chosen = torch.from_numpy(ids)
+        left = fetch_rows(self.left, chosen)
+        right = fetch_rows(self.right.detach(), chosen)
+        return torch.cat([as_dense(left).cpu(), as_dense(right).cpu()], 1)
 
 
 def stays_in_file(graph: Graph) -> bool:
@@ -148,32 +144,38 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
     """Raise ValueError for features that are no rows, or not finite; collective where several
     processes hold them.
     """
-    name = dataset.name
-    peers = dataset.graph.peers
-    what = "check of features"
+    graph = dataset.graph
     if len(x.shape) != 2:
         raise ValueError(
-            f"data set {name!r} must have a row of features per node, got {tuple(x.shape)}"
+            f"data set {dataset.name!r} must have a row of features per node, got {tuple(x.shape)}"
         )
-    with peers.together(what):
-        if isinstance(x, FeatureRows) and not x.collective:
-            bad, _ = x.scan
-        else:
-            pieces = _pieces(
-                with_stored(x.rows if isinstance(x, FeatureRows) else x, _held), _CHECKED
-            )
-            wrong = ((start, first_not_finite(piece)) for start, piece in pieces)
-            bad = next((start + row for start, row in wrong if row is not None), None)
+    what = "check of features"
+    with graph.peers.together(what):
+        bad = _first_bad(x)
         if bad is not None:
-            ids = dataset.graph.nodes[node_type].ids
-            masters = dataset.graph.held.masters
+            # rows are those of the nodes that are here, where several processes hold the graph
+            ids = graph.nodes[node_type].ids
+            masters = graph.held.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
-            of = f" of type {node_type!r}" if len(dataset.graph.nodes) > 1 else ""
+            of = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
             raise ValueError(
-                f"the features{of} of data set {name!r} must be finite, but row {node} has NaN or "
-                "inf"
+                f"the features{of} of data set {dataset.name!r} must be finite, but row {node} has "
+                "NaN or inf"
             )
-        peers.gather(what, [])
+        graph.peers.gather(what, [])
+
+
+def _first_bad(x: Tensor | Rows) -> int | None:
+    """Return the number of the first row here with NaN or inf; None if there is none."""
+    if isinstance(x, FeatureRows):
+        if not x.collective:
+            return x.scan[0]  # read once, for the fingerprint too
+        x = x.rows
+    for start, piece in _pieces(with_stored(x, _held), _CHECKED):
+        wrong = first_not_finite(piece)
+        if wrong is not None:
+            return start + wrong
+    return None
 
 
 def _held(rows: Any) -> Tensor | Rows:
@@ -205,17 +207,19 @@ def hash_of_pieces(pieces: Iterable[Tensor], size: int) -> int:
     """Return ``hash_of`` of a tensor of ``size`` bytes in pieces; each but the last is whole 64-bit
     words.
     """
-    rest = np.zeros(0, np.uint8)
+    remainder = np.zeros(0, np.uint8)  # bytes after the last whole word
 
     def words() -> Iterator[Array]:
-        nonlocal rest
+        nonlocal remainder
         for piece in pieces:
-            bits = as_array(piece.contiguous()).reshape(-1).view(np.uint8)
-            whole = len(bits) // 8 * 8
-            rest = bits[whole:]
-            yield bits[:whole].view(np.int64)
+            array = as_array(piece.contiguous())
+            bits = array.reshape(-1).view(np.uint8)
+            end = len(bits) // 8 * 8
+            remainder = bits[end:]
+            yield bits[:end].view(np.int64)
 
-    return derive_key(hash_pieces(words(), size // 8), hash_ids(rest.astype(np.int64)), size)
+    of_words = hash_pieces(words(), size // 8)
+    return derive_key(of_words, hash_ids(remainder.astype(np.int64)), size)
 
 
 def keys_of_types(graph: Graph) -> list[str]:
@@ -223,7 +227,9 @@ def keys_of_types(graph: Graph) -> list[str]:
     none was before.
     """
     schema = graph.schema
-    return [] if schema == schema.of_one_type(graph.num_nodes, graph.num_edges) else [repr(schema)]
+    if schema == schema.of_one_type(graph.num_nodes, graph.num_edges):
+        return []
+    return [repr(schema)]
 
 
 EDGE_TYPES = ("relation", "etype", "type", "kind")  # usual names of the column of edge types
@@ -263,12 +269,31 @@ def with_features(graph: Graph, storage: str, dtype: torch.dtype) -> Graph:
     file.
     """
     columns = {name: _as_read(x, storage, dtype) for name, x in features_of(graph).items()}
-    if all(x is graph.nodes[name].data.get("feat") for name, x in columns.items()):
+    frames = {name: graph.nodes[name].data for name in columns}
+    if all(x is frames[name].get("feat") for name, x in columns.items()):
         return graph
     ready = with_columns(graph, {})
     for name, x in columns.items():
         ready.nodes[name].data["feat"] = x
     return ready
+
+
+def cache_features(graph: Graph, heat: Tensor, memory: int | str) -> None:
+    """Keep the rows of features in memory that are likely to be read most, by ``heat``: whole
+    columns of small types first.
+    """
+    columns = {name: x for name, x in features_of(graph).items() if not isinstance(x, Tensor)}
+    sizes = {name: mean_bytes(stored(x)) for name, x in columns.items()}
+    room = memory
+    for name in sorted(columns, key=lambda name: columns[name].shape[0] * sizes[name]):
+        # what is left for a further type
+        if isinstance(room, int) and room < sizes[name]:
+            room = 0
+        part = graph.nodes[name]
+        cached = Cached(columns[name], heat[part.ids.start : part.ids.stop], room)
+        part.data["feat"] = cached
+        taken = len(cached.ids) * sizes[name]
+        room = max(as_bytes(room, "memory", 0) - taken, 0)
 
 
 def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Rows:
@@ -283,11 +308,13 @@ def _as_read(x: Tensor | Rows, storage: str, dtype: torch.dtype) -> Tensor | Row
             "memory: save it as a graph folder with Dataset.save(folder) or nodeflow build, and "
             "train on the folder"
         )
-    sparse = is_sparse(x)
-    # where a quarter or more are not zero, dense products are faster, in about the same memory
-    if sparse and (x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0):
-        return x  # sparse products convert their values
-    return (x.to_dense() if sparse else x).to(dtype)
+    if not is_sparse(x):
+        return x.to(dtype)
+    # where a quarter or more are not zero, dense products are faster, in about the same memory;
+    # sparse products convert their values
+    if x.ndim != 2 or 4 * x.values().numel() < x.numel() or x.numel() == 0:
+        return x
+    return x.to_dense().to(dtype)
 
 
 def edge_types(graph: Graph, name: str) -> str | None:
@@ -312,7 +339,7 @@ def edge_types(graph: Graph, name: str) -> str | None:
 
 
 def relations_of(
-    graph: Graph, edge_type: str, categories: Mapping[str, Words], reverses: bool
+    graph: Graph, edge_type: str, categories: Mapping[str, Words], *, reverses: bool
 ) -> tuple[str, int]:
     """Return the column of edge types and their number, for a relational model; ``reverses`` have
     types of their own.
@@ -331,16 +358,18 @@ def relations_of(
         types = whole_column(graph.held.edata[column])
         largest = np.array([int(types.max()) if len(types) else 0])
         of_all = graph.peers.gather("types of edges", [largest])
-    named = len(categories.get(column) or ()) * (2 if reverses else 1)
-    return column, max(int(max(arrays[0][0] for arrays in of_all)) + 1, named)
+    num_named = len(categories.get(column) or ())
+    if reverses:
+        num_named *= 2
+    return column, max(int(np.max(of_all)) + 1, num_named)
 
 
 def node_degrees(graph: Graph) -> dict[str, Tensor]:
     """Return the columns of ``transform.degrees``; collective for a graph that lies on several
     processes.
     """
-    columns = zip(DEGREES, (graph.in_degrees(), graph.out_degrees()), strict=True)
-    return {name: column.float() for name, column in columns}
+    in_degrees, out_degrees = DEGREES
+    return {in_degrees: graph.in_degrees().float(), out_degrees: graph.out_degrees().float()}
 
 
 def with_columns(
@@ -349,9 +378,7 @@ def with_columns(
     """Return a graph of the same edges with further node columns, and ``edata``, None for the same
     edge columns.
     """
-    ndata: dict[str, Any] = {**graph.ndata, **columns}
-    edata = graph.edata if edata is None else edata
-    return with_frames(graph, ndata, edata)
+    return with_frames(graph, {**graph.ndata, **columns}, graph.edata if edata is None else edata)
 
 
 def with_mean_weights(graph: DistributedGraph, name: str) -> Graph:

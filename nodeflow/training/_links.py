@@ -27,11 +27,12 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import Draw, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers
+from nodeflow.training._choices import ALL_NODES
 from nodeflow.training._data import PARTS, split_edges
 from nodeflow.training._graph import hash_of, keys_of_types
-from nodeflow.training._models import ALL_NODES, LINK_LOSSES
+from nodeflow.training._models import LINK_LOSSES, build_decoder
 from nodeflow.training._names import Names
-from nodeflow.training._network import LinkNetwork
+from nodeflow.training._network import AnyInputs, LinkNetwork
 from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task
 
@@ -108,29 +109,39 @@ class LinkTask(Task):
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
         self._loss = own.loss
-        super().__init__(dataset, graph, settings, device, own.model, settings.model.embedding)
+        super().__init__(
+            dataset,
+            graph,
+            settings,
+            device,
+            own.model,
+            settings.model.embedding,
+            self.triples["train"][:, [0, -1]].flatten(),
+        )
 
-    def trained_nodes(self) -> Tensor:
-        return self.triples["train"][:, [0, -1]].flatten()
-
-    def make_network(self, model: nn.Module | None) -> LinkNetwork:
-        width = self.inputs.width if model is None else self.settings.model.embedding
-        self.decoder: Any = self.settings.link.build_decoder(width, self.num_relations)
-        return LinkNetwork(self.inputs, model, self.decoder, self.settings.model.dropout)
+    def make_network(self, inputs: AnyInputs, model: nn.Module | None) -> LinkNetwork:
+        width = inputs.width if model is None else self.settings.model.embedding
+        self.decoder: Any = build_decoder(self.settings.link, width, self.num_relations)
+        return LinkNetwork(inputs, model, self.decoder, self.settings.model.dropout)
 
     def make_loader(self) -> NodeFlowLoader | None:
         link = self.settings.link
         seed = self.settings.run.seed
-        encodes = self.network.encodes
         if link.loss in ALL_NODES:
             return None
         train = self.triples["train"]
-        hidden = _and_reverses(self.target)
+        sampler: SamplerBase = NodesOnly(self.graph)
+        exclude = None
+        if self.network.encodes:
+            sampler = self.method.sampler(seed)
+            hidden = _and_reverses(self.target)
+            exclude = [relation for relation in self.graph.schema.relations if relation in hidden]
+        num_sides = 2 if link.corrupt == "both" else 1
         self.links = LinkSampler(
-            self.method.sampler(seed) if encodes else NodesOnly(self.graph),
+            sampler,
             pairs=train,
             relation=self.relation,
-            num_negatives=link.negatives * (2 if link.corrupt == "both" else 1),
+            num_negatives=link.negatives * num_sides,
             negatives=link.negative_law,
             chunk=link.chunk,
             corrupt=link.corrupt,
@@ -138,46 +149,40 @@ class LinkTask(Task):
             # in the direction of the data set; the edges of ``graph`` go in the direction of
             # messages
             known=train,
-            exclude=[each for each in self.graph.schema.relations if each in hidden]
-            if encodes
-            else None,
+            exclude=exclude,
             seed=seed,
         )
-        self.links.check_reach(self.trained_nodes())
+        self.links.check_reach(self.trained_nodes)
         seeds = torch.arange(self.links.num_seeds)
-        return self.batches_of(
+        return self.loaders.of(
             self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True
         )
 
-    def make_batches(self, inputs: int) -> Batches:
+    def make_batches(self, num_rows: int) -> Batches:
         if self.loader is not None:
-            return super().make_batches(inputs)
-        size = self.settings.sampler.batch_size
-        seed = self.settings.run.seed
-        by_answer = self.settings.link.loss == "one-vs-all"
-        peers = self.peers
+            return super().make_batches(num_rows)
         return Answers(
             self.graph,
             self.triples["train"],
-            size,
-            seed,
-            peers.rank,
-            peers.size,
-            by_answer=by_answer,
+            self.settings.sampler.batch_size,
+            self.settings.run.seed,
+            self.peers.rank,
+            self.peers.size,
+            by_answer=self.settings.link.loss == "one-vs-all",
         )
 
     # ---- training
 
     def loss(self, outputs: Tensor, batch: Any) -> Tensor:
         h = outputs.float()
-        n3 = self.settings.link.n3
+        link = self.settings.link
+        n3 = link.n3
         if isinstance(batch, AnswerBatch):
             return batch.loss(self.decoder, h, self.settings.loss.label_smoothing, n3)
         positive, negative = self.decoder.score_chunks(h, batch)
         if self._loss is not None:
             loss = self._loss(positive, negative)
         else:
-            link = self.settings.link
             loss = LINK_LOSSES[link.loss](link, positive, negative, lambda: self._log_chance(batch))
         if n3:
             cubes = torch.cat([self._cubes(chunk, h) for chunk in batch.chunks])
@@ -185,7 +190,8 @@ class LinkTask(Task):
         # weight this process's mean so that the mean over processes is the mean over all edges of
         # the step
         if self.peers.size > 1:
-            loss = loss * (self.size(batch) * self.loader.seed_weight)  # type: ignore[union-attr]
+            assert self.loader is not None
+            loss = loss * (self.size(batch) * self.loader.seed_weight)
         return loss
 
     def _cubes(self, chunk: LinkChunk, h: Tensor) -> Tensor:
@@ -206,15 +212,18 @@ class LinkTask(Task):
         return len(batch.node) if isinstance(batch, AnswerBatch) else len(batch.seed_ids)
 
     def description(self) -> list[str]:
-        parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
-        relations = f", {self.num_relations} relations" if self.num_relations else ""
-        of = f" of {' '.join(self.target)}" if len(self.dataset.graph.schema.relations) > 1 else ""
-        seeds = "" if self.loader is None else "; seeds are the ends of edges and of negatives"
         link = self.settings.link
-        lines = [
-            f"links{of}: train/val/test {parts} edges{relations}, decoder {link.decoder}, loss "
-            f"{link.loss}{seeds}"
-        ]
+        parts = "/".join(f"{len(self.triples[part]):,}" for part in PARTS)
+        line = "links"
+        if len(self.dataset.graph.schema.relations) > 1:
+            line += f" of {' '.join(self.target)}"
+        line += f": train/val/test {parts} edges"
+        if self.num_relations:
+            line += f", {self.num_relations} relations"
+        line += f", decoder {link.decoder}, loss {link.loss}"
+        if self.loader is not None:
+            line += "; seeds are the ends of edges and of negatives"
+        lines = [line]
         if not self.network.encodes:
             return lines
         hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
@@ -232,10 +241,10 @@ class LinkTask(Task):
         neighbourhoods.
         """
         if not self.network.encodes:
-            x = whole_column(self.inputs.everywhere(self.graph))
+            x = whole_column(self.network.inputs.everywhere(self.graph))
             return self.network.model(x).float()  # type: ignore[no-any-return]
         model = self.network.model
-        if self.method.estimates and isinstance(model, FlowModel):
+        if self.method.traits.estimates and isinstance(model, FlowModel):
             return self.full_pass(model)
         everyone = torch.arange(self.graph.num_nodes)
         sampler = self.method.sampler(self.settings.run.seed + 1)
@@ -246,21 +255,21 @@ class LinkTask(Task):
         nodes: IdsLike,
         k: int,
         *,
-        relation: int | str | None = None,
-        side: str = "destination",
-        with_known: bool = False,
+        relation: int | str | None,
+        side: str,
+        with_known: bool,
     ) -> TopLinks:
         """Return the k best answers for each node, see ``Trainer.top_links``."""
         check_one_of(side, "side", SIDES)
         relations = self.relations(relation)
         possible = self.query_nodes(side)
         ids = torch.from_numpy(as_ids(nodes, "nodes", possible.stop, lower=possible.start))
-        kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
+        # a query for each relation of each node
         queries = ids.repeat_interleave(max(len(relations), 1))
+        kinds = torch.tensor(relations).repeat(len(ids)) if relations else None
         known = self.excluded if with_known else self.known
-        among = None if self.candidates is None else self.candidates[side]
         rows = self.rows()
-        with self.in_float32():
+        with self.precision.in_float32():
             answers = top_links(
                 self.decoder,
                 rows,
@@ -269,10 +278,11 @@ class LinkTask(Task):
                 relation=kinds,
                 side=side,
                 known=known,
-                candidates=among,
+                candidates=None if self.candidates is None else self.candidates[side],
             )
         if relation is None and relations:
-            return TopLinks(*(part.view(len(ids), len(relations), k) for part in answers))
+            shape = (len(ids), len(relations), k)
+            return TopLinks(answers.ids.view(shape), answers.scores.view(shape))
         return answers
 
     def query_nodes(self, side: str) -> range:
@@ -299,16 +309,12 @@ class LinkTask(Task):
                 f"relation must be left out, because the edges of data set {name!r} have no "
                 "relations"
             )
-        if isinstance(relation, str):
-            number = (
-                names.index(relation)
-                if relation in names
-                else int(relation)
-                if relation.isdecimal()
-                else -1
-            )
-        else:
+        if not isinstance(relation, str):
             number = as_int(relation, "relation")
+        elif relation in names:
+            number = names.index(relation)
+        else:
+            number = int(relation) if relation.isdecimal() else -1
         if not 0 <= number < self.num_relations:
             some = f" or a name, such as {names[0]!r}" if names else ""
             raise ValueError(
@@ -330,7 +336,7 @@ class LinkTask(Task):
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
                 triples = triples[:: len(triples) // 10_000 + 1]
-            with self.in_float32():
+            with self.precision.in_float32():
                 ranks = rank_links(
                     self.decoder, rows, triples, known=self.known, candidates=self.candidates
                 )
@@ -341,11 +347,14 @@ class LinkTask(Task):
     # ---- state
 
     def fingerprint(self) -> str:
-        types = keys_of_types(self.dataset.graph)
-        held_here: list[Any] = [*self.features.values()] if self.graph.peers.size == 1 else []
-        if types and self.graph.peers.size == 1:  # edges of other relations, which are no triples
-            held_here.append(self.dataset.graph.csc()[1])
-        return f"{derive_key(*map(hash_of, [*self.triples.values(), *held_here]), *types):016x}"
+        graph = self.dataset.graph
+        types = keys_of_types(graph)
+        columns: list[Any] = [*self.triples.values()]
+        if self.graph.peers.size == 1:
+            columns += self.features.values()
+            if types:  # edges of other relations, which are no triples
+                columns.append(graph.csc()[1])
+        return f"{derive_key(*map(hash_of, columns), *types):016x}"
 
     def names_read(self, known: Names) -> Names:
         """Return names without those of classes, and with those of the relations of links."""
@@ -360,12 +369,11 @@ class LinkTask(Task):
 
 def _and_reverses(relation: Relation) -> set[Relation]:
     """Return a relation, its reverse, and those that the direction of messages made of the two."""
-    a, name, b = relation
-    two = {
-        relation,
-        (b, name.removeprefix(REVERSE), a) if name.startswith(REVERSE) else (b, REVERSE + name, a),
-    }
-    return two | {(b, REVERSE + name, a) for a, name, b in two}
+    source, name, target = relation
+    opposite = name.removeprefix(REVERSE) if name.startswith(REVERSE) else REVERSE + name
+    relations = {relation, (target, opposite, source)}
+    made = {(target, REVERSE + name, source) for source, name, target in relations}
+    return relations | made
 
 
 def _no_function(outputs: Tensor, targets: Tensor) -> float:

@@ -5,7 +5,7 @@ links.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,8 @@ from nodeflow.nn import Decoder, EncodedRows, TypedLinear, module_name
 from nodeflow.storage import Rows
 from nodeflow.training._answers import AnswerBatch
 from nodeflow.training._graph import Beside, check_features
-from nodeflow.training._models import ModelSettings, kind_of
+from nodeflow.training._groups import ModelSettings
+from nodeflow.training._models import kind_of
 
 
 def _learned_rows(count: int, width: int) -> nn.Embedding:
@@ -90,27 +91,32 @@ class Inputs(nn.Module):
 
     def forward(self, batch: NodeFlow) -> Tensor:
         """Return the rows of the input layer, ``[layer_sizes[0], width]``."""
-        x = batch.inputs["feat"] if self.features else None
-        nodes = batch.layers[0].parent_nid
         rows: Tensor | None = self.table
-        # the gradient of a gather is as large as the table, so all rows are taken as they are
-        if rows is not None and (
-            len(nodes) < len(rows) or not torch.equal(nodes, torch.arange(len(nodes)).to(nodes))
-        ):
-            rows = F.embedding(nodes, rows)  # several times faster than indexing
-        return self._joined(x, rows)
+        if rows is not None:
+            nodes = batch.layers[0].parent_nid
+            # the gradient of a gather is as large as the table, so all rows are taken as they are
+            is_all = len(nodes) == len(rows)
+            if is_all:
+                everyone = torch.arange(len(nodes))
+                is_all = torch.equal(nodes, everyone.to(nodes))
+            if not is_all:
+                rows = F.embedding(nodes, rows)  # several times faster than indexing
+        return self._joined(batch.inputs["feat"] if self.features else None, rows)
 
     def everywhere(self, graph: Graph) -> Tensor | Rows:
         """Return the rows of all nodes, ``[num_nodes, width]``, as ``Rows`` where features are."""
-        x: Tensor | Rows | None = graph.ndata["feat"] if self.features else None
-        if x is not None and not isinstance(x, Tensor):
+        if not self.features:
+            return self._joined(None, self.table)
+        x: Tensor | Rows = graph.ndata["feat"]
+        if not isinstance(x, Tensor):
             return x if self.table is None else Beside(x, self.table)
-        if x is not None and self.table is not None:
-            x = x.to(self.table.device)
-        return self._joined(x, self.table)
+        return self._joined(x if self.table is None else x.to(self.table.device), self.table)
 
     def _joined(self, x: Tensor | None, rows: Tensor | None) -> Tensor:
-        parts = [as_dense(part) if self.dense else part for part in (x, rows) if part is not None]
+        """Return features, learned rows, or both side by side."""
+        parts = [part for part in (x, rows) if part is not None]
+        if self.dense:
+            parts = [as_dense(part) for part in parts]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
 
@@ -177,6 +183,9 @@ class TypedInputs(nn.Module):
         return EncodedRows(self.encoder, graph)
 
 
+AnyInputs: TypeAlias = Inputs | TypedInputs
+
+
 class Network(nn.Module):
     """The inputs and the model of a run: ``network(batch)`` gives the outputs of the seeds.
 
@@ -191,9 +200,9 @@ class Network(nn.Module):
     torch.Size([1, 3])
     """
 
-    def __init__(self, inputs: Inputs | TypedInputs, model: nn.Module) -> None:
+    def __init__(self, inputs: AnyInputs, model: nn.Module) -> None:
         super().__init__()
-        check_type(inputs, "inputs", Inputs | TypedInputs, "Inputs or TypedInputs")
+        check_type(inputs, "inputs", AnyInputs, "Inputs or TypedInputs")
         check_type(model, "model", nn.Module, "a torch.nn.Module")
         self.inputs = inputs
         self.model = model
@@ -222,7 +231,7 @@ class LinkNetwork(Network):
 
     def __init__(
         self,
-        inputs: Inputs | TypedInputs,
+        inputs: AnyInputs,
         model: nn.Module | None,
         decoder: Decoder,
         dropout: float,
@@ -235,26 +244,26 @@ class LinkNetwork(Network):
         """Return the rows of the seeds, ``[layer_sizes[-1], width]``; of all nodes for a batch of
         answers.
         """
-        x = (
-            whole_column(self.inputs.everywhere(batch.graph))
-            if isinstance(batch, AnswerBatch)
-            else self.inputs(batch)
-        )
+        if isinstance(batch, AnswerBatch):
+            x = whole_column(self.inputs.everywhere(batch.graph))
+        else:
+            x = self.inputs(batch)
         return cast("Tensor", self.model(batch, x) if self.encodes else self.model(x))
 
 
 def inputs_of(
     dataset: Dataset, settings: ModelSettings, columns: Mapping[str, Tensor | Rows]
-) -> Inputs | TypedInputs:
+) -> AnyInputs:
     """Return what enters the model; ``columns``: the features of each node type that has some."""
     kind = settings.inputs
     model = kind_of(settings.name)
     types = dataset.graph.schema.nodes
+    bare = [name for name in types if name not in columns]
     if kind == "auto":
         kind = "features" if columns else "embedding"
-    bare = [name for name in types if name not in columns]
-    if kind != "embedding" and bare and (not columns or settings.inputs != "auto"):
-        of, other = (f" of type {bare[0]!r}", "auto") if columns else ("", "embedding")
+    elif kind != "embedding" and bare:
+        of = f" of type {bare[0]!r}" if columns else ""
+        other = "auto" if columns else "embedding"
         raise ValueError(
             f"data set {dataset.name!r} has no features{of}, so inputs must be {other!r}; got "
             f"{kind!r}"

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nodeflow._base.checks import blaming
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.flow import NodeFlow
 from nodeflow.loader import LocalShuffle, NodeFlowLoader, balanced_weights
@@ -22,10 +23,11 @@ from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns
-from nodeflow.training._network import Network
+from nodeflow.training._groups import LossSettings
+from nodeflow.training._network import AnyInputs, Network
 from nodeflow.training._partitions import PartBatches, open_partitions
 from nodeflow.training._samplers import Method
-from nodeflow.training._settings import LossSettings, Settings
+from nodeflow.training._settings import Settings
 from nodeflow.training._task import Batches, OwnParts, Task, task_of
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -48,50 +50,33 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
     fit.
     """
     task = task_of(dataset, task)
-    name = dataset.name
     labels = dataset.graph.ndata["label"]
+    shape = tuple(labels.shape)
     if len(dataset.train) == 0:
-        raise ValueError(f"data set {name!r} has no training nodes")
+        raise ValueError(f"data set {dataset.name!r} has no training nodes")
     if task == "classification":
         if labels.ndim != 1 or labels.dtype != torch.int64:
             raise ValueError(
-                f"task 'classification' needs one int64 label per node, got {labels.dtype} "
-                f"{tuple(labels.shape)} in data set {name!r}"
+                f"task 'classification' needs one int64 label per node, got {labels.dtype} {shape} "
+                f"in data set {dataset.name!r}"
             )
         wrong = (labels < 0) | (labels >= dataset.num_classes)
         _check_labels(dataset, wrong, f"labels from 0 to {dataset.num_classes - 1}")
-        balanced = settings.class_weights == "balanced"
-        weight = _balanced(labels[dataset.train], dataset.num_classes) if balanced else None
-
-        def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-            each = None if weight is None else weight.to(outputs)
-            return functional.cross_entropy(
-                outputs,
-                labels,
-                weight=each,
-                reduction="none",
-                label_smoothing=settings.label_smoothing,
-            )
-
-        return Target(task, dataset.num_classes, cross_entropy, ("accuracy", "f1_macro"))
+        metrics: tuple[str, ...] = ("accuracy", "f1_macro")
+        return Target(task, dataset.num_classes, _cross_entropy(dataset, settings), metrics)
     if task == "multilabel":
         if labels.ndim != 2:
             raise ValueError(
-                "task 'multilabel' needs labels [nodes, labels] of 0 and 1, got "
-                f"{tuple(labels.shape)}"
+                f"task 'multilabel' needs labels [nodes, labels] of 0 and 1, got {shape}"
             )
-        _check_labels(
-            dataset,
-            ((labels != 0) & (labels != 1)).any(1),
-            "labels of 0 and 1 for task 'multilabel'",
-        )
-        return Target(task, labels.shape[1], _binary, ("f1_micro", "f1_macro", "average_precision"))
-    _check_labels(
-        dataset, ~torch.isfinite(labels.float()).reshape(len(labels), -1).all(1), "finite labels"
-    )
-    return Target(
-        "regression", 1 if labels.ndim == 1 else labels.shape[1], _squared, ("rmse", "mae", "r2")
-    )
+        wrong = ((labels != 0) & (labels != 1)).any(1)
+        _check_labels(dataset, wrong, "labels of 0 and 1 for task 'multilabel'")
+        return Target(task, shape[1], _binary, ("f1_micro", "f1_macro", "average_precision"))
+    numbers = labels.float().reshape(len(labels), -1)
+    wrong = ~numbers.isfinite().all(1)
+    _check_labels(dataset, wrong, "finite labels")
+    width = 1 if labels.ndim == 1 else shape[1]
+    return Target("regression", width, _squared, ("rmse", "mae", "r2"))
 
 
 def _check_labels(dataset: Dataset, wrong: Tensor, rule: str) -> None:
@@ -105,20 +90,37 @@ def _check_labels(dataset: Dataset, wrong: Tensor, rule: str) -> None:
             )
 
 
-def _balanced(labels: Tensor, num_classes: int) -> Tensor:
-    """Class weights with mean 1 over the labels and the same total for every class that occurs."""
-    counts = torch.bincount(labels, minlength=num_classes).double()
-    return (len(labels) / (int((counts > 0).sum()) * counts.clamp(min=1))).float()
+def _cross_entropy(dataset: Dataset, settings: LossSettings) -> Loss:
+    weight: Tensor | None = None
+    if settings.class_weights == "balanced":
+        # mean 1 over the labels, and the same total for every class that occurs
+        labels = dataset.graph.ndata["label"][dataset.train]
+        counts = torch.bincount(labels, minlength=dataset.num_classes).double()
+        num_present = int((counts > 0).sum())
+        weight = (len(labels) / (num_present * counts.clamp(min=1))).float()
+
+    def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
+        return functional.cross_entropy(
+            outputs,
+            labels,
+            weight=None if weight is None else weight.to(outputs),
+            reduction="none",
+            label_smoothing=settings.label_smoothing,
+        )
+
+    return cross_entropy
 
 
 def _binary(outputs: Tensor, labels: Tensor) -> Tensor:
-    return functional.binary_cross_entropy_with_logits(
+    losses = functional.binary_cross_entropy_with_logits(
         outputs, labels.to(outputs.dtype), reduction="none"
-    ).mean(1)
+    )
+    return losses.mean(1)
 
 
 def _squared(outputs: Tensor, labels: Tensor) -> Tensor:
-    return (outputs - labels.to(outputs.dtype).reshape(outputs.shape)).square().mean(1)
+    targets = labels.to(outputs.dtype).reshape(outputs.shape)
+    return (outputs - targets).square().mean(1)
 
 
 class NodeTask(Task):
@@ -129,20 +131,27 @@ class NodeTask(Task):
     ) -> None:
         self.target = find_target(dataset, settings.run.task, settings.loss)
         self.loss_of_rows = own.loss or self.target.loss
-        metrics = {metric.name: metric for metric in own.metrics}
-        chosen = settings.run.metric or next(iter(metrics), self.target.metrics[0])
-        names = dict.fromkeys([chosen, *metrics, *self.target.metrics])
-        self.metrics = {
-            name: metrics[name] if name in metrics else _metric(name, self.target.task)
-            for name in names
-        }
+        given = {metric.name: metric for metric in own.metrics}
+        chosen = settings.run.metric or [*given, self.target.metrics[0]][0]
+        self.metrics: dict[str, Metric] = {}
+        for name in (chosen, *given, *self.target.metrics):
+            with blaming(f"metric {name!r} cannot be used", ValueError):
+                self.metrics[name] = given.get(name) or named(name, task=self.target.task)
         self.metric = self.metrics[chosen]
         self._is_train = torch.zeros(dataset.graph.num_nodes, dtype=torch.bool)
         self._is_train[dataset.train] = True
         self._balanced = settings.loss.class_weights == "seeds"
-        super().__init__(dataset, dataset.graph, settings, device, own.model, self.target.width)
+        super().__init__(
+            dataset,
+            dataset.graph,
+            settings,
+            device,
+            own.model,
+            self.target.width,
+            dataset.train,
+        )
 
-    def _check_shared(self) -> None:
+    def check_shared(self) -> None:
         train = self.dataset.train.sort().values
         again = (train[1:] == train[:-1]).nonzero()
         if len(again):
@@ -150,57 +159,48 @@ class NodeTask(Task):
                 "training nodes must be given once with several processes, but node "
                 f"{int(train[again[0, 0]])} of data set {self.dataset.name!r} is there repeatedly"
             )
-        super()._check_shared()
+        super().check_shared()
 
     def description(self) -> list[str]:
-        told = " (by the labels of the split)" if self.settings.run.task == "auto" else ""
-        return [f"{'; '.join(super().description())}; task {self.target.task}{told}"]
+        (line,) = super().description()
+        found_by = " (by the labels of the split)" if self.settings.run.task == "auto" else ""
+        return [f"{line}; task {self.target.task}{found_by}"]
 
-    def trained_nodes(self) -> Tensor:
-        return self.dataset.train
-
-    def make_network(self, model: nn.Module | None) -> Network:
+    def make_network(self, inputs: AnyInputs, model: nn.Module | None) -> Network:
         assert model is not None
-        return Network(self.inputs, model)
+        return Network(inputs, model)
 
     def make_loader(self) -> NodeFlowLoader:
-        sampler = self.method.sampler(self.settings.run.seed)
-        seed = self.settings.run.seed
-        return self._shuffled(
-            self.method, sampler, self.method.seeds(self.dataset.train, sampler), seed
-        )
+        return self._loader_of(self.method, self.dataset.train, self.settings.run.seed)
 
-    def _shuffled(
-        self, method: Method, sampler: SamplerBase, seeds: Tensor, seed: int
-    ) -> NodeFlowLoader:
-        weights = balanced_weights(method.graph.ndata["label"][seeds]) if self._balanced else None
-        groups = self.settings.sampler.groups
-        mix = self.settings.sampler.mix
-        shuffle = (
-            LocalShuffle(partition(method.graph, groups, self.settings.run.seed), mix)
-            if groups
-            else True
-        )
-        return self.batches_of(
-            sampler, seeds, method.batch_size, seed, ["label"], shuffle=shuffle, weights=weights
-        )
+    def _loader_of(self, method: Method, nodes: Tensor, seed: int) -> NodeFlowLoader:
+        """Return the batches of ``nodes`` in a random order."""
+        sampler = method.sampler(seed)
+        seeds = method.seeds(nodes, sampler)
+        options: dict[str, Any] = {"shuffle": True}
+        if self.settings.sampler.groups:
+            groups = partition(method.graph, self.settings.sampler.groups, self.settings.run.seed)
+            options["shuffle"] = LocalShuffle(groups, self.settings.sampler.mix)
+        if self._balanced:
+            options["weights"] = balanced_weights(method.graph.ndata["label"][seeds])
+        return self.loaders.of(sampler, seeds, method.batch_size, seed, ["label"], **options)
 
-    def make_batches(self, inputs: int) -> Batches:
+    def make_batches(self, num_rows: int) -> Batches:
         """Return the batches of training; with storage "partitions", of the states of a partition
         buffer.
         """
         if self.settings.storage.kind != "partitions":
-            return super().make_batches(inputs)
-        parts = open_partitions(self.dataset, self.graph, self.settings, self.edge_columns())
+            return super().make_batches(num_rows)
+        parts = open_partitions(self.dataset, self.graph, self.settings, self.loaders.edges)
 
         def batches_of(state: BufferState) -> NodeFlowLoader:
             graph = with_columns(state.graph, {})
+            dtype = self.precision.features
             for name, x in features_of(state.graph).items():
-                graph.nodes[name].data["feat"] = (
-                    x if x.dtype == self.dtype else FeatureRows(x, self.dtype)
-                )
-            method = self.settings.sampler.on(graph, self.method.model)
-            return self._shuffled(method, method.sampler(state.seed), state.seeds, state.seed)
+                column = x if x.dtype == dtype else FeatureRows(x, dtype)
+                graph.nodes[name].data["feat"] = column
+            method = type(self.method)(graph, self.settings.sampler, self.method.model)
+            return self._loader_of(method, state.seeds, state.seed)
 
         return PartBatches(parts, self.method.batch_size, batches_of)
 
@@ -212,7 +212,11 @@ class NodeTask(Task):
         """
         if self._balanced:
             return batch.seed_index
-        return None if self.method.by_node else self._is_train[batch.seeds.cpu()].to(self.device)
+        return (
+            None
+            if self.method.traits.by_node
+            else self._is_train[batch.seeds.cpu()].to(self.device)
+        )
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
         rows = self.rows(batch)
@@ -220,10 +224,12 @@ class NodeTask(Task):
         if rows is not None:
             outputs = outputs[rows]
             labels = labels[rows]
-        each = self.loss_of_rows(outputs.float(), labels)
+        losses = self.loss_of_rows(outputs.float(), labels)
         if self.peers.size > 1:  # the weights of this share in the mean over the whole step
-            return each.sum() * self.loader.seed_weight  # type: ignore[union-attr]
-        return (each * self.method.loss_weights(batch, rows, each, len(self.dataset.train))).sum()
+            assert self.loader is not None
+            return losses.sum() * self.loader.seed_weight
+        weights = self.method.loss_weights(batch, rows, losses, len(self.dataset.train))
+        return (losses * weights).sum()
 
     def size(self, batch: NodeFlow) -> int:
         rows = self.rows(batch)
@@ -236,64 +242,63 @@ class NodeTask(Task):
     def outputs(self, nodes: Tensor, *, full: bool) -> Tensor:
         """Return the outputs of nodes, ``[n, width]``, on the CPU."""
         model = self.network.model
-        sampler = self.settings.sampler
-        if full and self.method.estimates:
+        settings = self.settings.sampler
+        sampler: SamplerBase
+        if full and self.method.traits.estimates:
             if isinstance(model, FlowModel):
                 return self.full_pass(model, nodes).cpu()
-            return self.outputs_of(
-                FullSampler(self.graph, len(sampler.fanouts)), nodes, self.target.width
-            )
-        if not self.method.by_node:
+            sampler = FullSampler(self.graph, len(settings.fanouts))
+        elif self.method.traits.by_node:
+            sampler = self.method.sampler(self.settings.run.seed + 1)
+        else:
             raise ValueError(
-                f"batches of sampler {sampler.name!r} are of all nodes of a subgraph, so outputs "
+                f"batches of sampler {settings.name!r} are of all nodes of a subgraph, so outputs "
                 "of some nodes come from full neighbourhoods: full=True"
             )
-        return self.outputs_of(
-            self.method.sampler(self.settings.run.seed + 1), nodes, self.target.width
-        )
+        return self.outputs_of(sampler, nodes, self.target.width)
 
     def has(self, part: str) -> bool:
         return len(self.dataset.splits[part]) > 0
 
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         nodes = [self.dataset.splits[part] for part in parts]
-        if full and self.method.estimates and parts:  # one pass over the graph serves all parts
+        outputs: Sequence[Tensor]
+        if (
+            full and self.method.traits.estimates and parts
+        ):  # one pass over the graph serves all parts
             outputs = self.outputs(torch.cat(nodes), full=True).split([len(ids) for ids in nodes])
         else:
-            outputs = tuple(self.outputs(ids, full=full) for ids in nodes)
+            outputs = [self.outputs(ids, full=full) for ids in nodes]
         labels = self.graph.ndata["label"]
         return {
-            part: {name: self._measured(name, rows, labels[ids]) for name in self.metrics}
+            part: self._measured(rows, labels[ids])
             for part, ids, rows in zip(parts, nodes, outputs, strict=True)
         }
 
-    def _measured(self, name: str, outputs: Tensor, labels: Tensor) -> float:
-        """Return a metric of some nodes; NaN where these labels give it no value, unless the run
-        goes by it.
+    def _measured(self, outputs: Tensor, labels: Tensor) -> dict[str, float]:
+        """Return the metrics of some nodes; NaN where these labels give one no value, unless the
+        run goes by it.
         """
-        metric = self.metrics[name]
-        try:
-            return metric(outputs, labels)
-        except ValueError:
-            if metric is self.metric or name not in self.target.metrics:
-                raise
-            return math.nan
+        scores = {}
+        for name, metric in self.metrics.items():
+            try:
+                scores[name] = metric(outputs, labels)
+            except ValueError:
+                if metric is self.metric or name not in self.target.metrics:
+                    raise
+                scores[name] = math.nan
+        return scores
 
     def fingerprint(self) -> str:
         graph = self.dataset.graph
-        columns = [self.graph.ndata["label"], *self.dataset.splits.values()]
+        labels = self.graph.ndata["label"]
+        splits = self.dataset.splits.values()
         # the same for any cut of the graph that does not renumber nodes
         if self.graph.peers.size > 1:
-            return f"{derive_key(graph.num_nodes, graph.num_edges, *map(hash_of, columns)):016x}"
-        arrays: list[Any] = [self.graph.csc()[1], columns[0], *self.features.values(), *columns[1:]]
+            hashes = map(hash_of, (labels, *splits))
+            return f"{derive_key(graph.num_nodes, graph.num_edges, *hashes):016x}"
+        arrays: list[Any] = [self.graph.csc()[1], labels, *self.features.values(), *splits]
         keys: list[Any] = [*map(hash_of, arrays), *keys_of_types(graph)]
         if isinstance(self.batches, PartBatches):
             keys.append(self.batches.digest)
         return f"{derive_key(*keys):016x}"
-
-
-def _metric(name: str, task: str) -> Metric:
-    try:
-        return named(name, task=task)
-    except ValueError as error:
-        raise ValueError(f"metric {name!r} cannot be used: {error}") from None

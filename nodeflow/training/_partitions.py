@@ -4,7 +4,7 @@ data set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -58,15 +58,13 @@ class PartBatches(Epochs):
         return self._iterate(self.begin())
 
     def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
-        epoch = this.epoch
-        start = this.start
         counts = self._batches_per_state(this.epoch)
         ends = np.cumsum(counts)
-        # the state that has batch ``start``
-        first = int(np.searchsorted(ends, start, side="right"))
-        done = start - int(ends[first]) + counts[first]
-        number = start
-        self.buffer.set_epoch(epoch, first)
+        number = this.start
+        # the state that has this batch, and the number of the batch in it
+        first = int(np.searchsorted(ends, number, side="right"))
+        done = number - int(ends[first]) + counts[first]
+        self.buffer.set_epoch(this.epoch, first)
         states: Any = iter(self.buffer)
         with closing(states):
             for state in states:
@@ -76,10 +74,10 @@ class PartBatches(Epochs):
                 loader.set_epoch(0)
                 loader.load_state_dict({**loader.state_dict(), "batch_number": done})
                 done = 0
-                batches = iter(loader)
+                batches: Any = iter(loader)
                 # close before the next state loads: it overwrites memory that this loader's threads
                 # read
-                with closing(batches):  # type: ignore[type-var]  # iterations of a loader are generators
+                with closing(batches):
                     for batch in batches:
                         number += 1
                         self.reached(this, number)
@@ -106,14 +104,13 @@ class PartBatches(Epochs):
         reads.
         """
         parts = self.buffer.partitions
-        nodes = [*_features(parts).values(), "ndata/label"]
-        columns = [f"{key}/{p}" for key in nodes for p in range(parts.num_parts)]
-        columns += sorted(parts.columns["edges"])
-        files = [parts.manifest.arrays[name] for name in ("rows", "src", "dst", "train", *columns)]
-        tables = [file.narrow[0] for file in files if file.narrow]
-        return derive_key(
-            hash_ids(np.array([file.checksum for file in (*files, *tables)], np.int64))
-        )
+        names = ["rows", "src", "dst", "train"]
+        for key in (*_features(parts).values(), "ndata/label"):
+            names += [f"{key}/{p}" for p in range(parts.num_parts)]
+        names += sorted(parts.columns["edges"])
+        files = [parts.manifest.arrays[name] for name in names]
+        files += [file.narrow[0] for file in files if file.narrow]
+        return derive_key(hash_ids(np.array([file.checksum for file in files], np.int64)))
 
     def __repr__(self) -> str:
         parts = self.buffer.partitions.num_parts
@@ -156,85 +153,105 @@ def _problems(
     parts: Partitions, dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
 ) -> Iterator[str]:
     """Yield why parts are not those of ``graph``, what is quick to compare first; only the first
-    one holds for sure.
+    one holds for sure, as each comparison takes the ones before for granted.
     """
-    if parts.num_nodes != graph.num_nodes:
-        yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
-    types = f"its types are {parts.schema}, and those of the data set {graph.schema}"
-    kinds = [[*schema.nodes.items(), *schema.relations] for schema in (parts.schema, graph.schema)]
-    if kinds[0] != kinds[1]:
-        yield types
-    for kind, needed, held in (
-        ("node", ("label",), parts.ndata),
-        ("edge", edge_columns, parts.edata),
-    ):
-        for name in needed:
-            if name not in held:
-                yield f"it has no {kind} column {name!r}"
-    features = features_of(dataset.graph)
-    several = len(graph.nodes) > 1
-    for name, x in features.items():
-        of = f" of type {name!r}" if several else ""
-        if name not in _features(parts):
-            yield f"it has no node column 'feat'{of}"
-        column = parts.column(_features(parts)[name].partition("/")[2], name)
-        widths = [f"{each.dtype} {list(each.shape)}" for each in (column, x)]
-        if widths[0] != widths[1]:
-            yield f"its features{of} are {widths[0]}, and those of the data set {widths[1]}"
-    own = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
-    train = np.unique(dataset.train.numpy())
-    for node in np.setxor1d(own, train).tolist():
-        yield (
-            f"node {node} is a training node of {'the folder' if node in own else 'the data set'} "
-            "only"
-        )
-    nodes = torch.from_numpy(train)
-    labels = [
-        fetch_rows(each, nodes) for each in (parts.column("label"), dataset.graph.ndata["label"])
-    ]
-    for row in _first_other(*labels):
-        yield f"the label of training node {int(nodes[row])} is another one"
-    for name, x in features.items():
-        column = parts.column(_features(parts)[name].partition("/")[2], name)
-        begin = graph.nodes[name].ids.start
-        some = torch.from_numpy(
-            np.unique(np.linspace(0, x.shape[0] - 1, _COMPARED).astype(np.int64))[: x.shape[0]]
-        )
-        for row in _first_other(as_dense(column.fetch(some)), as_dense(take_rows(x, some))):
-            yield f"the features of node {int(some[row]) + begin} are others"
-    direction = (
-        f"messages go along {graph.num_edges:,} edges with direction {settings.graph.direction!r}, "
-        "which must be that of the partitions too"
-    )
-    if parts.num_edges != graph.num_edges:
-        yield f"it has {parts.num_edges:,} edges, and {direction}"
-    if parts.schema != graph.schema:
-        yield types
+    yield from _other_contents(parts, dataset, graph, edge_columns)
+    yield from _other_nodes(parts, dataset, graph)
+    yield from _other_edges(parts, graph, settings.graph.direction)
     names = read_names(parts.folder)
     known = Names.of(dataset).categories
     for name in edge_columns:
         if names is not None and names.categories.get(name) != known.get(name):
             yield f"the numbers of its edge column {name!r} stand for other words, or for none"
-    count = parts.num_parts
-    sizes = (
-        GroupedEdges(graph, parts.owner, EdgeGroups.of("buckets", count))
-        .count()
-        .reshape(count, count)
-        .T
+    for name in edge_columns if kind_of(settings.model.name).typed else ():
+        largest = _largest(map_tensor(parts.folder, parts.edge_array(name)))
+        expected = _largest(graph.edata[name])
+        if largest != expected:
+            yield (
+                f"the largest type of an edge in column {name!r} is {largest}, and that of the "
+                f"data set {expected}"
+            )
+
+
+def _other_contents(
+    parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]
+) -> Iterator[str]:
+    """Yield differences of counts, types and columns."""
+    if parts.num_nodes != graph.num_nodes:
+        yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
+    same_nodes = [*parts.schema.nodes.items()] == [*graph.schema.nodes.items()]
+    if not same_nodes or [*parts.schema.relations] != [*graph.schema.relations]:
+        yield _other_types(parts, graph)
+    if "label" not in parts.ndata:
+        yield "it has no node column 'label'"
+    for name in edge_columns:
+        if name not in parts.edata:
+            yield f"it has no edge column {name!r}"
+    keys = _features(parts)
+    for name, x in features_of(dataset.graph).items():
+        of = f" of type {name!r}" if len(graph.nodes) > 1 else ""
+        if name not in keys:
+            yield f"it has no node column 'feat'{of}"
+        width = _width(_column(parts, keys, name))
+        if width != _width(x):
+            yield f"its features{of} are {width}, and those of the data set {_width(x)}"
+
+
+def _other_types(parts: Partitions, graph: Graph) -> str:
+    return f"its types are {parts.schema}, and those of the data set {graph.schema}"
+
+
+def _other_nodes(parts: Partitions, dataset: Dataset, graph: Graph) -> Iterator[str]:
+    """Yield training nodes of one of the two alone, and values that differ, on a sample of
+    features.
+    """
+    trained = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
+    train = np.unique(dataset.train.numpy())
+    for node in np.setxor1d(trained, train).tolist():
+        holder = "the folder" if node in trained else "the data set"
+        yield f"node {node} is a training node of {holder} only"
+    nodes = torch.from_numpy(train)
+    labels = fetch_rows(parts.column("label"), nodes)
+    for row in _first_other(labels, fetch_rows(dataset.graph.ndata["label"], nodes)):
+        yield f"the label of training node {int(nodes[row])} is another one"
+    keys = _features(parts)
+    for name, x in features_of(dataset.graph).items():
+        num_rows = x.shape[0]
+        places = np.linspace(0, num_rows - 1, min(_COMPARED, num_rows)).astype(np.int64)
+        some = torch.from_numpy(places)
+        column = as_dense(_column(parts, keys, name).fetch(some))
+        for row in _first_other(column, as_dense(take_rows(x, some))):
+            node = int(some[row]) + graph.nodes[name].ids.start
+            yield f"the features of node {node} are others"
+
+
+def _other_edges(parts: Partitions, graph: Graph, direction: str) -> Iterator[str]:
+    """Yield differences of the numbers of edges: of all, of each relation, between two parts."""
+    along = (
+        f"messages go along {graph.num_edges:,} edges with direction {direction!r}, which must be "
+        "that of the partitions too"
     )
+    if parts.num_edges != graph.num_edges:
+        yield f"it has {parts.num_edges:,} edges, and {along}"
+    if parts.schema != graph.schema:
+        yield _other_types(parts, graph)
+    buckets = EdgeGroups.of("buckets", parts.num_parts)
+    counts = GroupedEdges(graph, parts.owner, buckets).count()
+    sizes = counts.reshape(parts.num_parts, parts.num_parts).T
     for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
         yield (
             f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and "
-            f"the data set {sizes[i, j]:,}, where {direction}"
+            f"the data set {sizes[i, j]:,}, where {along}"
         )
-    for name in edge_columns if kind_of(settings.model.name).typed else ():
-        largest = [
-            _largest(map_tensor(parts.folder, parts.edge_array(name))),
-            _largest(graph.edata[name]),
-        ]
-        if largest[0] != largest[1]:
-            types = f"the largest type of an edge in column {name!r}"
-            yield f"{types} is {largest[0]}, and that of the data set {largest[1]}"
+
+
+def _column(parts: Partitions, keys: Mapping[str, str], node_type: str) -> Any:
+    """Return the features of a type in a folder; ``keys`` are those of ``_features``."""
+    return parts.column(keys[node_type].partition("/")[2], node_type)
+
+
+def _width(column: Any) -> str:
+    return f"{column.dtype} {list(column.shape)}"
 
 
 def _features(parts: Partitions) -> dict[str, str]:
@@ -242,21 +259,25 @@ def _features(parts: Partitions) -> dict[str, str]:
     one.
     """
     types = list(parts.schema.nodes)
-    held = parts.columns["nodes"]
-    kinds = {
-        name: columns_of("nodes", i) if len(types) > 1 else "ndata" for i, name in enumerate(types)
-    }
-    keys = ((name, f"{of}/{column}") for name, of in kinds.items() for column in ("x", "feat"))
-    return {name: key for name, key in keys if key in held}
+    keys = {}
+    for i, name in enumerate(types):
+        of = columns_of("nodes", i) if len(types) > 1 else "ndata"
+        for column in ("x", "feat"):
+            if f"{of}/{column}" in parts.columns["nodes"]:
+                keys[name] = f"{of}/{column}"
+    return keys
 
 
-def _first_other(one: Tensor, other: Tensor) -> list[int]:
+def _first_other(left: Tensor, right: Tensor) -> list[int]:
     """Return the number of the first row in which two columns differ; nothing if they are equal."""
-    if one.shape != other.shape:
+    if left.shape != right.shape:
         return [0]
-    same = (one == other) | ((one != one) & (other != other))  # a missing value is NaN in both
-    return (~same.reshape(len(one), -1).all(1)).nonzero().flatten()[:1].tolist()
+    both_missing = left.isnan() & right.isnan()
+    same = (left == right) | both_missing
+    other = ~same.reshape(len(left), -1).all(1)
+    return other.nonzero()[:1, 0].tolist()
 
 
 def _largest(types: Tensor) -> int:
-    return max((int(piece.max()) for piece in types.split(_EDGES)), default=0) if len(types) else 0
+    """Return the largest type of edges, 0 without any, of which a piece at a time is in memory."""
+    return max((int(piece.max()) for piece in types.split(_EDGES) if len(piece)), default=0)

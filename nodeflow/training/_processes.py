@@ -129,6 +129,7 @@ class OwnRandom:
             try:
                 yield
             finally:
+                # before torch's generators are set back
                 self.present()
                 self._inside = False
 

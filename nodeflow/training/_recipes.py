@@ -9,21 +9,20 @@ from typing import NamedTuple
 
 from nodeflow._peers.present import peers_of
 from nodeflow.datasets import Dataset
-from nodeflow.training._data import CutLinks
-from nodeflow.training._models import MODELS
-from nodeflow.training._rules import (
+from nodeflow.training._choices import (
     COLUMN,
     LINK,
+    MODELS,
     NO_FEATURES,
     NODES,
     OWN,
     SEVERAL_TYPES,
     Condition,
     Others,
-    holds,
-    unread,
 )
-from nodeflow.training._settings import FIELDS, Settings
+from nodeflow.training._data import CutLinks
+from nodeflow.training._rules import holds, unread
+from nodeflow.training._settings import Settings, conditions_of
 
 
 class Sizes(NamedTuple):
@@ -142,9 +141,7 @@ def completed(
         values = {**recipe.core, **recipe.others(sizes)}
         # an optimiser of the user's own takes the place of a rate
         read = {
-            name: value
-            for name, value in values.items()
-            if not unread(name, FIELDS[name][0], facts)
+            name: value for name, value in values.items() if not unread(conditions_of(name), facts)
         }
         try:
             whole = Settings(read, **settings.chosen)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,26 +69,27 @@ def counts_of(batch: Any, size: int) -> tuple[int, int, int]:
     """Return ``size``, the number of items with a loss, and how many seeds and edges a batch
     has.
     """
-    flows = isinstance(batch, NodeFlow)
-    return size, batch.layer_sizes[-1] if flows else size, sum(batch.flow_sizes) if flows else 0
+    if not isinstance(batch, NodeFlow):
+        return size, size, 0
+    return size, batch.layer_sizes[-1], sum(batch.flow_sizes)
 
 
 def record_of(
-    epoch: int, sums: Mapping[str, float], scores: dict[str, float], metric: str
+    epoch: int, sums: defaultdict[str, float], scores: dict[str, float], metric: str
 ) -> EpochRecord:
     """Return the record of an epoch from its totals: loss, nodes, seeds, edges, ages, rows of a
     history, seconds.
     """
-    total = {
-        **dict.fromkeys(("loss", "nodes", "seeds", "edges", "ages", "rows", "seconds"), 0),
-        **sums,
-    }
-    seconds = max(total["seconds"], 1e-9)
-    age = total["ages"] / total["rows"] if total["rows"] else None
-    loss = total["loss"] / max(total["nodes"], 1)
-    rates = (total["seeds"] / seconds, total["edges"] / seconds)
+    seconds = max(sums["seconds"], 1e-9)
     return EpochRecord(
-        epoch, loss, scores.get(metric, math.nan), total["seconds"], *rates, age, scores
+        epoch,
+        loss=sums["loss"] / max(sums["nodes"], 1),
+        score=scores.get(metric, math.nan),
+        seconds=sums["seconds"],
+        seeds_per_second=sums["seeds"] / seconds,
+        edges_per_second=sums["edges"] / seconds,
+        age=sums["ages"] / sums["rows"] if sums["rows"] else None,
+        scores=scores,
     )
 
 
@@ -124,10 +126,12 @@ def hash_of(batch: Any) -> str:
     """
     digest = hashlib.blake2b(digest_size=8)
     for tensor in _tensors(batch):
-        array = tensor.detach().cpu().contiguous().numpy()
+        array = tensor.detach().cpu().numpy()
         # ids may be kept in 32 bits on one machine and in 64 on another
-        wide = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64, copy=False)
-        digest.update(np.array(wide.shape, np.int64).tobytes() + wide.tobytes())
+        dtype = np.int64 if array.dtype.kind in "iub" else np.float64
+        wide = array.astype(dtype, copy=False)
+        digest.update(np.array(wide.shape, np.int64).tobytes())
+        digest.update(wide.tobytes())
     return digest.hexdigest()
 
 

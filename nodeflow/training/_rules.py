@@ -1,124 +1,46 @@
-"""Rules of settings in one table: where each is read, and which exclude each other."""
+"""Which settings need or exclude each other, and whether a run reads one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from nodeflow.datasets import features_of
-from nodeflow.graph import Graph
-from nodeflow.nn import DECODERS
-from nodeflow.training._models import ALL_NODES, MODELS
-from nodeflow.training._samplers import METHODS
-
-
-class Others:
-    """All values but these."""
-
-    def __init__(self, *values: object) -> None:
-        self.values = values
-
-    def __contains__(self, value: object) -> bool:
-        return value not in self.values
-
-
-Condition = Mapping[str, tuple[object, ...] | Others]
-"""Values that settings, and facts of the data, must have, by name."""
-FEATURES = "a data set with features"
-NO_FEATURES = "a data set without features"
-SOME_FEATURES = "a data set with features of some node types"
-ONE_TYPE = "one type of nodes and edges"
-SEVERAL_RELATIONS = "several relations"
-SEVERAL_TYPES = "several node types"
-WHOLE = "the whole graph in every process"
-PARTS = "a part of the graph in every process"
-COLUMN = "a column of relations"
-NO_COLUMN = "no column of relations"
-ONE = "one process"
-SEVERAL = "several processes"
-OWN = "of your own"
-LOSS = "the loss of the settings"
-OWN_LOSS = "a loss of your own"
-FACTS = ("features", "types", "relations", "graph", "processes", "loss")
-"""Facts of a run that are not settings. They, and the meaning of ``task`` "auto", are known when
-the run begins.
-"""
-
-LINK = ("link",)
-NODES = Others("link")
-CLASSES = ("auto", "classification")
-IN_TORCH = tuple(
-    name for name, method in METHODS.items() if vars(method.make).get("has_torch_form")
+from nodeflow.training._choices import (
+    _HISTORIES,
+    BUFFER,
+    BY_SCHEMA,
+    ENCODER,
+    FACTS,
+    FEATURES,
+    HETEROGENEOUS,
+    HISTORY,
+    IN_FILES,
+    LINK,
+    NO_EDGES,
+    NO_ENCODER,
+    NO_FEATURES,
+    NO_HISTORY,
+    NODES,
+    ONE_TYPE,
+    ONE_VS_ALL,
+    OWN_LOSS,
+    PARTS,
+    SAMPLERS,
+    SEVERAL,
+    SEVERAL_RELATIONS,
+    SEVERAL_TYPES,
+    SOME_FEATURES,
+    SUBGRAPHS,
+    SYMMETRIC,
+    TYPED,
+    WHOLE,
+    Condition,
+    Conditions,
+    Others,
 )
-SUBGRAPHS = tuple(name for name, method in METHODS.items() if not method.by_node)
-HISTORY = tuple(name for name, method in METHODS.items() if method.has_history)
-SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
-NO_EDGES = tuple(name for name, method in METHODS.items() if not method.keeps_edges)
-NO_ESTIMATE = tuple(name for name, method in METHODS.items() if not method.estimates)
-TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
-# models of the user's own are among these
-READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))
-BY_SCHEMA = tuple(name for name, kind in MODELS.items() if kind.by_schema)
-HETEROGENEOUS = (SEVERAL_RELATIONS, SEVERAL_TYPES)
-_HISTORIES = [name for name, kind in MODELS.items() if kind.with_history]
-NO_HISTORY = Others(*_HISTORIES, OWN)
-HAS_N3 = tuple(name for name, decoder in DECODERS.items() if hasattr(decoder, "n3"))
-ENCODER = Others("none")
-NO_ENCODER = ("none",)
-BUFFER = ("partitions",)
-IN_FILES = Others("memory")
-ONE_VS_ALL = ALL_NODES
-SAMPLED = Others(*ALL_NODES)
 
-_BY_NODE: Condition = {
-    "task": NODES,
-    "sampler": Others(*SUBGRAPHS),
-    "storage": Others(*BUFFER),
-    "graph": (WHOLE,),
-}
-
-READ: dict[str, tuple[Condition, ...]] = {
-    "groups": (_BY_NODE,),
-    "mix": ({**_BY_NODE, "groups": Others(0)},),
-    "[link]": ({"task": LINK},),
-    "edge_type": ({"task": LINK}, {"model": READS_TYPES}),
-    "embedding": (
-        {"inputs": ("embedding", "both")},
-        {"inputs": ("auto",), "features": (NO_FEATURES, SOME_FEATURES)},
-        {"task": LINK, "model": ENCODER},
-    ),
-    "hidden": ({"model": Others("none", OWN)}, {"model": (OWN,), "types": (SEVERAL_TYPES,)}),
-    **dict.fromkeys(("norm", "residual", "model_options"), ({"model": Others("none", OWN)},)),
-    "dropout": ({"model": Others(OWN)},),
-    **dict.fromkeys(("sampler", "fanouts", "sampler_options"), ({"model": ENCODER},)),
-    "label_smoothing": (
-        {"task": CLASSES, "loss": (LOSS,)},
-        {"task": LINK, "link_loss": ONE_VS_ALL},
-    ),
-    "class_weights": ({"task": CLASSES},),
-    "validate": ({"task": NODES, "sampler": Others(*NO_ESTIMATE)},),
-    **dict.fromkeys(("negatives", "negative_law", "chunk", "corrupt"), ({"link_loss": SAMPLED},)),
-    "workers": ({"task": NODES}, {"link_loss": SAMPLED}),
-    "margin": ({"link_loss": ("margin", "self-adversarial"), "loss": (LOSS,)},),
-    "temperature": ({"link_loss": ("self-adversarial",), "loss": (LOSS,)},),
-    **dict.fromkeys(("lr", "weight_decay"), ({"optimizer": Others(OWN)},)),
-    "warmup": ({"schedule": Others(OWN)},),
-    "n3": ({"decoder": HAS_N3},),
-    "memory": ({"storage": Others("memory", "file")}, {"storage": ("file",), "graph": (WHOLE,)}),
-    "partitions": ({"storage": BUFFER}, {"graph": (PARTS,)}),
-    "pack": ({"storage": ("lookahead",)},),
-    "space": ({"storage": ("lookahead",), "pack": Others("")},),
-    "slots": ({"storage": BUFFER},),
-    "order": ({"storage": BUFFER},),
-    "share": ({"graph": (PARTS,)},),
-    "halo": ({"graph": (PARTS,)},),
-    "sample_on": (
-        {"task": NODES, "sampler": IN_TORCH, "graph": (WHOLE,)},
-        {"link_loss": SAMPLED, "model": ENCODER, "sampler": IN_TORCH, "graph": (WHOLE,)},
-    ),
-}
-"""By setting or [group]: the alternatives under which a run reads it. Settings that are not here
-are always read.
-"""
+if TYPE_CHECKING:
+    from nodeflow.graph import Graph
 
 NEEDED: tuple[tuple[Condition, str, str], ...] = (
     ({"storage": BUFFER}, "partitions", "the folder that nodeflow partition wrote"),
@@ -204,7 +126,7 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     ({"inputs": ("both",), "model": BY_SCHEMA}, "each type enters by one map; take inputs 'auto'"),
     *(
         ({"storage": BUFFER, "sampler": (name,)}, each.why_whole)
-        for name, each in METHODS.items()
+        for name, each in SAMPLERS.items()
         if each.why_whole
     ),
     (
@@ -236,6 +158,8 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
 
 def facts_of_graph(graph: Graph) -> dict[str, str]:
     """Return which facts hold of the columns and the schema of a graph."""
+    from nodeflow.datasets import features_of
+
     columns = features_of(graph)
     nodes = len(graph.schema.nodes)
     features = FEATURES if len(columns) == nodes else SOME_FEATURES if columns else NO_FEATURES
@@ -243,27 +167,24 @@ def facts_of_graph(graph: Graph) -> dict[str, str]:
     return {"features": features, "types": SEVERAL_TYPES if nodes > 1 else relations}
 
 
-def where_read(name: str, group: str = "") -> str:
-    """Return the values with which a setting is read, also those for its group, as text; empty for
+def where_read(*conditions: Conditions) -> str:
+    """Return the values with which a setting is read, where all conditions hold, as text; empty for
     always.
     """
-    conditions = [READ[key] for key in (f"[{group}]", name) if key in READ]
-    return ", and with ".join(_either(alternatives) for alternatives in conditions)
+    return ", and with ".join(_either(several) for several in conditions if several != ({},))
 
 
-def unread(name: str, group: str, values: Mapping[str, object]) -> str:
-    """Return why a run of these values ignores a setting of a group, as text; empty if it reads it,
-    or might.
+def unread(conditions: Iterable[Conditions], values: Mapping[str, object]) -> str:
+    """Return why a run of these values ignores a setting that it reads where all conditions hold, as
+    text; empty if it reads it, or might.
 
     ``values``: settings by name, and as many of ``FACTS`` as are known.
     """
-    for key in (f"[{group}]", name):
-        conditions = READ.get(key, ({},))
-        if not any(holds(condition, values, unknown=True) for condition in conditions):
-            rest = {
-                one: values[one] for condition in conditions for one in condition if one in values
-            }
-            return f"is read with {_either(conditions)}, and this run has {_and(_shown(rest))}"
+    for several in conditions:
+        if not any(holds(condition, values, unknown=True) for condition in several):
+            names = [name for condition in several for name in condition if name in values]
+            shown = _and(_shown({name: values[name] for name in names}))
+            return f"is read with {_either(several)}, and this run has {shown}"
     return ""
 
 
@@ -293,7 +214,7 @@ def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) 
     )
 
 
-def _either(conditions: tuple[Condition, ...]) -> str:
+def _either(conditions: Conditions) -> str:
     several = [
         _and({one: _allowed(one, condition[one]) for one in condition}) for condition in conditions
     ]

@@ -1,13 +1,10 @@
-"""The samplers of training runs: arguments, seeds of an epoch, weights of the loss, and their
-settings.
-"""
+"""The samplers of training runs: arguments, seeds of an epoch, and weights of the loss."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -21,8 +18,9 @@ from nodeflow.graph import Graph
 from nodeflow.nn import VRModel
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Rows, degree_heat, reach_heat
-from nodeflow.training._fields import ComputedDefault, Group, Numbers, count, one_of, setting, table
+from nodeflow.training._choices import SAMPLERS, SamplerTraits
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
+from nodeflow.training._groups import SamplerSettings
 from nodeflow.training._models import Kind
 from nodeflow.transform import add_self_loops, edge_norm
 
@@ -54,31 +52,14 @@ class Method:
 
     Attributes:
         make: the sampler's class.
-        fanout: the usual number per layer.
-        by_node: whether seeds are nodes; else they are numbers of subgraphs, and outputs are those
-            of all their nodes.
-        validates_fully: whether validation uses full neighbourhoods by default.
-        estimates: whether the outputs estimate those from full neighbourhoods; else a model is only
-            run on batches.
-        has_history: whether the method keeps a history, whose age is in the records of epochs.
-        why_whole: why batches cannot come from partitions of the graph; empty where they can.
-        by_type: whether a fanout may be numbers by relation, or by node type where nodes of a layer
-            are drawn.
-        keeps_edges: whether edges of batches are edges of the graph, so that they have relations.
+        traits: what rules say of it.
         draws_neighbors: whether every edge into a node is drawn with the same probability, fanout /
             in-degree.
         weight: the edge column that sums over neighbours are weighted with, for ``inference``.
     """
 
     make: ClassVar[Callable[..., SamplerBase]]
-    fanout: ClassVar[int] = 10
-    by_node: ClassVar[bool] = True
-    validates_fully: ClassVar[bool] = False
-    estimates: ClassVar[bool] = True
-    has_history: ClassVar[bool] = False
-    why_whole: ClassVar[str] = ""
-    by_type: ClassVar[bool] = False
-    keeps_edges: ClassVar[bool] = True
+    traits: ClassVar[SamplerTraits] = SamplerTraits()
     draws_neighbors: ClassVar[bool] = False
     weight: ClassVar[str | None] = None
 
@@ -93,8 +74,8 @@ class Method:
         """Raise ValueError for options and fanouts that the sampler does not have."""
         options = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
         by_name = next((each for each in settings.fanouts if isinstance(each, dict)), None)
-        if by_name is not None and not cls.by_type:
-            names = ", ".join(name for name, method in METHODS.items() if method.by_type)
+        if by_name is not None and not cls.traits.by_type:
+            names = ", ".join(name for name, traits in SAMPLERS.items() if traits.by_type)
             raise ValueError(
                 f"fanouts by name go with sampler {names}, not with {settings.name!r}; got "
                 f"{by_name}"
@@ -168,8 +149,7 @@ class RandomWalk(Method):
     """The neighbours that walks visit most, with shares of visits as weights (Ying et al. 2018)."""
 
     make = sampling.RandomWalkSampler
-    estimates = False
-    keeps_edges = False
+    traits = SAMPLERS["random-walk"]
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
@@ -187,9 +167,7 @@ class Shadow(Method):
     """
 
     make = sampling.ShadowSampler
-    estimates = False
-    by_type = True
-    why_whole = "its subgraphs would end where partitions do"
+    traits = SAMPLERS["shadow"]
 
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
@@ -212,9 +190,7 @@ class Saint(Method):
     """
 
     make = sampling.SaintSampler
-    by_node = False
-    validates_fully = True
-    why_whole = "its weights of nodes and edges are those of draws from the whole graph"
+    traits = SAMPLERS["saint"]
 
     def sampler(self, seed: int) -> SamplerBase:
         budget = max(self.settings.batch_size // 2, 1)
@@ -238,9 +214,7 @@ class Cluster(Method):
     """
 
     make = sampling.ClusterSampler
-    by_node = False
-    validates_fully = True
-    why_whole = "it cuts the whole graph into parts of its own"
+    traits = SAMPLERS["cluster"]
 
     def __init__(self, graph: Graph, settings: SamplerSettings, model: Kind) -> None:
         super().__init__(graph, settings, model)
@@ -280,7 +254,7 @@ class ControlVariates(Method):
     """
 
     make = ControlVariateSampler
-    has_history = True
+    traits = SAMPLERS["cv"]
     weight = _WEIGHT
     history: History
 
@@ -344,90 +318,26 @@ class ControlVariates(Method):
         return [name for name, buffer in self.history.named_buffers() if buffer.ndim]
 
 
-def _method(make: Callable[..., SamplerBase], **attributes: Any) -> type[Method]:
+def _method(
+    name: str, make: Callable[..., SamplerBase], *, draws_neighbors: bool = False
+) -> type[Method]:
     """Return the method of a sampler that is made of fanouts and a seed, whose seeds are the
     training nodes.
     """
-    return type(getattr(make, "__name__", "Method"), (Method,), {"make": make, **attributes})
+    attributes = {"make": make, "traits": SAMPLERS[name], "draws_neighbors": draws_neighbors}
+    return type(getattr(make, "__name__", "Method"), (Method,), attributes)
 
 
 METHODS: dict[str, type[Method]] = {
-    "neighbor": _method(sampling.NeighborSampler, draws_neighbors=True, by_type=True),
-    "labor": _method(sampling.LaborSampler, draws_neighbors=True, by_type=True),
-    "bernoulli": _method(sampling.BernoulliSampler, draws_neighbors=True, by_type=True),
-    "fastgcn": _method(sampling.FastGCNSampler, fanout=512, validates_fully=True, by_type=True),
-    "ladies": _method(sampling.LadiesSampler, fanout=512, validates_fully=True, by_type=True),
+    "neighbor": _method("neighbor", sampling.NeighborSampler, draws_neighbors=True),
+    "labor": _method("labor", sampling.LaborSampler, draws_neighbors=True),
+    "bernoulli": _method("bernoulli", sampling.BernoulliSampler, draws_neighbors=True),
+    "fastgcn": _method("fastgcn", sampling.FastGCNSampler),
+    "ladies": _method("ladies", sampling.LadiesSampler),
     "random-walk": RandomWalk,
     "saint": Saint,
     "cluster": Cluster,
     "shadow": Shadow,
     "cv": ControlVariates,
 }
-"""The training methods by the setting ``sampler``; an entry here adds one."""
-
-
-def _check_fanouts(value: Any, name: str) -> tuple[int | dict[str, int], ...]:
-    """Return checked fanouts; those by relation have it as text, which files can hold."""
-    checked = sampling.check_fanouts(value)
-    return tuple(
-        {
-            " ".join(key) if isinstance(key, tuple) else str(key): number
-            for key, number in each.items()
-        }
-        if isinstance(each, dict)
-        else each
-        for each in checked
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SamplerSettings(Group):
-    """The sampler, and the size of its batches."""
-
-    name: str = one_of(
-        METHODS,
-        "how batches are drawn; cv: control variates, where one or two drawn neighbours are "
-        "enough, at the price of a stored row per node and hidden layer",
-        name="sampler",
-    )
-    fanouts: tuple[int | dict[str, int], ...] = setting(
-        ComputedDefault(
-            "by the sampler, for two layers", lambda group: (METHODS[group.name].fanout,) * 2
-        ),
-        "one number per layer in flow order (10 10 or 10,10), so the last belongs to the seeds: "
-        "neighbours drawn per node, -1 = all; or numbers by relation (writes=5,cites=10 10), for "
-        "ladies by node type; for fastgcn and ladies nodes drawn per layer; saint and cluster read "
-        "only how many layers there are; cv computes the first layer from all neighbours, whatever "
-        "its number",
-        _check_fanouts,
-        action=Numbers,
-        nargs="+",
-        metavar="K",
-    )
-    batch_size: int = count(
-        1024,
-        "seeds per batch; for saint nodes drawn per subgraph, for cluster nodes per batch, both "
-        "about",
-        least=1,
-    )
-    groups: int = count(
-        0,
-        "parts into which METIS cuts the graph (needs pymetis), so that seeds of a part come "
-        "together and batches read fewer rows; 0: seeds come in a random order",
-    )
-    mix: int = count(
-        4,
-        "groups whose seeds are shuffled together: 1 most local, as many as groups fully random",
-        least=1,
-    )
-    options: dict[str, Any] = table(  # noqa: RUF009
-        "further arguments of the sampler, as name=value", name="sampler_options"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        METHODS[self.name].check(self)
-
-    def on(self, graph: Graph, model: Kind) -> Method:
-        """Return the method on a graph, for a model."""
-        return METHODS[self.name](graph, self, model)
+"""The training methods by the setting ``sampler``; an entry here, and in ``_choices``, adds one."""

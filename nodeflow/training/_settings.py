@@ -9,191 +9,41 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_int, blaming, check_type
 from nodeflow._base.files import is_file
 from nodeflow._base.habits import meant
-from nodeflow._base.sizes import as_bytes
-from nodeflow.distributed import HALO
-from nodeflow.partitions import ORDERS
-from nodeflow.training._fields import (
-    ComputedDefault,
-    Group,
-    count,
-    documentation,
-    flag,
-    name_of,
-    number,
-    one_of,
-    setting,
-    text,
+from nodeflow.training._choices import Conditions
+from nodeflow.training._fields import ComputedDefault, Group, checks, documentation, name_of
+from nodeflow.training._groups import (
+    ComputeSettings,
+    GraphSettings,
+    LinkSettings,
+    LossSettings,
+    ModelSettings,
+    OptimizerSettings,
+    RunSettings,
+    SamplerSettings,
+    StorageSettings,
+    check_import,
 )
-from nodeflow.training._models import LinkSettings, ModelSettings, check_import
-from nodeflow.training._optimizers import OptimizerSettings
 from nodeflow.training._rules import check_values, unread
-from nodeflow.training._samplers import SamplerSettings
 
-
-def _memory(value: Any, name: str) -> str:
-    check_type(value, name, str, "a string such as '2 GB'")
-    as_bytes(value, name)
-    return str(value)
-
-
-def _folder(value: Any, name: str) -> str:
-    check_type(value, name, str, "a string, the path of a folder")
-    # the same from any folder, also in files of settings
-    return str(Path(value).absolute()) if value else ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphSettings(Group):
-    """The edges along which messages go."""
-
-    direction: str = one_of(
-        "in out both",
-        "along which edges neighbours are found; both adds the reverse of every edge, unless the "
-        "graph is symmetric already; parts for processes have the direction with which nodeflow "
-        "partition wrote them: give the same",
-        default="both",
-    )
-    edge_type: str = text(
-        "", "edge column of types (reverses get their own); empty: relation, etype, type or kind"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LossSettings(Group):
-    """The loss of classes."""
-
-    label_smoothing: float = number(
-        0.0, "share of the target that is spread over all classes", below=1
-    )
-    class_weights: str = one_of(
-        "none balanced seeds",
-        "balanced: the loss of a class is divided by its share of the training labels; seeds: "
-        "seeds are drawn with replacement, all classes equally often",
-    )
-
-
-def _by_task(nodes: int, links: int) -> ComputedDefault:
-    return ComputedDefault(
-        f"{nodes}; {links} with task link", lambda group: links if group.task == "link" else nodes
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunSettings(Group):
-    """The task, the epochs, and their validation."""
-
-    task: str = one_of(
-        "auto classification multilabel regression link",
-        "what is learned: labels of nodes, or link: which edges are there; auto: by the labels of "
-        "the split (integers: classification, a matrix of 0 and 1: multilabel, other floats: "
-        "regression)",
-    )
-    target: str = text(
-        "",
-        "the node type whose labels are learned, or the relation whose links are; empty: the only "
-        "one that has any",
-    )
-    seed: int = setting(0, "the same seed gives the same result", as_int, type=int, metavar="N")
-    epochs: int = count(_by_task(30, 15), "passes over the training seeds", least=1)
-    patience: int = count(
-        _by_task(6, 0), "stop after so many epochs without a better validation score; 0: never"
-    )
-    validate_every: int = count(1, "epochs between two validations", least=1)
-    validate: str = one_of(
-        "auto sampled full",
-        "outputs of validation nodes: from sampled batches, or from full neighbourhoods; auto: "
-        "sampled, but full for samplers of layers and subgraphs",
-    )
-    metric: str = text(
-        "", "the score of validation, by which the best epoch is chosen; empty: the task's first"
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class StorageSettings(Group):
-    """The places of features, and of partitions of the graph."""
-
-    kind: str = one_of(
-        "memory file cached lookahead partitions",
-        "where the features lie: memory; file: rows are read when a batch needs them; cached: as "
-        "file, with the rows in memory that are likely to be read most; lookahead: as file, with "
-        "rows read as planned from the batches that come next. All but memory leave them in the "
-        "file of a graph folder; the result is the same. partitions: training sees a few "
-        "partitions of the graph at a time, which changes the result",
-        name="storage",
-    )
-    memory: str = setting(
-        "1 GB",
-        "memory for rows of features that stay in a file, such as '512 MB' or '2 GB': of cached "
-        "and lookahead, and for a piece of a full pass",
-        _memory,
-        metavar="SIZE",
-    )
-    partitions: str = setting(
-        "",
-        "the folder that nodeflow partition wrote of DATA; with storage memory, under torchrun, "
-        "the folder of parts that nodeflow partition --for processes wrote, one for each process, "
-        "in place of DATA",
-        _folder,
-        metavar="FOLDER",
-    )
-    pack: str = setting(
-        "",
-        "a folder, best on another disk: with storage lookahead, rows of coming batches are "
-        "written there one batch after another, where that takes fewer bytes of the disk than "
-        "reading them one by one; empty: they are not",
-        _folder,
-        metavar="FOLDER",
-    )
-    space: str = setting(
-        "10 GB", "the most that packed rows may take of the disk", _memory, metavar="SIZE"
-    )
-    slots: int = count(
-        ComputedDefault("none", lambda _: 0),
-        "partitions in memory at a time, which storage partitions needs",
-    )
-    order: str = one_of(
-        tuple(ORDERS),
-        "; ".join(
-            [
-                "which parts are in memory together",
-                *(f"{name}: {kind.words}" for name, kind in ORDERS.items()),
-            ]
-        ),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComputeSettings(Group):
-    """Devices, threads and processes."""
-
-    device: str = text(
-        "cpu", "where the model is trained: cpu, cuda, cuda:1, or auto, a GPU where there is one"
-    )
-    precision: str = one_of(
-        "float32 bf16", "type of products and hidden rows; sums over neighbours stay in float32"
-    )
-    compile: bool = flag("let torch.compile compile the model")
-    sample_on: str = one_of(
-        "cpu device",
-        "where batches are drawn: by compiled loops on the cpu, or by operations of torch on the "
-        "device of the model; they are the same batches",
-    )
-    workers: int = count(1, "threads that sample ahead; they change the speed only")
-    share: str = one_of(
-        "even owned",
-        "with parts in several processes, which seeds of a step a process takes: as many as the "
-        "others, or those that it holds",
-    )
-    halo: float = number(
-        HALO,
-        "with parts in several processes, how many edges of near nodes of other parts a process "
-        "keeps in memory, at most, for each of its own",
-    )
+FREE = (
+    "workers",
+    "storage",
+    "memory",
+    "pack",
+    "space",
+    "partitions",
+    "share",
+    "halo",
+    "sample_on",
+    "patience",
+    "epochs",
+)
+"""Settings that may change when a run is resumed: ``epochs`` only with a constant schedule, which
+does not read it; ``storage`` not to or from "partitions", whose batches differ; ``partitions`` to
+the same folder moved elsewhere, or to other parts of the same graph.
+"""
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -269,9 +119,9 @@ class Settings:
                 raise ValueError(f"{name} (= {self.chosen[name]!r}) {reason}; leave it out")
         check_values(values)
 
-    @checked
     def by_name(self, *, read: bool = False) -> dict[str, Any]:
         """Return the values of all settings by name; with ``read`` of those that the run reads."""
+        checks().as_flag(read, "read")
         values = _values({name: getattr(self, name) for name in GROUPS})
         unread = _unread(values, values) if read else {}
         return {name: value for name, value in values.items() if name not in unread}
@@ -331,7 +181,6 @@ Settings.__doc__ = (Settings.__doc__ or "").replace(
 )
 
 
-@checked
 def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
@@ -391,9 +240,15 @@ def _values(groups: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(groups[group], one.name) for name, (group, one) in FIELDS.items()}
 
 
+def conditions_of(name: str) -> tuple[Conditions, Conditions]:
+    """Return what a setting is read with: the condition of its group, and its own."""
+    group, one = FIELDS[name]
+    return GROUPS[group].read, one.metadata["read"]
+
+
 def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[str, str]:
     """Return why settings are not read in a run of these values, by name."""
-    reasons = {name: unread(name, FIELDS[name][0], values) for name in names}
+    reasons = {name: unread(conditions_of(name), values) for name in names}
     return {name: reason for name, reason in reasons.items() if reason}
 
 
@@ -403,5 +258,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """
     if not is_file(path):
         raise FileNotFoundError(f"no file of settings at {path}")
-    with blaming(f"{path} is no TOML", ValueError, RecursionError):  # as TOML and Unicode raise
+    with checks().blaming(
+        f"{path} is no TOML", ValueError, RecursionError
+    ):  # as TOML and Unicode raise
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ from nodeflow._base.files import is_file
 from nodeflow._disk.manifest import replace_file
 from nodeflow._peers.exchanges import is_heard_by_all
 from nodeflow._peers.peers import Peers
-from nodeflow.training._checkpoints import FREE, Checkpoints
+from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import (
     LOG,
     RESULT,
@@ -41,7 +41,7 @@ from nodeflow.training._folder import (
 from nodeflow.training._partitions import PartBatches
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import EpochRecord, Stopped
-from nodeflow.training._settings import FIELDS, read_toml
+from nodeflow.training._settings import FIELDS, FREE, read_toml
 from nodeflow.training._trainer import Trainer
 
 Say: TypeAlias = Callable[[str], None]
@@ -190,7 +190,7 @@ def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
             "no picture of the curves: it needs matplotlib (pip install matplotlib; --no-plot "
             "hides this line)"
         )
-    last = f" {'age':>7}" if trainer.task.method.has_history else ""
+    last = f" {'age':>7}" if trainer.task.method.traits.has_history else ""
     last += f"  {'run':{len(folder.name)}}"
     say(
         f"\n{'epoch':>5} {'loss':>8} {'val ' + metric:>{_width(metric)}} {'seconds':>8} "
@@ -260,7 +260,7 @@ def _header(trainer: Trainer, run: Run, folder: Path) -> Iterator[str]:
         yield f"settings that were left open: {trainer.recipe}"
     yield from trainer.task.description()
     if settings.compute.precision != "float32":
-        yield f"precision {settings.compute.precision}: {trainer.task.precision_in_words()}"
+        yield f"precision {settings.compute.precision}: {trainer.task.precision}"
     if run.processes > 1:
         total = run.processes * sampler.batch_size
         yield (

@@ -29,7 +29,6 @@ from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
 from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import (
-    FREE,
     Checkpoints,
     check_same_parts,
     check_same_run,
@@ -38,10 +37,11 @@ from nodeflow.training._checkpoints import (
 from nodeflow.training._data import PARTS, learned_part
 from nodeflow.training._links import LinkTask
 from nodeflow.training._nodes import Loss, NodeTask
+from nodeflow.training._optimizers import make_optimizer, make_scheduler
 from nodeflow.training._processes import OwnRandom, find_device
 from nodeflow.training._recipes import completed, sizes_of
 from nodeflow.training._result import EpochRecord, Result, Stopped, Trace, counts_of, record_of
-from nodeflow.training._settings import Settings
+from nodeflow.training._settings import FREE, Settings
 from nodeflow.training._task import OwnParts, Task, facts_of
 
 
@@ -110,53 +110,31 @@ class Trainer:
         own.check()
         self._own_parts = own.names()
         with self._random.inside(), self.peers.together("a trainer"):
-            facts: Any = facts_of(dataset, settings, self._own_parts)
+            facts = facts_of(dataset, settings, self._own_parts)
             settings, self.recipe = completed(settings, facts, sizes_of(dataset, settings))
             self.settings = settings
             settings.check(**facts)
             kind = LinkTask if settings.run.task == "link" else NodeTask
             self.task: Task = kind(dataset, settings, self.device, own)
-        self.fingerprint = self.task.fingerprint()
-        # a longer run, or one that reads its data from elsewhere, is the same run
-        fixed = {
-            name: value
-            for name, value in self._settings_of_all().by_name(read=True).items()
-            if name not in FREE
-        }
-        facts = (
-            fixed,
-            self.fingerprint,
-            self._own_parts,
-            self.task.names.to_json(),
-            self.task.hashes_of_edges(),
-        )
-        self.identity = blake2b(json.dumps(facts).encode(), digest_size=8).hexdigest()
-        shapes = {
-            name: tuple(value.shape) for name, value in self.task.network.state_dict().items()
-        }
-        same = {
-            "parts of your own": self._own_parts,
-            "the data set": self.fingerprint,
-            "the network": shapes,
-        }
-        same |= self._settings_of_all().by_name()
-        self.peers.agree("runs", {name: repr(fact) for name, fact in same.items()})
         self.network = self.task.network
         self.batches = self.task.batches
-        self.peers.copy_first("weights", self.network.state_dict().values())
+        self.fingerprint = self.task.fingerprint()
+        self.identity = self._identity()
+        self._join()
         self._forward = torch.compile(self.network) if settings.compute.compile else self.network
-        rows = self.task.narrow or self.task.inputs.learns
-        make = optimizer or partial(settings.optimizer.optimizer, large=rows)
-        self.optimizer = make(self.network.parameters())
+        large = self.task.precision.rows or self.network.inputs.learns
+        usual_optimizer = partial(make_optimizer, settings.optimizer, large=large)
+        self.optimizer = (optimizer or usual_optimizer)(self.network.parameters())
         check_type(
             self.optimizer, "what optimizer returns", torch.optim.Optimizer, "an optimizer of torch"
         )
-        usual = partial(
-            settings.optimizer.scheduler,
+        usual_scheduler = partial(
+            make_scheduler,
+            settings.optimizer,
             epochs=settings.run.epochs,
             num_batches=self.task.num_batches,
         )
-        self.scheduler = (scheduler or usual)(self.optimizer)
+        self.scheduler = (scheduler or usual_scheduler)(self.optimizer)
         check_type(
             self.scheduler,
             "what scheduler returns",
@@ -171,13 +149,40 @@ class Trainer:
         self._last_weights: dict[str, Tensor] | None = None  # of a network that has the best ones
         self.epoch = 0
         self.batches_done = 0
-        # of the present epoch, see ``record_of``
+        # totals of the present epoch by name, see ``record_of``
         self._sums: defaultdict[str, float] = defaultdict(int)
-        # batches since the last step, and whether their gradients are means
+        # batches since the last step of the optimiser, and whether their gradients are means
         self._waiting = 0
         self._averaged = False
         self._stop = False
         self._progress = Progress()
+
+    def _identity(self) -> str:
+        """Hash of what makes two runs the same: a longer run is, or one that reads its data from
+        elsewhere.
+        """
+        settings = self._settings_of_all().by_name(read=True)
+        facts = (
+            {name: value for name, value in settings.items() if name not in FREE},
+            self.fingerprint,
+            self._own_parts,
+            self.task.names.to_json(),
+            self.task.hashes_of_edges(),
+        )
+        text = json.dumps(facts)
+        return blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def _join(self) -> None:
+        """Raise ValueError unless all processes begin the same run; give all the same weights."""
+        weights = self.network.state_dict()
+        same: dict[str, Any] = {
+            "parts of your own": self._own_parts,
+            "the data set": self.fingerprint,
+            "the network": {name: tuple(value.shape) for name, value in weights.items()},
+            **self._settings_of_all().by_name(),
+        }
+        self.peers.agree("runs", {name: repr(fact) for name, fact in same.items()})
+        self.peers.copy_first("weights", weights.values())
 
     def __repr__(self) -> str:
         return (
@@ -207,14 +212,13 @@ class Trainer:
         if self._last_weights is not None:
             self.network.load_state_dict(self._last_weights)
             self._last_weights = None
+        run = self.settings.run
         with self._random.inside():
             self._train_batches(epoch)
-            validated = (
-                epoch % self.settings.run.validate_every == 0 or epoch == self.settings.run.epochs
-            )
-            record = record_of(
-                epoch, self._sums, self.validate() if validated else {}, self.task.metric.name
-            )
+            scores = {}
+            if epoch % run.validate_every == 0 or epoch == run.epochs:
+                scores = self.validate()
+        record = record_of(epoch, self._sums, scores, self.task.metric.name)
         self.records.append(record)
         self._choose(record)
         self.epoch = epoch
@@ -236,10 +240,16 @@ class Trainer:
             self.network.load_state_dict(self.best_weights)
         with self._random.inside():
             scores = self.scores()
-        chosen = (self.best_epoch, self.task.metric.name)
-        facts = (self.fingerprint, self.trace.steps)
         return Result(
-            self.settings, self.task, *chosen, self.records, scores, *facts, self.identity
+            self.settings,
+            self.task,
+            self.best_epoch,
+            self.task.metric.name,
+            self.records,
+            scores,
+            self.fingerprint,
+            self.trace.steps,
+            self.identity,
         )
 
     # ---- parts of a loop of your own
@@ -248,7 +258,7 @@ class Trainer:
         """Return the loss of a batch, a scalar with gradients, whose mean over processes is the
         loss of the step.
         """
-        with self.task.precision():
+        with self.task.precision.context():
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
 
@@ -262,17 +272,22 @@ class Trainer:
         """
         loss = self.loss(batch)
         accumulate = self.settings.optimizer.accumulate
-        steps = self._waiting + 1 == accumulate
-        with self.peers.averaging(self.network.parameters() if steps else (), loss.item()) as means:
+        is_last = self._waiting + 1 == accumulate
+        # processes exchange gradients once for each step of the optimiser, together with the loss
+        parameters = self.network.parameters() if is_last else ()
+        with self.peers.averaging(parameters, loss.item()) as means:
             (loss / accumulate).backward()
-        if not math.isfinite(value := means[0]):
+        value = means[0]
+        if not math.isfinite(value):
             self.optimizer.zero_grad()
             self._waiting = 0
-            why = f"the loss became {value} in epoch {self.epoch + 1}"
-            raise FloatingPointError(f"{why}; a lower learning rate, or smaller features, may help")
-        self._waiting = self._waiting + 1
-        self._averaged = steps
-        if steps:
+            raise FloatingPointError(
+                f"the loss became {value} in epoch {self.epoch + 1}; a lower learning rate, or "
+                "smaller features, may help"
+            )
+        self._waiting += 1
+        self._averaged = is_last
+        if is_last:
             self.update()
         return value
 
@@ -375,7 +390,7 @@ class Trainer:
         training = self.network.training
         self.network.eval()
         try:
-            with torch.no_grad(), self.task.precision():
+            with torch.no_grad(), self.task.precision.context():
                 yield
         finally:
             self.network.train(training)
@@ -391,17 +406,27 @@ class Trainer:
 
         Its tensors are those of this trainer, which change with the next step.
         """
-        return {
+        # all that the next step depends on: a new trainer that loads a state taken after any step
+        # gives the same bits as going on without a stop
+        of_run = {
             "settings": self._settings_of_all().by_name(read=True),
             "own_parts": self._own_parts,
             "fingerprint": self.fingerprint,
             "identity": self.identity,
             "names": self.task.names.to_json(),
+        }
+        return {
+            **of_run,
             "network": self._last_weights or dict(self.network.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": self.scheduler.state_dict(),
             "task": self.task.method.state_dict(),
             "random": self._random.present(),
+            **self._progress_so_far(),
+        }
+
+    def _progress_so_far(self) -> dict[str, Any]:
+        return {
             "epoch": self.epoch,
             "done": self.batches_done,
             "sums": dict(self._sums),
@@ -432,6 +457,7 @@ class Trainer:
             raise ValueError(
                 f"epochs must be at least {state['epoch']}, those of the state, got {epochs}"
             )
+        # nothing was changed so far, so a refused state leaves the trainer as it was
         load_tensors(self.network, self.optimizer, state)
         self.identity = state.get("identity", "")
         self._last_weights = None
@@ -455,72 +481,73 @@ class Trainer:
     def _train_batches(self, epoch: int) -> None:
         self.network.train()
         self.batches.set_epoch(epoch - 1)
+        # where a loaded state goes on: the batches of an epoch depend on its number alone
         if self.batches_done:
             self.batches.load_state_dict(
                 {**self.batches.state_dict(), "batch_number": self.batches_done}
             )
         total = len(self.batches)
-        batches_of_epochs = [
-            self.task.num_batches(number) for number in range(self.settings.run.epochs)
-        ]
-        with self._progress.bar(
-            batches_of_epochs, epoch, self.batches_done, shown=self.peers.is_first
-        ) as bar:
+        if self.batches_done == total:
+            return
+        counts = [self.task.num_batches(number) for number in range(self.settings.run.epochs)]
+        with self._progress.bar(counts, epoch, self.batches_done, shown=self.peers.is_first) as bar:
             start = time.perf_counter()
-            if self.batches_done < total:
-                batch: Any
-                for batch in self.batches:
-                    if self.peers.size > 1:
-                        # seeded anew for each process and step, so that no generator states of
-                        # others need to be saved
-                        torch.manual_seed(
-                            derive_key(
-                                "processes",
-                                self.settings.run.seed,
-                                self.epoch,
-                                self.batches_done,
-                                self.peers.rank,
-                            )
-                            & 2**63 - 1
-                        )
-                    value = self.step(batch)
-                    self.trace.add(epoch, self.batches_done, batch, value)
-                    ages = self.task.method.after_step(batch)
-                    self.batches_done += 1
-                    if self.batches_done == total and self._waiting:
-                        self.update()
-                    # one exchange for counts and signals; saving is collective, so the clock of
-                    # rank 0 decides
-                    due = (
-                        self.checkpoints is not None
-                        and self.peers.is_first
-                        and self.checkpoints.is_due
-                    )
-                    *summed, stop, save = self.peers.totals(
-                        "counts of a step",
-                        *counts_of(batch, self.task.size(batch)),
-                        int(ages.sum()),
-                        len(ages),
-                        int(self._stop),
-                        int(due),
-                    )
-                    now = time.perf_counter()
-                    totals = zip(("nodes", "seeds", "edges", "ages", "rows"), summed, strict=True)
-                    for name, amount in (
-                        *totals,
-                        ("loss", value * summed[0]),
-                        ("seconds", now - start),
-                    ):
-                        self._sums[name] += amount
-                    start = now
-                    rate = self._sums["seeds"] / max(self._sums["seconds"], 1e-9)
-                    bar.set_postfix_str(
-                        f"loss {value:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total
-                    )
-                    bar.update()
-                    self._between_steps(stop > 0, save > 0)
+            batch: Any
+            for batch in self.batches:
+                self._seed_step()
+                loss = self.step(batch)
+                stop, save = self._count_step(epoch, batch, loss)
+                end = time.perf_counter()
+                self._sums["seconds"] += end - start
+                start = end
+                rate = self._sums["seeds"] / max(self._sums["seconds"], 1e-9)
+                bar.set_postfix_str(
+                    f"loss {loss:.3f}, {rate:,.0f} seeds/s", refresh=self.batches_done == total
+                )
+                bar.update()
+                self._between_steps(stop=stop, save=save)
 
-    def _between_steps(self, stop: bool, save: bool) -> None:
+    def _seed_step(self) -> None:
+        """Seed torch anew for each step of several processes, so that a state need not hold the
+        generators of the others.
+        """
+        if self.peers.size == 1:
+            return
+        key = derive_key(
+            "processes",
+            self.settings.run.seed,
+            self.epoch,
+            self.batches_done,
+            self.peers.rank,
+        )
+        torch.manual_seed(key & 2**63 - 1)  # torch takes no larger ones
+
+    def _count_step(self, epoch: int, batch: Any, loss: float) -> tuple[bool, bool]:
+        """Add a step to the totals of all processes; return whether all stop, and whether they
+        save.
+        """
+        self.trace.add(epoch, self.batches_done, batch, loss)
+        ages = self.task.method.after_step(batch)
+        self.batches_done += 1
+        if self.batches_done == len(self.batches) and self._waiting:
+            self.update()
+        # one exchange for counts and signals; saving is collective, so the clock of rank 0 decides
+        checkpoints = self.checkpoints
+        due = checkpoints is not None and self.peers.is_first and checkpoints.is_due
+        *counts, stop, save = self.peers.totals(
+            "counts of a step",
+            *counts_of(batch, self.task.size(batch)),
+            int(ages.sum()),
+            len(ages),
+            int(self._stop),
+            int(due),
+        )
+        for name, count in zip(("nodes", "seeds", "edges", "ages", "rows"), counts, strict=True):
+            self._sums[name] += count
+        self._sums["loss"] += loss * counts[0]
+        return stop > 0, save > 0
+
+    def _between_steps(self, *, stop: bool, save: bool) -> None:
         """Save if due, and stop if requested; never while accumulated gradients wait for a step."""
         if self._waiting:
             return
@@ -528,9 +555,8 @@ class Trainer:
             self.checkpoints.save(self)
         if stop:
             self._stop = False
-            self.peers.totals(
-                "a stop"
-            )  # a barrier: if a process left before the state is saved, torchrun would end all
+            # a barrier: if a process left before the state is saved, torchrun would end all
+            self.peers.totals("a stop")
             raise Stopped(
                 f"stopped in epoch {self.epoch + 1} after batch {self.batches_done} of "
                 f"{len(self.batches)}"
@@ -540,13 +566,14 @@ class Trainer:
         """Keep the weights of an epoch that is better than all before, or of the last one without
         validation nodes.
         """
-        best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
-        unknown = not self.task.has("val")
-        if unknown or (
-            record.scores and (math.isnan(best) or self.task.metric.is_better(record.score, best))
-        ):
-            self.best_epoch = record.epoch
-            self.best_weights = self._weights()
+        if self.task.has("val"):
+            if not record.scores:
+                return
+            best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
+            if not math.isnan(best) and not self.task.metric.is_better(record.score, best):
+                return
+        self.best_epoch = record.epoch
+        self.best_weights = self._weights()
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.network.state_dict().items()}

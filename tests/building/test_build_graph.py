@@ -371,6 +371,17 @@ def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
     assert {name: column.tolist() for name, column in graph.edata.items()} == {
         "weight": [1, 2], "at": [1.5, 2], "day": [86400, 172800]
     }  # fmt: skip
+    # a moment is one word, whatever its unit
+    days = [0, 86_400 * 10**9, 86_400 * 10**9 + 1000]
+    for unit, scale in (("ns", 1), ("us", 1000)):
+        times = arrow.array([time // scale for time in days], arrow.timestamp(unit))
+        built(src=times[:2], dst=arrow.array([1, 1], "date32"))
+        assert list(node_names(tmp_path / "g") or ()) == ["1970-01-01", "1970-01-02"]
+        built(src=times[1:], dst=times[:2])
+        assert list(node_names(tmp_path / "g") or ())[2] == "1970-01-02 00:00:00.000001"
+        spans = arrow.array([time // scale for time in days[:2]], arrow.duration(unit))
+        built(src=spans, dst=spans)
+        assert list(node_names(tmp_path / "g") or ()) == ["0:00:00", "1 day, 0:00:00"]
     for columns, words in (
         ({"src": [b"\xff"], "dst": [b"a"]}, r"column 'src', row 0: b'\\xff' is no text in UTF-8"),
         (
@@ -378,6 +389,14 @@ def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
             r"column 'dst', row 0: floats of float64 do not tell integers",
         ),
         ({"src": [1.0, float("nan")], "dst": [2, 3]}, "row 1: column 'src' has no entry"),
+        (
+            {"src": arrow.array([1001], "timestamp[ns]"), "dst": ["a"]},
+            "'src' must hold dates to the microsecond",
+        ),
+        (
+            {"src": arrow.array([1001], "duration[ns]"), "dst": ["a"]},
+            "'src', row 0: a duration .* is finer than microseconds",
+        ),
         (
             {"src": [1], "dst": [2], "w": ["red"]},
             r"column 'w' must hold numbers or times, got string; code them",

@@ -246,7 +246,6 @@ BASE = {
     "testing.graphs": "testing.graphs()",
     "testing.node_flows": "testing.node_flows()",
     "testing.seeds": "testing.seeds(graph)",
-    "testing.as_sampler": "testing.as_sampler(print, graph, 2)",
     "testing.check_layer": "testing.check_layer(nn.SAGEConv(4, 3), 4)",
     "testing.check_sampler": "testing.check_sampler(sampler, [0])",
     "testing.parametrize_with_checks": "testing.parametrize_with_checks([sampler])",

@@ -84,7 +84,7 @@ def test_a_call_that_fails_changes_nothing() -> None:
         (
             lambda: DGLGraph(graph).update_all(fn.copy_e("y", "m"), sums[1]),
             KeyError,
-            "'y'; the frame has 'w'",
+            "'y' in flow 0->1, which has 'w'",
         ),
         (lambda: DGLGraph(graph).pull([2], *sums), IndexError),
         (lambda: DGLGraph(graph).apply_edges(fn.copy_e("w", "w2"), [0, 0]), ValueError),

@@ -313,6 +313,13 @@ def test_a_moment_has_one_name() -> None:
         ValueError, match=r"column 'src' must hold dates to the microsecond, .*, but entry 1 is"
     ):
         from_edge_table({"src": np.array([0, 1], "M8[ns]"), "dst": [moment, moment]})
+    second = datetime.timedelta(seconds=1)
+    for unit in ("s", "us", "ns"):
+        spans = np.array([second], f"m8[{unit}]")
+        _, names = from_edge_table({"src": spans, "dst": [second]})
+        assert [*names] == [second]
+    with pytest.raises(ValueError, match=r"'src', row 0: a duration .* is finer than microseconds"):
+        from_edge_table({"src": np.array([1], "m8[ns]"), "dst": [second]})
     for missing in (pandas.NaT, pandas.NA, None, math.nan):
         with pytest.raises(ValueError, match=r"src\[1\] is .*: a name is missing"):
             from_edge_table(

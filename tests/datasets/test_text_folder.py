@@ -288,8 +288,14 @@ NODES = "id,label,split,x\na,0,train,1\nb,1,val,2\nc,1,test,3\n"
             {"edges_csv": 'src,dst\n"a\nb",c\na,"b, c",d\n'},
             r"line 4: expected 2 columns .* got 3: \['a', 'b, c', 'd'\]",
         ),
-        ({"edges_csv": 'src,dst\na,"b\n'}, r"edges\.csv must be a text file of columns.*line 2"),
-        ({"edges_csv": b"src,dst\n\xff,b\n"}, r"edges\.csv must be a text file of columns"),
+        (
+            {"edges_csv": 'src,dst\na,"b\n'},
+            r"edges\.csv, line 2: unexpected end of data; a quoted entry may have no end",
+        ),
+        (
+            {"edges_csv": b"src,dst\n\xff,b\n"},
+            r"edges\.csv, line 2 has bytes that are no UTF-8; it must be text",
+        ),
         ({"edges_csv_gz": b"src,dst\n"}, r"edges\.csv\.gz must be a text file of columns"),
         ({"edges_csv": "src,dst,w\na,b,1\nb,,2\n"}, r"line 3: the entry of column 'dst' is empty"),
         ({"edges_csv": "src,dst,w\na,b,1\nb,c,\n"}, r"line 3: the entry of column 'w' is empty"),
@@ -333,7 +339,7 @@ NODES = "id,label,split,x\na,0,train,1\nb,1,val,2\nc,1,test,3\n"
         ),
         (
             {"nodes_csv": NODES + "d,-2,test,4\n"},
-            r"line 5: label must be a class from 0, or -1 or empty .*, got -2",
+            r"line 5: label must be a class from 0, or -1 or empty .*, got '-2'",
         ),
         (
             {"nodes_csv": NODES + "d,,train,4\n"},

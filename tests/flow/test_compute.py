@@ -402,7 +402,7 @@ def test_batches_of_rows_describe_themselves():
     assert seen == [
         "EdgeBatch(7 edges; src from layer 0: h float64 [7, 3]; dst from layer 1: old; data from "
         "flow 0->1: w)",
-        "NodeBatch(4 nodes; data from layer 1: old, out)",
+        "NodeBatch(4 nodes; data from layer 1: old, out float64 [4, 3])",
     ]
 
 

@@ -114,8 +114,18 @@ def columns_by_degree(nodes):
             r"no column 'x' in the mailbox, which has 'm'",
         ),
         (lambda e: e.src["h"], SUM, TypeError, r"must return a dict of columns, got Tensor"),
-        (lambda e: {"m": 3}, SUM, TypeError, r"must return tensors, but column 'm' is int 3"),
-        (lambda e: {3: e.src["h"]}, SUM, TypeError, r"must name its columns by str"),
+        (
+            lambda e: {"m": 3},
+            SUM,
+            TypeError,
+            r"must return tensors and name them by str, but column 'm' is int 3",
+        ),
+        (
+            lambda e: {3: e.src["h"]},
+            SUM,
+            TypeError,
+            r"must return tensors and name them by str, but column 3 is Tensor",
+        ),
         (
             rows_missing,
             SUM,

@@ -19,7 +19,7 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow.flow._parent import _last_of_each
+from nodeflow.flow._columns_of_parent import _last_of_each
 from nodeflow.testing import node_flows
 
 

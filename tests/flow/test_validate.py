@@ -144,7 +144,7 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(
         (
             lambda: Layer(2, [7, 3]),
             TypeError,
-            "parent_nid must be an int64 tensor or None, got list",
+            "parent_nid must be a tensor or None, got list",
         ),
         (
             lambda: Layer(2, torch.tensor([7.0, 3.0])),
@@ -190,7 +190,7 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(
         (
             lambda: Flow(STRUCTURE, *ENDS, weight=[1]),
             TypeError,
-            "weight must be a Tensor, got list",
+            "weight must be a tensor or None, got list",
         ),
         (
             lambda: Flow(STRUCTURE, *ENDS, weight=torch.ones(3)),

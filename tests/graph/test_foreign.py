@@ -103,6 +103,8 @@ def test_names_in_an_order_of_ones_own() -> None:
         (["a", "b"], ["a"], {}, ValueError, "one entry per edge, got 2 and 1"),
         ("ab", ["a"], {}, TypeError, "src must be a list of names, got str 'ab'"),
         ([["a"]], ["a"], {}, TypeError, r"src\[0\] must be hashable"),
+        ([True], [1], {}, ValueError, "all be True or False, or none, but True is one, and 1 is"),
+        ([0], [1], {"names": [0, 1, np.False_]}, ValueError, "np.False_ is one, and 0 is not"),
     ],
 )
 def test_bad_names_are_refused(src: Any, dst: Any, options: Any, error: Any, words: str) -> None:

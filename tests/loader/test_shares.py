@@ -55,7 +55,7 @@ def test_every_seed_is_in_one_share(size, world_size, batch_size, together, owne
     assert steps == [size // total if drop_last else -(-size // total)] * world_size
     for k in range(steps[0]):
         step = order[k * total : (k + 1) * total].tolist()
-        shares = [each.of(order, k).own.tolist() for each in ranks]
+        shares = [each.of(order, k).ours.tolist() for each in ranks]
         assert sorted(chain(*shares)) == sorted(step)
         for mine in shares:  # in the order of the step, and whole units
             assert mine == [seed for seed in step if seed in mine]

@@ -125,7 +125,7 @@ def test_every_rounding_to_the_nearest_number():
     )
     x = bits.where(bits < 2**31, bits - 2**32).to(torch.int32).view(torch.float32)
     each = Structure(torch.arange(len(x) + 1), torch.arange(len(x)), len(x))
-    rounded = Spmm.apply(each, x.view(-1, 1), None, "v", False, torch.bfloat16)
+    rounded = Spmm.apply(each, x.view(-1, 1), None, "v", torch.bfloat16)
     expected = (x.view(-1, 1) + 0.0).bfloat16()  # a sum begins at +0
     torch.testing.assert_close(rounded, expected, rtol=0, atol=0, equal_nan=True)
     assert rounded.isnan().any()

@@ -72,7 +72,7 @@ def test_weighted_sums_and_dots_against_matrices(edges, width, groups, end, sort
     for e, (src, dst) in enumerate(edges.edges):
         row, other = (dst, src) if end == "v" else (src, dst)
         expected[row] += wide[e] * x[other].numpy()
-    got = spmm.Spmm.apply(structure, x.to(dtype), w.to(dtype), end, False)
+    got = spmm.Spmm.apply(structure, x.to(dtype), w.to(dtype), end)
     np.testing.assert_allclose(got.numpy(), expected, **near(dtype))
     a = values(edges.num_dst, (size,), 3)
     b = values(edges.num_src, (size,), 4)

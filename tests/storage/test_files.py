@@ -218,7 +218,7 @@ def test_a_read_that_fails_once_is_not_taken_for_a_short_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = storage.open(folder / "x.npy")
-    monkeypatch.setattr(reading, "read_pieces", lambda *_: -5000 - 1)
+    monkeypatch.setattr(reading, "read_pieces", lambda *_, **__: -5000 - 1)
     with pytest.raises(OSError, match="reading byte 5000 failed, and then succeeded"):
         rows.fetch(torch.tensor([58]))
 

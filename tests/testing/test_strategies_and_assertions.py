@@ -248,16 +248,16 @@ sampler = FullSampler(Graph.from_edges([0], [1]), 1)
 assert_valid(sampler([1]))
 assert_reproducible(sampler, [1])
 print("ready")
-from nodeflow.testing import node_flows
+from nodeflow.testing import check_sampler
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout.strip()) == (1, "ready")
     how = (
-        "ImportError: nodeflow.testing.node_flows needs hypothesis; install it with: pip install "
-        "hypothesis"
+        "ImportError: nodeflow.testing.check_sampler needs hypothesis; install it with: pip "
+        "install 'nodeflow-gnn[testing]'"
     )
     assert how in ran.stderr
-    assert "strategies.py" not in ran.stderr
+    assert "_run.py" not in ran.stderr
     with pytest.raises(AttributeError, match="no attribute 'graph'"):
         nodeflow.testing.graph  # noqa: B018
 

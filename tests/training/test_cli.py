@@ -8,6 +8,7 @@ import json
 import os
 import re
 import struct
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from _support.cli_tools import FILES, Cli, status, train
 import nodeflow
 from nodeflow import NeighborSampler
 from nodeflow.nn import VRGCN, VRGraphSAGE
-from nodeflow.training import _samplers as methods, load_model
+from nodeflow.training import Settings, _samplers as methods, load_model
 from nodeflow.training._cli import add_settings, main
 from nodeflow.training._fields import option_of
 from nodeflow.training._settings import FIELDS
@@ -198,6 +199,50 @@ def test_every_setting_has_an_option_of_its_type() -> None:
             value = {int: 7, float: 0.25}.get(words.get("type"), words.get("choices", ["word"])[-1])
             arguments = [option, str(value)]
         assert vars(parser.parse_args(arguments)) == {name: value}
+
+
+OF_PACKAGES = """
+import runpy, sys
+sys.argv = ["nodeflow", *sys.argv[1:]]
+try:
+    runpy.run_module("nodeflow", run_name="__main__")
+finally:
+    heavy = {"torch", "numpy", "numba", "scipy"} & set(sys.modules)
+    print(f"loaded: {sorted(heavy)}", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "shown"),
+    [
+        ("--version", 0, "nodeflow "),
+        ("--help", 0, "nodeflow COMMAND --help shows the options of a command."),
+        ("train --help", 0, "--fanouts K "),
+        ("train --help-all", 0, "settings [compute]:"),
+        ("partition --help", 0, "--parts N"),
+        ("train --hiden 3", 2, "there is no option --hiden; it is called --hidden here"),
+        ("train --sampler best", 2, "invalid choice: 'best'"),
+        ("fly", 2, "invalid choice: 'fly'"),
+    ],
+)
+def test_help_and_wrong_options_load_no_torch(words: str, status: int, shown: str) -> None:
+    command = [sys.executable, "-c", OF_PACKAGES, *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, "loaded: []" in done.stderr) == (status, True)
+    assert shown in done.stdout + done.stderr
+
+
+def test_the_first_page_of_help_is_one_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["train", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert len(page.splitlines()) <= 50
+    assert max(map(len, page.splitlines())) <= 110
+    assert status(["train", "--help-all"]) == 0
+    everything = capsys.readouterr().out
+    options = {word for word in page.split() if word.startswith("--")} - {"--help-all"}
+    assert all(f"  {option}" in everything for option in options)
+    assert all(f"  {option_of(one)}" in everything for _, one in FIELDS.values())
+    assert f"--lr X            learning rate (default: {Settings().optimizer.lr})" in page
 
 
 def test_a_file_of_settings(data: Path, tmp_path: Path, cli: Cli) -> None:

@@ -115,7 +115,9 @@ def test_models_of_users(scaled: bool) -> None:
 def test_where_features_are_plain(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda module: module)
     trainer = Trainer(datasets()[0], settings(**options))
-    assert is_coded(trainer) == ("compile" not in options and trainer.task.dtype == torch.float32)
+    assert is_coded(trainer) == (
+        "compile" not in options and trainer.task.precision.features == torch.float32
+    )
 
 
 @pytest.mark.parametrize("storage_kind", ["memory", "file", "cached", "lookahead"])

@@ -19,8 +19,9 @@ from nodeflow.flow import Layer, NodeFlow
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
 from nodeflow.training import Checkpoints, Inputs, Trainer, _links, load_model, save
+from nodeflow.training._choices import ALL_NODES
 from nodeflow.training._links import NodesOnly
-from nodeflow.training._models import ALL_NODES, LINK_LOSSES
+from nodeflow.training._models import LINK_LOSSES
 from nodeflow.training._settings import FIELDS
 
 LINKS = FAST.replace(
@@ -154,7 +155,7 @@ def test_the_softmax_over_drawn_negatives_estimates_that_over_all_nodes(directio
     trainer = Trainer(replace(data, graph=graph), settings)
     task = trainer.task
     with torch.no_grad():
-        task.inputs.table.mul_(4)  # type: ignore[union-attr]  # so that leaving out an answer changes the sum
+        task.network.inputs.table.mul_(4)  # type: ignore[union-attr]  # so that leaving out an answer changes the sum
     batch = next(iter(trainer.batches))
     rows = task.network(batch)
     estimated = task.loss(rows, batch).item()

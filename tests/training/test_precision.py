@@ -17,13 +17,13 @@ from _support.training_tools import FAST, planted, without
 from nodeflow import __main__ as command
 from nodeflow.nn import GraphSAGE
 from nodeflow.ops import _products
-from nodeflow.training import Trainer, _cli, _links, _task
+from nodeflow.training import Trainer, _cli, _links, _precision
 
 NARROW = FAST.replace(precision="bf16")
 
 
 def processor(monkeypatch: pytest.MonkeyPatch, kind: torch.dtype) -> None:
-    for module in (_products, _task):
+    for module in (_products, _precision):
         monkeypatch.setattr(module, "product_type", lambda *_: kind)
 
 
@@ -43,13 +43,13 @@ def test_what_is_narrow_on_a_processor(kind: torch.dtype, monkeypatch: pytest.Mo
         "own": Trainer(data, without(NARROW, "hidden", "dropout"), model=own),
     }
     always = {"sage", "gcn"}
-    assert {name for name, one in trainers.items() if one.task.narrow} == (
+    assert {name for name, one in trainers.items() if one.task.precision.rows} == (
         {*trainers} - {"full"} if fast else always
     )
     for name, trainer in trainers.items():
-        with trainer.task.precision():
+        with trainer.task.precision.context():
             assert torch.is_autocast_enabled("cpu") == (name != "full" and (fast or name in always))
-    words = {name: one.task.precision_in_words() for name, one in trainers.items()}
+    words = {name: str(one.task.precision) for name, one in trainers.items()}
     if fast:
         assert words["sage"] == "rows and products in bfloat16"
     else:

@@ -16,8 +16,8 @@ from test_typed_training import data as papers
 from nodeflow.datasets import Dataset
 from nodeflow.nn import ComplEx, GraphSAGE
 from nodeflow.training import Settings, Trainer
+from nodeflow.training._choices import MODELS
 from nodeflow.training._folder import Run
-from nodeflow.training._models import MODELS
 from nodeflow.training._network import TypedInputs
 from nodeflow.training._recipes import RECIPES, Sizes
 

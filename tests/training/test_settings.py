@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,12 +18,14 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, planted, with_columns
 
+from nodeflow.building import WIDTHS
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.nn import GraphSAGE
-from nodeflow.training import Settings, Trainer
-from nodeflow.training._fields import Group, name_of
-from nodeflow.training._folder import Run
-from nodeflow.training._rules import (
+from nodeflow.distributed import EDGES, HALO
+from nodeflow.nn import DECODERS, GraphSAGE
+from nodeflow.partitions import METHODS as CUTS, ORDERS
+from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
+from nodeflow.training._choices import (
+    FACTS,
     FEATURES,
     LOSS,
     NO_FEATURES,
@@ -32,11 +35,13 @@ from nodeflow.training._rules import (
     OWN,
     OWN_LOSS,
     PARTS,
-    READ,
     SEVERAL,
     WHOLE,
 )
-from nodeflow.training._settings import FIELDS, GROUPS, read_toml
+from nodeflow.training._commands import SIDES
+from nodeflow.training._fields import Group, name_of
+from nodeflow.training._folder import Run
+from nodeflow.training._settings import FIELDS, GROUPS, conditions_of, read_toml
 
 
 @pytest.mark.parametrize(
@@ -242,17 +247,14 @@ def reads() -> Iterator[set[str]]:
     that rules read.
     """
     read: set[str] = set()
-    names = {
-        (kind, one.name): name_of(one)
-        for kind in GROUPS.values()
-        for one in kind.__dataclass_fields__.values()
-    }
+    names = {(kind, one.name): name_of(one) for kind in GROUPS.values() for one in fields(kind)}
 
     def get(group: Group, attribute: str) -> Any:
         code = sys._getframe(1).f_code
         file = Path(code.co_filename)
         if file.parent.name == "training" and (
-            file.stem not in ("_settings", "_fields", "_rules") or code.co_name == "bytes"
+            file.stem not in ("_settings", "_groups", "_fields", "_rules")
+            or code.co_name == "bytes"
         ):
             read.add(names.get((type(group), attribute), ""))
         return object.__getattribute__(group, attribute)
@@ -445,7 +447,44 @@ def test_settings_by_group() -> None:
         one.model.hidden = 3  # type: ignore[misc]
 
 
+def test_choices_are_those_that_are_made() -> None:
+    """Names and traits are written without torch; what they stand for is elsewhere."""
+    assert list(_choices.MODELS) == list(_models.MODELS)
+    for name, kind in _models.MODELS.items():
+        assert kind.traits == _choices.MODELS[name]
+        assert (kind.with_history is not None) == kind.traits.has_history
+    assert list(_choices.SAMPLERS) == list(_samplers.METHODS)
+    for name, method in _samplers.METHODS.items():
+        assert method.traits is _choices.SAMPLERS[name]
+        in_torch = vars(method.make).get("has_torch_form", False)
+        assert in_torch == method.traits.in_torch
+    assert list(_choices.DECODERS) == list(DECODERS)
+    assert set(_choices.HAS_N3) == {name for name in DECODERS if hasattr(DECODERS[name], "n3")}
+    assert list(_choices.LOSSES_OF_PAIRS) == list(_models.LINK_LOSSES)
+    assert list(_choices.OPTIMIZERS) == list(_optimizers.OPTIMIZERS)
+    assert list(_choices.SCHEDULES) == list(_optimizers.SCHEDULES)
+    order = FIELDS["order"][1].metadata
+    assert list(order["words"]["choices"]) == list(ORDERS)
+    assert all(f"{name}: {kind.words}" in order["help"] for name, kind in ORDERS.items())
+    assert Settings().compute.halo == HALO
+
+
+def test_the_command_has_the_choices_of_the_package() -> None:
+    parser = _cli._parser()
+    options = {
+        (command, action.dest): action.choices
+        for command, one in parser._subparsers._group_actions[0].choices.items()
+        for action in one._actions
+    }
+    assert options["partition", "method"] == CUTS
+    assert options["partition", "edges"] == EDGES
+    assert set(options["build", "store"]) == set(WIDTHS)
+    assert set(options["predict", "side"]) == set(SIDES)
+
+
 def test_rules_name_settings() -> None:
-    assert set(READ) <= {*FIELDS, *(f"[{group}]" for group in GROUPS)}
+    for name in FIELDS:
+        for several in conditions_of(name):
+            assert {key for condition in several for key in condition} <= {*FIELDS, *FACTS}
     assert "auto" in NODES
     assert torch.get_num_threads() == 1

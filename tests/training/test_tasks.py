@@ -461,7 +461,7 @@ def test_bf16_computes_in_16_bits() -> None:
     trainer = Trainer(planted(), FAST.replace(precision="bf16"))
     linear = next(m for m in trainer.network.modules() if isinstance(m, nn.Linear))
     assert linear.weight.dtype == torch.float32
-    with trainer.task.precision():
+    with trainer.task.precision.context():
         kinds.add((torch.ones(2, 2) @ torch.ones(2, 2)).dtype)
     assert kinds == {torch.bfloat16}
     assert trainer.run().test_score > 0.75

@@ -1,5 +1,4 @@
-"""Alias tables (Walker 1977; Vose 1991): a draw in proportion to the weights of a row reads one
-number of the row.
+"""Alias tables (Walker 1977; Vose 1991): a draw by weight reads one number of the row.
 
 The d edges of a row share d cells of equal size. Cell c belongs in part to edge c and for the rest
 to one other edge, its alias. An edge that is heavier than a cell is the alias of several lighter
@@ -16,6 +15,9 @@ integer arithmetic. The probability of an edge therefore differs from its weight
 of the sum of the row's weights.
 """
 
+# What is not good yet: a table is as large as the graph's edges, 8 bytes each, and is made for
+# the whole graph even where a few rows are drawn from; its rows are made by one thread.
+
 import numpy as np
 from numba import float64, int64, njit
 
@@ -30,6 +32,9 @@ _BELOW = CLASSES - 0.01  # below 256, so that rounding puts no weight into too h
 # weights of rows up to _TINY are lifted, exactly: 1 / TOTAL would overflow
 _TINY = 2.0**-900
 _LIFT = 2.0**600
+# which edges ``_next`` looks for
+LIGHT = False
+HEAVY = True
 # columns of ``sums``, see ``build_tables``
 TOTAL = 0
 MOST = 1
@@ -100,8 +105,8 @@ def _fill(cells, bits, whole, units):
     fill their cells.
     """
     degree = U64(cells.shape[0])
-    light = _next(False, units, U64(0), whole)
-    heavy = _next(True, units, U64(0), whole)
+    light = _next(LIGHT, units, U64(0), whole)
+    heavy = _next(HEAVY, units, U64(0), whole)
     if heavy < degree:
         rest = units[heavy]
         kind = cells[heavy]
@@ -110,10 +115,10 @@ def _fill(cells, bits, whole, units):
             # The heavy edge has more than a cell left: it fills the cell of the next light edge.
             cells[light] = _entry(units[light], cells[light], kind, heavy, bits)
             rest -= whole - units[light]
-            light = _next(False, units, light + U64(1), whole)
+            light = _next(LIGHT, units, light + U64(1), whole)
         else:
             # It has at most a cell left, its own, which the next heavy edge fills up.
-            other = _next(True, units, heavy + U64(1), whole)
+            other = _next(HEAVY, units, heavy + U64(1), whole)
             if other == degree:
                 cells[heavy] = _entry(whole, kind, kind, heavy, bits)
             else:
@@ -123,7 +128,7 @@ def _fill(cells, bits, whole, units):
             heavy = other
     while light < degree:
         cells[light] = _entry(whole, cells[light], cells[light], light, bits)
-        light = _next(False, units, light + U64(1), whole)
+        light = _next(LIGHT, units, light + U64(1), whole)
 
 
 @njit(inline="always")
@@ -164,10 +169,11 @@ def edge_of(entry, cell, low, bits):
     """Return ``(offset within the row, weight class)`` of the edge to which a point in a cell
     belongs.
     """
-    own = low >> (bits + U64(18)) < entry >> (bits + U64(16))
     alias = entry & ((U64(1) << bits) - U64(1))
-    both = entry >> bits
-    return cell if own else alias, (both >> U64(8) if own else both) & U64(255)
+    classes = entry >> bits
+    if low >> (bits + U64(18)) < entry >> (bits + U64(16)):
+        return cell, (classes >> U64(8)) & U64(255)
+    return alias, classes & U64(255)
 
 
 @njit(nogil=True, cache=True)

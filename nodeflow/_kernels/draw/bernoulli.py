@@ -1,5 +1,7 @@
 """Bernoulli draws: every edge of a row is kept independently with the same probability."""
 
+# What is not good yet: each kept edge costs a logarithm, also where nearly all edges are kept.
+
 import math
 
 import numpy as np

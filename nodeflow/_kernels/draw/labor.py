@@ -1,10 +1,16 @@
-"""LABOR draws: every source has one random number for all destinations. Poisson and order sampling
-of rows.
+"""LABOR draws: every source has one random number for all destinations (Poisson, order sampling).
+
+LABOR is Balin and Catalyurek (2023), "Layer-neighbor sampling: defusing neighborhood explosion in
+GNNs"; order sampling with the smallest numbers of a row is Rosen (1997).
 
 A destination of degree d must look at the numbers of all its d neighbours. The number of a source
 is therefore a hash of 32 bits that a processor computes for many sources at once. Rows are hashed
 in blocks, and parts of a block in which no number is small enough are skipped.
 """
+
+# What is not good yet: a source with many destinations is hashed for each of them, where
+# ``_tensors.kept`` makes a table if that is faster; the two draws share their inner loop only by
+# ``_below``; 32 bits make an inclusion probability a multiple of 2**-32.
 
 import numpy as np
 from numba import njit
@@ -62,7 +68,8 @@ def _fold(t):
     """32 bits of an id. An id below 2**32 is kept as it is, so that no two of these have the same
     number.
     """
-    return U32(U32(t) ^ U32(U32(U64(t) >> _TOP) * U32(0x9E3779B9)))
+    upper = U32(U64(t) >> _TOP)
+    return U32(U32(t) ^ U32(upper * U32(0x9E3779B9)))
 
 
 @njit(inline="always")
@@ -90,7 +97,10 @@ def hash_block(ids, keys, early, out):
     for j in range(ids.shape[0]):
         t = U32(ids[j]) if narrow else _fold(ids[j])
         renewed = _hash(t, a2, b2, c2) < early
-        out[j] = _hash(t, a1 if renewed else a0, b1 if renewed else b0, c1 if renewed else c0)
+        before = a1 if renewed else a0
+        between = b1 if renewed else b0
+        after = c1 if renewed else c0
+        out[j] = _hash(t, before, between, after)
 
 
 @njit(inline="always")
@@ -117,6 +127,12 @@ def _below(numbers, g, size, bound):
     if size - g < _MASK:
         mask &= (_ONE << U64(size - g)) - _ONE
     return mask
+
+
+@njit(inline="always")
+def _bound(rate):
+    """The largest number of 32 bits that is kept with probability ``rate``, rounded up."""
+    return U32(U64(np.ceil(rate * _WORDS)) - _ONE)
 
 
 @njit(inline="always")
@@ -183,7 +199,7 @@ def draw_poisson(begin, degree, indices, fanout, keys, early, expected):
             continue
         # Numbers are hashed and compared a block at a time, in loops without branches that the
         # compiler turns into vectors; only the edges that are kept are then visited one by one.
-        bound = U32(U64(np.ceil(rate * _WORDS)) - _ONE)
+        bound = _bound(rate)
         for start in range(first, first + d, _BLOCK):
             _prefetch_block(indices, start + _BLOCK, first + d)
             part = indices[start : min(start + _BLOCK, first + d)]
@@ -238,7 +254,7 @@ def draw_smallest(begin, degree, indices, keys, early, again, copies, indptr, po
         guess = (k + 4 * np.sqrt(k) + 4) / d
         count = 0
         while count < k:
-            bound = U32(U64(np.ceil(min(1.0, guess) * _WORDS)) - _ONE)
+            bound = _bound(min(1.0, guess))
             count = 0
             guess = 2 * guess
             extra = np.searchsorted(again, first) if again.shape[0] else 0

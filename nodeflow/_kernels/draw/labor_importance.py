@@ -1,9 +1,14 @@
 """Importance of sources for LABOR-i: the fixed-point iteration for ``c`` and ``pi``, and the draws.
 
-Row i has the ``degree[i]`` candidate edges from position ``begin[i]`` of ``indices``. ``c`` has an
-entry per row, and ``pi`` one per possible entry of ``indices``. A flow may have most edges of the
-graph as candidates, so these loops keep little memory per edge.
+These are ``c_s`` and ``pi_t`` of LABOR (Balin and Catalyurek 2023, see ``labor``). Row i has the
+``degree[i]`` candidate edges from position ``begin[i]`` of ``indices``. ``c`` has an entry per row,
+and ``pi`` one per possible entry of ``indices``. A flow may have most edges of the graph as
+candidates, so these loops keep little memory per edge.
 """
+
+# What is not good yet: every iteration reads all candidate edges twice, from memory; rows are not
+# shared by threads, because ``update`` gives a source to the first row that has it; and
+# ``keep_smallest`` pushes through a heap what ``labor.draw_smallest`` finds by a bound.
 
 import math
 from heapq import heapreplace

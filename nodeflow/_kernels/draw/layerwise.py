@@ -1,9 +1,15 @@
 """Layer-wise samplers: passes over the edges of all destinations of a flow.
 
+They serve FastGCN (Chen, Ma, Xiao 2018), which draws nodes, and LADIES (Zou and others 2019), which
+draws them in proportion to norms of columns over the destinations of a layer.
+
 ``column`` are the weights of the edges in the order of the positions; empty: every edge has weight
 1. ``left_out`` are the positions of edges that do not count, ascending. A norm is a sum of squared
 weights.
 """
+
+# What is not good yet: ``edges_from`` looks at every in-edge of the layer to find the few from
+# drawn nodes; edges that are left out are searched for one by one.
 
 import numpy as np
 from numba import int64, njit

@@ -1,10 +1,13 @@
-"""Negatives: draws of nodes to which a node has no edge, and look-ups of the edges between two
-nodes.
+"""Negatives: draws of nodes to which a node has no edge, and look-ups of edges between two nodes.
 
 The weights of nodes are integers, given by their running sums: ``upto[v]`` of ``upto``
 ``[num_nodes + 1]`` is the sum of the weights of nodes 0 to v - 1. An empty ``upto`` means weight 1
-for all. A draw is a random integer below a sum of weights, so the probabilities are exact.
+for all. A draw is a random integer below a sum of weights, so the probabilities are exact: nothing
+is drawn again because it has an edge.
 """
+
+# What is not good yet: rows must be sorted, and a draw searches by halves in memory that is not
+# asked for ahead; both ways of ``node_of``, with weights and without, are written out.
 
 import numpy as np
 from numba import int64, njit

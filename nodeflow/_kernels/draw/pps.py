@@ -1,6 +1,12 @@
-"""Draws from a list with unequal probabilities: with replacement, by Poisson sampling, or a set of
-fixed size.
+"""Draws from a list with unequal probabilities: with replacement, by Poisson sampling, or a set.
+
+Probabilities in proportion to size are those of Tillé (2006), "Sampling algorithms"; sets of a
+fixed size are drawn by Deville's systematic method.
 """
+
+# What is not good yet: ``row_probabilities`` passes over a row three times per round;
+# ``draw_systematic`` is the method of ``systematic.strata`` for one long list, written a second
+# time.
 
 import numpy as np
 from numba import int64, njit

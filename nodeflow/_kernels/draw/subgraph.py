@@ -1,9 +1,12 @@
-"""Subgraphs: nodes drawn as GraphSAINT does, as ends of random edges or on walks, and all edges
-between given nodes.
+"""Subgraphs as GraphSAINT draws them (Zeng and others 2020), and all edges between given nodes.
 
-Edges are found by looking up all neighbours of the nodes in a hash table. A slot of it has two
-numbers, a key (any int64 from 0) and its index; an empty one has -1 as its key.
+Nodes are ends of random edges, or lie on walks. Edges are found by looking up all neighbours of the
+nodes in a hash table. A slot of it has two numbers, a key (any int64 from 0) and its index; an
+empty one has -1 as its key.
 """
+
+# What is not good yet: ``induced`` takes time in proportion to the degrees of the nodes, so that
+# one hub costs as much as all others; walks are not prefetched.
 
 import numpy as np
 from numba import int64, njit

@@ -13,6 +13,9 @@ the same, and where all edges are short the edge at the border is seldom read. I
 half-open, so an edge of weight 0 is never hit.
 """
 
+# What is not good yet: a row is passed over once per round of certain edges, all of it; and the
+# functions that are kept apart, so that less is compiled, take ten arguments.
+
 import numpy as np
 from numba import float64, njit
 

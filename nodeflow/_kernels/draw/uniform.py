@@ -1,6 +1,13 @@
-"""Uniform draws of edges, row by row, with and without replacement: of all edges of a row, or of
-its past ones.
+"""Uniform draws of edges, row by row, with and without replacement: of all edges, or of past ones.
+
+Without replacement by Floyd's method (Bentley and Floyd 1987, "A sample of brilliance"), bounded
+integers as in ``rng.bounded``. Most of the time is the wait for ``indices``: positions are drawn
+for some rows before their sources are read.
 """
+
+# What is not good yet: a row of more than 64 edges looks for repeats one after another up to 32
+# picks, and the rules of ``plan`` and ``plan_past`` for how many edges a row draws are the same
+# lines twice.
 
 import numpy as np
 from numba import int64, njit

@@ -1,4 +1,13 @@
-"""Random walks with restarts: the nodes that the walks of a destination visit most."""
+"""Random walks with restarts: the nodes that the walks of a destination visit most.
+
+This is the importance pooling of PinSage (Ying and others 2018, "Graph convolutional neural
+networks for web-scale recommender systems"). All walks of a destination go in step, so that the
+loads of all of them are under way at once.
+"""
+
+# What is not good yet: ``visited`` keeps the node of every step, which only ``most_visited``
+# reads once; walks of one destination wait for each other at every step, though those of the next
+# could fill the wait.
 
 import numpy as np
 from numba import int64, njit

@@ -10,6 +10,10 @@ proportion to w, and each but the first is accepted with probability (1 - larges
 When one is rejected, all are drawn again: the same distribution.
 """
 
+# What is not good yet: ``draw_sampford`` holds three stages of different rows in one loop, since
+# only so the loads of many rows are under way; ``may_reject`` bounds the number of attempts by a
+# rule of thumb.
+
 import numpy as np
 from numba import float64, int64, njit
 

@@ -1,35 +1,49 @@
-"""Weighted sums of rows over the edges of a flow or of a whole graph, their transposes, and the
-weights' gradients.
+"""Weighted sums of rows over the edges of a flow or of a whole graph, transposes, and gradients.
 
 A row has ``groups * width`` numbers, and an edge one weight per group (``weight`` is
 ``[edges * groups]``), or None: 1. Everything is flat. A call does a range of rows, or of groups and
 columns, so that threads can do ranges beside each other. A number is always added in the same
 order, so ranges change no bit of any result.
+
+The loops are products of a sparse and a dense matrix, row by row (Gustavson 1978). They wait for
+memory: what they compute is two instructions per vector. So three things make them fast: rows are
+asked for before they are needed, sums stay in registers over the edges of a row, and rows with many
+edges are done in blocks of edges, so that the second half of a row is still in the cache.
 """
+
+# What is not good yet:
+# - ``sum_rows`` is long, because helpers that take arrays cost time (see its first comment). The
+#   four loops over columns differ only in the number of lanes.
+# - How far ahead rows are asked for (``prefetch_distance``) goes by the count of numbers: it is
+#   the same for words of 16 bits as for numbers of 64.
+# - ``add_rows`` reads and writes the row of a source for every edge. Sorting would save this
+#   where sources have many edges; ``ops/_compiled.py`` decides by sizes alone.
+# - Threads get as many edges each, but a row is done by one, however many edges it has.
 
 import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from nodeflow._kernels.instructions import prefetch
+from nodeflow._kernels.instructions import LINE, prefetch
 from nodeflow._kernels.rng import U64
 from nodeflow._kernels.simd import (
     HALF,
     LANES,
+    WIDE,
     add,
     div,
     fence,
     load,
     load_half,
     mul_add,
+    put,
     splat,
     splat_half,
+    splat_wide,
     store,
-    stream,
     total,
 )
 
-_LINE = 64  # bytes that the processor fetches at once
 BLOCK = 32
 """Edges of a row that are summed in all columns before the next edges are read.
 
@@ -62,9 +76,9 @@ def weight_of(weight, edges, e, groups, group):
 
 @njit
 def prefetch_row(x, begin, count):
-    """Prefetch ``x[begin : begin + count]``."""
+    """Prefetch ``x[begin : begin + count]``, but for a last line that the row only begins."""
     c = 0
-    step = _LINE // x.itemsize
+    step = LINE // x.itemsize
     while c < count:  # a range with a step would divide
         prefetch(x, begin + c)
         c += step
@@ -79,15 +93,6 @@ def copy_row(x, begin, out, to, count):
         c += LANES
     if c < count:
         store(out, to + c, count - c, load(x, begin + c, count - c))
-
-
-@njit
-def put(out, at, vector, streamed):
-    """Write a whole vector, into the caches or (``streamed``) past them."""
-    if streamed:
-        stream(out, at, vector)
-    else:
-        store(out, at, LANES, vector)
 
 
 def held_sums(out, size):
@@ -184,7 +189,6 @@ def sum_rows(
             q = min(p + BLOCK, b)
             begun = p > a
             divided = mean and q == b
-            by = splat(degree)
             streams = streamed and q == b
             if rows is None:
                 # The edges of the next rows follow in memory, so the prefetches run ahead across
@@ -200,36 +204,17 @@ def sum_rows(
             for group in range(groups):
                 at = group * width
                 c = 0
-                # Four vectors at a time: their additions do not wait for each other, and they share
-                # the look-up of the edge's row and weight.
-                while c + 4 * LANES <= width:
+                # 64 columns at a time: the additions of their four vectors do not wait for each
+                # other, and they share the look-up of the edge's row and weight.
+                while c + WIDE <= width:
                     o = base + at + c
-                    s0 = zero
-                    s1 = zero
-                    s2 = zero
-                    s3 = zero
-                    if begun:
-                        s0 = load(sums, o, LANES)
-                        s1 = load(sums, o + LANES, LANES)
-                        s2 = load(sums, o + 2 * LANES, LANES)
-                        s3 = load(sums, o + 3 * LANES, LANES)
+                    wide = load(sums, o, WIDE) if begun else splat_wide(number(0))
                     for e in range(p, q):
                         j = row_of(indices, e) * stride + at + c
-                        w = splat(number(weight_of(weight, edges, e, groups, group)))
-                        s0 = mul_add(w, load(x, j, LANES), s0)
-                        s1 = mul_add(w, load(x, j + LANES, LANES), s1)
-                        s2 = mul_add(w, load(x, j + 2 * LANES, LANES), s2)
-                        s3 = mul_add(w, load(x, j + 3 * LANES, LANES), s3)
-                    if divided:
-                        s0 = div(s0, by)
-                        s1 = div(s1, by)
-                        s2 = div(s2, by)
-                        s3 = div(s3, by)
-                    put(sums, o, s0, streams)
-                    put(sums, o + LANES, s1, streams)
-                    put(sums, o + 2 * LANES, s2, streams)
-                    put(sums, o + 3 * LANES, s3, streams)
-                    c += 4 * LANES
+                        factor = splat_wide(number(weight_of(weight, edges, e, groups, group)))
+                        wide = mul_add(factor, load(x, j, WIDE), wide)
+                    put(sums, o, div(wide, splat_wide(degree)) if divided else wide, streams)
+                    c += WIDE
                 # One vector at a time.
                 while c + LANES <= width:
                     o = base + at + c
@@ -238,7 +223,7 @@ def sum_rows(
                         j = row_of(indices, e) * stride + at + c
                         w = splat(number(weight_of(weight, edges, e, groups, group)))
                         s0 = mul_add(w, load(x, j, LANES), s0)
-                    put(sums, o, div(s0, by) if divided else s0, streams)
+                    put(sums, o, div(s0, splat(degree)) if divided else s0, streams)
                     c += LANES
                 # The remaining columns fill half a vector, a part of one, or both.
                 if c + HALF <= width:

@@ -65,4 +65,5 @@ def softmax_gradient(indptr, p, g, width, out, first, last):
             for i in range(a + c, b, width):
                 sums = mul_add(load(p, i, n), load(g, i, n), sums)
             for i in range(a + c, b, width):
-                store(out, i, n, mul(load(p, i, n), sub(load(g, i, n), sums)))
+                difference = sub(load(g, i, n), sums)
+                store(out, i, n, mul(load(p, i, n), difference))

@@ -101,11 +101,11 @@ def structure_of(data: Any) -> Graph:
     if isinstance(data, Graph):
         return data
     if isinstance(data, (list, tuple)):
-        pair = isinstance(data, tuple) and len(data) == 2
-        src, dst = map(
-            np.asarray, data if pair else zip(*data, strict=True) if len(data) else ([], [])
-        )
-        if len(src) and (lowest := min(src.min(), dst.min())) != 0:
+        if not (isinstance(data, tuple) and len(data) == 2):
+            data = zip(*data, strict=True) if data else ([], [])
+        src, dst = map(np.asarray, data)
+        if len(src) and min(src.min(), dst.min()) != 0:
+            lowest = min(src.min(), dst.min())
             raise ValueError(f"nodes of an edge list must start from 0, got {lowest} as the lowest")
         return Graph.from_edges(src, dst)
     if not hasattr(data, "tocoo"):
@@ -141,38 +141,35 @@ def of_networkx(data: Any, node_attrs: Iterable[str] = (), edge_attrs: Iterable[
             "networkx nodes must be the integers 0 to n - 1; DGLGraph().from_networkx(...) numbers "
             "others"
         )
-    attributes = [own for _, _, own in edges]
-    ids = [own["id"] for own in attributes] if edges and "id" in attributes[0] else None
-    if ids is not None:
-        attributes = [
-            own for _, own in sorted(zip(ids, attributes, strict=True), key=itemgetter(0))
-        ]
+    attributes = [of_edge for _, _, of_edge in edges]
+    ids = None
+    if edges and "id" in attributes[0]:
+        ids = [of_edge["id"] for of_edge in attributes]
+        attributes.sort(key=itemgetter("id"))
     src, dst = ends.astype(np.int64).T
     graph = Graph.from_edges(src, dst, num_nodes=data.number_of_nodes(), edge_ids=ids)
-    graph.ndata.update(
-        {
-            name: _column([data.nodes[i][name] for i in range(graph.num_nodes)])
-            for name in node_attrs
-        }
-    )
-    graph.edata.update({name: _column([own[name] for own in attributes]) for name in edge_attrs})
+    nodes = [data.nodes[i] for i in range(graph.num_nodes)]
+    for frame, names, rows in (
+        (graph.ndata, node_attrs, nodes),
+        (graph.edata, edge_attrs, attributes),
+    ):
+        for name in names:
+            frame[name] = _column([row[name] for row in rows])
     return graph
 
 
 def _column(values: list[Any]) -> Tensor:
-    return (
-        torch.stack(values)
-        if values and isinstance(values[0], Tensor)
-        else column_of_numbers(values)
-    )
+    if values and isinstance(values[0], Tensor):
+        return torch.stack(values)
+    return column_of_numbers(values)
 
 
 def sorted_by_source(graph: Graph) -> Graph:
     """Return a graph with the same columns in which the edges into a node are sorted by source."""
-    indptr, indices, edge_ids = graph.csc()
+    indptr, indices, _ = graph.csc()
     order = np.lexsort((indices, np.repeat(np.arange(graph.num_nodes), np.diff(indptr))))
-    edge_ids = order if edge_ids is None else edge_ids[order]
-    return Graph(indptr, indices[order], edge_ids=edge_ids, ndata=graph.ndata, edata=graph.edata)
+    ids = graph.stored_edge_ids[order]
+    return Graph(indptr, indices[order], edge_ids=ids, ndata=graph.ndata, edata=graph.edata)
 
 
 def ones(index: Tensor, shape: tuple[int, int], ctx: torch.device | str) -> Tensor:

@@ -17,7 +17,8 @@ from torch import Tensor
 from nodeflow import flow, ops
 from nodeflow._base.checks import _All
 from nodeflow._rows.rows import take_rows
-from nodeflow.flow import columns_at, distinct, written
+from nodeflow._tensors.ragged import ends_of
+from nodeflow.flow import Part, columns_at, distinct, run, written
 from nodeflow.fn import MessageFunction
 from nodeflow.graph import Frame, Graph
 
@@ -25,7 +26,7 @@ DEFAULT = "default"
 """Stands for the registered function."""
 
 
-class EdgeBatch:
+class EdgeBatch(flow.EdgeBatch):
     """Edges as a message function sees them.
 
     ``src``, ``dst`` and ``data`` are mappings from names to columns with a row per edge, gathered
@@ -39,25 +40,18 @@ class EdgeBatch:
     """
 
     def __init__(self, edges: flow.EdgeBatch) -> None:
-        self._edges = edges
-        self.src = edges.src
-        self.dst = edges.dst
-        self.data = edges.data
+        columns = (edges.src, edges.dst, edges.data)
+        super().__init__(*columns, edges.edges, edges.edge_ids, len(edges))
 
-    def edges(self) -> tuple[Tensor, Tensor, Tensor]:
+    def edges(self) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
         """Return ``(src, dst, eid)``, int64: ids local to layers and block, or ids of the graph on
         a graph.
         """
-        return (*self._edges.edges(), self._edges.edge_ids())
+        return (*super().edges(), self.edge_ids())
 
     def batch_size(self) -> int:
         """Return the number of edges."""
-        return len(self._edges)
-
-    __len__ = batch_size
-
-    def __repr__(self) -> str:
-        return repr(self._edges)
+        return len(self)
 
 
 class NodeBatch:
@@ -74,22 +68,11 @@ class NodeBatch:
     tensor([0., 3., 0.])
     """
 
-    def __init__(self, nodes: flow.NodeBatch, ids: Tensor | None = None) -> None:
+    def __init__(self, nodes: flow.NodeBatch) -> None:
         self._nodes = nodes
-        self._ids = ids
         self.data = nodes.data
-
-    @property
-    def mailbox(self) -> Mapping[str, Tensor] | None:
-        """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
-        return self._nodes.mailbox if self._nodes.has_mailbox else None
-
-    def nodes(self) -> Tensor:
-        """Return the ids of the nodes, int64: local to the layer, or ids of the graph on a
-        graph.
-        """
-        rows = self._nodes.nodes()
-        return rows if self._ids is None else self._ids[rows]
+        self.nodes = nodes.nodes
+        self.mailbox: Mapping[str, Tensor] | None = getattr(nodes, "mailbox", None)
 
     def batch_size(self) -> int:
         """Return the number of nodes."""
@@ -116,13 +99,16 @@ def messages_of(function: Any, edges: EdgeBatch) -> Any:
         return function(edges)
     ends = {"u": edges.src, "v": edges.dst, "e": edges.data}
     rhs = None if function.rhs_kind is None else ends[function.rhs_kind][str(function.rhs)]
-    each = torch.arange(len(edges) + 1)
-    structure = ops.Structure._trusted(each, each[:-1], len(edges))
+    # every edge is the only one of a destination of its own, so that all columns are those of edges
+    numbers = torch.arange(len(edges) + 1)
+    structure = ops.Structure._trusted(numbers, numbers[:-1], len(edges))
     names = f"column {function.lhs!r}", f"column {function.rhs!r}"
     column = ops.message(
         structure, function.op, "e", ends[function.lhs_kind][function.lhs], "e", rhs, names=names
     )
-    return {function.out: column.squeeze(-1) if function.op == "dot" else column}
+    if function.op == "dot":
+        column = column.squeeze(-1)
+    return {function.out: column}
 
 
 def of_edges(functions: Any) -> Any:
@@ -139,18 +125,16 @@ def of_edges(functions: Any) -> Any:
     return message
 
 
-def of_nodes(functions: Any, ids: Tensor | None = None) -> Any:
-    """Return a reduce or an apply function, or a list, as nodeflow takes it; ``ids`` are what it
-    sees, by local id.
-    """
+def of_nodes(functions: Any) -> Any:
+    """Return a reduce or an apply function, or a list of them, as nodeflow takes it."""
     if isinstance(functions, (list, tuple)):
-        return [of_nodes(function, ids) for function in functions]
+        return [of_nodes(function) for function in functions]
     if not callable(functions):
         return functions  # nodeflow refuses what is no function
 
     @wraps(functions, updated=())
     def function(nodes: flow.NodeBatch) -> Any:
-        return functions(NodeBatch(nodes, ids))
+        return functions(NodeBatch(nodes))
 
     return function
 
@@ -159,88 +143,46 @@ NODES = "the graph's nodes"
 EDGES = "the graph's edges"
 
 
-def update_nodes(graph: Graph, v: Any, functions: Sequence[Any], dst: Frame) -> None:
-    """Compute columns of the nodes ``v``, distinct ids or ALL, from messages along their in-edges,
-    and store them.
+def update_nodes(graph: Graph, v: Any, functions: Sequence[Any]) -> None:
+    """Compute columns of the nodes ``v``, distinct ids or ALL, from messages along their in-edges.
 
     ``functions`` are for messages, reduction and update, as DGL takes them; those of the program's
     own see ids of the graph, all edges in the order of their ids, and those into some nodes node by
-    node. ``dst``: a frame for the nodes.
+    node.
     """
-    whole = isinstance(v, _All)
+    layer = flow.Layer(graph.num_nodes, data=graph.ndata)
+    indptr, indices, ids = graph.csc()
+    nodes = order = None
+    # DGL shows the edges of the whole graph by id, those into some nodes node by node
+    if isinstance(v, _All):
+        eid = torch.from_numpy(graph.stored_edge_ids.astype(np.int64))
+        src = torch.from_numpy(indices.astype(np.int64))
+        ends = torch.from_numpy(indptr.astype(np.int64))
+        order = None if ids is None else torch.argsort(eid)
+    else:
+        nodes = torch.as_tensor(v)
+        src, _, eid = graph.in_edges(nodes)
+        ends = ends_of(graph.in_degrees(nodes))
+    structure = ops.Structure._trusted(ends, src, graph.num_nodes)
+    # a flow from all nodes to all, of whose edges only those of the structure count
+    whole = flow.Flow._trusted(structure, layer, layer, (0, 1), data=graph.edata)
     message, reduce, update = functions
-    nodes = torch.arange(graph.num_nodes) if whole else torch.as_tensor(v)
-    edges, eid = _edges_into(graph, nodes, whole)
-    edge: dict[str, Tensor] = {}
-
-    def along(function: Any) -> Any:
-        """Return a message function of the flow; it gets only the edge columns that it names."""
-        if not is_made_here(function):
-            if isinstance(function, MessageFunction):
-                sides = (function.lhs_kind, function.lhs), (function.rhs_kind, function.rhs)
-                names = [name for kind, name in sides if kind == "e" and name is not None]
-                edge.update({name: take_rows(graph.edata[name], eid) for name in names})
-            return function
-
-        def message(_: flow.EdgeBatch) -> dict[str, Tensor]:
-            seen = edges_at(graph, torch.arange(len(eid)) if whole else eid)
-            columns = Frame(len(eid), messages_of(function, EdgeBatch(seen)))
-            return (
-                {name: take_rows(column, eid) for name, column in columns.items()}
-                if whole
-                else dict(columns)
-            )
-
-        return message
-
-    messages = [
-        along(function)
-        for function in (message if isinstance(message, (list, tuple)) else [message])
-    ]
-    dst.update(
-        {
-            name: column if whole else take_rows(column, nodes)
-            for name, column in graph.ndata.items()
-        }
-    )
     try:
-        columns = flow.message_passing(
-            edges,
-            messages,
-            of_nodes(reduce, nodes),
-            of_nodes(update, nodes),
-            src=graph.ndata,
-            dst=dst,
-            edge=edge,
-        )
+        part = Part(whole, structure, nodes, eid, order)
+        run(part, of_edges(message), of_nodes(reduce), of_nodes(update))
     except Exception as error:
         error.add_note(f"layers 0 and 1 are {NODES} here, and flow 0->1 is {EDGES}")
         raise
-    graph.ndata.update(columns if whole else written(graph.ndata, columns, nodes, NODES))
-
-
-def _edges_into(graph: Graph, nodes: Tensor, whole: bool) -> tuple[flow.Flow, Tensor]:
-    """Return a flow from all nodes to some, and the ids of its edges; the whole graph is not
-    gathered.
-    """
-    if not whole:
-        src, _, eid = graph.in_edges(nodes)
-        ends = graph.in_degrees(nodes).cumsum(0)
-        return flow.flow_from_csr(
-            torch.nn.functional.pad(ends, (1, 0)), src, num_src=graph.num_nodes
-        ), eid
-    indptr, indices, ids = graph.csc()
-    eid = torch.from_numpy(np.arange(len(indices)) if ids is None else ids.astype(np.int64))
-    return flow.flow_from_csr(indptr, indices, num_src=graph.num_nodes), eid
 
 
 def apply_nodes(graph: Graph, function: Any, v: Any) -> None:
     """Apply a function to distinct nodes, or to ALL, and store what it returns; the other rows
     stay.
     """
-    size = graph.num_nodes
-    rows = None if isinstance(v, _All) else torch.from_numpy(distinct(v, "v", size, "node"))
-    ids = torch.arange(size) if rows is None else rows
+    rows = None
+    ids = torch.arange(graph.num_nodes)
+    if not isinstance(v, _All):
+        ids = rows = torch.from_numpy(distinct(v, "v", graph.num_nodes, "node"))
     nodes = NodeBatch(flow.NodeBatch(columns_at(graph.ndata, NODES, rows), lambda: ids, len(ids)))
     columns = dict(Frame(len(ids), function(nodes)))
     graph.ndata.update(written(graph.ndata, columns, rows, NODES))
@@ -251,22 +193,22 @@ def apply_edges(graph: Graph, function: Any, edges: Any) -> None:
     stay.
     """
     size = graph.num_edges
-    rows = (
-        None
-        if isinstance(edges, _All)
-        else torch.from_numpy(distinct(edges, "edges", size, "edge"))
-    )
-    seen = EdgeBatch(edges_at(graph, torch.arange(size) if rows is None else rows))
+    rows = torch.arange(size)
+    if not isinstance(edges, _All):
+        rows = torch.from_numpy(distinct(edges, "edges", size, "edge"))
+    seen = EdgeBatch(edges_at(graph, rows))
     columns = dict(Frame(len(seen), messages_of(function, seen)))
-    whole = rows is None or len(rows) == size
-    if whole and rows is not None:  # a column of another shape is replaced
+    if len(rows) < size:
+        columns = written(graph.edata, columns, rows, EDGES)
+    else:  # a column of another shape is replaced
         columns = {name: take_rows(column, torch.argsort(rows)) for name, column in columns.items()}
-    graph.edata.update(columns if whole else written(graph.edata, columns, rows, EDGES))
+    graph.edata.update(columns)
 
 
 def edges_at(graph: Graph, eid: Tensor) -> flow.EdgeBatch:
     """Return edges of a graph as functions see them."""
     src, dst = graph.find_edges(eid)
-    sources, targets = (columns_at(graph.ndata, NODES, end) for end in (src, dst))
+    sources = columns_at(graph.ndata, NODES, src)
+    targets = columns_at(graph.ndata, NODES, dst)
     columns = columns_at(graph.edata, EDGES, eid)
     return flow.EdgeBatch(sources, targets, columns, lambda: (src, dst), lambda: eid, len(eid))

@@ -146,8 +146,9 @@ class DGLGraph(BaseGraph):
             raise ValueError(
                 "this graph is read-only: call g.readonly(False) before adding nodes or edges"
             )
-        grows = self._graph.ndata if num else self._graph.edata if len(src) else {}
-        if sparse := [name for name, column in grows.items() if column.layout != torch.strided]:
+        grows = self._graph.ndata if num else self._graph.edata
+        sparse = [name for name, column in grows.items() if column.layout != torch.strided]
+        if sparse and (num or len(src)):
             raise TypeError(
                 f"column {sparse[0]!r} is sparse and takes no rows: set it after the last node or "
                 "edge is added"
@@ -162,7 +163,8 @@ class DGLGraph(BaseGraph):
 
     def _finished(self, graph: Graph) -> Graph:
         """Return a graph with edges sorted and initialisers set as in this one."""
-        graph = sorted_by_source(graph) if self._sorted else graph
+        if self._sorted:
+            graph = sorted_by_source(graph)
         self._prepared(graph.ndata, "ndata")
         self._prepared(graph.edata, "edata")
         return graph
@@ -180,20 +182,24 @@ class DGLGraph(BaseGraph):
         """
         old = self._graph
         size = old.num_nodes + sum(num for num, *_ in added)
-        ends = [
-            torch.cat([end, *(torch.from_numpy(np.array(part[k])) for part in added)])
-            for k, end in enumerate(old.edges(), 1)
-        ]
-        new = self._finished(Graph.from_edges(*ends, num_nodes=size))
+        src, dst = old.edges()
+        all_src = [src, *(torch.from_numpy(np.array(part)) for _, part, _ in added)]
+        all_dst = [dst, *(torch.from_numpy(np.array(part)) for _, _, part in added)]
+        new = Graph.from_edges(torch.cat(all_src), torch.cat(all_dst), num_nodes=size)
+        new = self._finished(new)
         for frame, before in ((new.ndata, old.ndata), (new.edata, old.edata)):
             for name, column in before.items():
-                count = frame.num_rows - len(column)
-                frame[name] = (
-                    torch.cat([column, frame.initial(name, count, column)]) if count else column
-                )
+                # also a column that fetches its rows stays, where none are added
+                parts = [column]
+                if len(column) < frame.num_rows:
+                    count = frame.num_rows - len(column)
+                    parts.append(frame.initial(name, count, column))
+                frame[name] = torch.cat(parts) if len(parts) > 1 else column
         if data:
-            num, src, _ = added[-1]
-            frame, count, where = (new.ndata, num, NODES) if num else (new.edata, len(src), EDGES)
+            num, sources, _ = added[-1]
+            frame = new.ndata if num else new.edata
+            count = num or len(sources)
+            where = NODES if num else EDGES
             Rows(frame, torch.arange(frame.num_rows - count, frame.num_rows), where).update(data)
         return new
 
@@ -319,8 +325,7 @@ class DGLGraph(BaseGraph):
     def _compute(self, v: Any, *functions: Any) -> None:
         chosen = self.functions(functions)
         if int(self.graph.in_degrees(v).sum()):
-            size = self.graph.num_nodes if isinstance(v, _All) else len(v)
-            update_nodes(self.graph, v, chosen, self._prepared(Frame(size), "ndata"))
+            update_nodes(self.graph, v, chosen)
         elif chosen[2] is not None:
             apply_nodes(self.graph, chosen[2], v)
 
@@ -351,16 +356,19 @@ class DGLGraph(BaseGraph):
         import scipy.sparse
 
         check_one_of(fmt, "fmt", ("csr", "coo"))
-        src, dst = (end.numpy() for end in self.graph.edges())
-        rows, columns = (src, dst) if transpose else (dst, src)
+        rows, columns = (end.numpy() for end in self.graph.edges())
+        if not transpose:
+            rows, columns = columns, rows
         values = np.ones(len(rows), np.int64) if return_edge_ids is False else np.arange(len(rows))
-        shape = (self.graph.num_nodes, self.graph.num_nodes)
+        size = self.graph.num_nodes
+        matrix = scipy.sparse.coo_matrix((values, (rows, columns)), shape=(size, size))
         if fmt == "coo":
-            return scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape)
+            return matrix
         # scipy's own conversion would add up repeated edges
         order = np.argsort(rows, kind="stable")
-        indptr = np.searchsorted(rows[order], np.arange(shape[0] + 1))
-        return scipy.sparse.csr_matrix((values[order], columns[order], indptr), shape=shape)
+        indptr = np.searchsorted(rows[order], np.arange(size + 1))
+        parts = (values[order], columns[order], indptr)
+        return scipy.sparse.csr_matrix(parts, shape=matrix.shape)
 
     def adjacency_matrix(
         self, transpose: bool | None = None, ctx: torch.device | str = "cpu"
@@ -368,9 +376,9 @@ class DGLGraph(BaseGraph):
         """Return the sparse tensor of ones whose entry (v, u) is the edge u -> v; with
         ``transpose`` (u, v).
         """
-        src, dst = self.graph.edges()
+        ends = torch.stack(self.graph.edges())
         size = self.graph.num_nodes
-        return ones(torch.stack((src, dst) if transpose else (dst, src)), (size, size), ctx)
+        return ones(ends if transpose else ends.flip(0), (size, size), ctx)
 
     def incidence_matrix(self, typestr: str, ctx: torch.device | str = "cpu") -> Tensor:
         """Return sparse ones ``[num_nodes, num_edges]`` where edges enter ("in") or leave; "both":

@@ -34,16 +34,13 @@ def refuse(owner: str, name: str) -> NoReturn:
 
 def as_vector(value: Any) -> Any:
     """Return one id as a list of one; several ids as they are."""
-    return (
-        [int(value)]
-        if isinstance(value, (int, np.integer)) or getattr(value, "ndim", 1) == 0
-        else value
-    )
+    is_one = isinstance(value, (int, np.integer)) or getattr(value, "ndim", 1) == 0
+    return [int(value)] if is_one else value
 
 
 def _formed(edges: tuple[Tensor, Tensor, Tensor], form: str) -> Any:
     check_one_of(form, "form", ("uv", "all", "eid"))
-    return edges if form == "all" else edges[2] if form == "eid" else edges[:2]
+    return {"all": edges, "eid": edges[2], "uv": edges[:2]}[form]
 
 
 class BaseGraph(ABC):
@@ -130,6 +127,7 @@ class BaseGraph(ABC):
         if return_uv if force_multi is None else force_multi:
             return self.graph.edge_ids(src, dst, return_uv=True)
         lowest = self.graph.edge_ids(src, dst)  # raises for a pair without edges
+        # a pair with several edges has more of them than its lowest
         if len(self.graph.edge_ids(src, dst, return_uv=True)[2]) > len(lowest):
             raise ValueError(
                 "several edges join one of the pairs: pass return_uv=True for all of them"
@@ -158,12 +156,9 @@ class BaseGraph(ABC):
         """
         check_one_of(order, "order", ("srcdst", "eid", None))
         src, dst = self.graph.edges()
-        by_ends = order == "srcdst"
-        eid = (
-            torch.from_numpy(np.lexsort((dst.numpy(), src.numpy())))
-            if by_ends
-            else torch.arange(len(src))
-        )
+        if order != "srcdst":
+            return _formed((src, dst, torch.arange(len(src))), form)
+        eid = torch.from_numpy(np.lexsort((dst.numpy(), src.numpy())))
         return _formed((src[eid], dst[eid], eid), form)
 
     def in_degree(self, v: int) -> int:
@@ -196,11 +191,10 @@ class BaseGraph(ABC):
     def blocks_of(self, block_id: Any) -> range:
         """Return the numbers of a block, or of all."""
         blocks = range(len(self._functions["message"]))
-        return (
-            blocks
-            if isinstance(block_id, _All)
-            else blocks[(i := as_index(block_id, "block_id", len(blocks))) : i + 1]
-        )
+        if isinstance(block_id, _All):
+            return blocks
+        block = as_index(block_id, "block_id", len(blocks))
+        return blocks[block : block + 1]
 
     def _register(self, role: str, func: Any, block_id: Any = ALL) -> None:
         for block in self.blocks_of(block_id):
@@ -233,8 +227,9 @@ class BaseGraph(ABC):
 
 def as_pairs(u: Any, v: Any, num_nodes: int) -> tuple[Any, Any]:
     """Return two arrays of nodes of equal length; one node stands for as many as the others."""
-    src, dst = (as_ids(as_vector(x), name, num_nodes) for x, name in ((u, "u"), (v, "v")))
+    src = as_ids(as_vector(u), "u", num_nodes)
+    dst = as_ids(as_vector(v), "v", num_nodes)
     if 1 not in (len(src), len(dst)):
         check_pairs(src, dst, "u and v", "edge")
-    size = max(len(src), len(dst)) if len(src) and len(dst) else 0
-    return np.broadcast_to(src, size), np.broadcast_to(dst, size)
+    src, dst = np.broadcast_arrays(src, dst)
+    return src, dst

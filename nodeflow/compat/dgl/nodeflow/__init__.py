@@ -72,10 +72,10 @@ class NodeFlow(BaseGraph):
         """
         if isinstance(ids, _All):
             return ALL
+        what = "edge" if edges else "node"
         starts = self.batch.flow_offsets() if edges else self.batch.layer_offsets()
         first = starts[part]
-        end = starts[part + 1]
-        return as_ids(as_vector(ids), name, end, "edge" if edges else "node", lower=first) - first
+        return as_ids(as_vector(ids), name, starts[part + 1], what, lower=first) - first
 
     # ---- sizes and ids
 
@@ -162,9 +162,8 @@ class NodeFlow(BaseGraph):
         """
         i = self._block(block_id)
         src, dst, _ = self.block_edges(i, remap_local=True)
-        return ones(
-            torch.stack([dst, src]), (self.layer_size(i + 1), self.layer_size(i)), ctx
-        ), None
+        shape = (self.layer_size(i + 1), self.layer_size(i))
+        return ones(torch.stack([dst, src]), shape, ctx), None
 
     def block_incidence_matrix(
         self, block_id: int, typestr: str, ctx: torch.device | str
@@ -175,10 +174,10 @@ class NodeFlow(BaseGraph):
         check_one_of(typestr, "typestr", ("in", "out"))
         i = self._block(block_id)
         src, dst, eid = self.block_edges(i, remap_local=True)
-        end, layer = (dst, i + 1) if typestr == "in" else (src, i)
-        return ones(
-            torch.stack([end, eid]), (self.layer_size(layer), self.block_size(i)), ctx
-        ), None
+        layer = i + 1 if typestr == "in" else i
+        end = dst if typestr == "in" else src
+        shape = (self.layer_size(layer), self.block_size(i))
+        return ones(torch.stack([end, eid]), shape, ctx), None
 
     # ---- columns
 
@@ -224,18 +223,19 @@ class NodeFlow(BaseGraph):
         g = self._parent
         nodes = _chosen(node_embed_names if g.ndata else None, [g.ndata] * self.num_layers)
         edges = _chosen(edge_embed_names if g.edata else None, [g.edata] * self.num_blocks)
-        columns = (g.ndata if nodes else g.edata).values()
-        device = (
-            torch.device(ctx)
-            if ctx is not None
-            else next((c.device for c in columns), self.batch.device)
-        )
-        moved = self.batch if device == self.batch.device else self.batch.to(device)
+        device = self.batch.device if ctx is None else torch.device(ctx)
+        columns = [*(g.ndata if nodes else g.edata).values()]
+        if ctx is None and columns:
+            device = columns[0].device
+        moved = self.batch
+        if device != moved.device:
+            moved = moved.to(device)
         moved.copy_from_parent(nodes, edges)
-        for chosen, parts in ((nodes, moved.layers), (edges, moved.flows)):
+        # DGL replaces a frame: columns that are not copied go
+        for chosen, frames in ((nodes, moved.ldata), (edges, moved.fdata)):
             for i, names in chosen.items():
-                for name in [name for name in parts[i].data if name not in names]:
-                    del parts[i].data[name]
+                for name in set(frames[i]) - set(names):
+                    del frames[i][name]
         self.batch = moved
 
     def copy_to_parent(self, node_embed_names: Names = ALL, edge_embed_names: Names = ALL) -> None:
@@ -244,9 +244,9 @@ class NodeFlow(BaseGraph):
 
         If several layers hold a node, the layer nearest to the seeds wins.
         """
-        nodes = _chosen(node_embed_names, [layer.data for layer in self.layers])
         self.batch.copy_to_parent(
-            nodes, _chosen(edge_embed_names, [block.data for block in self.blocks])
+            _chosen(node_embed_names, list(self.batch.ldata)),
+            _chosen(edge_embed_names, list(self.batch.fdata)),
         )
 
     # ---- message passing
@@ -263,11 +263,9 @@ class NodeFlow(BaseGraph):
         if isinstance(func, str) and func == DEFAULT:
             func = None if i == 0 else self.function("apply node", func, i - 1)
         if func is None:
-            how = (
-                f"pass one, or register one for block {i - 1}"
-                if i
-                else "pass one, for there is no block before it"
-            )
+            how = "pass one, for there is no block before it"
+            if i:
+                how = f"pass one, or register one for block {i - 1}"
             raise ValueError(f"there is no function for layer {i}: {how}")
         with in_place(self.batch.layers[i].data, inplace):
             self.batch.apply_layers(i, of_nodes(func), self._local(v, "v", i))
@@ -311,11 +309,10 @@ class NodeFlow(BaseGraph):
         """Run ``block_compute`` over blocks: ALL, one, or a slice; functions may be lists with one
         for every block.
         """
-        blocks = (
-            range(self.num_blocks)[flow_range]
-            if isinstance(flow_range, slice)
-            else self.blocks_of(flow_range)
-        )
+        if isinstance(flow_range, slice):
+            blocks = range(self.num_blocks)[flow_range]
+        else:
+            blocks = self.blocks_of(flow_range)
         if blocks.step != 1:
             raise ValueError(f"flow_range must take consecutive blocks, got {flow_range}")
         roles = (message_funcs, reduce_funcs, apply_node_funcs)
@@ -326,9 +323,8 @@ class NodeFlow(BaseGraph):
                     f"{len(functions)}"
                 )
         for i in blocks:
-            message, reduce, update = (
-                each[i] if isinstance(each, list) else each for each in roles
-            )
+            functions = [role[i] if isinstance(role, list) else role for role in roles]
+            message, reduce, update = functions
             self.block_compute(i, message, reduce, update, inplace=inplace)
 
     def __repr__(self) -> str:
@@ -343,11 +339,9 @@ def _chosen(names: Names, sources: Sequence[Frame]) -> dict[int, list[str]]:
         return {}
     if isinstance(names, _All):
         names = [list(frame) for frame in sources]
-    count = len(sources)
-    if (
-        not isinstance(names, (list, tuple))
-        or len(names) != count
-        or any(isinstance(each, str) for each in names)
-    ):
-        raise ValueError(f"names must be a list of {count} lists of columns, got {describe(names)}")
-    return {i: list(each) for i, each in enumerate(names)}
+    is_list = isinstance(names, (list, tuple)) and len(names) == len(sources)
+    if not is_list or any(isinstance(of_part, str) for of_part in names):
+        raise ValueError(
+            f"names must be a list of {len(sources)} lists of columns, got {describe(names)}"
+        )
+    return dict(enumerate(map(list, names)))

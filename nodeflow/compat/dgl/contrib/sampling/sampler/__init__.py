@@ -41,13 +41,15 @@ class NeighborDraws(sampling.NeighborSampler):
         edges = self.reader.edges
         indptr = drawn.indptr
         row = np.repeat(np.arange(len(dst)), np.diff(indptr))
-        # one number for row and position, so that one sort orders both
+        # the loop draws in any order; DGL keeps that of the graph. One number for row and position,
+        # so that one sort orders both
         start = row * np.int64(len(edges.indices))
         key = start + np.asarray(drawn.positions)
         positions = (key if (key[1:] >= key[:-1]).all() else np.sort(key)) - start
         src = edges.indices[positions].astype(np.int64)
         if self.loops is None:
             return Choice.of_kernel(indptr, positions, src, None, needs_weight=False)
+        # a self-loop comes last among the edges of a node that drew none
         nodes = dst.numpy()
         has_own = np.zeros(len(nodes), np.bool_)
         has_own[row[src == nodes[row]]] = True
@@ -99,7 +101,8 @@ class _NodeFlows(ABC):
         self._iterations = 0
         self._options: dict[str, Any] = {"direction": direction, "include_dst": False, "seed": key}
         if shuffle:
-            ids = ids[Random(derive_key(key, "order")).permutation(len(ids)).numpy()]
+            order = Random(derive_key(key, "order"))
+            ids = ids[order.permutation(len(ids)).numpy()]
         self.seed_nodes: Tensor = torch.from_numpy(ids)
 
     _sizes: str  # numbers of draws
@@ -178,9 +181,8 @@ class NeighborSampler(_NodeFlows):
         self._fanouts = [number] * as_count(num_hops, "num_hops", 1)
         self._prob = transition_prob
         self._add_self_loop = bool(add_self_loop)
-        self._sizes = (
-            f"{'all' if number == -1 else number} neighbours in each of {len(self._fanouts)} hops"
-        )
+        count = "all" if number == -1 else number
+        self._sizes = f"{count} neighbours in each of {len(self._fanouts)} hops"
 
     def _sampler(self, graph: Graph) -> SamplerBase:
         prob = self._prob
@@ -263,6 +265,6 @@ def create_full_nodeflow(g: DGLGraph, num_layers: int, add_self_loop: bool = Fal
     """
     if g.number_of_nodes() == 0:
         raise ValueError("a graph without nodes has no NodeFlow")
-    return next(
-        iter(NeighborSampler(g, g.number_of_nodes(), -1, num_layers, add_self_loop=add_self_loop))
-    )
+    size = g.number_of_nodes()
+    sampler = NeighborSampler(g, size, -1, num_layers, add_self_loop=add_self_loop)
+    return next(iter(sampler))  # one batch has all nodes

@@ -1,8 +1,8 @@
-"""Part: the edges and destinations of a flow that one call computes, and what functions see of
-them.
-"""
+"""The edges and destinations of a flow that one call computes, and what functions see of them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,8 +11,8 @@ from nodeflow import ops
 from nodeflow._base.checks import Ints
 from nodeflow._rows.rows import take_rows
 from nodeflow._tensors.ragged import ends_of
-from nodeflow.flow._compute.udf import Columns, EdgeBatch
 from nodeflow.flow._flow import Flow
+from nodeflow.flow._user_functions import Columns, EdgeBatch
 from nodeflow.graph import Frame
 from nodeflow.ops import Structure
 
@@ -66,10 +66,8 @@ class Part:
         order = torch.empty_like(back)
         order[back] = torch.arange(len(back), device=whole.device)
         rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
-        indptr = ends_of(counts)
-        return cls(
-            flow, Structure._trusted(indptr, whole.indices[ids], whole.num_src), rows, ids, order
-        )
+        structure = Structure._trusted(ends_of(counts), whole.indices[ids], whole.num_src)
+        return cls(flow, structure, rows, ids, order)
 
     @property
     def destinations(self) -> Tensor:
@@ -81,29 +79,29 @@ class Part:
     def edge_batch(self) -> EdgeBatch:
         """The edges as message functions see them, in the order asked for."""
         s = self.structure
-        return EdgeBatch(
-            self._along(self.src, "src"),
-            self._along(self.dst, "dst"),
-            Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name])),
-            lambda: (
-                self.as_asked(s.indices),
-                self.as_asked(self.destinations.index_select(0, s.dst)),
-            ),
-            lambda: self.as_asked(
-                torch.arange(s.num_edges, device=s.device) if self.edges is None else self.edges
-            ),
-            s.num_edges,
-        )
 
-    def _along(self, nodes: Columns, end: str) -> Columns:
-        """The columns of an end of the edges, in the order asked for."""
+        def ends() -> tuple[Tensor, Tensor]:
+            return self.as_asked(s.indices), self.as_asked(self.destinations.index_select(0, s.dst))
+
+        def ids() -> Tensor:
+            edges = torch.arange(s.num_edges, device=s.device) if self.edges is None else self.edges
+            return self.as_asked(edges)
+
+        data = Columns(self.data, self.data.where, lambda name: self.as_asked(self.data[name]))
+        src = self._along(self.src, s.indices, ops.gather_src)
+        dst = self._along(self.dst, s.dst, ops.gather_dst)
+        return EdgeBatch(src, dst, data, ends, ids, s.num_edges)
+
+    def _along(
+        self, nodes: Columns, rows: Tensor, gather: Callable[[Structure, Tensor], Tensor]
+    ) -> Columns:
+        """The columns of an end of the edges, in the order asked for; ``rows`` has each end."""
 
         def read(name: str) -> Tensor:
             column = nodes[name]
-            s = self.structure
             if column.layout != torch.strided:
-                return self.as_asked(take_rows(column, s.indices if end == "src" else s.dst))
-            return self.as_asked((ops.gather_src if end == "src" else ops.gather_dst)(s, column))
+                return self.as_asked(take_rows(column, rows))
+            return self.as_asked(gather(self.structure, column))
 
         return Columns(nodes, nodes.where, read)
 

@@ -1,4 +1,6 @@
-"""Samplers of other libraries behind the interface of ``Sampler``, so that they can be checked."""
+"""Samplers of other libraries behind the interface of ``Sampler``, so that ``judge.py`` can check
+them.
+"""
 
 from __future__ import annotations
 

@@ -50,6 +50,10 @@ class Columns(Mapping[str, Tensor]):
     def __len__(self) -> int:
         return len(self._names)
 
+    def keep(self, columns: Mapping[str, Tensor]) -> None:
+        """Set columns that need not be read."""
+        self._seen.update(columns)
+
     def __setitem__(self, name: str, value: object) -> NoReturn:
         raise TypeError(
             f"columns cannot be set in here: return {{{name!r}: ...}} from the function instead"
@@ -147,11 +151,6 @@ class NodeBatch:
         self._mailbox = mailbox
 
     @property
-    def has_mailbox(self) -> bool:
-        """Whether there are messages: in reduce functions."""
-        return self._mailbox is not None
-
-    @property
     def mailbox(self) -> Columns:
         """The messages, ``[nodes, degree, ...]`` each; AttributeError outside reduce functions."""
         if self._mailbox is None:
@@ -234,18 +233,15 @@ def columns_of(
             f"{describe(returned)}"
         )
     for name, column in returned.items():
-        if not isinstance(name, str):
-            raise TypeError(
-                f"the {role} {name_of(function)} must name its columns by str, got {describe(name)}"
-            )
-        if not isinstance(column, Tensor):
-            raise TypeError(
-                f"the {role} {name_of(function)} must return tensors, but column {name!r} is "
-                f"{describe(column)}"
-            )
-        if column.ndim == 0 or column.size(0) != rows:
+        if isinstance(name, str) and isinstance(column, Tensor):
+            if column.ndim and column.size(0) == rows:
+                continue
             raise ValueError(
                 f"the {role} {name_of(function)} must return one row per {what}, here {rows}, but "
                 f"column {name!r} has shape {tuple(column.shape)}"
             )
+        raise TypeError(
+            f"the {role} {name_of(function)} must return tensors and name them by str, but column "
+            f"{name!r} is {describe(column)}"
+        )
     return dict(returned)

@@ -1,12 +1,10 @@
-"""A NodeFlow and its parent graph: maps between their ids, and columns copied in both
-directions.
-"""
+"""Columns copied between a NodeFlow and its parent graph, and maps between their ids."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,58 +23,71 @@ if TYPE_CHECKING:
     from nodeflow.flow._types import NamesLike
 
 
-# the frame of a layer or flow, the parent ids of its rows, the parent's frame, and the columns to
-# copy between them
-_Copied: TypeAlias = tuple[Frame, Tensor, Frame, list[str]]
+class _Copy(NamedTuple):
+    """Columns that go from one frame to another, in either direction.
+
+    Attributes:
+        part: number of the layer, or pair of layers of the flow.
+        frame: the frame of that layer or flow, or of a type in it.
+        rows: for each of its rows the row in the parent's frame, -1 for none.
+        parent: the parent's frame.
+        names: the columns.
+    """
+
+    part: Any
+    frame: Frame
+    rows: Tensor
+    parent: Frame
+    names: list[str]
 
 
 def map_to_parent_nid(batch: NodeFlow, nid: IdsLike) -> Tensor:
     """Return the parent ids of nodes given by NodeFlow id, int64 ``[k]``. Raises IndexError for an
     unknown id.
     """
-    parts = [
-        (layer.num_nodes, layer.parent_nid if layer.has_parent else None) for layer in batch.layers
-    ]
-    return _looked_up(batch, nid, "nid", parts, "layer", "node")
+    return _looked_up(batch, nid, "nid", batch.layers, "layer", "node")
 
 
 def map_to_parent_eid(batch: NodeFlow, eid: IdsLike) -> Tensor:
     """Return the parent ids of edges given by NodeFlow id, int64 ``[k]`` (-1 for an edge without a
     parent edge).
     """
-    parts = [
-        (flow.num_edges, flow.parent_eid if flow.has_parent else None)
-        for _, flow in batch.flows.items()
-    ]
-    return _looked_up(batch, eid, "eid", parts, "flow", "edge")
+    flows = [flow for _, flow in batch.flows.items()]
+    return _looked_up(batch, eid, "eid", flows, "flow", "edge")
 
 
 def _looked_up(
     batch: NodeFlow,
     value: IdsLike,
     name: str,
-    parts: list[tuple[int, Tensor | None]],
-    part: str,
+    parts: Sequence[Layer | Flow],
+    kind: str,
     what: str,
 ) -> Tensor:
-    """Return the parent ids of NodeFlow ids, from the size and the parent ids of every layer or
-    flow.
-
-    Raises ValueError for an id in a part that has no parent ids.
-    """
-    ids = torch.from_numpy(as_ids(value, name, sum(size for size, _ in parts), what)).to(
-        batch.device
-    )
-    none = torch.iinfo(torch.int64).min
-    whole = [ids.new_full((size,), none) if own is None else own for size, own in parts]
-    wanted = torch.cat([ids.new_empty(0), *whole])[ids]
-    orphans = wanted == none
+    """Return the parent ids of NodeFlow ids; raises ValueError for one in a part without these."""
+    total = sum(map(len, parts))
+    ids = torch.from_numpy(as_ids(value, name, total, what)).to(batch.device)
+    # no parent id, and not -1 either, which edges without a parent edge have
+    unknown = torch.iinfo(torch.int64).min
+    known = [ids.new_empty(0)]
+    for part in parts:
+        if part.has_parent:
+            known.append(_parent_ids(part))
+        else:
+            known.append(ids.new_full((len(part),), unknown))
+    wanted = torch.cat(known)[ids]
+    orphans = wanted == unknown
     if bool(orphans.any()):
         at = int(orphans.nonzero()[0])
         raise ValueError(
-            f"{name}[{at}] is {int(ids[at])}, which is in a {part} made without parent ids"
+            f"{name}[{at}] is {int(ids[at])}, which is in a {kind} made without parent ids"
         )
     return wanted
+
+
+def _parent_ids(part: Layer | LayerPart | Flow) -> Tensor:
+    """Return the parent ids of a layer or flow; raises ValueError where there are none."""
+    return part.parent_eid if isinstance(part, Flow) else part.parent_nid
 
 
 def check_fits(batch: NodeFlow, graph: Graph) -> None:
@@ -143,18 +154,16 @@ def copy_from_parent(
     Raises KeyError for an unknown column, ValueError without a parent graph; then no frame has
     changed.
     """
-    copied: list[tuple[Frame, dict[str, Tensor]]] = []
+    # all columns are gathered before the first frame changes, so that an error changes none; where
+    # several processes hold the graph, an error in one of them is raised in all
+    copied = []
     peers = ALONE if batch.parent is None else batch.parent.peers
     with peers.together("columns of a batch"):
-        for frame, ids, parent, names in _planned_copies(batch, ndata, edata, from_parent=True):
-            copied.append(
-                (
-                    frame,
-                    {name: _rows_at(name, parent[name], ids).to(batch.device) for name in names},
-                )
-            )
+        for copy in _planned_copies(batch, ndata, edata, from_parent=True):
+            columns = {name: _rows_at(name, copy.parent[name], copy.rows) for name in copy.names}
+            copied.append((copy.frame, columns))
     for frame, columns in copied:
-        frame.update(columns)
+        frame.update({name: column.to(batch.device) for name, column in columns.items()})
 
 
 def copy_to_parent(
@@ -175,30 +184,35 @@ def copy_to_parent(
     memory in the parent cannot be written (a memory-mapped file); then the parent is as it was.
     """
     writes: list[tuple[Frame, str, Tensor, Tensor]] = []
-    for held, ids, parent, names in _planned_copies(batch, ndata, edata, from_parent=False):
-        last = _last_of_each(ids)  # an edge may be there repeatedly, a node in several contexts
-        writes += [(parent, name, ids[last], _dense(name, held[name])[last]) for name in names]
     targets: dict[tuple[int, str], Tensor] = {}
-    for frame, name, _, values in writes:  # all checks come before the first write
-        key = (id(frame), name)
-        if key not in targets:
-            new = name not in frame
-            targets[key] = frame.initial(name, frame.num_rows, values) if new else frame[name]
-        _check_write(name, targets[key], values)
-    for frame, name, ids, values in writes:
+    # all checks come before the first write
+    for copy in _planned_copies(batch, ndata, edata, from_parent=False):
+        last = _last_of_each(copy.rows)  # an edge may be there repeatedly, a node in contexts
+        for name in copy.names:
+            values = _dense(name, copy.frame[name])[last]
+            key = (id(copy.parent), name)
+            if key not in targets and name in copy.parent:
+                targets[key] = copy.parent[name]
+            elif key not in targets:
+                targets[key] = copy.parent.initial(name, copy.parent.num_rows, values)
+            _check_write(name, targets[key], values)
+            writes.append((copy.parent, name, copy.rows[last], values))
+    for frame, name, rows, values in writes:
         target = targets[id(frame), name]
         with torch.no_grad():
-            target[ids.to(target.device)] = values.to(target.device)
+            target[rows.to(target.device)] = values.to(target.device)
         frame[name] = target
 
 
 def node_columns(batch: NodeFlow, ndata: NamesLike) -> list[tuple[int, list[str]]]:
-    """Return the numbers of the layers that a choice of node columns is for, each with the names;
-    raises as a copy.
+    """Return the numbers of the layers that get columns of all nodes, each with their names.
+
+    Raises what ``copy_from_parent`` raises for ``ndata``.
     """
-    of = {id(layer.data): i for i, layer in enumerate(batch.layers)}
-    copied = _planned_copies(batch, ndata, None, from_parent=True)
-    return [(of[id(frame)], names) for frame, _, _, names in copied if id(frame) in of]
+    copies = _planned_copies(batch, ndata, None, from_parent=True)
+    return [
+        (copy.part, copy.names) for copy in copies if copy.frame is batch.layers[copy.part].data
+    ]
 
 
 def _planned_copies(
@@ -207,18 +221,19 @@ def _planned_copies(
     edata: NamesLike | EllipsisType,
     *,
     from_parent: bool,
-) -> list[_Copied]:
-    """Return what is copied of every layer, then of every flow; the columns of the frame read are
-    known to be there.
+) -> list[_Copy]:
+    """Return what is copied of every layer, then of every flow, none of it copied yet.
+
+    Raises KeyError for a column that is not where it is read.
     """
-    default = ALL if ndata is ... and edata is ... else None
-    nodes, edges = (
-        default if isinstance(names, EllipsisType) else names for names in (ndata, edata)
-    )
-    if batch.parent is None:
+    graph = batch.parent
+    if graph is None:
         raise ValueError(
             "this NodeFlow has no parent graph; attach one with batch.with_parent(graph)"
         )
+    default = ALL if ndata is ... and edata is ... else None
+    nodes = default if ndata is ... else ndata
+    edges = default if edata is ... else edata
     layers = _by_part(
         nodes,
         "ndata",
@@ -226,50 +241,47 @@ def _planned_copies(
         lambda key: as_index(key, "layer", len(batch)),
     )
     flows = _by_part(edges, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
-    graph = batch.parent
-    sides: tuple[tuple[str, str, Frame, Mapping[Any, OfType], Any], ...] = (
-        ("ndata", "layer", graph.ndata, graph.nodes, layers),
-        ("edata", "flow", graph.edata, graph.relations, flows),
+    sides: tuple[tuple[str, str, Any, Frame, Mapping[Any, OfType]], ...] = (
+        ("ndata", "layer", layers, graph.ndata, graph.nodes),
+        ("edata", "flow", flows, graph.edata, graph.relations),
     )
-    copied: list[_Copied] = []
-    for argument, what, parent, types, chosen in sides:
+    copies = []
+    for argument, kind, parts, whole, types in sides:
         # of thousands of types few have columns; no layer is asked for the nodes of the others
-        of_parent = (
-            [name for name, of in types.items() if of.data] if from_parent and chosen else []
-        )
-        for key, part, names in chosen:
-            pairs = _frames_of(
-                part, parent, types, of_parent if from_parent else list(part.typed_frames())
-            )
-            frames = (
-                [parent for _, _, parent in pairs]
-                if from_parent
-                else [frame for frame, _, _ in pairs]
-            )
-            owner = f"the parent graph's {argument}" if from_parent else f"{what} {key}"
-            wanted = _names(names, argument, frames, owner)
-            for (frame, ids, other), source in zip(pairs, frames, strict=True):
-                copied.append((frame, ids, other, [name for name in wanted if name in source]))
-    return [one for one in copied if one[3]]
+        typed = [name for name, of_type in types.items() if parts and of_type.data]
+        for key, part, names in parts:
+            if from_parent:
+                owner = f"the parent graph's {argument}"
+                frames = _frames_of(part, whole, types, typed)
+                sources = [parent for _, _, parent in frames]
+            else:
+                owner = f"{kind} {key}"
+                frames = _frames_of(part, whole, types, part.typed_frames())
+                sources = [frame for frame, _, _ in frames]
+            wanted = _names(names, argument, sources, owner)
+            for (frame, rows, parent), source in zip(frames, sources, strict=True):
+                present = [name for name in wanted if name in source]
+                if present:
+                    copies.append(_Copy(key, frame, rows, parent, present))
+    return copies
 
 
 def _frames_of(
-    part: Layer | Flow, whole: Frame, types: Mapping[Any, OfType], read: Iterable[Any]
+    part: Layer | Flow, whole: Frame, types: Mapping[Any, OfType], names: Iterable[Any]
 ) -> list[tuple[Frame, Tensor, Frame]]:
-    """Return the frame of a layer or flow and those of the types ``read``: with ids, and the frame
-    of the parent.
+    """Return the frame of a layer or flow, then those of some types in it.
+
+    Each comes with the rows in the parent's frame, and that frame.
     """
-    if isinstance(part, Layer):
-        frames = [(part.data, part.parent_nid, whole)]  # raises where there are none
-    else:
-        frames = [(part.data, part.parent_eid, whole)]
-    for name in read:
-        of = types[name]
-        if of.data is whole:
-            continue
-        own = part.of(name)
-        ids = own.parent_nid if isinstance(own, LayerPart) else own.parent_eid - of.ids.start
-        frames.append((own.data, ids, of.data))
+    frames = [(part.data, _parent_ids(part), whole)]
+    for name in names:
+        of_type = types[name]
+        if of_type.data is not whole:
+            typed = part.of(name)
+            rows = _parent_ids(typed)
+            if isinstance(typed, Flow):  # whose parent ids count from the first relation on
+                rows = rows - of_type.ids.start
+            frames.append((typed.data, rows, of_type.data))
     return frames
 
 
@@ -323,6 +335,7 @@ def _names(names: object, argument: str, frames: Sequence[Frame], owner: str) ->
 def _last_of_each(ids: Tensor) -> Tensor:
     """Return the last row of every parent id; rows without one (-1) are left out."""
     kept = (ids >= 0).nonzero().squeeze(1)
+    # a stable sort keeps the rows of one id in their order, so that the last of them is the last row
     ascending, order = torch.sort(ids[kept], stable=True)
     last = torch.ones_like(ascending, dtype=torch.bool)
     last[:-1] = ascending[1:] != ascending[:-1]
@@ -363,16 +376,14 @@ def _check_write(name: str, target: Tensor, values: Tensor) -> None:
             f"column {name!r} of the parent has rows of shape {tuple(target.shape[1:])} and "
             f"{target.dtype}, the batch has {tuple(values.shape[1:])} and {values.dtype}"
         )
-    overlaps = any(
-        size > 1 and stride == 0 for size, stride in zip(target.shape, target.stride(), strict=True)
+    repeats = zip(target.shape, target.stride(), strict=True)
+    if any(size > 1 and stride == 0 for size, stride in repeats):
+        why = "rows that share memory (it is expanded)"
+    elif is_read_only(target):
+        why = "read-only memory (such as a memory-mapped file)"
+    else:
+        return
+    raise ValueError(
+        f"column {name!r} of the parent has {why}, so it cannot be written in place; replace "
+        "it by a copy of its own first: column.clone()"
     )
-    if is_read_only(target) or overlaps:
-        why = (
-            "rows that share memory (it is expanded)"
-            if overlaps
-            else "read-only memory (such as a memory-mapped file)"
-        )
-        raise ValueError(
-            f"column {name!r} of the parent has {why}, so it cannot be written in place; replace "
-            "it by a copy of its own first: column.clone()"
-        )

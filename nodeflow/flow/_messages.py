@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow.flow._compute.part import Part
-from nodeflow.flow._compute.udf import Columns, NodeBatch, columns_of, explained, name_of
+from nodeflow.flow._part import Part
 from nodeflow.flow._types import ColumnsOfEdges, ColumnsOfNodes
+from nodeflow.flow._user_functions import Columns, NodeBatch, columns_of, explained, name_of
 from nodeflow.fn import MessageFunction, ReduceFunction
 
 
@@ -73,16 +73,10 @@ def built_in(
     right = sides[function.rhs_kind or "u"]
     names = f"column {function.lhs!r} of {left.where}", f"column {function.rhs!r} of {right.where}"
     with explained(function, "message function", part):
-        return compute(
-            part.structure,
-            function.op,
-            function.lhs_kind,
-            left[function.lhs],
-            function.rhs_kind,
-            None if function.rhs is None else right[function.rhs],
-            *reduce,
-            names=names,
-        )
+        lhs = left[function.lhs]
+        rhs = None if function.rhs is None else right[function.rhs]
+        kinds = (function.lhs_kind, lhs, function.rhs_kind, rhs)
+        return compute(part.structure, function.op, *kinds, *reduce, names=names)
 
 
 def reduce_messages(
@@ -135,16 +129,12 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
         seen = Columns(part.dst, part.dst.where, lambda name: columns(name)[k])
         box = Columns(messages, messages.where, lambda name: mailboxes(name)[k])
         nodes = NodeBatch(seen, lambda: part.destinations.index_select(0, rows), len(rows), box)
-        with explained(
-            reducer, "reduce function", f"{part}, {len(rows)} nodes of degree {degree}", seen, box
-        ):
-            results.append(
-                columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node")
-            )
-            first, shapes = (
-                {name: tuple(column.shape[1:]) for name, column in results[i].items()}
-                for i in (0, -1)
-            )
+        where = f"{part}, {len(rows)} nodes of degree {degree}"
+        with explained(reducer, "reduce function", where, seen, box):
+            reduced = columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node")
+            results.append(reduced)
+            shapes = {name: tuple(column.shape[1:]) for name, column in reduced.items()}
+            first = {name: tuple(column.shape[1:]) for name, column in results[0].items()}
             if shapes != first:
                 raise ValueError(
                     f"the reduce function {name_of(reducer)} must return the same columns for "
@@ -155,11 +145,11 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
     for k, (rows, degree) in enumerate(groups):
         call(k, rows, degree)
     with explained(reducer, "reduce function", part):
-        joined = {
-            name: ops.join_rows(structure, [columns[name] for columns in results])
-            for name in results[0]
-        }
-        return {name: _initial_without_edges(part, name, column) for name, column in joined.items()}
+        columns_by_name = {}
+        for name in results[0]:
+            joined = ops.join_rows(structure, [reduced[name] for reduced in results])
+            columns_by_name[name] = _initial_without_edges(part, name, joined)
+        return columns_by_name
 
 
 def _copied_from_sources(messages: Messages, name: str) -> Tensor | None:
@@ -168,14 +158,12 @@ def _copied_from_sources(messages: Messages, name: str) -> Tensor | None:
     """
     function = messages.builtin.get(name)
     sources = messages.part.src
-    if (
-        function is None
-        or (function.op, function.lhs_kind) != ("copy", "u")
-        or function.lhs not in sources
-    ):
+    if function is None or (function.op, function.lhs_kind) != ("copy", "u"):
         return None
-    column = sources[function.lhs]
-    return column if column.layout == torch.strided and not column.requires_grad else None
+    column = sources.get(function.lhs)
+    if column is None or column.layout != torch.strided or column.requires_grad:
+        return None
+    return column
 
 
 def _initial_without_edges(part: Part, name: str, column: Tensor) -> Tensor:

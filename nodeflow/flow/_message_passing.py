@@ -1,5 +1,8 @@
-"""The calls of a NodeFlow that pass messages: they run the functions given, and store the
-columns.
+"""Message passing: calls of a NodeFlow that run functions on edges and nodes, and store columns.
+
+``_part`` holds the edges and nodes that one call computes, ``_messages`` makes messages and reduces
+them, ``_user_functions`` shows batches of nodes and edges to functions of users, checks what they
+return, and restores the frames when one fails.
 """
 
 from __future__ import annotations
@@ -22,10 +25,10 @@ from nodeflow._base.checks import (
     describe,
     first_true,
 )
-from nodeflow.flow._compute.part import Part, columns_at, written
-from nodeflow.flow._compute.reducing import Messages, reduce_messages
-from nodeflow.flow._compute.udf import Columns, NodeBatch, atomic, columns_of, explained
 from nodeflow.flow._flow import Flow
+from nodeflow.flow._messages import Messages, reduce_messages
+from nodeflow.flow._part import Part, columns_at, written
+from nodeflow.flow._user_functions import Columns, NodeBatch, atomic, columns_of, explained
 from nodeflow.fn import MessageFunction, ReduceFunction
 from nodeflow.graph import Frame
 
@@ -75,11 +78,10 @@ def flow_compute(
     An error in one of the functions gets notes that say where.
     """
     chosen = _flow(batch, flow)
-    part = (
-        Part(chosen)
-        if v is ALL
-        else Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
-    )
+    if v is ALL:
+        part = Part(chosen)
+    else:
+        part = Part.of_destinations(chosen, distinct(v, "v", chosen.num_dst, "node"))
     with atomic(batch):
         run(part, message, reduce, update)
 
@@ -99,11 +101,10 @@ def flow_send_and_recv(
     edges in the order given.
     """
     chosen = _flow(batch, flow)
-    ids = (
-        np.arange(chosen.num_edges)
-        if edges is ALL
-        else distinct(edges, "edges", chosen.num_edges, "edge")
-    )
+    if edges is ALL:
+        ids = np.arange(chosen.num_edges)
+    else:
+        ids = distinct(edges, "edges", chosen.num_edges, "edge")
     with atomic(batch):
         run(Part.of_edges(chosen, ids), message, reduce, update)
 
@@ -159,12 +160,12 @@ def forward(
     changed.
     """
     numbers = _numbers(flows, "flows", batch.num_flows)
-    per_flow = [
-        _per_flow(functions, name, len(numbers))
-        for functions, name in ((message, "message"), (reduce, "reduce"), (update, "update"))
-    ]
+    count = len(numbers)
+    messages = _per_flow(message, "message", count)
+    reduces = _per_flow(reduce, "reduce", count)
+    updates = _per_flow(update, "update", count)
     with atomic(batch):
-        for i, *functions in zip(numbers, *per_flow, strict=True):
+        for i, *functions in zip(numbers, messages, reduces, updates, strict=True):
             run(Part(batch.flows[i]), *functions)
 
 
@@ -216,9 +217,8 @@ def compute(batch: NodeFlow) -> None:
             "no layer has a computation: call register_layer_computation(layer, ...) first"
         )
     with atomic(batch):
-        for layer, (message, reduce, update) in sorted(
-            batch.computations.items(), key=lambda item: item[0]
-        ):
+        for layer in sorted(batch.computations):
+            message, reduce, update = batch.computations[layer]
             if message is None or reduce is None:
                 _apply_layer(batch, layer, update, ALL)
             else:
@@ -238,12 +238,8 @@ def run(
     frame = part.flow.dst_layer.data
     where = part.dst.where
     if update is not None:
-        reduced = columns.copy()
-        stored = part.dst
-        names = {**dict.fromkeys(stored), **reduced}
-        seen = Columns(
-            names, where, lambda name: reduced[name] if name in reduced else stored[name]
-        )
+        seen = Columns({**dict.fromkeys(part.dst), **columns}, where, part.dst.__getitem__)
+        seen.keep(columns)
         nodes = NodeBatch(seen, lambda: part.destinations, part.structure.num_dst)
         with explained(update, "update function", part, nodes.data):
             columns.update(columns_of(update(nodes), len(nodes), update, "update function", "node"))
@@ -298,9 +294,10 @@ def _apply_layer(batch: NodeFlow, number: int, func: Any, v: SomeIds) -> None:
     layer = batch.layers[number]
     where = f"layer {number}"
     check_type(func, "func", Callable, "a function or module that takes nodes")
-    ids = np.arange(layer.num_nodes) if v is ALL else distinct(v, "v", layer.num_nodes, "node")
-    rows = torch.from_numpy(ids).to(batch.device)
-    part_rows = None if v is ALL else rows
+    part_rows = None
+    if v is not ALL:
+        part_rows = torch.from_numpy(distinct(v, "v", layer.num_nodes, "node")).to(batch.device)
+    rows = torch.arange(layer.num_nodes, device=batch.device) if part_rows is None else part_rows
     nodes = NodeBatch(columns_at(layer.data, where, part_rows), lambda: rows, len(rows))
     with explained(func, "function", f"{where} ({layer.num_nodes} nodes)", nodes.data):
         columns = columns_of(func(nodes), len(nodes), func, "function", "node")
@@ -348,15 +345,15 @@ def _per_flow(functions: Any, name: str, count: int) -> Sequence[Any]:
 
 def _functions(value: Any, role: str, other: type) -> Sequence[Any]:
     """One function or a list of them, as a list of functions of the right kind."""
+    built_ins = (MessageFunction, ReduceFunction)
     # the usual case, quickly
-    if type(value) in (MessageFunction, ReduceFunction) and type(value) is not other:
+    if type(value) in built_ins and type(value) is not other:
         return (value,)
     functions = value if isinstance(value, (list, tuple)) else [value]
     if not functions:
         raise ValueError(f"{role} is an empty list: give at least one {role} function")
     for function in functions:
-        kinds = (MessageFunction, ReduceFunction)
-        if isinstance(function, other) or not (callable(function) or isinstance(function, kinds)):
+        if isinstance(function, other) or not (callable(function) or type(function) in built_ins):
             raise TypeError(
                 f"{role} must be a built-in {role} function of nodeflow.fn or a function of your "
                 f"own, got {describe(function)}"
