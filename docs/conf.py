@@ -9,7 +9,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-from _site.reference_pages import type_aliases  # noqa: E402
+from _site.reference import import_of, members_of, type_aliases  # noqa: E402
 
 from nodeflow import __version__  # noqa: E402
 
@@ -21,6 +21,7 @@ version = release = __version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.intersphinx",
     "sphinx.ext.viewcode",
@@ -34,11 +35,15 @@ extensions = [
 ]
 root_doc = "index"
 nitpicky = True
+nitpick_ignore_regex = [
+    ("py:class", r"_?[A-Z]\w*")
+]  # aliases of types within a file of the package
 nitpick_ignore = [  # types of libraries without an inventory here
     ("py:class", "Data"),
     ("py:class", "HeteroData"),
     ("py:class", "dgl.DGLGraph"),
     ("py:class", "hypothesis.strategies.SearchStrategy"),
+    ("py:class", "igraph.Graph"),
     ("py:class", "pandas.DataFrame"),
     ("py:class", "torch.utils.flop_counter.FlopCounterMode"),
 ]
@@ -49,6 +54,12 @@ nb_number_source_lines = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 myst_links_external_new_tab = False
+
+# The reference: a page per room and public name, made by the templates in _site/templates/autosummary.
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autosummary_context = {"import_of": import_of, "members_of": members_of}
+suppress_warnings = ["config.cache"]  # functions for the templates are no settings to compare
 
 # Signatures and docstrings.
 napoleon_numpy_docstring = False
@@ -82,7 +93,7 @@ html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"nodeflow {release}"
 html_static_path = ["_site/static"]
-templates_path = ["_site/templates"]
+templates_path = [str(HERE / "_site" / "templates")]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
@@ -92,7 +103,6 @@ html_sidebars = {
         "sidebar/brand.html",
         "sidebar/search.html",
         "sidebar/scroll-start.html",
-        "sidebar/room.html",
         "sidebar/navigation.html",
         "sidebar/scroll-end.html",
     ]

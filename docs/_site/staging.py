@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from _site.public_names import rooms
-from _site.reference_pages import reference_pages
+from _site.errors_page import errors_page
+from _site.reference import first_page, page_of_types, rooms
+from _site.settings_page import settings_page
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_PAGES = {
@@ -140,7 +141,14 @@ def stage(folder: Path) -> None:
     """Make ``folder`` hold the sources of the site. Files that have not changed keep their
     times.
     """
-    wanted = {**_pages(), **reference_pages()}
+    wanted = _pages()
+    made = {
+        "reference.rst": first_page(),
+        "reference/types.rst": page_of_types(),
+        "reference/settings.md": settings_page(),
+        "reference/errors.md": errors_page(),
+    }
+    wanted |= {name: text.encode() for name, text in made.items()}
     names = [name.casefold() for name in wanted]
     if len(set(names)) < len(names):
         raise ValueError(

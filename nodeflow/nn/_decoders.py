@@ -298,10 +298,9 @@ class RotatE(_Distance):
 
 
 class MLPDecoder(Decoder):
-    """A network on the rows of both ends and of the relation:
-    ``w' f(... f(W_s s + W_r r + W_d d + b)) + c``.
+    """A network on the rows of both ends and of the relation.
 
-    The first layer is the sum of a product per end, so a table is multiplied once, not per pair.
+    The score is ``w' f(... f(W_s s + W_r r + W_d d + b)) + c``. The first layer is the sum of a product per end, so a table is multiplied once, not per pair.
 
     Args:
         width, num_relations, inverse: see ``Decoder``. With one relation there is no row ``r``.

@@ -89,7 +89,9 @@ def linear_sum(
     relu: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Return ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``, or its positive part.
+    """Return the sum of products of rows and weights, or its positive part.
+
+    It is ``x1 @ w1.T + x2 @ w2.T + ... + bias``, dense ``[n, out]``.
 
     Args:
         pairs: one or more ``(x, w)``: rows ``[n, k]``, dense or sparse CSR, and a weight

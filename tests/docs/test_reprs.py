@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from _support.pages import ROOT
 
 sys.path.append(str(ROOT / "docs"))
 
-from _site.public_names import PublicName, public_names
+from _site.reference import public_classes
 
 from nodeflow import (
     Graph,
@@ -42,17 +41,13 @@ from nodeflow.training._graph import FeatureRows
 
 PROTOCOLS = [storage.Rows, metrics.LinkScorer]
 """What users write, and types of functions."""
-CLASSES = [
-    public
-    for public in public_names()
-    if inspect.isclass(public.value) and public.value not in PROTOCOLS
-]
+CLASSES = {full: kind for kind, full in public_classes().items() if kind not in PROTOCOLS}
 RING = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.eye(4)})
 
 
-@pytest.mark.parametrize("public", CLASSES, ids=lambda public: public.full)
-def test_a_public_class_has_a_repr_of_its_own(public: PublicName) -> None:
-    assert public.value.__repr__ is not object.__repr__
+@pytest.mark.parametrize("full", CLASSES)
+def test_a_public_class_has_a_repr_of_its_own(full: str) -> None:
+    assert CLASSES[full].__repr__ is not object.__repr__
 
 
 def shown(thing: Any, words: str) -> None:
