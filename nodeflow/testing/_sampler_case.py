@@ -122,7 +122,7 @@ class SamplerCase:
         if sampler.graph is not graph:
             name = type(sampler).__name__
             raise Skipped(f"{name} does not take the graph that it is made of as its own")
-        possible = [seed for seed in seeds if seed in sampler.possible_seeds]
+        possible = [seed for seed in seeds if _takes(sampler, seed)]
         moments = self.moments or [0.0]
         return SamplerCase(
             sampler, possible[: sampler.most_seeds], moments, self.make, groups, self.law
@@ -171,6 +171,8 @@ class SamplerCase:
             raise Skipped("seeds are not nodes")
         ends = np.array([graph.src, graph.dst], np.int64).reshape(2, -1)
         case = self.other(self._like(ends, np.arange(graph.num_nodes)), graph.seeds)
+        if graph.seeds and not case.seeds:
+            raise Skipped("none of the seeds is possible there")
         case.stages = self.stages
         return case
 
@@ -238,6 +240,19 @@ class SamplerCase:
             return 5
         drawn = float(np.mean(sizes))
         return 5 if drawn >= wide else int(min(max(2 * drawn, 4), 60)) + 1
+
+
+def _takes(sampler: SamplerBase, seed: int) -> bool:
+    """Whether a seed is possible, and reaches a type for which the sampler has numbers."""
+    if seed not in sampler.possible_seeds:
+        return False
+    if sampler.seed_kind != "node":
+        return True
+    try:
+        sampler.check_reach(torch.tensor([seed]))
+    except ValueError:
+        return False
+    return True
 
 
 def direction_of(sampler: SamplerBase) -> str:
