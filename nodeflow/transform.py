@@ -372,7 +372,8 @@ def random_split(
     item = np.arange(len(ids))
     what = of
     if of == "edges":  # number of the node pair of every edge
-        ends = np.sort(torch.stack(graph.edges()).numpy()[:, ids], axis=0)
+        pairs = torch.stack(graph.edges()).numpy()
+        ends = np.sort(pairs[:, ids], axis=0)
         what = "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     size = int(item.max(initial=-1)) + 1
@@ -381,7 +382,8 @@ def random_split(
     else:
         cuts = _cuts_by_count(counts, size, what)
     rank = np.empty(size, np.int64)
-    order = Random(derive_key("split", as_int(seed, "seed"))).permutation(size)
+    key = derive_key("split", as_int(seed, "seed"))
+    order = Random(key).permutation(size)
     rank[order.numpy()] = np.arange(size)
     part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))

@@ -12,19 +12,16 @@ from typing import TypeGuard
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "nodeflow"
-LEFT = {
-    "_display",
-    "metrics",
-    "nn",
-    "propagation",
-    "sampling",
-    "testing",
-    "training",
-    "transform.py",
-}
+LEFT = {"training"}
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases", "decorator_list")
 COMPREHENSIONS = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-CONTAINERS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+CONTAINERS = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+)
 DEPTH = 3  # calls within calls
 SIZE = 40  # expressions of a statement, constants apart
 
@@ -79,15 +76,23 @@ def faults(statement: ast.stmt) -> Iterator[str]:
         yield f"has more than {SIZE} expressions"
 
 
+def is_table(statement: ast.stmt) -> bool:
+    """Whether the statement is a table of data, which is read row by row."""
+    if not isinstance(statement, ast.Assign | ast.AnnAssign) or assigns_a_tuple(statement):
+        return False
+    return isinstance(statement.value, ast.Dict | ast.Tuple)
+
+
 def faults_of(text: str) -> list[str]:
-    """Return the faults of a module, by line."""
-    statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
-    plain = [
-        each
-        for each in statements
-        if not isinstance(each, CONTAINERS | ast.Import | ast.ImportFrom)
-    ]
-    return [f"line {each.lineno} {fault}" for each in plain for fault in faults(each)]
+    """Return the faults of a module, by line; its own tables may be large."""
+    module = ast.parse(text)
+    tables = {id(statement) for statement in module.body if is_table(statement)}
+    found = []
+    for node in ast.walk(module):
+        is_plain = isinstance(node, ast.stmt) and not isinstance(node, CONTAINERS)
+        if is_plain and id(node) not in tables:
+            found += [f"line {node.lineno} {fault}" for fault in faults(node)]
+    return found
 
 
 def room_of(path: Path) -> str:

@@ -115,7 +115,8 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     finite = np.isfinite(numbers)
     sizes = np.where(finite, np.abs(numbers), 0)
     widths: list[float] = (0.4 + 3.6 * sizes / (sizes.max(initial=0) or 1)).tolist()
-    shown = sorted(zip(sizes[finite].tolist(), np.asarray(widths)[finite].tolist(), strict=True))
+    of_finite = np.asarray(widths)[finite]
+    shown = sorted(zip(sizes[finite].tolist(), of_finite.tolist(), strict=True))
     word = f"|{name}|" if (numbers < 0).any() else name
     for size, width in dict.fromkeys(shown[:1] + shown[-1:]):
         number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
@@ -131,7 +132,8 @@ def small_legend(axis: Axes, **options: Any) -> None:
 
 def legend_below(axis: Axes) -> None:
     """Put a legend below the axes, with one entry per word; none where nothing has a word."""
-    kinds = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    handles, words = axis.get_legend_handles_labels()
+    kinds = dict(zip(words, handles, strict=True))
     if kinds:
         axis.legend(
             kinds.values(),

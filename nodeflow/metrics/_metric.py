@@ -245,7 +245,8 @@ def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
             f"{describe(targets)}"
         )
     if not columns[1].isfinite().all():
-        row = int((~columns[1].isfinite()).any(1).nonzero()[0])
+        is_wrong = ~columns[1].isfinite()
+        row = int(is_wrong.any(1).nonzero()[0])
         raise ValueError(f"targets[{row}] is not finite; leave out nodes without a target")
     return columns[0], columns[1]
 

@@ -243,7 +243,7 @@ def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
 
 def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     """Count with torch operations, on any device."""
-    wrong = scores.isnan().any(1).nonzero().flatten()
+    (wrong,) = scores.isnan().any(1).nonzero(as_tuple=True)
     hidden = torch.zeros_like(scores, dtype=torch.bool)
     queries = np.arange(scores.shape[0])
 

@@ -68,7 +68,8 @@ class Ranks(Frozen):
         """Return Hits@k: the share of ranks that are at most ``k``; 1 is best. Raises ValueError
         for k below 1.
         """
-        return float((self._some() <= as_count(k, "k", 1)).double().mean())
+        is_hit = self._some() <= as_count(k, "k", 1)
+        return float(is_hit.double().mean())
 
     def summary(self) -> dict[str, float]:
         """Return mean rank, MRR and Hits@1, 3 and 10 by name, as tables show them."""

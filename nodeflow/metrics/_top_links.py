@@ -91,7 +91,8 @@ def top_links(
     columns = [torch.empty(0, count, dtype=torch.int64)]
     with scoring.running("answers", len(queries), progress):
         for first, last, scores in scoring.chunks(queries, side, among):
-            if (bad := scores.isnan().any(1).nonzero()).numel():
+            bad = scores.isnan().any(1).nonzero()
+            if len(bad):
                 i = first + int(bad[0])
                 kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
                 raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")

@@ -276,7 +276,9 @@ class RotatE(_Distance):
         real, imaginary = (query - rows).chunk(2, -1)
         squares = real * real + imaginary * imaginary
         # the clamp gives a number of 0 a gradient of 0
-        return squares.clamp_min(torch.finfo(squares.dtype).tiny).sqrt().sum(-1).neg()
+        # the root of 0 has no gradient
+        least = torch.finfo(squares.dtype).tiny
+        return -squares.clamp_min(least).sqrt().sum(-1)
 
     def compare_all(self, query: Tensor, table: Tensor) -> Tensor:
         if self.norm == 2:
@@ -300,7 +302,8 @@ class RotatE(_Distance):
 class MLPDecoder(Decoder):
     """A network on the rows of both ends and of the relation.
 
-    The score is ``w' f(... f(W_s s + W_r r + W_d d + b)) + c``. The first layer is the sum of a product per end, so a table is multiplied once, not per pair.
+    The score is ``w' f(... f(W_s s + W_r r + W_d d + b)) + c``. The first layer is the sum of a
+    product per end, so a table is multiplied once, not per pair.
 
     Args:
         width, num_relations, inverse: see ``Decoder``. With one relation there is no row ``r``.

@@ -164,7 +164,8 @@ class HGTConv(FlowConv):
         for structure, _, value in terms:
             heads_of = value.unflatten(1, (self.heads, -1))
             sums.append(aggregate(structure, heads_of, "sum", share))
-        totals = torch.stack(sums).sum(0).flatten(1).to(h.dtype).split(sizes)
+        total = torch.stack(sums).sum(0).flatten(1)
+        totals = total.to(h.dtype).split(sizes)
         return joined(flow.dst_layer, self._results(own, totals))
 
     def _queries(self, own: dict[str, Tensor]) -> Tensor:

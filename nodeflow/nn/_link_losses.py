@@ -90,9 +90,8 @@ def margin_loss(
     """
     as_number(margin, "margin", least=0)
     positive, negative = _scores(positive, negative)
-    return _reduced(
-        _mean(F.relu(margin - positive.unsqueeze(-1) + negative), negative), weight, reduction
-    )
+    too_near = F.relu(margin - positive.unsqueeze(-1) + negative)
+    return _reduced(_mean(too_near, negative), weight, reduction)
 
 
 def self_adversarial_loss(

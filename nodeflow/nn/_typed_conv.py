@@ -36,7 +36,8 @@ def split_by_type(layer: Layer, rows: Tensor) -> dict[str, Tensor]:
 def joined(layer: Layer, blocks: Mapping[str, Tensor]) -> Tensor:
     """Return the rows of a layer from those of the nodes of each type."""
     order = torch.cat([layer.of(name).rows for name in blocks])
-    return Permute.apply(torch.cat(list(blocks.values())), inverse(order), order)
+    rows = torch.cat(list(blocks.values()))
+    return Permute.apply(rows, inverse(order), order)
 
 
 _ADVICE = (

@@ -187,7 +187,8 @@ class EdgeSums(Frozen):
             h.col_indices().cpu().numpy(),
             h.crow_indices().cpu().numpy(),
         )
-        return from_scipy(matrix @ scipy.sparse.csr_array(parts, shape=tuple(h.shape))).to(h.device)
+        rows = scipy.sparse.csr_array(parts, shape=tuple(h.shape))
+        return from_scipy(matrix @ rows).to(h.device)
 
 
 def _as_words(h: Tensor) -> tuple[Array, int] | None:
@@ -202,5 +203,6 @@ def _as_words(h: Tensor) -> tuple[Array, int] | None:
     if not (h.is_contiguous() or h[0].is_contiguous()):
         h = h.contiguous()
     stride = h.stride(0)
-    words = h.as_strided(((len(h) - 1) * stride + width,), (1,)).view(kind).numpy()
+    size = (len(h) - 1) * stride + width
+    words = h.as_strided((size,), (1,)).view(kind).numpy()
     return (words, stride) if words.flags.aligned else None

@@ -71,10 +71,11 @@ class ExchangePlan(Frozen):
             mirrors = held.mirrors
             routes = Routes(peers.owners(mirrors), peers.size)
             mirrored = peers.exchange("ids of mirrors", routes.parcels(mirrors))
+        nodes = Lazy(lambda: np.append(held.masters.numpy(), mirrors))
         self._set(num_masters=held.num_masters, num_mirrors=len(mirrors))
         self._set(
             _graph=graph,
-            _nodes=Lazy(lambda: np.append(held.masters.numpy(), mirrors)),
+            _nodes=nodes,
             _peers=peers,
             _mirrored=[held.whole.rows_of(ids[0]) if ids else NOTHING for ids in mirrored],
             _of_each=[routes.to(r) for r in range(peers.size)],

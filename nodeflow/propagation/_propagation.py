@@ -260,8 +260,16 @@ class Propagation(Frozen):
                 else positions
             )
         )
-        eid = Lazy(lambda: edges.parent_eid(at.get()).to(device))
-        held = Lazy(lambda: torch.from_numpy(edges.ids(at.get())).to(device))
+
+        def parent_eid() -> Tensor:
+            return edges.parent_eid(at.get()).to(device)
+
+        def edges_here() -> Tensor:
+            ids = edges.ids(at.get())
+            return torch.from_numpy(ids).to(device)
+
+        eid = Lazy(parent_eid)
+        held = Lazy(edges_here)
         data = EdgeColumns(len(indices), self.graph.held.edata, held)
         flow = FullFlow._trusted(
             structure,

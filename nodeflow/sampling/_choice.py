@@ -319,7 +319,11 @@ def _weights_of(choice: Choice, form: Form) -> Lazy[Tensor]:
     if choice.weight is not None:
         return choice.weight
     num_edges = choice.indptr[-1]  # read when weights are
-    return Lazy(lambda: form.placed(np.ones(int(num_edges), np.float32)))
+
+    def ones() -> Tensor:
+        return form.placed(np.ones(int(num_edges), np.float32))
+
+    return Lazy(ones)
 
 
 def _joined_cell(cells: Sequence[Lazy[Tensor]]) -> Lazy[Tensor]:

@@ -296,16 +296,16 @@ def _drawn_for_another(
     """
     flow, has_contexts, has_roots, has_times = facts.tolist()
     random, batch_random, epoch_random = (Random(int(key)) for key in keys)
-    step = Step(
-        flow=flow,
-        random=random,
-        batch_random=batch_random,
-        epoch_random=epoch_random,
-        batch_number=int(number[0]) if len(number) else None,
-        contexts=torch.from_numpy(contexts) if has_contexts else None,
-        inputs=Call(times=times) if has_times else None,
-        roots=torch.from_numpy(roots) if has_roots else None,
-    )
+    step = Step(flow, random, batch_random, epoch_random, None, None, None)
+    # an empty array stands for None in a question
+    if len(number):
+        step = step._replace(batch_number=int(number[0]))
+    if has_contexts:
+        step = step._replace(contexts=torch.from_numpy(contexts))
+    if has_times:
+        step = step._replace(inputs=Call(times=times))
+    if has_roots:
+        step = step._replace(roots=torch.from_numpy(roots))
     own = sampler if reader is sampler.reader else sampler.with_reader(reader)
     choice = own.choose(torch.from_numpy(nodes), step)
     check_choice(sampler.graph, reader.edges, choice, nodes, flow)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,13 @@ from nodeflow.flow import NamesLike, NodeFlow, node_columns
 
 _ID = 8  # bytes of an id, and of a position in indptr
 _HEAD = ("layer", "nodes", "bytes", "flow", "edges", "bytes")
+_GAPS = (0, 3, 3, 6, 3, 3)  # blanks before each column
+
+
+def _cells(numbers: Sequence[float], sizes: Sequence[float]) -> list[tuple[str, ...]]:
+    """The texts of a mean number and a mean size of each layer, or of each flow."""
+    pairs = enumerate(zip(numbers, sizes, strict=True))
+    return [(str(i), f"{number:,.1f}", bytes_text(size)) for i, (number, size) in pairs]
 
 
 class Estimate(NamedTuple):
@@ -55,29 +62,23 @@ class Estimate(NamedTuple):
         return sum(self.node_bytes) + sum(self.edge_bytes)
 
     def _rows(self) -> list[tuple[str, ...]]:
-        sizes = ((self.nodes, self.node_bytes), (self.edges, self.edge_bytes))
-        nodes, edges = (
-            [
-                (f"{i}", f"{n:,.1f}", bytes_text(b))
-                for i, (n, b) in enumerate(zip(*each, strict=True))
-            ]
-            for each in sizes
-        )
-        return [(*n, *e) for n, e in zip(nodes, [*edges, ("", "", "")], strict=True)]
+        nodes = _cells(self.nodes, self.node_bytes)
+        edges = [*_cells(self.edges, self.edge_bytes), ("", "", "")]
+        return [(*layer, *flow) for layer, flow in zip(nodes, edges, strict=True)]
 
     def _words(self) -> str:
         return f"{bytes_text(self.total_bytes)} in all, mean of {self.pilot} draws"
 
     def __repr__(self) -> str:
         rows = [_HEAD, *self._rows()]
-        width = [
-            max(len(row[i]) for row in rows) + (0, 3, 3, 6, 3, 3)[i] for i in range(len(_HEAD))
-        ]
-        lines = [
-            "".join(cell.rjust(w) for cell, w in zip(row, width, strict=True)).rstrip()
-            for row in rows
-        ]
-        return "\n".join([*lines, self._words()])
+        text = ""
+        for row in rows:
+            line = ""
+            for i, cell in enumerate(row):
+                longest = max(len(other[i]) for other in rows)
+                line += cell.rjust(longest + _GAPS[i])
+            text += f"{line.rstrip()}\n"
+        return text + self._words()
 
     def _repr_html_(self) -> str:
         return page("Estimate", self._words(), table(_HEAD, self._rows(), numbers=range(6)))

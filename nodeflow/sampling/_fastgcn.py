@@ -76,18 +76,18 @@ class FastGCNSampler(LayerSampler):
             own = norms[ids.start : ids.stop]
             nodes = np.arange(ids.start, ids.stop)
             if self.draw == "replacement" and own.any():
-                self._steps[i] = pps.ladder(own, max(len(own).bit_length() - 2, 0))
+                num_steps = max(len(own).bit_length() - 2, 0)
+                self._steps[i] = pps.ladder(own, num_steps)
             for size in {int(sizes[i]) for sizes in self._sizes if self.draw != "replacement"}:
                 self._prob[i, size] = list_probabilities(own, size)
                 if self.draw == "systematic":
                     self._lines[i, size] = pps.laid_out(self._prob[i, size], nodes, order)
         # by the numbers of draws: the probability of every node
-        self._chances = {
-            numbers: Placed(np.concatenate([self._prob[each] for each in enumerate(numbers)]))
-            for numbers in {
-                tuple(map(int, sizes)) for sizes in self._sizes if self.draw == "poisson"
-            }
-        }
+        self._chances: dict[tuple[int, ...], Placed] = {}
+        for sizes in self._sizes if self.draw == "poisson" else ():
+            numbers = tuple(map(int, sizes))
+            of_types = [self._prob[i, size] for i, size in enumerate(numbers)]
+            self._chances[numbers] = Placed(np.concatenate(of_types))
 
     def choose(self, dst: Tensor, step: Step) -> Choice:
         if self.draw != "poisson":

@@ -342,7 +342,8 @@ class LinkSampler(SamplerBase):
         if times is not None:
             when = checks.seed_times(self.sampler, times, len(ids))
             kind = np.int64 if when.dtype.kind in "iu" else np.float64
-            hashes.append(hash_ids(when.astype(kind).view(np.int64)))
+            bits = when.astype(kind).view(np.int64)
+            hashes.append(hash_ids(bits))
         keys = self._keys_of(call, ids, *hashes[1:])
         # Without a number the sampler of nodes would hash its own seeds, and draw alike for two
         # batches whose edges have the same ends. So it gets a number made of the edges, unless its

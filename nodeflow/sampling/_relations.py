@@ -90,7 +90,8 @@ def types_in(graph: Graph, name: str) -> Kinds:
         # read once more, so that no copy of the column is kept
         return np.searchsorted(types, edge_integers(graph.near, name, "edge_type"))
 
-    rows = NodeRows([graph.num_nodes], [range(max(len(names), 1))])
+    num_types = max(len(names), 1)
+    rows = NodeRows([graph.num_nodes], [range(num_types)])
     return Kinds(names, rows, of_edges, find)
 
 

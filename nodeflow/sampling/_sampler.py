@@ -104,7 +104,8 @@ class Sampler(BoundSampler):
         if numbers is None or all(counts.all() for counts in numbers.counts):
             return
         schema = self.graph.schema
-        types = frozenset(np.flatnonzero(np.bincount(schema.types_of(nodes.numpy()))).tolist())
+        counts = np.bincount(schema.types_of(nodes.numpy()))
+        types = frozenset(np.flatnonzero(counts).tolist())
         if types not in self._types_checked:
             names = list(schema.nodes)
             check_reach(

@@ -309,10 +309,12 @@ def _compare(sums: _Sums, x: Array, num_flows: int, draws: int, false_alarm: flo
     worst = int(np.where(tested, excess, -np.inf).argmax())
     i, j = divmod(worst, len(exact))
     if tested[i, j] and excess[i, j] > 0:
+        where = f"{sums.word} {int(sums.nodes[j])}"
+        of_draws = exact[j] + mean[i, j]
         raise AssertionError(
-            f"weighted sums over flow {i} are biased at {sums.word} {int(sums.nodes[j])}: their "
-            f"mean over {int(counts[i, j])} draws is {exact[j] + mean[i, j]:.6g}, the sum over all "
-            f"edges, weighted by sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
+            f"weighted sums over flow {i} are biased at {where}: their mean over "
+            f"{int(counts[i, j])} draws is {of_draws:.6g}, the sum over all edges, weighted by "
+            f"sampler.estimand(), is {exact[j]:.6g}, and the two may differ by "
             f"{allowed[i, j]:.2g}; a sampler that leaves edges out on purpose overrides estimand() "
             "with 0 for them"
         )
@@ -367,7 +369,8 @@ def _at_nodes(
     draws: int,
 ) -> _Sums:
     if nodes is not None:
-        tested = torch.from_numpy(np.unique(as_ids(nodes, "nodes", len(x))))
+        ids = as_ids(nodes, "nodes", len(x))
+        tested = torch.from_numpy(np.unique(ids))
     else:
         tested = seeds.unique() if sampler.seed_kind == "node" else torch.arange(len(x))
     size = len(seeds) if batch_size is None else as_count(batch_size, "batch_size", 1)

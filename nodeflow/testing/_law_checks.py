@@ -104,7 +104,8 @@ class Draws:
         of each group.
         """
         order = self.group.argsort(kind="stable")
-        begins = np.searchsorted(self.group[order], np.arange(int(self.group.max()) + 1))
+        groups = np.arange(int(self.group.max()) + 1)
+        begins = np.searchsorted(self.group[order], groups)
         return np.add.reduceat(values[..., order], begins, axis=-1)
 
     def _add(self, batch: NodeFlow, weights: Array, counts: Array) -> None:
@@ -325,7 +326,7 @@ def _pair_rates(draws: Draws, stage: int) -> float | None:
             continue
         # at least the variance of a pair that occurs as often as the law says
         by_law = max(wanted * typical - wanted**2, 0) / (copies * stage)
-        deviation = float(np.sqrt(max(error.var() / stage, by_law)))
+        deviation = math.sqrt(max(error.var() / stage, by_law))
         bias = max(bias, limit * deviation / wanted)
         if abs(error.mean()) > limit * deviation + 1e-5:
             raise AssertionError(
@@ -411,7 +412,8 @@ def _check_total(sums: Array, number: Array, typical: float) -> None:
     total = float(number.sum())
     by_weight = abs(total) * max(typical - total / len(number), 0) / len(sums)
     deviation = math.sqrt(max(sums.var() / len(sums), by_weight))
-    allowed = max(_limit(_SYMMETRIC * _HUB_TESTS) * deviation, float(np.abs(number).sum()) / 2)
+    half = float(np.abs(number).sum()) / 2
+    allowed = max(_limit(_SYMMETRIC * _HUB_TESTS) * deviation, half)
     assert abs(sums.mean() - total) <= allowed, (
         f"the edges of a node with {len(number):,} have weights of {sums.mean():,.0f} in the mean, "
         f"and should have {total:,.0f}; the two may differ by {allowed:,.0f} after {len(sums)} "

@@ -69,7 +69,8 @@ def one_node(case: LayerCase) -> None:
     """A graph of one node, alone and with itself as its only neighbour."""
     for ends in ([], [0]):
         small = case.cut(ends, ends, 1)
-        _finite(small.run(small.flow(), small.h).detach(), "the result of one node")
+        out = small.run(small.flow(), small.h)
+        _finite(out.detach(), "the result of one node")
 
 
 def nodes_permuted(case: LayerCase) -> None:

@@ -162,6 +162,7 @@ def tensor_bytes(value: Any) -> bytes:
     """Return the hash of the bytes of an array or tensor."""
     if isinstance(value, Tensor):
         # torch refuses to view a number, or nothing, as bytes
-        value = value.detach().cpu().contiguous().reshape(-1)
+        value = value.detach().cpu().flatten()
         value = value.view(torch.uint8).numpy() if len(value) else np.zeros(0)
-    return hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
+    content = np.ascontiguousarray(value).tobytes()
+    return hashlib.sha256(content).digest()

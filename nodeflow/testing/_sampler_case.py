@@ -396,7 +396,8 @@ def given_case(
         ids = as_array(seeds, "seeds").reshape(-1).tolist()
     moments: list[float] = []
     if times is not None:
-        time_of = dict(zip(ids, as_array(times, "times").tolist(), strict=True))
+        of_seeds = as_array(times, "times").tolist()
+        time_of = dict(zip(ids, of_seeds, strict=True))
         moments = list(time_of.values())
     elif subject.takes_times:
         stamps = _stamps(subject)

@@ -271,7 +271,8 @@ def flows(
     if draw(st.booleans()):
         batch = create_full_node_flow(graph, 1)
     else:
-        batch = NeighborSampler(graph, [draw(st.sampled_from([1, 2]))])(draw(seeds(graph)))
+        fanout = draw(st.sampled_from([1, 2]))
+        batch = NeighborSampler(graph, [fanout])(draw(seeds(graph)))
     batch.copy_from_parent(edata=list(columns or {}))
     return batch.flows[0]
 

@@ -315,7 +315,9 @@ def test_a_relation_with_more_edges_than_its_fanout_is_told() -> None:
             super().read_graph()
             self._counts = [counts + 1 for counts in self._counts]
 
-    with pytest.raises(CheckError, match=r"flow 0 has more than \d edges of type \('\w', '\w', '\w'\)"):
+    with pytest.raises(
+        CheckError, match=r"flow 0 has more than \d edges of type \('\w', '\w', '\w'\)"
+    ):
         check_sampler(More(typed_graph(3), [{"w": 1}]), SEEDS, checks=["fanouts per type"])
 
 
