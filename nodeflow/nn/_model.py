@@ -26,6 +26,22 @@ from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
 from nodeflow.propagation import FullPass, Propagation, check_features, check_out
 
 
+def whole_graph(edges: Graph | EdgeView | Propagation, h: object) -> Graph:
+    """Return the graph that ``inference`` is of; TypeError, with a hint, for anything else."""
+    if isinstance(edges, Graph):
+        return edges
+    if isinstance(edges, EdgeView | Propagation):
+        whole: Graph = edges.graph
+        return whole
+    hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
+    if isinstance(edges, NodeFlow):
+        hint = ": for a batch call model(batch, h)"
+    raise TypeError(
+        "inference takes a Graph, a view of one or a Propagation first, got "
+        f"{describe(edges)}{hint}"
+    )
+
+
 class FlowModel(nn.Module, metaclass=Explained):
     """A stack of convolutions, the i-th computed on flow i, with normalisation, activation and
     dropout between them.
@@ -279,15 +295,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         fit, IndexError for unknown nodes, OSError where the disk cannot hold a layer, and what
         ``Propagation`` raises.
         """
-        if not isinstance(graph, Graph | EdgeView | Propagation):
-            hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
-            if isinstance(graph, NodeFlow):
-                hint = ": for a batch call model(batch, h)"
-            raise TypeError(
-                f"inference takes a Graph, a view of one or a Propagation first, got {describe(graph)}{hint}"
-            )
-        held = graph if isinstance(graph, Graph) else graph.graph
-        with held.peers.together("inference"):
+        whole = whole_graph(graph, h)
+        with whole.peers.together("inference"):
             if not isinstance(graph, Propagation):
                 graph = Propagation(graph)
             passing = FullPass(

@@ -19,7 +19,7 @@ from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._between import NORMS
 from nodeflow.nn._conv import linear_map
-from nodeflow.nn._model import FlowModel, check_batch
+from nodeflow.nn._model import FlowModel, check_batch, whole_graph
 from nodeflow.nn._typed_conv import joined, module_name
 from nodeflow.ops import opaque, sparse_linear
 from nodeflow.propagation import Propagation
@@ -244,8 +244,7 @@ class TypedModel(FlowModel):
         """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a
         call.
         """
-        whole = graph if isinstance(graph, Graph) else graph.graph
-        rows = EncodedRows(self._maker, whole) if h is None else h
+        rows = EncodedRows(self._maker, whole_graph(graph, h)) if h is None else h
         return super().inference(
             graph,
             rows,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from _support.views import viewed
 from hypothesis import given, strategies as st
 
 from nodeflow import (
@@ -122,7 +123,8 @@ sampler_options = st.fixed_dictionaries(
 def test_self_terms_are_right_with_and_without_destinations(
     graph: Graph, data: st.DataObject
 ) -> None:
-    batch = NeighborSampler(graph, [-1, -1], **data.draw(sampler_options))(data.draw(seeds(graph)))
+    sampler = viewed(NeighborSampler, graph, [-1, -1], **data.draw(sampler_options))
+    batch = sampler(data.draw(seeds(graph)))
     for flow in batch.flows:
         held = flow.src_layer.parent_nid.tolist()
         rows = [held.index(v) if v in held else -1 for v in flow.dst_layer.parent_nid.tolist()]

@@ -13,6 +13,7 @@ import pytest
 import torch
 from _support.graphs import random_graph
 from _support.sampler_reference import fingerprint
+from _support.views import viewed
 from torch.utils.data import DataLoader, TensorDataset
 
 from nodeflow import Graph, NeighborSampler, NodeFlowLoader
@@ -51,7 +52,8 @@ def check(sampler: NeighborSampler, seeds: Any = SEEDS, *, epochs: int = 1, **op
 )
 @pytest.mark.parametrize("kind", [list, torch.tensor, np.array])
 def test_in_this_process(options, kind):
-    check(NeighborSampler(random_graph(), [2, 3], seed=5, **options), kind(SEEDS))
+    sampler = viewed(NeighborSampler, random_graph(), [2, 3], seed=5, **options)
+    check(sampler, kind(SEEDS))
 
 
 @pytest.mark.parametrize(

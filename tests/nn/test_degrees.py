@@ -34,8 +34,8 @@ DEGREES = ["in_degree", "out_degree"]
 FORMS = [(norm, loops) for norm in ("right", "both", "none") for loops in (True, False)]
 
 
-def with_degrees(graph: Graph, **options) -> Graph:
-    graph.ndata.update(degrees(graph, **options))
+def with_degrees(graph: Graph) -> Graph:
+    graph.ndata.update(degrees(graph))
     return graph
 
 
@@ -119,11 +119,12 @@ def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind: str) -> Non
     weight = torch.rand(40, generator=generator) + 0.1
     kept = torch.rand(40, generator=generator) < 0.8
     graph = Graph.from_edges(src, dst, num_nodes=8, edata={"w": weight})
-    with_degrees(graph, weight="w", edge_filter=kept)
+    edges = graph.view(where=kept, weight="w")
+    graph.ndata.update(degrees(edges))
     conv = make_conv("both", True)
     h = values((8, 3))
     make = {"neighbor": NeighborSampler, "labor": LaborSampler}[kind]
-    sampler = make(graph, [2], weight="w", edge_filter=kept)
+    sampler = make(edges, [2])
     outs = []
     for epoch in range(500):
         batch = sampler(range(8), epoch=epoch)
@@ -136,7 +137,7 @@ def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind: str) -> Non
 
 
 def test_out_edges_swap_the_degrees(graph: Graph) -> None:
-    with_degrees(graph, direction="out")
+    graph.ndata.update(degrees(graph.view("out")))
     src, dst = graph.edges()
     turned = with_degrees(Graph.from_edges(dst, src, num_nodes=graph.num_nodes))
     conv = make_conv("both", True, 2)

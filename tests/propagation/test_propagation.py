@@ -145,7 +145,7 @@ def test_hubs_and_gradients() -> None:
         (
             lambda g, h: Propagation(g.view("up")),
             ValueError,
-            "direction must be 'in' or 'out'",
+            "direction must be 'in', 'out' or 'both'",
         ),
         (lambda g, h: Propagation(g)(h[:2]), ValueError, "rows, one per node of the graph"),
         (lambda g, h: Propagation(g)(h, [9]), IndexError, r"nodes\[0\] is 9"),

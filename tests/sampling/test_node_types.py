@@ -55,7 +55,7 @@ def test_sums_over_the_types_that_are_drawn_are_unbiased(
     sizes: Any, name: str, draw: str, options: Any, draws: int
 ) -> None:
     graph = typed_graph(2, edges=20)
-    sampler = KINDS[name](graph, sizes, draw=draw, seed=4, **options)
+    sampler = viewed(KINDS[name], graph, sizes, draw=draw, seed=4, **options)
     assert_reproducible(sampler, SEEDS)
     assert_unbiased(sampler, SEEDS, draws=draws)
 
