@@ -159,7 +159,8 @@ def test_a_failure_before_any_exchange_of_a_call_is_raised_on_all(
     for name in list(table(graph, rank)):
         table(graph, rank)[name]()  # which the graph keeps some columns for
         count = exchanges_of(table(graph, rank)[name], channel, None)
-        for number in sorted({0, count // 2, count - 1}):
+        # a view of columns that the graph has kept needs no exchange
+        for number in sorted({0, count // 2, count - 1} & set(range(count))):
             call = table(graph, rank)[name]
             error = ZeroDivisionError if rank == 1 else PeerError
             with pytest.raises(error):

@@ -364,7 +364,7 @@ MISTAKES = [
     (
         lambda: DECODER(ROWS, ROWS, torch.tensor([0, 3])),
         IndexError,
-        "relation holds 3, but ComplEx has relations 0 to 2",
+        "relation holds 3, but the relations of ComplEx",
     ),
     (lambda: nn.TransE(4, inverse=True)(ROWS, ROWS, -1), IndexError, "relation holds -1"),
     (

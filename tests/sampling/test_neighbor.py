@@ -233,7 +233,7 @@ def test_bad_fanouts(fanouts, error, words):
         (
             lambda: NeighborSampler(None, [2]),
             TypeError,
-            "graph must be a nodeflow.Graph, got NoneType",
+            "graph must be a nodeflow.Graph, or a view of one",
         ),
         (
             lambda: NeighborSampler((GRAPH.indptr, GRAPH.indices), [2]),

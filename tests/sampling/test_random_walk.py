@@ -382,7 +382,7 @@ def test_reuse_has_no_column_of_visits():
         ({"restart": True}, TypeError, "restart must be a number, got bool True"),
         ({"restart": "0.5"}, TypeError, "restart must be a number, got str '0.5'"),
         ({"restart": None}, TypeError, "restart must be a number, got NoneType None"),
-        ({"weight": "w"}, TypeError, "unexpected keyword argument 'weight'"),
+        ({"weight": "w"}, ValueError, "leave weight='w' out of the view"),
         ({"direction": "up"}, ValueError, "direction must be 'in', 'out' or 'both', got 'up'"),
         ({"include_dst": False, "reuse": True}, ValueError, "needs include_dst=True"),
     ],
