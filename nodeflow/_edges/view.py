@@ -89,7 +89,7 @@ class EdgeView(Frozen):
     >>> graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.tensor([2.0, 3.0])})
     >>> edges: EdgeView = graph.view(weight="w")
     >>> edges
-    Graph(3 nodes, 2 edges, edata [w]).view(weight='w')
+    Graph(3 nodes, 2 edges, edata: w).view(weight='w')
     >>> NeighborSampler(edges, [1])([2]).flows[0].weight
     tensor([3.])
     """
