@@ -172,14 +172,18 @@ class Explained(type):
         return inspect.Signature(parameters)
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        signature = _signature(cls)
-        try:
-            signature.bind(*args, **options)
-        except TypeError as error:
-            raise TypeError(_explanation(cls.__name__, signature, options, error)) from None
         for name in _flags(cls) & options.keys():
             _check(options[name], name, ("bool",))
-        return super().__call__(*args, **options)
+        try:
+            return super().__call__(*args, **options)
+        except TypeError:
+            # binding takes as long as a small layer, so it is left to calls that have failed
+            signature = _signature(cls)
+            try:
+                signature.bind(*args, **options)
+            except TypeError as error:
+                raise TypeError(_explanation(cls.__name__, signature, options, error)) from None
+            raise
 
 
 class ExplainedABC(Explained, ABCMeta):
