@@ -374,8 +374,7 @@ class NodeFlowLoader(Epochs):
         requested = perf_counter()
         epoch_of_threads = threads.Epoch()
         with closing(self._batches(this, inputs, ndata)) as batches:
-            for number in range(this.start, len(self)):
-                batch, sampling, fetching = next(batches)
+            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
                 inputs.pop(number, None)
                 self.reached(this, number + 1)
                 begun = perf_counter()
