@@ -17,7 +17,7 @@ from _support.pages import ROOT
 sys.path.append(str(ROOT / "docs"))
 
 from _site import searching
-from _site.mentions import targets
+from _site.forms import targets
 from _site.reference import (
     first_page,
     import_of,
