@@ -51,13 +51,13 @@ test-bounds: $(VENV)/.dev
 # loops run as Python with NUMBA_DISABLE_JIT, see _kernels/in_python.py
 test-python: $(VENV)/.dev
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --cases all \
-		tests/kernels tests/ops tests/edges tests/sampling
+		tests/kernels tests/ops tests/core/edges tests/sampling
 
 # but for one test: an interrupt within the tracer leaves its lock taken
 coverage: $(VENV)/.dev
 	rm -rf build/coverage
 	-$(BIN)/coverage run -m pytest -n auto --maxprocesses 4 --cases all -p no:randomly -p trials.contexts \
-		--deselect tests/runtime/test_interrupts.py::test_every_interrupt_ends_in_keyboard_interrupt
+		--deselect tests/core/runtime/test_interrupts.py::test_every_interrupt_ends_in_keyboard_interrupt
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --format markdown --skip-covered --show-missing
 

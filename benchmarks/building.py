@@ -27,9 +27,8 @@ from child import figures_of
 from rmat import ensure
 
 from nodeflow import Graph
-from nodeflow.building import build_graph
-from nodeflow.distributed import partition_graph
-from nodeflow.partitions import write_partitions
+from nodeflow.datasets import build_graph
+from nodeflow.distributed import partition_graph, write_partitions
 from nodeflow.storage import create
 
 HERE = Path(__file__).resolve().parent

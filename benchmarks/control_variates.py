@@ -39,8 +39,8 @@ from nodeflow import (
     nn,
     transform,
 )
-from nodeflow._rows.csr import from_scipy
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._core.rows.csr import from_scipy
+from nodeflow._core.rows.rows import fetch_rows
 from nodeflow.propagation import Propagation
 
 

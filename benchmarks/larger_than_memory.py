@@ -43,7 +43,7 @@ from recently_used import RecentlyUsed
 from rmat import ensure
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader, storage
-from nodeflow._disk.arrays import create_array, read_header
+from nodeflow._files.disk.arrays import create_array, read_header
 from nodeflow.nn import GraphSAGE
 
 HERE = Path(__file__).resolve().parent

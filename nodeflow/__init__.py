@@ -5,11 +5,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from nodeflow._base.habits import Package, unknown
-from nodeflow._base.version import __version__ as __version__
+from nodeflow._core.base.habits import Package, unknown
+from nodeflow._core.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from nodeflow._base.checks import ALL
+    from nodeflow._core.base.checks import ALL
     from nodeflow.control_variates import ControlVariateSampler, History, Updater
     from nodeflow.flow import (
         Flow,
@@ -66,7 +66,6 @@ __all__ = [
     "ShadowSampler",
     "TemporalNeighborSampler",
     "Updater",
-    "building",
     "compat",
     "control_variates",
     "convert",
@@ -79,13 +78,11 @@ __all__ = [
     "flow_from_edges",
     "fn",
     "graph",
-    "learned",
     "loader",
     "message_passing",
     "metrics",
     "nn",
     "ops",
-    "partitions",
     "plot",
     "propagation",
     "sampling",
@@ -96,7 +93,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "_base.checks": "ALL",
+    "_core.base.checks": "ALL",
     "control_variates": "ControlVariateSampler History Updater",
     "flow": "Flow Layer NodeFlow create_full_node_flow create_node_flow flow_from_csr "
     "flow_from_edges message_passing",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from nodeflow._base import waiting
+from nodeflow._core.base import waiting
 
 
 def main() -> int:

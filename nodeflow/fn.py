@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from nodeflow._base.checks import check_type
+from nodeflow._core.base.checks import check_type
 
 
 @dataclass(frozen=True, slots=True)

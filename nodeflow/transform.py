@@ -17,14 +17,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_array, as_ids, as_int, check_one_of, describe, first_true
-from nodeflow._base.types import EdgeFilter, IdsLike, NumbersLike
-from nodeflow._edges.columns import edge_mask
-from nodeflow._edges.view import EdgeView, as_view
-from nodeflow._rows.rows import concat_rows, take_rows, whole_column, zero_rows
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
+    Ints,
+    as_array,
+    as_ids,
+    as_int,
+    check_one_of,
+    describe,
+    first_true,
+)
+from nodeflow._core.base.types import EdgeFilter, IdsLike, NumbersLike
+from nodeflow._core.edges.columns import edge_mask
+from nodeflow._core.edges.view import EdgeView, as_view
+from nodeflow._core.random import Random, derive_key
+from nodeflow._core.rows.rows import concat_rows, take_rows, whole_column, zero_rows
 from nodeflow.graph import Frame, Graph, with_reverses, with_types_of
-from nodeflow.random import Random, derive_key
 
 __all__ = [
     "add_reverse_edges",

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from nodeflow import Graph
-from nodeflow._disk import checked
+from nodeflow._files.disk import checked
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 
 TRIALS = str(Path(__file__).parents[1] / "trials")

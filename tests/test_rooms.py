@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from _support.pages import ROOT
 from _support.rooms import (
+    INSIDE,
     PACKAGE,
     PUBLIC,
     ROOMS,
@@ -44,6 +45,22 @@ def test_imports_point_down() -> None:
         for line, module, name in imports_of(path)
         if target_of(module, name) not in ROOMS[: ROOMS.index(room_of(path)) + 1]
     ]
+    assert up == []
+
+
+@pytest.mark.parametrize("room", INSIDE)
+def test_imports_within_a_room_of_several_point_down(room: str) -> None:
+    order = INSIDE[room]
+    up = []
+    for path in files():
+        if room_of(path) != room or path == PACKAGE / room / "__init__.py":
+            continue
+        part = path.relative_to(PACKAGE).with_suffix("").parts[1]
+        allowed = order[: order.index(part) + 1]
+        for line, module, name in imports_of(path):
+            parts = [*module.split("."), name]
+            if parts[1] == room and parts[2] not in allowed:
+                up.append(f"{path.relative_to(PACKAGE)}:{line} imports {module} {name}")
     assert up == []
 
 

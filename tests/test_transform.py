@@ -12,7 +12,7 @@ from _support.graphs import ends_of, sparse_column
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow._rows.rows import concat_rows, zero_rows
+from nodeflow._core.rows.rows import concat_rows, zero_rows
 from nodeflow.testing import graphs
 from nodeflow.transform import add_reverse_edges, add_self_loops, edge_norm, is_symmetric, reverse
 

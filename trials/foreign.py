@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, as_flag, as_ids, check_length, check_type
-from nodeflow._base.dates import as_moments
-from nodeflow._base.types import Array, PerFlow, SeedsLike
+from nodeflow._core.base.checks import Ints, as_array, as_flag, as_ids, check_length, check_type
+from nodeflow._core.base.dates import as_moments
+from nodeflow._core.base.types import Array, PerFlow, SeedsLike
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.random import derive_key, hash_ids

@@ -21,9 +21,8 @@ from _support.file_formats import GRAPH, NODES, digest, of_graph, table, write_t
 from _support.training_tools import planted
 
 from nodeflow import storage
-from nodeflow._store.journal import Journal
-from nodeflow.building import build_graph
-from nodeflow.datasets import Dataset, read_edge_list, read_folder, read_ogb
+from nodeflow._files.store.journal import Journal
+from nodeflow.datasets import Dataset, build_graph, read_edge_list, read_folder, read_ogb
 from nodeflow.training import load_model, open_trainer
 from nodeflow.training._cli import main
 from nodeflow.training._folder import Run, read_log, read_result

@@ -42,8 +42,7 @@ SECONDS = 100
 MEMORY = 64 << 20
 ERRORS = (ValueError, OSError)
 READING = (
-    "_base", "_disk", "_edges", "_rows", "_store", "_text", "building", "control_variates", "datasets", "distributed",
-    "graph", "learned", "partitions", "storage", "training",
+    "_core", "_files", "control_variates", "datasets", "distributed", "graph", "storage", "training",
 )  # fmt: skip
 """Rooms of the package whose branches are counted; loops that numba compiles cannot be."""
 _MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -258,7 +257,7 @@ def _prepare() -> None:
     """Let stamps be written at once, so that they are edited too, and all threads take memory from
     one place.
     """
-    from nodeflow._disk import checked
+    from nodeflow._files.disk import checked
 
     checked._SETTLED = 0
     ctypes.CDLL(None).mallopt(-8, 1)

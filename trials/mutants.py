@@ -39,8 +39,8 @@ ROOMS = {
     "ops": ["nodeflow/ops"],
     "control_variates": ["nodeflow/control_variates"],
     "storage": ["nodeflow/storage"],
-    "_disk": ["nodeflow/_disk"],
-    "random": ["nodeflow/random.py", "nodeflow/_kernels/rng.py"],
+    "_files/disk": ["nodeflow/_files/disk"],
+    "random": ["nodeflow/_core/random.py", "nodeflow/_kernels/rng.py"],
     "draws": ["nodeflow/_kernels/draw"],
 }
 _OPERATORS = (

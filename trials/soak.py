@@ -36,7 +36,7 @@ from nodeflow import (
     nn,
     storage,
 )
-from nodeflow.learned import EmbeddingTable
+from nodeflow.storage import EmbeddingTable
 
 NODES = 1000
 WIDTH = 8

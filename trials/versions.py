@@ -34,8 +34,8 @@ FURTHER = ("tqdm==4.66.0", "safetensors==0.5.0", "tomli-w==1.1.0", "filelock==3.
 """The oldest of the other libraries that ``pyproject.toml`` admits."""
 OTHERS = ("tqdm", "safetensors", "tomli-w", "filelock", "pytest", "hypothesis", "setuptools>=77")
 QUICK = (
-    "tests/base",
-    "tests/disk",
+    "tests/core/base",
+    "tests/files/disk",
     "tests/graph/test_graph.py",
     "tests/graph/test_graph_folder.py",
 )

@@ -28,9 +28,9 @@ from contents import (
     trainer,
 )
 
-from nodeflow import Graph, building, distributed, nn, partitions, storage
+from nodeflow import Graph, datasets, distributed, nn, storage
 from nodeflow.control_variates import History
-from nodeflow.learned import EmbeddingTable
+from nodeflow.storage import EmbeddingTable
 from nodeflow.training import load_model, save, write_predictions
 from nodeflow.training._checkpoints import STATE, read_state
 from nodeflow.training._cli import main
@@ -232,10 +232,10 @@ class Epochs(Writer):
 
     def act(self, home: Path, session: Any, version: int) -> None:
         if not (home / "parts").exists():
-            partitions.write_partitions(
+            distributed.write_partitions(
                 graph(0), home / "parts", 4, method="random", progress=False
             )
-        with partitions.PartitionBuffer(home / "parts", 2, order="beta", writable=["x"]) as buffer:
+        with distributed.PartitionBuffer(home / "parts", 2, order="beta", writable=["x"]) as buffer:
             for state in buffer:
                 state.graph.ndata["x"][:] = version
 
@@ -243,7 +243,7 @@ class Epochs(Writer):
         if not (home / "parts").exists():
             return NOTHING
         return of(
-            partitions.Partitions.open(home / "parts", verify=True)
+            distributed.Partitions.open(home / "parts", verify=True)
             .column("x")
             .fetch(torch.arange(NODES))
         )
@@ -337,7 +337,7 @@ def build(scratch: Path) -> Callable[[Path, int], object]:
     files = [scratch / f"edges-{version}.npy" for version in (0, 1)]
     for version, file in enumerate(files):
         np.save(file, np.stack([end.numpy() for end in graph(version).edges()], 1))
-    return lambda place, version: building.build_graph(
+    return lambda place, version: datasets.build_graph(
         files[version], place, overwrite=True, progress=False
     )
 
@@ -365,10 +365,10 @@ def all_writers(scratch: Path) -> dict[str, Writer]:
         ("Dataset.save", lambda place, v: dataset(v).save(place, overwrite=True), graph_contents),
         (
             "write_partitions",
-            lambda place, v: partitions.write_partitions(
+            lambda place, v: distributed.write_partitions(
                 graph(v), place, 3, method="random", **quiet
             ),
-            lambda place: partitions.Partitions.open(place, verify=True),
+            lambda place: distributed.Partitions.open(place, verify=True),
         ),
         (
             "partition_graph",

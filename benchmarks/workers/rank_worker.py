@@ -22,7 +22,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
-from nodeflow._rows.rows import row_bytes
+from nodeflow._core.rows.rows import row_bytes
 from nodeflow.distributed import DistributedGraph
 from nodeflow.nn import GraphSAGE
 from nodeflow.propagation import Propagation

@@ -13,7 +13,7 @@ from pydoc import locate
 from types import ModuleType
 
 import nodeflow
-from nodeflow._base import types
+from nodeflow._core.base import types
 
 _FIRST = """Reference
 =========

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._rows.rows import is_sparse
+from nodeflow._core.base.calls import checked
+from nodeflow._core.rows.rows import is_sparse
 from nodeflow.flow import Flow, FullFlow, Layer
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     Ints,
     as_count,
     as_device,
@@ -22,17 +22,17 @@ from nodeflow._base.checks import (
     check_type,
     describe,
 )
-from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._display.columns import column_table
-from nodeflow._display.html import page
-from nodeflow._edges.view import EdgeView, as_view, graph_of
-from nodeflow._peers.held import together
-from nodeflow._peers.routes import first_of_each
-from nodeflow._rows.columns import check_numbers
-from nodeflow._rows.rows import Rows, fetch_rows, first_not_finite, layout_of
-from nodeflow._store.files import FileStore
-from nodeflow._store.store import MemoryStore, Store
+from nodeflow._core.base.sizes import check_memory
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._core.display.columns import column_table
+from nodeflow._core.display.html import page
+from nodeflow._core.edges.view import EdgeView, as_view, graph_of
+from nodeflow._core.peers.held import together
+from nodeflow._core.peers.routes import first_of_each
+from nodeflow._core.rows.columns import check_numbers
+from nodeflow._core.rows.rows import Rows, fetch_rows, first_not_finite, layout_of
+from nodeflow._files.store.files import FileStore
+from nodeflow._files.store.store import MemoryStore, Store
 from nodeflow.control_variates._kept_rows import KeptRows
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
@@ -64,7 +64,7 @@ class History(KeptRows):
             least.
         device: device of the rows. ``.to`` moves them later.
         folder: keep the rows in memory-mapped files there, with the guarantees of
-            ``learned.EmbeddingTable`` for its folder. An existing one of a history with the same
+            ``storage.EmbeddingTable`` for its folder. An existing one of a history with the same
             propagation, widths and types is reopened.
         inputs: rows of the input layer for all nodes, finite: dense, sparse CSR, or an object with
             ``shape``, ``dtype`` and ``fetch(ids, out=None)``. They never change, so their sums over
@@ -83,7 +83,7 @@ class History(KeptRows):
     ``clear`` and ``load_state_dict`` are then collective.
 
     Raises TypeError and ValueError for wrong arguments, and the errors of ``Propagation``; for
-    ``folder`` those of ``learned.EmbeddingTable``.
+    ``folder`` those of ``storage.EmbeddingTable``.
 
     >>> graph = Graph.from_edges([0, 2, 0, 1], [1, 1, 2, 2], edata={"p": torch.full((4,), 0.5)})
     >>> history = History(graph.view(weight="p"), {1: 1})

@@ -11,9 +11,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import Ints
-from nodeflow._peers.held import together
-from nodeflow._store.store import Store
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.peers.held import together
+from nodeflow._files.store.store import Store
 from nodeflow.propagation import Propagation
 
 

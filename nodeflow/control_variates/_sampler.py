@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nodeflow._base.checks import check_one_of, describe, first_true
-from nodeflow._base.types import Fanouts, NumNeighbors, PerFlow
+from nodeflow._core.base.checks import check_one_of, describe, first_true
+from nodeflow._core.base.types import Fanouts, NumNeighbors, PerFlow
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling import NeighborSampler

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_flag, check_type, describe
-from nodeflow._base.types import FileLike
-from nodeflow._rows.rows import Rows, first_not_finite, take_rows
+from nodeflow._core.base.checks import as_count, as_flag, check_type, describe
+from nodeflow._core.base.types import FileLike
+from nodeflow._core.rows.rows import Rows, first_not_finite, take_rows
 from nodeflow.control_variates._history import History
 from nodeflow.propagation import LayeredModel
 

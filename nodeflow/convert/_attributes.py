@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.arrays import of_objects
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import describe
-from nodeflow._rows.columns import as_column, as_type, column_of_numbers
-from nodeflow._rows.rows import whole_column
+from nodeflow._core.base.arrays import of_objects
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import describe
+from nodeflow._core.rows.columns import as_column, as_type, column_of_numbers
+from nodeflow._core.rows.rows import whole_column
 from nodeflow.convert._columns import Columns, Names, check_one_type, chosen, library
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame, Graph

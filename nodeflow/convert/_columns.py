@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import _All
-from nodeflow._base.types import Array
-from nodeflow._rows.rows import slice_rows, whole_column
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.checks import _All
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.rows import slice_rows, whole_column
+from nodeflow._core.schema import Relation
 from nodeflow.graph import Frame, Graph
 
 Columns: TypeAlias = dict[str, Tensor]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, as_ids, describe
-from nodeflow._rows.rows import take_rows, whole_column
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import LARGEST, as_ids, describe
+from nodeflow._core.rows.rows import take_rows, whole_column
 from nodeflow.convert._columns import (
     PLAIN,
     by_destination,

@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.arrays import array_of, of_objects
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, _All, check_length, check_type, describe, plain_array
-from nodeflow._base.types import Array
-from nodeflow._rows.columns import as_column
-from nodeflow._rows.rows import whole_column
-from nodeflow._text.titles import ENDS, places_of_ends
-from nodeflow._text.words import as_names
+from nodeflow._core.base.arrays import array_of, of_objects
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import ALL, _All, check_length, check_type, describe, plain_array
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.columns import as_column
+from nodeflow._core.rows.rows import whole_column
+from nodeflow._files.text.titles import ENDS, places_of_ends
+from nodeflow._files.text.words import as_names
 from nodeflow.convert._columns import Columns, Names, as_array, chosen, library
 from nodeflow.graph import Frame, Graph, NodeNames, check_all_or_none
 

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.arrays import of_objects
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, describe
-from nodeflow._base.dtypes import as_floats
-from nodeflow._base.frozen import Lazy
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.base.arrays import of_objects
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_count, describe
+from nodeflow._core.base.dtypes import as_floats
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.convert._columns import by_destination, chosen
 from nodeflow.convert._to_pyg import PARTS, per_hop
 from nodeflow.flow import Flow, Layer, NodeFlow

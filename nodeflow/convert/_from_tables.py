@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from torch import from_numpy
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, check_one_of, check_type, describe, first_true
-from nodeflow._base.dates import seconds_of
-from nodeflow._base.keys import PRIMARY_KEY, as_keys, column_of_keys, first_repeated, rows_of
-from nodeflow._base.types import Array
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
+    Ints,
+    as_count,
+    check_one_of,
+    check_type,
+    describe,
+    first_true,
+)
+from nodeflow._core.base.dates import seconds_of
+from nodeflow._core.base.keys import PRIMARY_KEY, as_keys, column_of_keys, first_repeated, rows_of
+from nodeflow._core.base.types import Array
 from nodeflow.convert._columns import chosen, library
 from nodeflow.convert._table_times import as_clock, kind_of_values, plain, to_dates
 from nodeflow.graph import Graph

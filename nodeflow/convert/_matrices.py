@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import describe
-from nodeflow._base.types import ColumnsLike
-from nodeflow._rows.rows import whole_column
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import describe
+from nodeflow._core.base.types import ColumnsLike
+from nodeflow._core.rows.rows import whole_column
 from nodeflow.convert._columns import as_array
 from nodeflow.graph import Graph
 

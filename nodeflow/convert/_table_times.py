@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from nodeflow._base.checks import Ints, first_true
-from nodeflow._base.dates import exact_seconds
-from nodeflow._base.dtypes import digits_of
-from nodeflow._base.types import Array, Floats
+from nodeflow._core.base.checks import Ints, first_true
+from nodeflow._core.base.dates import exact_seconds
+from nodeflow._core.base.dtypes import digits_of
+from nodeflow._core.base.types import Array, Floats
 from nodeflow.convert._columns import library
 
 _MISSING = np.iinfo(np.int64).min

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_type
-from nodeflow._rows.rows import take_rows
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.checks import check_type
+from nodeflow._core.rows.rows import take_rows
+from nodeflow._core.schema import Relation
 from nodeflow.convert._columns import PLAIN, Columns, columns_of_type, library, merged, of_types
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph, Schema

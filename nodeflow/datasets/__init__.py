@@ -3,6 +3,8 @@
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
+from nodeflow._core.rows.narrowing import WIDTHS as WIDTHS
+from nodeflow.datasets._build import build_graph, node_names, stored_as as stored_as
 from nodeflow.datasets._bundled import debian
 from nodeflow.datasets._dataset import (
     FEATURES as FEATURES,
@@ -21,4 +23,12 @@ from nodeflow.datasets._labels import (
 )
 from nodeflow.datasets._ogb import read_ogb
 
-__all__ = ["Dataset", "debian", "read_edge_list", "read_folder", "read_ogb"]
+__all__ = [
+    "Dataset",
+    "build_graph",
+    "debian",
+    "node_names",
+    "read_edge_list",
+    "read_folder",
+    "read_ogb",
+]

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
-from nodeflow._rows.csr import csr_tensor
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.csr import csr_tensor
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.graph import Graph
 

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, check_type
-from nodeflow._base.types import FileLike
-from nodeflow._disk.folders import new_folder
-from nodeflow._disk.streams import pieces_of, stream_array
-from nodeflow._disk.texts import write_texts
-from nodeflow._rows.base import type_words
-from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, slice_rows
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, as_count, as_ids, check_type
+from nodeflow._core.base.types import FileLike
+from nodeflow._core.rows.base import type_words
+from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse, slice_rows
+from nodeflow._files.disk.folders import new_folder
+from nodeflow._files.disk.streams import pieces_of, stream_array
+from nodeflow._files.disk.texts import write_texts
 from nodeflow.datasets._labels import (
     LABELS,
     check_disjoint,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count
-from nodeflow._base.files import is_file
-from nodeflow._base.types import FileLike
-from nodeflow._text.edges import EdgeTable, layout
-from nodeflow._text.matrix_market import read_matrix_market
-from nodeflow._text.table import Table
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_count
+from nodeflow._core.base.files import is_file
+from nodeflow._core.base.types import FileLike
+from nodeflow._files.text.edges import EdgeTable, layout
+from nodeflow._files.text.matrix_market import read_matrix_market
+from nodeflow._files.text.table import Table
 from nodeflow.graph import Graph
 
 

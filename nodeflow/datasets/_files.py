@@ -10,10 +10,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from nodeflow._base.checks import LARGEST, Ints, first_true
-from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import Array, FileLike
-from nodeflow._text.table import reading
+from nodeflow._core.base.checks import LARGEST, Ints, first_true
+from nodeflow._core.base.sizes import check_memory
+from nodeflow._core.base.types import Array, FileLike
+from nodeflow._files.text.table import reading
 
 
 def existing_folder(path: FileLike, layout: str) -> Path:

@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, blaming, check_num_rows, first_true
-from nodeflow._base.dtypes import as_float32, as_floats
-from nodeflow._base.files import is_file
-from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import map_array
-from nodeflow._disk.manifest import MANIFEST
-from nodeflow._disk.texts import map_texts
-from nodeflow._rows.csr import from_scipy
-from nodeflow._rows.rows import fetch_rows
-from nodeflow._text.matrix_market import read_matrix_market
-from nodeflow._text.titles import ENDS, plain
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import LARGEST, Ints, blaming, check_num_rows, first_true
+from nodeflow._core.base.dtypes import as_float32, as_floats
+from nodeflow._core.base.files import is_file
+from nodeflow._core.base.types import Array, FileLike
+from nodeflow._core.rows.csr import from_scipy
+from nodeflow._core.rows.rows import fetch_rows
+from nodeflow._files.disk.arrays import map_array
+from nodeflow._files.disk.manifest import MANIFEST
+from nodeflow._files.disk.texts import map_texts
+from nodeflow._files.text.matrix_market import read_matrix_market
+from nodeflow._files.text.titles import ENDS, plain
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     check_room,
@@ -160,7 +160,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
     ``labels.npy``. Other files of data are not read: ``unread_files`` names them, and so do
     ``info`` and the error of missing labels.
 
-    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``building.build_graph`` write it:
+    Or a graph folder, as ``Dataset.save``, ``Graph.save`` and ``datasets.build_graph`` write it:
     its arrays map the files. The labels are the node column ``label``, or ``y``, and without a
     stored split columns say it, both as in ``Dataset.of_type``, which is not called for
     ``labels=False``.

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, describe, first_true
-from nodeflow._base.dtypes import as_float32
-from nodeflow._base.types import Array
-from nodeflow._rows.rows import Rows, is_collective, whole_column
-from nodeflow._text.titles import plain
+from nodeflow._core.base.checks import Ints, as_array, describe, first_true
+from nodeflow._core.base.dtypes import as_float32
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.rows import Rows, is_collective, whole_column
+from nodeflow._files.text.titles import plain
 from nodeflow.datasets._files import ids_below
 
 LABELS = ("label", "y")

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, check_num_rows, first_true
-from nodeflow._base.dtypes import as_float32, as_floats
-from nodeflow._base.files import is_file
-from nodeflow._base.types import Array, FileLike
-from nodeflow._text.edges import EdgeTable
-from nodeflow._text.table import Table
-from nodeflow._text.titles import ENDS
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, check_num_rows, first_true
+from nodeflow._core.base.dtypes import as_float32, as_floats
+from nodeflow._core.base.files import is_file
+from nodeflow._core.base.types import Array, FileLike
+from nodeflow._files.text.edges import EdgeTable
+from nodeflow._files.text.table import Table
+from nodeflow._files.text.titles import ENDS
 from nodeflow.datasets._dataset import Dataset
 from nodeflow.datasets._files import existing_folder
 from nodeflow.datasets._labels import Labels, label_column, split_of

@@ -16,12 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, first_true
-from nodeflow._base.dtypes import as_float32
-from nodeflow._base.types import Array
-from nodeflow._text.table import rows_of_words
-from nodeflow._text.titles import ENDS, NODE, RELATIONS, places_of_ends, plain, titled_columns
-from nodeflow._text.words import (
+from nodeflow._core.base.checks import Ints, first_true
+from nodeflow._core.base.dtypes import as_float32
+from nodeflow._core.base.types import Array
+from nodeflow._files.text.table import rows_of_words
+from nodeflow._files.text.titles import ENDS, NODE, RELATIONS, places_of_ends, plain, titled_columns
+from nodeflow._files.text.words import (
     DATE,
     NAME,
     TRUTH,

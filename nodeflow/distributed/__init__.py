@@ -2,31 +2,65 @@
 
 Where to change something:
 
-- ``partitions._writing`` cuts a graph into the parts that processes hold;
-  ``partitions._graph_parts`` is the folder that it writes, its parts, and their sizes.
+- ``_writing`` cuts a graph into the parts that processes hold;
+  ``_graph_parts`` is the folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held``
   is what a process holds of it, and its columns; ``_near`` what samplers read, with a halo of edges
   of other processes.
-- ``nodeflow._peers``: exchanges between processes, which all end or all fail.
+- ``nodeflow._processes``: exchanges between processes, which all end or all fail.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, the questions of link batches in
 ``nodeflow.sampling._link``. Sums over all edges and full passes of models are in
 ``nodeflow.propagation`` (``Propagation``, ``ExchangePlan``). Commits that all processes make or
-none does, of learned rows and of histories, are in ``nodeflow._store``.
+none does, of learned rows and of histories, are in ``nodeflow._files.store``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow._peers.transport import PeerError
+from nodeflow._processes.transport import PeerError
+from nodeflow.distributed._buffer_epoch import BufferCounters, BufferState
+from nodeflow.distributed._cut import METHODS as METHODS
 from nodeflow.distributed._graph import HALO as HALO, DistributedGraph
+from nodeflow.distributed._graph_parts import (
+    GraphPart as GraphPart,
+    GraphParts as GraphParts,
+    PartsReport as PartsReport,
+)
 from nodeflow.distributed._held import DistributedRows as DistributedRows
-from nodeflow.partitions import EDGES as EDGES, GraphPart, GraphParts, PartsReport, partition_graph
+from nodeflow.distributed._orders import (
+    ORDERS as ORDERS,
+    Order,
+    beta_order,
+    comet_order,
+    dispersed_order,
+    sequential_order,
+)
+from nodeflow.distributed._partition_buffer import PartitionBuffer
+from nodeflow.distributed._partitions import Partitions
+from nodeflow.distributed._split import (
+    EDGES as EDGES,
+    EdgeGroups as EdgeGroups,
+    GroupedEdges as GroupedEdges,
+    id_type as id_type,
+    sums as sums,
+)
+from nodeflow.distributed._writing import partition_graph as partition_graph, write_partitions
 
 __all__ = [
+    "BufferCounters",
+    "BufferState",
     "DistributedGraph",
     "GraphPart",
     "GraphParts",
+    "Order",
+    "PartitionBuffer",
+    "Partitions",
     "PartsReport",
     "PeerError",
+    "beta_order",
+    "comet_order",
+    "dispersed_order",
     "partition_graph",
+    "sequential_order",
+    "write_partitions",
 ]

@@ -12,24 +12,25 @@ import torch.distributed as dist
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, Ints, _All, as_ids, as_number
-from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._base.version import __version__
-from nodeflow._edges.stored import Between
-from nodeflow._peers.group import PeerGroup
-from nodeflow._peers.held import Held
-from nodeflow._peers.present import new_group
-from nodeflow._peers.routes import Routes
-from nodeflow._rows.base import with_stored
-from nodeflow._rows.rows import Rows, take_rows
-from nodeflow._runtime import process
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import ALL, Ints, _All, as_ids, as_number
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._core.base.version import __version__
+from nodeflow._core.edges.stored import Between
+from nodeflow._core.peers.held import Held
+from nodeflow._core.peers.routes import Routes
+from nodeflow._core.rows.base import with_stored
+from nodeflow._core.rows.rows import Rows, take_rows
+from nodeflow._core.runtime import process
+from nodeflow._core.schema import Relation
+from nodeflow._processes.default_group import new_group
+from nodeflow._processes.group import PeerGroup
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
 from nodeflow.distributed._near import near
+from nodeflow.distributed._split import sums
 from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_schema
-from nodeflow.partitions import GraphPart, GraphParts, sums
 
 HALO = 1.0
 """Edges of other processes' nodes that a process keeps by default, at most, for each edge of its

@@ -14,19 +14,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array, IdsLike
-from nodeflow._edges.stored import Between, OutEdges
-from nodeflow._peers.group import PeerGroup
-from nodeflow._peers.held import Held, WholeIds
-from nodeflow._peers.peers import Peers
-from nodeflow._peers.routes import narrowed
-from nodeflow._rows.base import RowsBase, with_stored
-from nodeflow._rows.pieces import Piece, distinct_in_place, put_pieces
-from nodeflow._rows.rows import Rows, fetch_rows, is_sparse, layout_of
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array, IdsLike
+from nodeflow._core.edges.stored import Between, OutEdges
+from nodeflow._core.peers.held import Held, WholeIds
+from nodeflow._core.peers.peers import Peers
+from nodeflow._core.peers.routes import narrowed
+from nodeflow._core.rows.base import RowsBase, with_stored
+from nodeflow._core.rows.pieces import Piece, distinct_in_place, put_pieces
+from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse, layout_of
+from nodeflow._core.schema import Relation
+from nodeflow._processes.group import PeerGroup
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts
+from nodeflow.distributed._split import sums
 from nodeflow.graph import GraphFrame, OfType
-from nodeflow.partitions import GraphPart, GraphParts, sums
 
 
 class PartIds(WholeIds):

@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import Array
-from nodeflow._disk.arrays import numpy_type
-from nodeflow._edges.edges import Edges, edges_along
-from nodeflow._edges.view import Reader
-from nodeflow._peers.held import Held, WholeIds
-from nodeflow._rows.base import with_stored
-from nodeflow._rows.rows import Rows, fetch_rows
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.base.types import Array
+from nodeflow._core.edges.edges import Edges, edges_along
+from nodeflow._core.edges.view import Reader
+from nodeflow._core.peers.held import Held, WholeIds
+from nodeflow._core.rows.base import with_stored
+from nodeflow._core.rows.rows import Rows, fetch_rows
+from nodeflow._core.schema import Relation
+from nodeflow._files.disk.arrays import numpy_type
 from nodeflow.distributed._held import HeldColumns, HeldPart
+from nodeflow.distributed._split import id_type, sums
 from nodeflow.graph import Graph, OfType
-from nodeflow.partitions import id_type, sums
 from nodeflow.sampling import edges_of
 
 Arrays = list[Array]

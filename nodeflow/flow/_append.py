@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import describe
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.base.checks import describe
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.flow._columns_of_parent import check_fits
 from nodeflow.flow._layer import Layer, rows_between, same_nodes
 from nodeflow.ops import Structure

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array
 from nodeflow.graph import Graph, GraphFrame, Schema, with_schema
 
 if TYPE_CHECKING:

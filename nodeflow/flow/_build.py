@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     LARGEST,
     as_count,
     as_ids,
@@ -21,10 +21,10 @@ from nodeflow._base.checks import (
     check_type,
     describe,
 )
-from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import ColumnsLike, IdsLike
-from nodeflow._edges.columns import edge_numbers, is_float64
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.base.sizes import check_memory
+from nodeflow._core.base.types import ColumnsLike, IdsLike
+from nodeflow._core.edges.columns import edge_numbers, is_float64
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._layer import Layer
 from nodeflow.flow._node_flow import NodeFlow

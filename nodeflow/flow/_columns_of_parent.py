@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
-from nodeflow._peers.peers import ALONE
-from nodeflow._rows.rows import fetch_rows, is_read_only
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import ALL, LARGEST, _All, as_ids, as_index, check_type, describe
+from nodeflow._core.peers.peers import ALONE
+from nodeflow._core.rows.rows import fetch_rows, is_read_only
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, LayerPart
 from nodeflow.graph import Frame, Graph, OfType
 
 if TYPE_CHECKING:
-    from nodeflow._base.types import IdsLike
+    from nodeflow._core.base.types import IdsLike
     from nodeflow.flow._node_flow import NodeFlow
     from nodeflow.flow._types import NamesLike
 

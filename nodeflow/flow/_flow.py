@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels, ops
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, check_num_rows, check_one_of, titles
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.habits import taught
-from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import slice_rows, take_rows
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, check_num_rows, check_one_of, titles
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.habits import taught
+from nodeflow._core.rows.csr import csr_tensor
+from nodeflow._core.rows.rows import slice_rows, take_rows
+from nodeflow._core.schema import Relation
 from nodeflow.flow._layer import Layer, Move, dst_in_src
 from nodeflow.flow._pictures import flow_html
 from nodeflow.flow._validate import check_flow

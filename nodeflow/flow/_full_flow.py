@@ -7,9 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
-from nodeflow._base.frozen import Lazy
-from nodeflow._rows.rows import fetch_rows
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.rows.rows import fetch_rows
+from nodeflow._core.schema import Relation
 from nodeflow.flow._flow import Flow
 from nodeflow.graph import Frame, OfType
 

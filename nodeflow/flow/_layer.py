@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, titles
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.habits import taught
-from nodeflow._base.types import IdsLike
-from nodeflow._schema.schema import Schema, sizes
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import LARGEST, Ints, as_count, as_ids, titles
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.habits import taught
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.schema import Schema, sizes
 from nodeflow.flow._pictures import layer_html
 from nodeflow.flow._validate import check_layer
 from nodeflow.graph import Frame

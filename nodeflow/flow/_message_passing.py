@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     ALL,
     Ints,
     _All,
@@ -33,7 +33,7 @@ from nodeflow.fn import MessageFunction, ReduceFunction
 from nodeflow.graph import Frame
 
 if TYPE_CHECKING:
-    from nodeflow._base.types import ColumnsLike
+    from nodeflow._core.base.types import ColumnsLike
     from nodeflow.flow._node_flow import NodeFlow
     from nodeflow.flow._types import (
         ColumnsOfEdges,

@@ -8,10 +8,10 @@ from typing import Any, Self, TypeAlias
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_ids, as_index, check_type, describe, pinned
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.habits import taught
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_ids, as_index, check_type, describe, pinned
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.base.habits import taught
 from nodeflow.flow import _append, _as_graph, _columns_of_parent, _message_passing, _validate
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, Move, once

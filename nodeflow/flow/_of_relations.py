@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nodeflow._base.frozen import Lazy
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.schema import Relation
 from nodeflow.flow._flow import Flow, FlowParts
 from nodeflow.flow._full_flow import EdgeColumns
 from nodeflow.flow._layer import Layer

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import ops
-from nodeflow._base.checks import Ints
-from nodeflow._rows.rows import take_rows
-from nodeflow._tensors.ragged import ends_of
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.in_torch.ragged import ends_of
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._user_functions import Columns, EdgeBatch
 from nodeflow.graph import Frame

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from nodeflow._rows.packing import Piece, Pool, restored
-from nodeflow._runtime import process
-from nodeflow._schema.schema import Schema
+from nodeflow._core.rows.packing import Piece, Pool, restored
+from nodeflow._core.runtime import process
+from nodeflow._core.schema import Schema
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame

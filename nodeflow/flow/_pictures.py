@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nodeflow._base.checks import as_count
-from nodeflow._display.axes import axes_for
-from nodeflow._display.columns import chosen, column_table, names_of
-from nodeflow._display.html import funnel, page, table
-from nodeflow._display.layered import draw_layered, draw_summary
-from nodeflow._schema.schema import sizes as in_words
+from nodeflow._core.base.checks import as_count
+from nodeflow._core.display.axes import axes_for
+from nodeflow._core.display.columns import chosen, column_table, names_of
+from nodeflow._core.display.html import funnel, page, table
+from nodeflow._core.display.layered import draw_layered, draw_summary
+from nodeflow._core.schema import sizes as in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from nodeflow._base.checks import _All
-from nodeflow._base.types import IdsLike
+from nodeflow._core.base.checks import _All
+from nodeflow._core.base.types import IdsLike
 from nodeflow.flow._user_functions import EdgeBatch, NodeBatch
 from nodeflow.fn import MessageFunction, ReduceFunction
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from torch import Tensor
 
-from nodeflow._base.checks import describe
-from nodeflow._rows.base import summary
+from nodeflow._core.base.checks import describe
+from nodeflow._core.rows.base import summary
 
 if TYPE_CHECKING:
     from nodeflow.flow._node_flow import NodeFlow

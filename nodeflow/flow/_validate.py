@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, blaming
-from nodeflow._base.frozen import Lazy
+from nodeflow._core.base.checks import LARGEST, blaming
+from nodeflow._core.base.frozen import Lazy
 
 if TYPE_CHECKING:
     from nodeflow.flow._flow import Flow

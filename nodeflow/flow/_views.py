@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex, overload
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_index
+from nodeflow._core.base.checks import as_index
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer
 from nodeflow.graph import Frame

@@ -3,18 +3,18 @@
 Where to change something:
 
 - ``_graph``: the class, with edges by their ends, and what a process holds of it (several are in
-  ``distributed``, exchanges in the room ``_peers``).
+  ``distributed``, exchanges in the room ``_processes``).
 - ``_hints`` explains arguments of other libraries, ``_names`` numbers named nodes.
 - ``_folder``: a graph in files.
 - ``_frame``: columns of layers, flows and graphs. ``_types``: the nodes of a type, the edges of a
   relation.
-- Arrays of edges are in the room ``_edges``.
+- Arrays of edges are in ``_core/edges``.
 
 Names that are imported ``as`` themselves serve rooms above, not users.
 """
 
-from nodeflow._edges.view import EdgeView
-from nodeflow._schema.schema import Schema
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.schema import Schema
 from nodeflow.graph._folder import (
     NAMES as NAMES,
     SPLIT as SPLIT,

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from nodeflow._base.checks import blaming, check_indptr, check_range
-from nodeflow._base.types import Array, FileLike
-from nodeflow._disk.arrays import ArrayFile, map_array, map_column
-from nodeflow._disk.checked import check_ends, check_ids
-from nodeflow._disk.manifest import Manifest, kind_of
-from nodeflow._disk.streams import stream_array, stream_column
-from nodeflow._edges.stored import permutation
-from nodeflow._rows.rows import Rows
-from nodeflow._runtime.mapped import FilePart, part_of_file
-from nodeflow._schema.schema import Schema
+from nodeflow._core.base.checks import blaming, check_indptr, check_range
+from nodeflow._core.base.types import Array, FileLike
+from nodeflow._core.edges.stored import permutation
+from nodeflow._core.rows.rows import Rows
+from nodeflow._core.runtime.mapped import FilePart, part_of_file
+from nodeflow._core.schema import Schema
+from nodeflow._files.disk.arrays import ArrayFile, map_array, map_column
+from nodeflow._files.disk.checked import check_ends, check_ids
+from nodeflow._files.disk.manifest import Manifest, kind_of
+from nodeflow._files.disk.streams import stream_array, stream_column
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._types import Types, columns_of, own_parts
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     as_count,
     check_num_rows,
     check_type,
@@ -20,14 +20,14 @@ from nodeflow._base.checks import (
     short,
     titles,
 )
-from nodeflow._base.dtypes import COLUMN_TYPES
-from nodeflow._base.types import ColumnLike, ColumnsLike
-from nodeflow._display.columns import column_table
-from nodeflow._display.html import page
-from nodeflow._rows.base import summary
-from nodeflow._rows.columns import as_column, check_numbers
-from nodeflow._rows.packing import Piece, Pool, restored
-from nodeflow._rows.rows import Rows
+from nodeflow._core.base.dtypes import COLUMN_TYPES
+from nodeflow._core.base.types import ColumnLike, ColumnsLike
+from nodeflow._core.display.columns import column_table
+from nodeflow._core.display.html import page
+from nodeflow._core.rows.base import summary
+from nodeflow._core.rows.columns import as_column, check_numbers
+from nodeflow._core.rows.packing import Piece, Pool, restored
+from nodeflow._core.rows.rows import Rows
 
 Initializer = Callable[[tuple[int, ...], torch.dtype, torch.device], Tensor]
 """Makes values of a shape, a type and on a device, such as
@@ -299,7 +299,7 @@ class GraphFrame(Frame):
             raise TypeError(f"column {short(name)} is on the meta device, which has no numbers")
         if not isinstance(column, Tensor) and isinstance(column, Rows):
             check_numbers(column.dtype, f"column {short(name)}")
-            # most code reads tensors only, and keeps their type; ``_rows`` takes both
+            # most code reads tensors only, and keeps their type; ``_core/rows`` takes both
             return cast(Tensor, column)
         return super()._converted(name, column)
 

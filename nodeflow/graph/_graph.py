@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     ALL,
     Ints,
     _All,
@@ -27,13 +27,12 @@ from nodeflow._base.checks import (
     lasting,
     titles,
 )
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.habits import taught
-from nodeflow._base.types import ColumnsLike, EdgeFilter, FileLike, IdsLike
-from nodeflow._disk.folders import new_folder
-from nodeflow._display.columns import column_table
-from nodeflow._display.html import page
-from nodeflow._edges.stored import (
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.habits import taught
+from nodeflow._core.base.types import ColumnsLike, EdgeFilter, FileLike, IdsLike
+from nodeflow._core.display.columns import column_table
+from nodeflow._core.display.html import page
+from nodeflow._core.edges.stored import (
     Between,
     OutEdges,
     Stored,
@@ -47,12 +46,13 @@ from nodeflow._edges.stored import (
     stored_indptr,
     transposed,
 )
-from nodeflow._edges.view import EdgeView
-from nodeflow._peers.held import Held
-from nodeflow._peers.peers import ALONE, Peers
-from nodeflow._runtime import process
-from nodeflow._runtime.mapped import FilePart, part_of_file
-from nodeflow._schema.schema import Relation, Schema
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.peers.held import Held
+from nodeflow._core.peers.peers import ALONE, Peers
+from nodeflow._core.runtime import process
+from nodeflow._core.runtime.mapped import FilePart, part_of_file
+from nodeflow._core.schema import Relation, Schema
+from nodeflow._files.disk.folders import new_folder
 from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
 from nodeflow.graph._hints import check_arrays, holds_text, size_of
@@ -341,7 +341,7 @@ class Graph(Frozen):
     @classmethod
     @checked
     def open(cls, folder: FileLike, *, verify: bool | None = None) -> Graph:
-        """Open a graph that ``save`` or ``building.build_graph`` wrote. Arrays and columns map the
+        """Open a graph that ``save`` or ``datasets.build_graph`` wrote. Arrays and columns map the
         files, read-only.
 
         Files that have changed since they were last checked are read once, and compared with their

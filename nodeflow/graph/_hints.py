@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from torch import Tensor, strided
 
-from nodeflow._base.checks import Ints, as_count, describe
-from nodeflow._base.sizes import check_memory
+from nodeflow._core.base.checks import Ints, as_count, describe
+from nodeflow._core.base.sizes import check_memory
 
 _CONVERTERS = {
     "scipy": "from_scipy",

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_ids, as_index, describe, short
-from nodeflow._base.types import IdsLike
+from nodeflow._core.base.checks import as_ids, as_index, describe, short
+from nodeflow._core.base.types import IdsLike
 
 
 class NodeNames(Sequence[Hashable]):

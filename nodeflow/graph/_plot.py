@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, as_count, as_ids
-from nodeflow._base.types import IdsLike
-from nodeflow._display.axes import axes_for
-from nodeflow._display.columns import chosen, names_of
-from nodeflow._display.plain import draw_degrees, draw_plain
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.base.checks import ALL, as_count, as_ids
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.display.axes import axes_for
+from nodeflow._core.display.columns import chosen, names_of
+from nodeflow._core.display.plain import draw_degrees, draw_plain
+from nodeflow._core.rows.rows import take_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

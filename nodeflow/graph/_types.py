@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import (
+from nodeflow._core.base.checks import (
     Ints,
     as_count,
     as_flag,
@@ -24,11 +24,11 @@ from nodeflow._base.checks import (
     titles,
     unmasked,
 )
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import ColumnsLike, IdsLike, MaskLike
-from nodeflow._edges.stored import integers
-from nodeflow._rows.rows import take_rows
-from nodeflow._schema.schema import REVERSE, Relation, Schema, sizes
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.base.types import ColumnsLike, IdsLike, MaskLike
+from nodeflow._core.edges.stored import integers
+from nodeflow._core.rows.rows import take_rows
+from nodeflow._core.schema import REVERSE, Relation, Schema, sizes
 from nodeflow.graph._frame import Frame, GraphFrame
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, check_type, describe
-from nodeflow._base.dates import as_moments
-from nodeflow._base.types import ColumnsLike, NumbersLike, SeedsLike
-from nodeflow._rows.columns import as_column
+from nodeflow._core.base.checks import Ints, check_type, describe
+from nodeflow._core.base.dates import as_moments
+from nodeflow._core.base.types import ColumnsLike, NumbersLike, SeedsLike
+from nodeflow._core.random import hash_ids
+from nodeflow._core.rows.columns import as_column
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Frame
-from nodeflow.random import hash_ids
 from nodeflow.sampling.base import SamplerBase
 
 

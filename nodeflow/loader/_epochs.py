@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nodeflow._base.calls import ExplainedABC
-from nodeflow._base.checks import as_count, describe
+from nodeflow._core.base.calls import ExplainedABC
+from nodeflow._core.base.checks import as_count, describe
 from nodeflow.loader._checks import check_settings
 
 

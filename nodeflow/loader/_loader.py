@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_device, as_flag, as_int, check_type
-from nodeflow._base.habits import taught
-from nodeflow._base.types import Array, ColumnsLike, NumbersLike, SeedsLike
-from nodeflow._display.html import page, table
-from nodeflow._rows.rows import take_rows
-from nodeflow._runtime import threads
+from nodeflow._core.base.checks import as_count, as_device, as_flag, as_int, check_type
+from nodeflow._core.base.habits import taught
+from nodeflow._core.base.types import Array, ColumnsLike, NumbersLike, SeedsLike
+from nodeflow._core.display.html import page, table
+from nodeflow._core.random import hash_ids
+from nodeflow._core.rows.rows import take_rows
+from nodeflow._core.runtime import threads
 from nodeflow.flow import NamesLike, NodeFlow, empty_node_flow
 from nodeflow.loader._checks import (
     check_inputs,
@@ -33,7 +34,6 @@ from nodeflow.loader._order import LocalShuffle, order_of
 from nodeflow.loader._shares import Owner, Share, as_facts, join, shares_of, sharing
 from nodeflow.loader._table import SeedTable, as_table
 from nodeflow.loader._workers import Timed, Timings, draw_ahead, draw_on_request
-from nodeflow.random import hash_ids
 from nodeflow.sampling import Call, StepSeeds
 from nodeflow.sampling.base import SamplerBase
 

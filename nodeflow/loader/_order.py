@@ -8,12 +8,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_array, as_count, as_flag, as_ids, describe, first_true
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import Floats, IdsLike, NumbersLike
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
+    Ints,
+    as_array,
+    as_count,
+    as_flag,
+    as_ids,
+    describe,
+    first_true,
+)
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.base.types import Floats, IdsLike, NumbersLike
+from nodeflow._core.random import Random, derive_key, hash_ids
 from nodeflow.loader._checks import hash_times
-from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling.base import SamplerBase
 
 

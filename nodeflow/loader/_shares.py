@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import (
+from nodeflow._core.base.checks import (
     Ints,
     as_array,
     as_count,
@@ -19,12 +19,12 @@ from nodeflow._base.checks import (
     describe,
     first_true,
 )
-from nodeflow._base.types import IdsLike
-from nodeflow._peers.peers import ALONE, Peers
-from nodeflow._peers.present import peers_of
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.peers.peers import ALONE, Peers
+from nodeflow._core.random import hash_ids
+from nodeflow._processes.default_group import peers_of
 from nodeflow.graph import Graph
 from nodeflow.loader._order import first_nodes
-from nodeflow.random import hash_ids
 from nodeflow.sampling.base import SamplerBase
 
 Owner: TypeAlias = "IdsLike | Callable[[Ints], Any]"

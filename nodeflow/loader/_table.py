@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import Explained
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import Explained
+from nodeflow._core.base.checks import (
     Ints,
     as_ids,
     check_type,
@@ -22,11 +22,11 @@ from nodeflow._base.checks import (
     titles,
     with_article,
 )
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.keys import PRIMARY_KEY, as_keys, keys_of_column, rows_of
-from nodeflow._base.types import ColumnsLike, IdsLike, KeysLike, NumbersLike, SeedsLike
-from nodeflow._rows.rows import Rows, take_rows, whole_column
-from nodeflow._schema.schema import Schema
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.base.keys import PRIMARY_KEY, as_keys, keys_of_column, rows_of
+from nodeflow._core.base.types import ColumnsLike, IdsLike, KeysLike, NumbersLike, SeedsLike
+from nodeflow._core.rows.rows import Rows, take_rows, whole_column
+from nodeflow._core.schema import Schema
 from nodeflow.graph import Frame, Graph
 from nodeflow.loader._checks import all_or, as_seed_data, as_stamps, as_times
 from nodeflow.sampling.base import SamplerBase

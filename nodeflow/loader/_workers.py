@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import torch
 
-from nodeflow._runtime.threads import run_all
-from nodeflow._runtime.workers import Workers
+from nodeflow._core.runtime.threads import run_all
+from nodeflow._core.runtime.workers import Workers
 from nodeflow.flow import NodeFlow
 
 

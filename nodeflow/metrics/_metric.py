@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_flag, check_one_of, check_type, describe
+from nodeflow._core.base.checks import as_flag, check_one_of, check_type, describe
 from nodeflow.metrics._ranks import auroc, average_precision
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     ALL,
     LARGEST,
     Ints,
@@ -23,8 +23,8 @@ from nodeflow._base.checks import (
     first_true,
     lasting,
 )
-from nodeflow._base.types import IdsLike
-from nodeflow._links.links import (
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.links import (
     SIDES,
     KnownLike,
     Links,
@@ -35,7 +35,7 @@ from nodeflow._links.links import (
     joined,
     pointers,
 )
-from nodeflow._runtime.threads import run_all
+from nodeflow._core.runtime.threads import run_all
 from nodeflow.graph import Graph
 from nodeflow.metrics._ranks import TIES, Ranks
 from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number

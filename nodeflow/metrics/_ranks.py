@@ -7,9 +7,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, as_count, check_one_of, describe
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import NumbersLike
+from nodeflow._core.base.checks import as_array, as_count, check_one_of, describe
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.base.types import NumbersLike
 
 TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
 """Share of the candidates tied with the answer that rank before it, by the name of the rule."""

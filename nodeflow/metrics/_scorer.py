@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import Ints, as_count, as_ids, describe
-from nodeflow._base.progress import progress_bar
-from nodeflow._base.sizes import as_bytes
-from nodeflow._links.links import SIDES, Queries
+from nodeflow._core.base.checks import Ints, as_count, as_ids, describe
+from nodeflow._core.base.progress import progress_bar
+from nodeflow._core.base.sizes import as_bytes
+from nodeflow._core.links import SIDES, Queries
 
 _CACHED = 2**24
 """Maximum bytes of scores computed at a time, so that they are still in the cache when they are

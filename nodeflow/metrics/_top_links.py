@@ -9,10 +9,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, as_int, check_one_of, check_pairs
-from nodeflow._base.types import IdsLike
-from nodeflow._links.links import SIDES, KnownLike, Queries, as_known
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
+    LARGEST,
+    Ints,
+    as_count,
+    as_ids,
+    as_int,
+    check_one_of,
+    check_pairs,
+)
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.links import SIDES, KnownLike, Queries, as_known
 from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number
 
 

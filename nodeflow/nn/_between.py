@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import (
+from nodeflow._core.base.checks import (
     LARGEST,
     as_count,
     as_flag,
@@ -20,10 +20,10 @@ from nodeflow._base.checks import (
     as_number,
     check_num_rows,
 )
-from nodeflow._base.types import IdsLike
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.random import Random, derive_key
 from nodeflow.flow import Layer
 from nodeflow.ops import dropout as drop
-from nodeflow.random import Random, derive_key
 
 
 class BatchNorm(nn.BatchNorm1d):

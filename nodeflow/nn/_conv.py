@@ -10,9 +10,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from nodeflow._base.calls import Explained
-from nodeflow._base.checks import as_count, check_num_rows, describe
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.calls import Explained
+from nodeflow._core.base.checks import as_count, check_num_rows, describe
+from nodeflow._core.schema import Relation
 from nodeflow.flow import Flow, FullFlow, NodeFlow
 from nodeflow.ops import opaque, sparse_linear
 

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from nodeflow._base.calls import Explained
-from nodeflow._base.checks import as_count, check_one_of, describe
-from nodeflow._links.links import SIDES
+from nodeflow._core.base.calls import Explained
+from nodeflow._core.base.checks import as_count, check_one_of, describe
+from nodeflow._core.links import SIDES
 from nodeflow.flow import NodeFlow
 from nodeflow.nn._conv import check_range
 from nodeflow.sampling import LinkChunk

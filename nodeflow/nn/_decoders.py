@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._base.checks import as_count
+from nodeflow._core.base.checks import as_count
 from nodeflow.nn._conv import check_range, draw_glorot
 from nodeflow.nn._decoder_base import Decoder
 from nodeflow.ops import CACHED, EdgeDot, Permute, Structure, inverse, sum_moduli

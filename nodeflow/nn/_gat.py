@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from nodeflow._base.checks import as_count
+from nodeflow._core.base.checks import as_count
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import (
     EQUAL_PROBABILITY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_one_of
+from nodeflow._core.base.checks import check_one_of
 from nodeflow.flow import Flow, FullFlow, Layer
 from nodeflow.nn._conv import linear_map
 from nodeflow.nn._linear_conv import LinearConv

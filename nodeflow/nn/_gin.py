@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of, check_type
+from nodeflow._core.base.checks import check_one_of, check_type
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import EQUAL_PROBABILITY, FlowConv, edge_rows
 

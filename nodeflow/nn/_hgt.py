@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
-from nodeflow._base.checks import as_count, check_type
-from nodeflow._schema.schema import Schema
+from nodeflow._core.base.checks import as_count, check_type
+from nodeflow._core.schema import Schema
 from nodeflow.flow import Flow, entering
 from nodeflow.nn._conv import (
     FlowConv,

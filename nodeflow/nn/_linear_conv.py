@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import check_one_of
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import FlowConv, check_width, draw_glorot
 from nodeflow.ops import dropout as drop, linear_sum, opaque

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_number, check_one_of, describe
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_number, check_one_of, describe
 from nodeflow.nn._conv import check_range
 
 

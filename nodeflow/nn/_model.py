@@ -12,11 +12,11 @@ from typing import TypeGuard, cast
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import Explained, checked
-from nodeflow._base.checks import check_num_rows, check_one_of, check_type, describe
-from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._edges.view import EdgeView
-from nodeflow._rows.rows import Rows
+from nodeflow._core.base.calls import Explained, checked
+from nodeflow._core.base.checks import check_num_rows, check_one_of, check_type, describe
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.rows.rows import Rows
 from nodeflow.flow import Flow, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._between import NORMS, Dropout

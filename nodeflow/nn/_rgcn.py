@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count
-from nodeflow._rows.rows import take_rows
-from nodeflow._schema.schema import Relation, Schema
-from nodeflow._tensors.ragged import ends_of
+from nodeflow._core.base.checks import as_count
+from nodeflow._core.in_torch.ragged import ends_of
+from nodeflow._core.rows.rows import take_rows
+from nodeflow._core.schema import Relation, Schema
 from nodeflow.flow import Flow, FullFlow
 from nodeflow.nn._conv import (
     FlowConv,

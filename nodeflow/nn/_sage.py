@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import check_one_of
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import check_one_of
 from nodeflow.flow import Flow
 from nodeflow.nn._conv import linear_map
 from nodeflow.nn._gcn import degree_column

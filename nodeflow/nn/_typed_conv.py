@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import check_one_of, check_type
-from nodeflow._rows.rows import take_rows
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.checks import check_one_of, check_type
+from nodeflow._core.rows.rows import take_rows
+from nodeflow._core.schema import Relation
 from nodeflow.flow import Flow, Layer, entering, without_unread
 from nodeflow.nn._conv import FlowConv
 from nodeflow.nn._gcn import GraphConv

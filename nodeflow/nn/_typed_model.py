@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import Explained
-from nodeflow._base.checks import as_count, check_type
-from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._edges.view import EdgeView
-from nodeflow._rows.rows import Rows, fetch_rows
+from nodeflow._core.base.calls import Explained
+from nodeflow._core.base.checks import as_count, check_type
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.nn._between import NORMS
@@ -32,7 +32,7 @@ class TypedLinear(nn.Module, metaclass=Explained):
     Args:
         widths: by node type the width of its features, ``layer.of(name).data[column]``, dense or
             sparse CSR; or a module that makes rows of ids within the type, such as
-            ``torch.nn.Embedding(num_nodes, out_features)``; or a ``learned.EmbeddingTable`` of the
+            ``torch.nn.Embedding(num_nodes, out_features)``; or a ``storage.EmbeddingTable`` of the
             nodes of the type, or of all nodes of the graph, which types may share.
         out_features: width of the rows.
         column: the name of the column of features.

@@ -9,11 +9,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import check_one_of
-from nodeflow._base.types import FileLike
-from nodeflow._edges.view import EdgeView, as_view
-from nodeflow._rows.rows import Rows
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import check_one_of
+from nodeflow._core.base.types import FileLike
+from nodeflow._core.edges.view import EdgeView, as_view
+from nodeflow._core.rows.rows import Rows
 from nodeflow.control_variates import (
     History,
     Updater,

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count
-from nodeflow._base.habits import renamed
+from nodeflow._core.base.checks import as_count
+from nodeflow._core.base.habits import renamed
 from nodeflow.nn._between import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import nodeflow.ops._compiled as native
-from nodeflow._base.checks import check_one_of, check_type
+from nodeflow._core.base.checks import check_one_of, check_type
 from nodeflow.ops._autograd import EdgeDot, Op, Recorded, Spmm, divided
 from nodeflow.ops._chunked import read_once
 from nodeflow.ops._edgewise import check_rows

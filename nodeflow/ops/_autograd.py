@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 import nodeflow.ops._compiled as native
-from nodeflow._rows.coded import rows_if_made
+from nodeflow._core.rows.coded import rows_if_made
 from nodeflow.ops._structure import Structure
 
 DOT_ELEMENTS = 2**18

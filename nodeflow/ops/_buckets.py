@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_type
+from nodeflow._core.base.checks import check_type
 from nodeflow.ops._autograd import Permute, inverse
 from nodeflow.ops._edgewise import check_rows
 from nodeflow.ops._structure import Structure

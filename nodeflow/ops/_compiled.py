@@ -21,12 +21,12 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
-from nodeflow._rows.coded import CodedTensor
-from nodeflow._rows.rows import as_array
-from nodeflow._runtime.memory import reused
-from nodeflow._runtime.threads import run_all
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.coded import CodedTensor
+from nodeflow._core.rows.rows import as_array
+from nodeflow._core.runtime.memory import reused
+from nodeflow._core.runtime.threads import run_all
 from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import is_memory, is_watched
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import check_one_of, check_type, describe
+from nodeflow._core.base.checks import check_one_of, check_type, describe
 from nodeflow.ops._structure import Structure
 
 EdgeFunction = Callable[..., Tensor]

@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import nodeflow.ops._compiled as native
-from nodeflow._base.checks import as_flag, as_number, check_type, describe
-from nodeflow._rows.csr import check_csr
+from nodeflow._core.base.checks import as_flag, as_number, check_type, describe
+from nodeflow._core.rows.csr import check_csr
 from nodeflow.ops._autograd import Op, Spmm
 from nodeflow.ops._products import is_widened, outer, pieces, times, widened
 from nodeflow.ops._structure import Structure

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 import nodeflow.ops._compiled as native
-from nodeflow._base.checks import check_one_of
+from nodeflow._core.base.checks import check_one_of
 from nodeflow.ops._autograd import EdgeDot, Gather
 from nodeflow.ops._chunked import EdgeSum
 from nodeflow.ops._edgewise import OPERATIONS, Operands, check_operands

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.types import Array
-from nodeflow._runtime.threads import run_all
+from nodeflow._core.base.types import Array
+from nodeflow._core.runtime.threads import run_all
 from nodeflow.ops._autograd import Op
 
 Plain = Callable[[Tensor, Tensor], Tensor]

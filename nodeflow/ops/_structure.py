@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_array, as_count, check_indptr, check_range, describe
-from nodeflow._base.frozen import Frozen
-from nodeflow._rows.csr import csr_positions
-from nodeflow._tensors.ragged import ends_of
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_array, as_count, check_indptr, check_range, describe
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.in_torch.ragged import ends_of
+from nodeflow._core.rows.csr import csr_positions
 
 T = TypeVar("T")
 

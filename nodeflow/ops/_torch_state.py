@@ -18,7 +18,7 @@ from torch._C import _are_functorch_transforms_active, _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
 
-from nodeflow._rows.coded import CodedTensor
+from nodeflow._core.rows.coded import CodedTensor
 
 P = ParamSpec("P")
 R = TypeVar("R")

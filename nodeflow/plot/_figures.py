@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import check_one_of, check_type, describe
-from nodeflow._display.axes import axes_for, require_matplotlib, small_legend, whole_ticks
-from nodeflow._display.plain import draw_degrees
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import check_one_of, check_type, describe
+from nodeflow._core.display.axes import axes_for, require_matplotlib, small_legend, whole_ticks
+from nodeflow._core.display.plain import draw_degrees
 from nodeflow.control_variates import History
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nodeflow._base.checks import as_count, check_one_of, check_type
-from nodeflow._base.types import SeedsLike
-from nodeflow._display.axes import axes_for, small_legend, whole_ticks
+from nodeflow._core.base.checks import as_count, check_one_of, check_type
+from nodeflow._core.base.types import SeedsLike
+from nodeflow._core.display.axes import axes_for, small_legend, whole_ticks
 from nodeflow.flow import NamesLike
 from nodeflow.graph import Graph
 from nodeflow.sampling import NeighborSampler, first_of_epoch

@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.stored import read_only
-from nodeflow._rows.csr import check_csr, from_scipy
-from nodeflow._rows.rows import Rows, is_sparse, take_rows, whole_column
-from nodeflow._runtime.threads import run_all
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import Array
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.stored import read_only
+from nodeflow._core.random import derive_key, hash_ids
+from nodeflow._core.rows.csr import check_csr, from_scipy
+from nodeflow._core.rows.rows import Rows, is_sparse, take_rows, whole_column
+from nodeflow._core.runtime.threads import run_all
 from nodeflow.ops import bag
-from nodeflow.random import derive_key, hash_ids
 
 _EDGES = 2**20  # edges whose indices are held at a time
 _AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges

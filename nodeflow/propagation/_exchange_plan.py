@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_array, check_num_rows, check_one_of
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, MaskLike
-from nodeflow._edges.edges import NOTHING, Edges, edges_along
-from nodeflow._peers.peers import Peers
-from nodeflow._peers.routes import Routes
-from nodeflow._rows.rows import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, as_array, check_num_rows, check_one_of
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import Array, MaskLike
+from nodeflow._core.edges.edges import NOTHING, Edges, edges_along
+from nodeflow._core.peers.peers import Peers
+from nodeflow._core.peers.routes import Routes
+from nodeflow._core.rows.rows import (
     Rows,
     concat_rows,
     from_arrays,

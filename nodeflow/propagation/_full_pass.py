@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from nodeflow._base.checks import (
+from nodeflow._core.base.checks import (
     Ints,
     as_count,
     as_flag,
@@ -24,11 +24,11 @@ from nodeflow._base.checks import (
     check_type,
     describe,
 )
-from nodeflow._base.progress import progress_bar
-from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._disk.arrays import scratch_array
-from nodeflow._peers.held import together
-from nodeflow._rows.rows import Rows, fetch_rows, is_read_only, take_rows, whole_column
+from nodeflow._core.base.progress import progress_bar
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._core.peers.held import together
+from nodeflow._core.rows.rows import Rows, fetch_rows, is_read_only, take_rows, whole_column
+from nodeflow._files.disk.arrays import scratch_array
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 

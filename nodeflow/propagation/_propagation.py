@@ -11,21 +11,21 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, check_num_rows
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, IdsLike
-from nodeflow._edges.columns import is_float64
-from nodeflow._edges.numbering import Numbering
-from nodeflow._edges.view import EdgeView, as_view, graph_of
-from nodeflow._peers.held import together
-from nodeflow._rows.rows import Rows, is_sparse, put_rows, take_rows
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, as_count, as_ids, check_num_rows
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import Array, IdsLike
+from nodeflow._core.edges.columns import is_float64
+from nodeflow._core.edges.numbering import Numbering
+from nodeflow._core.edges.view import EdgeView, as_view, graph_of
+from nodeflow._core.peers.held import together
+from nodeflow._core.random import derive_key, hash_ids
+from nodeflow._core.rows.rows import Rows, is_sparse, put_rows, take_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure
 from nodeflow.propagation._edge_sums import EdgeSums
 from nodeflow.propagation._exchange_plan import ExchangePlan
-from nodeflow.random import derive_key, hash_ids
 from nodeflow.transform import DEGREES
 
 

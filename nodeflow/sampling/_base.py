@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import ExplainedABC
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import ExplainedABC
+from nodeflow._core.base.checks import (
     Ints,
     as_array,
     as_count,
@@ -25,15 +25,15 @@ from nodeflow._base.checks import (
     unmasked,
     with_article,
 )
-from nodeflow._base.habits import ATTRIBUTES, taught
-from nodeflow._base.types import NumbersLike, SeedsLike
-from nodeflow._display.html import page, table
-from nodeflow._edges.forms import COMPILED, Form
-from nodeflow._edges.view import EdgeView
-from nodeflow._peers.held import together
+from nodeflow._core.base.habits import ATTRIBUTES, taught
+from nodeflow._core.base.types import NumbersLike, SeedsLike
+from nodeflow._core.display.html import page, table
+from nodeflow._core.edges.forms import COMPILED, Form
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.peers.held import together
+from nodeflow._core.random import hash_ids
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
-from nodeflow.random import hash_ids
 from nodeflow.sampling._estimate import Estimate, mean_sizes
 from nodeflow.sampling._keys import Call, Keys, keys_of
 from nodeflow.sampling._one_process import check_one_process

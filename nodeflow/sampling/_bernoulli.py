@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import as_number
-from nodeflow._base.types import Fanouts, Floats, NumNeighbors
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import as_number
+from nodeflow._core.base.types import Fanouts, Floats, NumNeighbors
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.view import EdgeView
 from nodeflow.graph import Graph
 from nodeflow.sampling._keys import Step
 from nodeflow.sampling._relations import by_kind, check_fanouts

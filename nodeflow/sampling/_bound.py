@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_device, as_ids, unmasked
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import IdsLike, MaskLike
-from nodeflow._edges.forms import InTorch
-from nodeflow._edges.view import EdgeView, Reader, as_view, graph_of
-from nodeflow._peers.held import together
+from nodeflow._core.base.checks import Ints, as_count, as_device, as_ids, unmasked
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import IdsLike, MaskLike
+from nodeflow._core.edges.forms import InTorch
+from nodeflow._core.edges.view import EdgeView, Reader, as_view, graph_of
+from nodeflow._core.peers.held import together
+from nodeflow._core.random import hash_ids
 from nodeflow.graph import Graph
-from nodeflow.random import hash_ids
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._one_process import check_one_process

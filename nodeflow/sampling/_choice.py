@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import (
+from nodeflow._core.base.checks import (
     Ints,
     as_array,
     as_ids,
@@ -21,10 +21,10 @@ from nodeflow._base.checks import (
     describe,
     first_true,
 )
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import IdsLike
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.forms import Form
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.forms import Form
 from nodeflow.flow import Flow, FlowParts, Layer
 from nodeflow.graph import Frame, Graph
 from nodeflow.ops import Structure

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_length
-from nodeflow._base.frozen import Frozen
-from nodeflow._base.types import IdsLike
-from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._edges.view import EdgeView, graph_of
-from nodeflow._runtime import process
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_length
+from nodeflow._core.base.frozen import Frozen
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.edges.numbering import distinct_in_order
+from nodeflow._core.edges.view import EdgeView, graph_of
+from nodeflow._core.random import Random, derive_key, hash_ids
+from nodeflow._core.runtime import process
 from nodeflow.graph import Graph
-from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling._one_process import check_one_process
 from nodeflow.sampling._subgraph import Subgraph, SubgraphSampler
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
-from nodeflow._edges.forms import Form
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.edges.forms import Form
 
 
 class Contexts(NamedTuple):

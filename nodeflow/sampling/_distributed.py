@@ -18,18 +18,18 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, describe
-from nodeflow._base.dtypes import DTYPES
-from nodeflow._base.types import Array, Floats
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import Placed
-from nodeflow._edges.view import Reader
-from nodeflow._peers.held import WholeIds
-from nodeflow._peers.peers import Ask
-from nodeflow._peers.routes import Routes, narrowed
-from nodeflow._rows.rows import as_array, from_numpy
+from nodeflow._core.base.checks import Ints, describe
+from nodeflow._core.base.dtypes import DTYPES
+from nodeflow._core.base.types import Array, Floats
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import Placed
+from nodeflow._core.edges.view import Reader
+from nodeflow._core.peers.held import WholeIds
+from nodeflow._core.peers.peers import Ask
+from nodeflow._core.peers.routes import Routes, narrowed
+from nodeflow._core.random import Random
+from nodeflow._core.rows.rows import as_array, from_numpy
 from nodeflow.graph import Graph
-from nodeflow.random import Random
 from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._choice import Choice, check_choice, needs_weight, parent_eid
 from nodeflow.sampling._keys import Call, Step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodeflow._base.checks import Ints
+from nodeflow._core.base.checks import Ints
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling._choice import check_choice, flows_of, layers_of, prefixes
 from nodeflow.sampling._contexts import Contexts

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nodeflow._base.sizes import bytes_text
-from nodeflow._base.types import Floats
-from nodeflow._display.html import page, table
-from nodeflow._rows.rows import column_bytes
+from nodeflow._core.base.sizes import bytes_text
+from nodeflow._core.base.types import Floats
+from nodeflow._core.display.html import page, table
+from nodeflow._core.rows.rows import column_bytes
 from nodeflow.flow import NamesLike, NodeFlow, node_columns
 
 _ID = 8  # bytes of an id, and of a position in indptr

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Floats
-from nodeflow._edges.forms import Placed
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Floats
+from nodeflow._core.edges.forms import Placed
+from nodeflow._core.edges.view import EdgeView
 from nodeflow.graph import Graph
 from nodeflow.sampling import _pps as pps
 from nodeflow.sampling._choice import Choice

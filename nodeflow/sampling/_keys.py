@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_int
-from nodeflow.random import Random, derive_key, hash_ids
+from nodeflow._core.base.checks import Ints, as_int
+from nodeflow._core.random import Random, derive_key, hash_ids
 
 
 class StepSeeds(NamedTuple):

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of
-from nodeflow._base.types import Array, Fanouts, Floats, NumNeighbors
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import Placed
-from nodeflow._edges.numbering import Numbering
-from nodeflow._edges.view import EdgeView
-from nodeflow._runtime.memory import copied_outside, outside
+from nodeflow._core.base.checks import Ints, as_flag, as_int, check_one_of
+from nodeflow._core.base.types import Array, Fanouts, Floats, NumNeighbors
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import Placed
+from nodeflow._core.edges.numbering import Numbering
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.random import derive_key
+from nodeflow._core.runtime.memory import copied_outside, outside
 from nodeflow.graph import Graph
-from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step
 from nodeflow.sampling._labor_draws import INVERSES, POISSON, SMALLEST, fanouts_of

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import Loop, Placed
-from nodeflow._tensors import labor, ragged, uniform
-from nodeflow.random import GOLDEN, mix
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import Loop, Placed
+from nodeflow._core.in_torch import labor, ragged, uniform
+from nodeflow._core.random import GOLDEN, mix
 
 if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array, Floats
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import Form, Loop
-from nodeflow._edges.numbering import Numbering
-from nodeflow._tensors import layerwise
-from nodeflow.random import derive_key
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array, Floats
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import Form, Loop
+from nodeflow._core.edges.numbering import Numbering
+from nodeflow._core.in_torch import layerwise
+from nodeflow._core.random import derive_key
 from nodeflow.sampling._pps import Picked, laid_out, list_probabilities, pick, pick_systematic
 
 

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_flag, as_int, check_one_of, check_type
-from nodeflow._base.types import Array, Floats, PerFlow
-from nodeflow._edges.columns import check_edges
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import COMPILED
-from nodeflow._edges.view import EdgeView, Reader
+from nodeflow._core.base.checks import Ints, as_flag, as_int, check_one_of, check_type
+from nodeflow._core.base.types import Array, Floats, PerFlow
+from nodeflow._core.edges.columns import check_edges
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import COMPILED
+from nodeflow._core.edges.view import EdgeView, Reader
+from nodeflow._core.random import derive_key
 from nodeflow.graph import Graph
-from nodeflow.random import derive_key
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._distributed import squared_norms
 from nodeflow.sampling._keys import Step

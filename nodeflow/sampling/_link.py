@@ -10,14 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_number, check_one_of, check_type, with_article
-from nodeflow._base.types import Array, NumbersLike, SeedsLike
-from nodeflow._edges.columns import check_edges, edge_integers
-from nodeflow._links.links import SIDES, KnownLike, Links, LinksLike, as_known
-from nodeflow._peers.held import together
-from nodeflow._rows.rows import fetch_rows
+from nodeflow._core.base.checks import (
+    Ints,
+    as_count,
+    as_number,
+    check_one_of,
+    check_type,
+    with_article,
+)
+from nodeflow._core.base.types import Array, NumbersLike, SeedsLike
+from nodeflow._core.edges.columns import check_edges, edge_integers
+from nodeflow._core.links import SIDES, KnownLike, Links, LinksLike, as_known
+from nodeflow._core.peers.held import together
+from nodeflow._core.random import Random, derive_key, hash_ids
+from nodeflow._core.rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
-from nodeflow.random import Random, derive_key, hash_ids
 from nodeflow.sampling import _link_parts as checks
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._keys import Call, Keys, StepSeeds

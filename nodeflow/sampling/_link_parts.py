@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import (
+from nodeflow._core.base.checks import (
     Ints,
     as_array,
     check_one_of,
@@ -20,12 +20,12 @@ from nodeflow._base.checks import (
     first_true,
     lasting,
 )
-from nodeflow._base.dates import as_moments
-from nodeflow._base.types import Array, Floats, NumbersLike
-from nodeflow._links.links import Links, LinksLike, as_links
-from nodeflow._rows.columns import as_column, column_of_numbers
-from nodeflow._rows.rows import whole_column
-from nodeflow._schema.schema import Relation, Schema
+from nodeflow._core.base.dates import as_moments
+from nodeflow._core.base.types import Array, Floats, NumbersLike
+from nodeflow._core.links import Links, LinksLike, as_links
+from nodeflow._core.rows.columns import as_column, column_of_numbers
+from nodeflow._core.rows.rows import whole_column
+from nodeflow._core.schema import Relation, Schema
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase

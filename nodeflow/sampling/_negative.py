@@ -14,13 +14,13 @@ import torch
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import LARGEST, Ints, as_array, as_ids, first_true
-from nodeflow._base.types import Array, Floats
-from nodeflow._edges.edges import NOTHING
-from nodeflow._edges.stored import Stored
-from nodeflow._links.links import Links, Queries, pointers
+from nodeflow._core.base.checks import LARGEST, Ints, as_array, as_ids, first_true
+from nodeflow._core.base.types import Array, Floats
+from nodeflow._core.edges.edges import NOTHING
+from nodeflow._core.edges.stored import Stored
+from nodeflow._core.links import Links, Queries, pointers
+from nodeflow._core.random import Random
 from nodeflow.graph import Graph
-from nodeflow.random import Random
 from nodeflow.sampling._link_parts import LinkLayout
 
 OwnNegatives: TypeAlias = "Ints | Callable[[Any, int, Random], Any]"

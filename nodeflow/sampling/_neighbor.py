@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, as_flag
-from nodeflow._base.types import Fanouts, NumNeighbors
-from nodeflow._edges.columns import edge_numbers
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import Ints, as_count, as_flag
+from nodeflow._core.base.types import Fanouts, NumNeighbors
+from nodeflow._core.edges.columns import edge_numbers
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.numbering import distinct_in_order
+from nodeflow._core.edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._keys import Keys, Step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from functools import cache
 
-from nodeflow._base.frozen import Frozen
+from nodeflow._core.base.frozen import Frozen
 
 
 def is_plain(value: object) -> bool:

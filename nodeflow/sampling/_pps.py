@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_array, check_indptr, describe, first_true
-from nodeflow._base.frozen import Frozen, Lazy
-from nodeflow._base.types import Array, Floats, IdsLike, NumbersLike
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.forms import Loop, Placed
-from nodeflow._edges.numbering import Numbering
-from nodeflow._edges.stored import integers
-from nodeflow._tensors import alias
-from nodeflow._tensors.ragged import spread
+from nodeflow._core.base.checks import Ints, as_array, check_indptr, describe, first_true
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import Array, Floats, IdsLike, NumbersLike
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.forms import Loop, Placed
+from nodeflow._core.edges.numbering import Numbering
+from nodeflow._core.edges.stored import integers
+from nodeflow._core.in_torch import alias
+from nodeflow._core.in_torch.ragged import spread
+from nodeflow._core.random import derive_key
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
-from nodeflow.random import derive_key
 from nodeflow.sampling._bound import Candidates
 from nodeflow.sampling._rows import DrawingRows, Drawn
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, as_flag, as_number, first_true
-from nodeflow._base.sizes import check_memory
-from nodeflow._base.types import Array, PerFlow
-from nodeflow._edges.view import EdgeView
-from nodeflow._schema.schema import Relation
+from nodeflow._core.base.checks import Ints, as_count, as_flag, as_number, first_true
+from nodeflow._core.base.sizes import check_memory
+from nodeflow._core.base.types import Array, PerFlow
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.schema import Relation
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeflow._schema.schema import Schema
+from nodeflow._core.schema import Schema
 
 
 class Numbers(NamedTuple):

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import Ints, as_int
-from nodeflow._edges.columns import edge_integers
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.node_rows import NodeRows
+from nodeflow._core.base.checks import Ints, as_int
+from nodeflow._core.edges.columns import edge_integers
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.node_rows import NodeRows
 from nodeflow.graph import Graph
 from nodeflow.sampling._sampler import as_list, check_draws, check_size
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_ids, check_indptr, check_length, describe
-from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import Array
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import COMPILED, ENTRIES, Form
-from nodeflow._edges.view import EdgeView, Reader
+from nodeflow._core.base.checks import Ints, as_ids, check_indptr, check_length, describe
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.base.types import Array
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import COMPILED, ENTRIES, Form
+from nodeflow._core.edges.view import EdgeView, Reader
 from nodeflow.graph import Graph
 from nodeflow.sampling._choice import Choice
 from nodeflow.sampling._keys import Step

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_count, check_one_of
-from nodeflow._base.types import Floats, SeedsLike
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.forms import COMPILED
-from nodeflow._edges.view import EdgeView, Reader, graph_of
+from nodeflow._core.base.checks import Ints, as_count, check_one_of
+from nodeflow._core.base.types import Floats, SeedsLike
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.forms import COMPILED
+from nodeflow._core.edges.view import EdgeView, Reader, graph_of
+from nodeflow._core.random import Random
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.random import Random
 from nodeflow.sampling._distributed import norms_of_sources
 from nodeflow.sampling._keys import Call, key_of
 from nodeflow.sampling._one_process import check_one_process

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import LARGEST, Ints, as_flag, as_ids, as_int, check_range, describe
-from nodeflow._edges.forms import COMPILED
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import LARGEST, Ints, as_flag, as_ids, as_int, check_range, describe
+from nodeflow._core.edges.forms import COMPILED
+from nodeflow._core.edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling._bound import BoundSampler, Candidates

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from nodeflow._base.checks import Ints, as_count, as_flag
-from nodeflow._edges.numbering import distinct_in_order
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import Ints, as_count, as_flag
+from nodeflow._core.edges.numbering import distinct_in_order
+from nodeflow._core.edges.view import EdgeView
 from nodeflow.flow import NodeFlow, shared_node_flow
 from nodeflow.graph import Graph
 from nodeflow.ops import Structure

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import LARGEST, Ints, as_count, as_ids, describe
-from nodeflow._base.frozen import Lazy
-from nodeflow._base.types import Array, IdsLike
-from nodeflow._edges.edges import NOTHING, Edges
-from nodeflow._edges.view import Reader
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import LARGEST, Ints, as_count, as_ids, describe
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.base.types import Array, IdsLike
+from nodeflow._core.edges.edges import NOTHING, Edges
+from nodeflow._core.edges.view import Reader
+from nodeflow._core.random import Random
 from nodeflow.flow import Flow, FlowParts, Layer, NodeFlow, shared_node_flow
 from nodeflow.ops import Structure
-from nodeflow.random import Random
 from nodeflow.sampling._bound import BoundSampler
 from nodeflow.sampling._distributed import with_rows_of
 from nodeflow.sampling._keys import Keys

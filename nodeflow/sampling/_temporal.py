@@ -9,15 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import as_count, as_flag, as_number, check_one_of
-from nodeflow._base.types import Fanouts, NumNeighbors, SeedsLike
-from nodeflow._edges.columns import edge_numbers
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.forms import COMPILED, Placed
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import as_count, as_flag, as_number, check_one_of
+from nodeflow._core.base.types import Fanouts, NumNeighbors, SeedsLike
+from nodeflow._core.edges.columns import edge_numbers
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.forms import COMPILED, Placed
+from nodeflow._core.edges.view import EdgeView
+from nodeflow._core.random import hash_ids
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
-from nodeflow.random import hash_ids
 from nodeflow.sampling._keys import Call, Step
 from nodeflow.sampling._pps import Proportional
 from nodeflow.sampling._relations import check_fanouts

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import as_array, check_type, describe, first_true
-from nodeflow._base.dates import as_moments
-from nodeflow._base.dtypes import digits_of
-from nodeflow._base.types import Array, NumbersLike
-from nodeflow._edges.columns import check_edges, columns_of_relations, edge_column
-from nodeflow._edges.edges import Edges
-from nodeflow._rows.rows import Rows, whole_column
+from nodeflow._core.base.checks import as_array, check_type, describe, first_true
+from nodeflow._core.base.dates import as_moments
+from nodeflow._core.base.dtypes import digits_of
+from nodeflow._core.base.types import Array, NumbersLike
+from nodeflow._core.edges.columns import check_edges, columns_of_relations, edge_column
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.rows.rows import Rows, whole_column
 from nodeflow.graph import Graph
 
 _KINDS = "integers or floats"

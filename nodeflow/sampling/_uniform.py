@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._edges.edges import Edges
-from nodeflow._edges.forms import Loop
-from nodeflow._tensors import uniform
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.edges.edges import Edges
+from nodeflow._core.edges.forms import Loop
+from nodeflow._core.in_torch import uniform
 
 if TYPE_CHECKING:
     from nodeflow.sampling._rows import DrawingRows

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
-from nodeflow._rows.base import RowsBase
-from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import row_bytes
-from nodeflow._runtime.workers import Workers
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.base import RowsBase
+from nodeflow._core.rows.csr import csr_tensor
+from nodeflow._core.rows.rows import row_bytes
+from nodeflow._core.runtime.workers import Workers
 
 _BLOCKS = 512, 4096  # alignment in bytes of reads past the page cache, by device
 _SCRATCH = 2**20  # bytes of the largest single read

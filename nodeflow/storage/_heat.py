@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import (
     as_array,
     as_count,
     as_ids,
@@ -21,8 +21,8 @@ from nodeflow._base.checks import (
     describe,
     first_true,
 )
-from nodeflow._base.types import Floats, IdsLike, NumbersLike
-from nodeflow._edges.edges import Edges
+from nodeflow._core.base.types import Floats, IdsLike, NumbersLike
+from nodeflow._core.edges.edges import Edges
 from nodeflow.graph import Graph, Schema
 from nodeflow.loader import NodeFlowLoader
 

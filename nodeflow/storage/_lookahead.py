@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_count, check_length, check_type, pinned
-from nodeflow._base.sizes import as_bytes
-from nodeflow._base.types import Floats, NumbersLike
-from nodeflow._rows.base import decoded, stored
-from nodeflow._rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
-from nodeflow._runtime.workers import Workers
+from nodeflow._core.base.checks import Ints, as_count, check_length, check_type, pinned
+from nodeflow._core.base.sizes import as_bytes
+from nodeflow._core.base.types import Floats, NumbersLike
+from nodeflow._core.rows.base import decoded, stored
+from nodeflow._core.rows.rows import Rows, fetch_rows, is_collective, is_sparse, take_rows
+from nodeflow._core.runtime.workers import Workers
 from nodeflow.flow import Layer, LayerPart, NodeFlow, empty_node_flow, node_columns
 from nodeflow.graph import Frame, Graph
 from nodeflow.loader import NodeFlowLoader

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints
-from nodeflow._base.sizes import as_bytes
-from nodeflow._rows.narrow import NarrowRows
-from nodeflow._rows.narrowing import narrowed
-from nodeflow._rows.rows import Rows, concat_rows, fetch_rows, is_sparse, row_bytes
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.sizes import as_bytes
+from nodeflow._core.rows.narrow import NarrowRows
+from nodeflow._core.rows.narrowing import narrowed
+from nodeflow._core.rows.rows import Rows, concat_rows, fetch_rows, is_sparse, row_bytes
 
 _PIECE = 2**24  # bytes of dense rows that are read at a time
 _SPARSE_PIECE = 2**14  # sparse rows that are read at a time

@@ -13,10 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_flag, blaming, check_type, describe
-from nodeflow._base.types import FileLike
-from nodeflow._disk.arrays import (
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_count, as_flag, blaming, check_type, describe
+from nodeflow._core.base.types import FileLike
+from nodeflow._core.rows.columns import check_numbers
+from nodeflow._core.rows.csr import from_scipy
+from nodeflow._core.rows.narrow import NarrowRows
+from nodeflow._core.rows.rows import Rows, as_array, from_numpy, is_sparse
+from nodeflow._core.runtime.mapped import find_map, part_of_file
+from nodeflow._files.disk.arrays import (
     ArrayFile,
     create_array,
     map_array,
@@ -24,14 +29,9 @@ from nodeflow._disk.arrays import (
     open_file,
     read_header,
 )
-from nodeflow._disk.folders import new_folder
-from nodeflow._disk.manifest import Manifest
-from nodeflow._disk.streams import stream_column
-from nodeflow._rows.columns import check_numbers
-from nodeflow._rows.csr import from_scipy
-from nodeflow._rows.narrow import NarrowRows
-from nodeflow._rows.rows import Rows, as_array, from_numpy, is_sparse
-from nodeflow._runtime.mapped import find_map, part_of_file
+from nodeflow._files.disk.folders import new_folder
+from nodeflow._files.disk.manifest import Manifest
+from nodeflow._files.disk.streams import stream_column
 from nodeflow.storage._files import Extent, FileRows, SparseFileRows
 
 _KIND = "sparse rows"

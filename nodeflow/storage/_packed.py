@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, check_type
-from nodeflow._rows.rows import Rows, fetch_rows, move_rows, new_rows, row_bytes, take_rows
+from nodeflow._core.base.checks import Ints, check_type
+from nodeflow._core.rows.rows import Rows, fetch_rows, move_rows, new_rows, row_bytes, take_rows
 from nodeflow.storage._plan import Step
 
 _PIECE = 2**26  # bytes of rows that are packed at a time

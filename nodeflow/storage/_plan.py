@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array, Floats
-from nodeflow._rows.csr import csr_tensor
-from nodeflow._rows.rows import Rows, move_rows, new_rows, put_rows, take_rows
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array, Floats
+from nodeflow._core.rows.csr import csr_tensor
+from nodeflow._core.rows.rows import Rows, move_rows, new_rows, put_rows, take_rows
 from nodeflow.storage._memory import mean_bytes
 
 _UNKNOWN = 256  # classes of heat for rows whose next use is not known

@@ -14,13 +14,12 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.checks import Ints, as_ids, check_length, check_type, describe
-from nodeflow._base.types import FileLike, IdsLike, NumbersLike
-from nodeflow._disk.arrays import create_array, numpy_type
-from nodeflow._rows.base import RowsBase, decoded, elsewhere_first, pieces_of, stored, summary
-from nodeflow._rows.columns import check_numbers
-from nodeflow._rows.pieces import Piece, put_pieces, write_pieces
-from nodeflow._rows.rows import (
+from nodeflow._core.base.checks import Ints, as_ids, check_length, check_type, describe
+from nodeflow._core.base.types import FileLike, IdsLike, NumbersLike
+from nodeflow._core.rows.base import RowsBase, decoded, elsewhere_first, pieces_of, stored, summary
+from nodeflow._core.rows.columns import check_numbers
+from nodeflow._core.rows.pieces import Piece, put_pieces, write_pieces
+from nodeflow._core.rows.rows import (
     Rows,
     fetch_rows,
     from_numpy,
@@ -31,6 +30,7 @@ from nodeflow._rows.rows import (
     new_rows,
     put_rows,
 )
+from nodeflow._files.disk.arrays import create_array, numpy_type
 from nodeflow.storage._heat import hottest
 from nodeflow.storage._memory import copied, copy_into, fitting
 from nodeflow.storage._open import open, save_sparse

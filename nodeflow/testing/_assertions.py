@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_array, as_count, as_ids, as_number, check_type, lasting
-from nodeflow._base.types import Array, IdsLike, NumbersLike, SeedsLike
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_array, as_count, as_ids, as_number, check_type, lasting
+from nodeflow._core.base.types import Array, IdsLike, NumbersLike, SeedsLike
+from nodeflow._core.random import Random
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.graph import Frame
-from nodeflow.random import Random
 from nodeflow.sampling import Sampler, first_of_epoch
 from nodeflow.sampling.base import SamplerBase, SubgraphSampler
 

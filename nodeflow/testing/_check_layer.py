@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, check_type
+from nodeflow._core.base.checks import as_count, check_type
 from nodeflow.graph import Graph, Schema
 from nodeflow.nn import TypedLinear
 from nodeflow.testing import _layer_checks as layers

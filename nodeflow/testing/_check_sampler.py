@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from nodeflow._base.checks import as_flag, check_one_of, check_type
-from nodeflow._base.types import NumbersLike, SeedsLike
+from nodeflow._core.base.checks import as_flag, check_one_of, check_type
+from nodeflow._core.base.types import NumbersLike, SeedsLike
 from nodeflow.graph import Graph
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.testing import _law_checks, _repeat_checks, _structure_checks

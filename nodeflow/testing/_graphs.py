@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints
+from nodeflow._core.base.checks import Ints
 from nodeflow.graph import Graph
 
 LARGEST_SHOWN = 150  # edges of a graph that is printed as code

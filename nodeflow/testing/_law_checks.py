@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Array
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Array
 from nodeflow.flow import Flow, NodeFlow, rows_between
 from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import SubgraphSampler

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from hypothesis import HealthCheck, Phase, find, settings, strategies as st
 from hypothesis.errors import Flaky, NoSuchExample
 
-from nodeflow._base.checks import as_count, check_one_of
+from nodeflow._core.base.checks import as_count, check_one_of
 from nodeflow.graph import Graph
 from nodeflow.testing._report import CheckError, Outcome, Report
 from nodeflow.testing._strategies import graphs

@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, as_array, check_type
-from nodeflow._base.types import NumbersLike, SeedsLike
-from nodeflow._edges.view import EdgeView
+from nodeflow._core.base.checks import Ints, as_array, check_type
+from nodeflow._core.base.types import NumbersLike, SeedsLike
+from nodeflow._core.edges.view import EdgeView
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.sampling import (

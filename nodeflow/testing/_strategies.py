@@ -15,8 +15,8 @@ import torch
 from hypothesis import note, strategies as st
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_count
 from nodeflow.flow import Flow, NodeFlow, create_full_node_flow, create_node_flow, flow_from_edges
 from nodeflow.graph import Frame, Graph
 from nodeflow.sampling import NeighborSampler

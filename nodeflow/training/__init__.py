@@ -23,7 +23,7 @@ three read the same settings, and no other module uses any of them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from nodeflow._base.habits import unknown
+from nodeflow._core.base.habits import unknown
 
 if TYPE_CHECKING:
     from nodeflow.training._checkpoints import Checkpoints

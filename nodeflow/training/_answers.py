@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from nodeflow import _kernels as kernels
-from nodeflow._base.types import Array
-from nodeflow._links.links import SIDES
+from nodeflow._core.base.types import Array
+from nodeflow._core.links import SIDES
+from nodeflow._core.random import Random, derive_key
 from nodeflow.graph import Graph
 from nodeflow.loader import Epochs
 from nodeflow.nn import one_vs_all_loss
-from nodeflow.random import Random, derive_key
 
 MOST_ANSWERS = 16
 """Answers of a query in one batch, where the loss is a mean over answers.

@@ -16,9 +16,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_safetensors
 from torch import Tensor, nn
 
-from nodeflow._base.checks import as_count, as_number, blaming, check_type
-from nodeflow._base.files import is_file
-from nodeflow._disk.manifest import replace_file
+from nodeflow._core.base.checks import as_count, as_number, blaming, check_type
+from nodeflow._core.base.files import is_file
+from nodeflow._files.disk.manifest import replace_file
 from nodeflow.training._settings import FREE, Settings
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from nodeflow._base.habits import meant
-from nodeflow._base.version import __version__
+from nodeflow._core.base.habits import meant
+from nodeflow._core.base.version import __version__
 from nodeflow.training._fields import add_option, default_of, option_of
 from nodeflow.training._groups import is_own
 from nodeflow.training._rules import where_read
@@ -484,7 +484,7 @@ def _add_partition(one: _Parser) -> None:
     """Write the graph of a data set into a folder, cut up, with its features, labels and training
     nodes.
 
-    As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with
+    As partitions, which train --storage partitions and distributed.PartitionBuffer read, or with
     --for processes as parts, of which each process of a run holds one.
     """
     one.add_argument("data", metavar="DATA", help=_DATA)

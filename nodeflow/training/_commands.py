@@ -15,13 +15,20 @@ from typing import Any
 import torch
 
 from nodeflow import distributed
-from nodeflow._base.checks import as_count, as_ids
-from nodeflow._base.files import is_file
-from nodeflow._disk.manifest import MANIFEST
-from nodeflow._text.words import is_integer
-from nodeflow.building import build_graph, stored_as
-from nodeflow.datasets import Dataset, columns_of_features, has_label, ids_of_integers, load_array
-from nodeflow.partitions import write_partitions
+from nodeflow._core.base.checks import as_count, as_ids
+from nodeflow._core.base.files import is_file
+from nodeflow._files.disk.manifest import MANIFEST
+from nodeflow._files.text.words import is_integer
+from nodeflow.datasets import (
+    Dataset,
+    build_graph,
+    columns_of_features,
+    has_label,
+    ids_of_integers,
+    load_array,
+    stored_as,
+)
+from nodeflow.distributed import write_partitions
 from nodeflow.plot import plot_curves
 from nodeflow.training._data import (
     PARTS,
@@ -329,7 +336,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     """Write the graph of a data set into a folder, cut up, with its features, labels and training
     nodes.
 
-    As partitions, which train --storage partitions and partitions.PartitionBuffer read, or with
+    As partitions, which train --storage partitions and distributed.PartitionBuffer read, or with
     --for processes as parts, of which each process of a run holds one.
     """
     for name in ("edges", "balance", "renumber", "links"):

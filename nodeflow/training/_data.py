@@ -13,10 +13,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nodeflow._base.files import is_file
-from nodeflow._rows.rows import whole_column
-from nodeflow._schema.schema import Relation, Schema
-from nodeflow._text.words import is_number
+from nodeflow._core.base.files import is_file
+from nodeflow._core.rows.rows import whole_column
+from nodeflow._core.schema import Relation, Schema
+from nodeflow._files.text.words import is_number
 from nodeflow.datasets import LABELS, Dataset, debian, read_folder, split_rows
 from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph

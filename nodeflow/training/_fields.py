@@ -21,7 +21,7 @@ differ, or raises.
 
 def checks() -> Any:
     """Return the module of checks. It imports torch, which values need and the help does not."""
-    from nodeflow._base import checks
+    from nodeflow._core.base import checks
 
     return checks
 

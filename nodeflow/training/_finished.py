@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from nodeflow._base.calls import checked
-from nodeflow._base.files import is_file
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.files import is_file
 from nodeflow.datasets import Dataset
 from nodeflow.training._checkpoints import load_weights, read_tensors
 from nodeflow.training._data import learned_part

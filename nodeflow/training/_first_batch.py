@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
-from nodeflow._rows.coded import is_coded
+from nodeflow._core.rows.coded import is_coded
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import IgnoredWeightWarning

@@ -19,14 +19,14 @@ import numpy as np
 import tomli_w
 import torch
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import as_count, as_flag, as_number, blaming
-from nodeflow._base.files import is_file
-from nodeflow._base.version import __version__
-from nodeflow._disk.arrays import making, naming
-from nodeflow._disk.manifest import replace_file
-from nodeflow._peers.present import present
-from nodeflow._text.table import rows_of_words
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_count, as_flag, as_number, blaming
+from nodeflow._core.base.files import is_file
+from nodeflow._core.base.version import __version__
+from nodeflow._files.disk.arrays import making, naming
+from nodeflow._files.disk.manifest import replace_file
+from nodeflow._files.text.table import rows_of_words
+from nodeflow._processes.default_group import default_peers
 from nodeflow.datasets import Dataset
 from nodeflow.plot import plot_curves
 from nodeflow.training._checkpoints import (
@@ -236,7 +236,7 @@ def open_trainer(
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
     """
     folder = Path(folder)
-    run = Run.read(folder, model).shared_by(present().size)
+    run = Run.read(folder, model).shared_by(default_peers().size)
     checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     if dataset is None:
         dataset = run.dataset()

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, describe
-from nodeflow._base.progress import progress_bar
-from nodeflow._base.sizes import as_bytes
-from nodeflow._base.types import Array
-from nodeflow._rows.base import RowsBase, decoded, stored, summary, with_stored
-from nodeflow._rows.rows import (
+from nodeflow._core.base.checks import Ints, describe
+from nodeflow._core.base.progress import progress_bar
+from nodeflow._core.base.sizes import as_bytes
+from nodeflow._core.base.types import Array
+from nodeflow._core.random import derive_key, hash_ids, hash_pieces
+from nodeflow._core.rows.base import RowsBase, decoded, stored, summary, with_stored
+from nodeflow._core.rows.rows import (
     as_array,
     as_dense,
     entries_of,
@@ -36,7 +37,6 @@ from nodeflow._rows.rows import (
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import DistributedGraph, DistributedRows
 from nodeflow.graph import Graph, with_frames
-from nodeflow.random import derive_key, hash_ids, hash_pieces
 from nodeflow.storage import Cached, Rows, mean_bytes, opened
 from nodeflow.transform import DEGREES, add_reverse_edges, is_symmetric, reverse
 

@@ -280,7 +280,7 @@ def _integer(value: Any, name: str) -> int:
 
 def _memory(value: Any, name: str) -> str:
     checks().check_type(value, name, str, "a string such as '2 GB'")
-    from nodeflow._base.sizes import as_bytes
+    from nodeflow._core.base.sizes import as_bytes
 
     as_bytes(value, name)
     return str(value)

@@ -11,19 +11,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._base.checks import Ints, as_ids, as_int, check_one_of
-from nodeflow._base.types import IdsLike
-from nodeflow._edges.numbering import Numbering
-from nodeflow._links.links import SIDES
-from nodeflow._rows.rows import whole_column
-from nodeflow._schema.schema import REVERSE, Relation
+from nodeflow._core.base.checks import Ints, as_ids, as_int, check_one_of
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.edges.numbering import Numbering
+from nodeflow._core.links import SIDES
+from nodeflow._core.random import derive_key
+from nodeflow._core.rows.rows import whole_column
+from nodeflow._core.schema import REVERSE, Relation
 from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.metrics import Metric, TopLinks, rank_links, top_links
 from nodeflow.nn import FlowModel
-from nodeflow.random import derive_key
 from nodeflow.sampling import Keys, LinkChunk, LinkSampler
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._answers import AnswerBatch, Answers

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import blaming
-from nodeflow._base.sizes import as_bytes
+from nodeflow._core.base.checks import blaming
+from nodeflow._core.base.sizes import as_bytes
 from nodeflow.loader import NodeFlowLoader, SentAhead
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.storage import Lookahead

@@ -10,8 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from nodeflow import nn as layers
-from nodeflow._base.checks import blaming, describe
-from nodeflow._schema.schema import Schema
+from nodeflow._core.base.checks import blaming, describe
+from nodeflow._core.schema import Schema
 from nodeflow.nn import DECODERS, Decoder
 from nodeflow.training._choices import MODELS as TRAITS, ModelTraits
 from nodeflow.training._groups import LinkSettings, ModelSettings, check_model

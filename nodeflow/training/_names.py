@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import Ints, first_true
-from nodeflow._rows.rows import is_sparse, whole_column
-from nodeflow._schema.schema import Schema
-from nodeflow._text.words import is_integer
+from nodeflow._core.base.checks import Ints, first_true
+from nodeflow._core.rows.rows import is_sparse, whole_column
+from nodeflow._core.schema import Schema
+from nodeflow._files.text.words import is_integer
 from nodeflow.datasets import FEATURES, Dataset, columns_of_features, has_label
 from nodeflow.graph import Graph
 from nodeflow.training._graph import EDGE_TYPES, Words, with_columns

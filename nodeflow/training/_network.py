@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from nodeflow._base.checks import as_count, as_flag, check_type
-from nodeflow._base.sizes import check_memory
-from nodeflow._rows.rows import as_dense, whole_column
+from nodeflow._core.base.checks import as_count, as_flag, check_type
+from nodeflow._core.base.sizes import check_memory
+from nodeflow._core.rows.rows import as_dense, whole_column
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph

@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nodeflow._base.checks import blaming
+from nodeflow._core.base.checks import blaming
+from nodeflow._core.random import derive_key
 from nodeflow.datasets import Dataset, features_of
+from nodeflow.distributed import BufferState
 from nodeflow.flow import NodeFlow
 from nodeflow.loader import LocalShuffle, NodeFlowLoader, balanced_weights
 from nodeflow.metrics import Metric, named
 from nodeflow.nn import FlowModel
-from nodeflow.partitions import BufferState
-from nodeflow.random import derive_key
 from nodeflow.sampling import FullSampler, partition
 from nodeflow.sampling.base import SamplerBase
 from nodeflow.training._graph import FeatureRows, hash_of, keys_of_types, with_columns

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import as_count
-from nodeflow._disk.arrays import map_tensor
-from nodeflow._rows.rows import as_dense, fetch_rows, take_rows
+from nodeflow._core.base.checks import as_count
+from nodeflow._core.random import derive_key, hash_ids
+from nodeflow._core.rows.rows import as_dense, fetch_rows, take_rows
+from nodeflow._files.disk.arrays import map_tensor
 from nodeflow.datasets import Dataset, features_of
+from nodeflow.distributed import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph, columns_of
 from nodeflow.loader import Epochs, NodeFlowLoader, Pass
-from nodeflow.partitions import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
-from nodeflow.random import derive_key, hash_ids
 from nodeflow.training._data import read_names
 from nodeflow.training._models import kind_of
 from nodeflow.training._names import Names

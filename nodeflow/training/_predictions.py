@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import Ints, as_ids
-from nodeflow._base.types import FileLike, IdsLike
-from nodeflow._disk.arrays import replacing
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, as_ids
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._files.disk.arrays import replacing
 from nodeflow.datasets import Dataset
 from nodeflow.graph import Graph
 from nodeflow.metrics import TopLinks

@@ -16,9 +16,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nodeflow._peers.peers import Peers
-from nodeflow._peers.present import present, release
-from nodeflow._peers.transport import PeerError
+from nodeflow._core.peers.peers import Peers
+from nodeflow._processes.default_group import default_peers, release
+from nodeflow._processes.transport import PeerError
 
 _LIMIT = 300.0  # seconds that processes wait for the others at the start
 
@@ -31,7 +31,7 @@ def process_group() -> Iterator[Peers]:
     local rank, and GPU tensors go through NCCL.
     """
     if int(os.environ.get("WORLD_SIZE") or 1) == 1 or dist.is_initialized():
-        yield present()
+        yield default_peers()
         return
     backend = "gloo"
     if torch.cuda.is_available() and dist.is_nccl_available():
@@ -40,7 +40,7 @@ def process_group() -> Iterator[Peers]:
     store, rank, size = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=own_store(store, rank, size), rank=rank, world_size=size)
     try:
-        yield present()
+        yield default_peers()
     finally:
         # a thread of gloo may drop the last reference to a tensor; if it does so while the
         # interpreter ends, it aborts the process. These threads end with their group, and graphs

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from nodeflow._peers.present import peers_of
+from nodeflow._processes.default_group import peers_of
 from nodeflow.datasets import Dataset
 from nodeflow.training._choices import (
     COLUMN,

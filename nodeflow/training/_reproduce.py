@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from nodeflow._base.version import __version__
-from nodeflow._peers.exchanges import is_heard_by_all
-from nodeflow._peers.transport import PeerError
+from nodeflow._core.base.version import __version__
+from nodeflow._processes.exchanges import is_heard_by_all
+from nodeflow._processes.transport import PeerError
 from nodeflow.training._folder import TRACE, Run, machine, read_result
 from nodeflow.training._processes import process_group
 from nodeflow.training._result import Trace, TracedStep, read_trace

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from torch import Tensor
 
-from nodeflow._base.files import is_file
+from nodeflow._core.base.files import is_file
 from nodeflow.flow import NodeFlow
 
 if TYPE_CHECKING:

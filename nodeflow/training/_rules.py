@@ -97,7 +97,7 @@ EXCLUDED: tuple[tuple[Condition, str], ...] = (
     (
         {"storage": BUFFER, "task": LINK},
         "negatives are drawn among all nodes; take another storage, or a "
-        "partitions.PartitionBuffer in a loop of your own",
+        "distributed.PartitionBuffer in a loop of your own",
     ),
     (
         {"model": NO_ENCODER, "types": (SEVERAL_TYPES,)},

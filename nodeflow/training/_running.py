@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from nodeflow._peers.transport import PeerError
+from nodeflow._processes.transport import PeerError
 from nodeflow.training._cli import say
 from nodeflow.training._commands import build, compare, evaluate, info, partition, predict
 from nodeflow.training._reproduce import reproduce

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
-from nodeflow._base.files import is_file
-from nodeflow._base.habits import meant
+from nodeflow._core.base.files import is_file
+from nodeflow._core.base.habits import meant
 from nodeflow.training._choices import Conditions
 from nodeflow.training._fields import ComputedDefault, Group, checks, documentation, name_of
 from nodeflow.training._groups import (

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nodeflow._base.checks import check_type
-from nodeflow._base.sizes import as_bytes
-from nodeflow._peers.present import peers_of
-from nodeflow._rows.rows import is_collective, whole_column
+from nodeflow._core.base.checks import check_type
+from nodeflow._core.base.sizes import as_bytes
+from nodeflow._core.rows.rows import is_collective, whole_column
+from nodeflow._processes.default_group import peers_of
 from nodeflow.datasets import Dataset, features_of, is_binary
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader

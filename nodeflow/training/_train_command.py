@@ -20,11 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from nodeflow._base.checks import as_count
-from nodeflow._base.files import is_file
-from nodeflow._disk.manifest import replace_file
-from nodeflow._peers.exchanges import is_heard_by_all
-from nodeflow._peers.peers import Peers
+from nodeflow._core.base.checks import as_count
+from nodeflow._core.base.files import is_file
+from nodeflow._core.peers.peers import Peers
+from nodeflow._files.disk.manifest import replace_file
+from nodeflow._processes.exchanges import is_heard_by_all
 from nodeflow.training._checkpoints import Checkpoints
 from nodeflow.training._folder import (
     LOG,

@@ -18,16 +18,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nodeflow._base.calls import checked
-from nodeflow._base.checks import check_one_of, check_type
-from nodeflow._base.progress import Progress
-from nodeflow._base.types import IdsLike
-from nodeflow._peers.peers import collective
-from nodeflow._peers.present import peers_of
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import check_one_of, check_type
+from nodeflow._core.base.progress import Progress
+from nodeflow._core.base.types import IdsLike
+from nodeflow._core.peers.peers import collective
+from nodeflow._core.random import derive_key
+from nodeflow._processes.default_group import peers_of
 from nodeflow.datasets import Dataset
 from nodeflow.flow import NodeFlow
 from nodeflow.metrics import Metric, TopLinks
-from nodeflow.random import derive_key
 from nodeflow.training._checkpoints import (
     Checkpoints,
     check_same_parts,

@@ -14,10 +14,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from nodeflow import FullSampler, Graph, NeighborSampler, distributed, partitions, storage
-from nodeflow._rows.rows import fetch_rows
+from nodeflow import FullSampler, Graph, NeighborSampler, distributed, storage
+from nodeflow._core.rows.rows import fetch_rows
 from nodeflow.control_variates import History
-from nodeflow.learned import EmbeddingTable
+from nodeflow.storage import EmbeddingTable
 
 NODES = 40
 EDGES = 90
@@ -83,11 +83,11 @@ def read_graph(place: Path) -> Iterable[Any]:
 
 
 def read_partitions(place: Path) -> Iterable[Any]:
-    parts = partitions.Partitions.open(place)
+    parts = distributed.Partitions.open(place)
     yield from (parts.rows, parts.parents, parts.bucket_ptr, parts.ndata, parts.edata, parts.train)
     for name in parts.ndata:
         yield parts.column(name).fetch(range(parts.num_nodes))
-    for state in partitions.PartitionBuffer(place, 2, order="beta"):
+    for state in distributed.PartitionBuffer(place, 2, order="beta"):
         yield from of_graph(state.graph)
         yield state.nodes
 
@@ -155,11 +155,11 @@ FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any
     "graph": (GRAPH.save, read_graph),
     "graph of types": (TYPED.save, read_graph),
     "partitions": (
-        lambda place: partitions.write_partitions(GRAPH, place, 4, train=range(9), progress=False),
+        lambda place: distributed.write_partitions(GRAPH, place, 4, train=range(9), progress=False),
         read_partitions,
     ),
     "partitions of types": (
-        lambda place: partitions.write_partitions(TYPED, place, 4, train=range(9), progress=False),
+        lambda place: distributed.write_partitions(TYPED, place, 4, train=range(9), progress=False),
         read_partitions,
     ),
     "parts": (

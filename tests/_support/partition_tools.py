@@ -12,8 +12,13 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
-from nodeflow.distributed import GraphParts, partition_graph
-from nodeflow.partitions import BufferState, Partitions, write_partitions
+from nodeflow.distributed import (
+    BufferState,
+    GraphParts,
+    Partitions,
+    partition_graph,
+    write_partitions,
+)
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from nodeflow import Graph
-from nodeflow._peers.group import PeerGroup
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.rows.rows import take_rows
+from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed import DistributedGraph, PeerError
 
 

@@ -12,22 +12,12 @@ import nodeflow
 PACKAGE = Path(nodeflow.__file__).parent
 
 ROOMS = (
-    "_base",
     "_kernels",
-    "_tensors",
-    "_runtime",
-    "_rows",
-    "_disk",
-    "_text",
-    "_display",
+    "_core",
+    "_processes",
+    "_files",
     "random",
     "fn",
-    "_links",
-    "_peers",
-    "_store",
-    "_edges",
-    "learned",
-    "_schema",
     "graph",
     "transform",
     "ops",
@@ -35,11 +25,9 @@ ROOMS = (
     "convert",
     "propagation",
     "sampling",
-    "loader",
-    "partitions",
-    "storage",
-    "building",
     "control_variates",
+    "loader",
+    "storage",
     "nn",
     "metrics",
     "distributed",
@@ -50,6 +38,23 @@ ROOMS = (
     "training",
 )
 """Lowest first: a room imports from itself and from rooms before it."""
+
+INSIDE = {
+    "_core": (
+        "base",
+        "in_torch",
+        "runtime",
+        "rows",
+        "display",
+        "links",
+        "random",
+        "peers",
+        "edges",
+        "schema",
+    ),
+    "_files": ("disk", "store", "text"),
+}
+"""The folders and files of a room of several, lowest first."""
 
 PUBLIC = tuple(room for room in ROOMS if not room.startswith("_"))
 

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._store.files import FileStore as Store
-from nodeflow._store.store import MemoryStore, as_rows
+from nodeflow._files.store.files import FileStore as Store
+from nodeflow._files.store.store import MemoryStore, as_rows
 
 SHAPES = {
     "x": ((50, 3), torch.float32),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from nodeflow._text import words
+from nodeflow._files.text import words
 from nodeflow.datasets import Dataset, read_folder
 
 NAMES = st.text(

@@ -17,7 +17,7 @@ import torch
 
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.datasets import Dataset
-from nodeflow.partitions import PartitionBuffer
+from nodeflow.distributed import PartitionBuffer
 from nodeflow.training import EpochRecord, Result, Settings, Stopped, Trainer
 
 Fixed = dict[str, Path]

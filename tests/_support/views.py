@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodeflow._edges.view import as_view
+from nodeflow._core.edges.view import as_view
 
 _WORDS = ("direction", "edge_filter", "weight")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nodeflow._base import files
+from nodeflow._core.base import files
 
 MISSING = ("posix_fallocate", "sysconf", "register_at_fork", "fork", "pread", "preadv", "O_DIRECT")
 MISSING += ("sched_getaffinity", "posix_fadvise")

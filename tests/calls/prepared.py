@@ -154,8 +154,8 @@ BASE = {
     "storage.presample": "storage.presample(loader_)",
     "storage.reach_heat": "storage.reach_heat(graph, [0], [2], 1)",
     "storage.save_sparse": "storage.save_sparse(folder, sparse)",
-    "learned.EmbeddingTable": "learned.EmbeddingTable(20, 4, lr=0.1)",
-    "learned.Pipeline": "learned.Pipeline(loader_, {}, print)",
+    "storage.EmbeddingTable": "storage.EmbeddingTable(20, 4, lr=0.1)",
+    "storage.Pipeline": "storage.Pipeline(loader_, {}, print)",
     "training.Checkpoints": "training.Checkpoints(folder)",
     "training.Inputs": "training.Inputs(20, 4, 0)",
     "training.TypedInputs": "training.TypedInputs({'node': 20}, {'node': 4}, 3, 5)",
@@ -232,13 +232,13 @@ BASE = {
     "distributed.DistributedGraph.open": "distributed.DistributedGraph.open(folder)",
     "distributed.GraphParts": "distributed.GraphParts(folder)",
     "distributed.partition_graph": "distributed.partition_graph(graph, folder, 2)",
-    "partitions.PartitionBuffer": "partitions.PartitionBuffer(folder, 2)",
-    "partitions.Partitions": "partitions.Partitions(folder)",
-    "partitions.beta_order": "partitions.beta_order(4, 2)",
-    "partitions.comet_order": "partitions.comet_order(4, 2)",
-    "partitions.dispersed_order": "partitions.dispersed_order(4, 2)",
-    "partitions.sequential_order": "partitions.sequential_order(4, 2, 1)",
-    "partitions.write_partitions": "partitions.write_partitions(graph, folder, 2)",
+    "distributed.PartitionBuffer": "distributed.PartitionBuffer(folder, 2)",
+    "distributed.Partitions": "distributed.Partitions(folder)",
+    "distributed.beta_order": "distributed.beta_order(4, 2)",
+    "distributed.comet_order": "distributed.comet_order(4, 2)",
+    "distributed.dispersed_order": "distributed.dispersed_order(4, 2)",
+    "distributed.sequential_order": "distributed.sequential_order(4, 2, 1)",
+    "distributed.write_partitions": "distributed.write_partitions(graph, folder, 2)",
     "propagation.ExchangePlan": "propagation.ExchangePlan(graph)",
     "propagation.Propagation": "Propagation(graph)",
     "control_variates.control_variate": "control_variates.control_variate(flow, rows)",
@@ -262,8 +262,8 @@ BASE = {
     "testing.temporal_graphs": "testing.temporal_graphs()",
     "testing.typed_graphs": "testing.typed_graphs()",
     "testing.triples": "testing.triples()",
-    "building.build_graph": "building.build_graph(file, folder)",
-    "building.node_names": "building.node_names(folder)",
+    "datasets.build_graph": "datasets.build_graph(file, folder)",
+    "datasets.node_names": "datasets.node_names(folder)",
 }
 BASE |= {f"fn.{name}": f"fn.{name}('h', 'w', 'm')" for name in fn.__all__ if name[1] == "_"}
 BASE |= {
@@ -309,9 +309,10 @@ EXCUSES = {
         ("training.EpochRecord", "training.Result", "metrics.Ranks", "metrics.TopLinks"), "result"
     ),
     **dict.fromkeys(
-        ("distributed.PartsReport", "partitions.BufferCounters", "partitions.BufferState"), "result"
+        ("distributed.PartsReport", "distributed.BufferCounters", "distributed.BufferState"),
+        "result",
     ),
-    **dict.fromkeys(("partitions.Order", "flow.EdgeBatch", "flow.NodeBatch"), "result"),
+    **dict.fromkeys(("distributed.Order", "flow.EdgeBatch", "flow.NodeBatch"), "result"),
     **dict.fromkeys(("distributed.DistributedGraph", "distributed.GraphPart"), "result of open"),
     **dict.fromkeys(("storage.Rows", "metrics.LinkScorer"), "protocol"),
     "nn.IgnoredWeightWarning": "types",
@@ -414,7 +415,7 @@ def namespace(place: Path) -> dict[str, Any]:
             dataset, rooms["training"].Settings(epochs=1, fanouts=(2,), hidden=4)
         ),
         "pulls": {
-            "table": (rooms["learned"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)
+            "table": (rooms["storage"].EmbeddingTable(20, 4, lr=0.1), lambda batch: batch.seeds)
         },
         "result": None,
         "trainer": None,

@@ -15,7 +15,7 @@ from _support.graphs import sparse_column
 from _support.views import viewed
 
 from nodeflow import FullSampler, Graph, NodeFlowLoader, transform
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.nn import VRGCN, VRGraphSAGE, VRModel
 from nodeflow.propagation import Propagation

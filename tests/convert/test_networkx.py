@@ -22,7 +22,7 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow._base.dtypes import COLUMN_TYPES
+from nodeflow._core.base.dtypes import COLUMN_TYPES
 from nodeflow.convert import from_networkx, to_networkx
 from nodeflow.testing import graphs
 

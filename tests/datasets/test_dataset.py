@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from nodeflow import Graph
-from nodeflow.building import build_graph
-from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.datasets import Dataset, build_graph, debian, read_folder
 
 
 def small(**changes: object) -> Dataset:

@@ -1,4 +1,4 @@
-"""read_edge_list: ways of writing a list, and wrong ones. ``tests/building`` reads random lists
+"""read_edge_list: ways of writing a list, and wrong ones. ``tests/datasets`` reads random lists
 with it too.
 """
 

@@ -15,9 +15,8 @@ import pytest
 import scipy.sparse
 import torch
 
-from nodeflow._base import sizes
-from nodeflow.building import build_graph
-from nodeflow.datasets import read_edge_list, read_folder, read_ogb
+from nodeflow._core.base import sizes
+from nodeflow.datasets import build_graph, read_edge_list, read_folder, read_ogb
 
 PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "link": (lambda path: path.symlink_to("nowhere"), "is a link to nowhere, where nothing is"),

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from _support.text_folders import ends, folder_of, read
 
-from nodeflow.building import build_graph, node_names
-from nodeflow.datasets import read_edge_list, read_folder
+from nodeflow.datasets import build_graph, node_names, read_edge_list, read_folder
 
 QUIET: dict[str, Any] = {"progress": False, "overwrite": True}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nodeflow._text.table import Table, reading
+from nodeflow._files.text.table import Table, reading
 from nodeflow.datasets import read_ogb
 
 FILES = {

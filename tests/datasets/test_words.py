@@ -16,8 +16,7 @@ from _support.text_folders import ends, folder_of, fresh, read
 from hypothesis import given, strategies as st
 
 from nodeflow import TemporalNeighborSampler
-from nodeflow.building import build_graph, node_names
-from nodeflow.datasets import read_edge_list, read_folder
+from nodeflow.datasets import build_graph, node_names, read_edge_list, read_folder
 
 QUIET: dict[str, Any] = {"progress": False, "overwrite": True}
 DIGITS = st.from_regex(r"[+-]?[0-9]{1,4}", fullmatch=True)

@@ -10,7 +10,7 @@ from _support.ranks import ThreadTransport, run_ranks
 from hypothesis import given, settings, strategies as st
 from torch import Tensor, nn
 
-from nodeflow._peers.group import PeerGroup
+from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed import PeerError
 
 

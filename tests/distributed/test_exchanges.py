@@ -12,10 +12,10 @@ import pytest
 from _support.ranks import ThreadTransport, run_ranks
 from hypothesis import given, settings, strategies as st
 
-from nodeflow._peers.exchanges import Exchanges
-from nodeflow._peers.group import PeerGroup
-from nodeflow._peers.packed import pack, unpack
-from nodeflow._peers.peers import ALONE
+from nodeflow._core.peers.peers import ALONE
+from nodeflow._processes.exchanges import Exchanges
+from nodeflow._processes.group import PeerGroup
+from nodeflow._processes.packed import pack, unpack
 from nodeflow.distributed import PeerError
 
 SIZES = st.sampled_from([0, 1, 31, 32, 33, 500, 512, 513, 5000, 130_000, 140_000])

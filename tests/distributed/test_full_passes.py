@@ -16,7 +16,7 @@ from _support.sampler_families import NODES, graph_of_all
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.nn import GAT, GCN, GIN, GraphSAGE
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.testing import graphs

@@ -15,7 +15,7 @@ from _support.ranks import Parts, ThreadTransport, run_ranks
 from _support.sampler_families import NODES
 
 from nodeflow import History
-from nodeflow._store import store
+from nodeflow._files.store import store
 from nodeflow.distributed import DistributedGraph, PeerError
 
 

@@ -25,11 +25,11 @@ from nodeflow import (
     storage,
 )
 from nodeflow.distributed import PeerError
-from nodeflow.learned import EmbeddingTable
 from nodeflow.nn import VRGCN
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import Sampler
 from nodeflow.sampling.base import Choice, SamplerBase
+from nodeflow.storage import EmbeddingTable
 
 WHOLE = graph_of_all()
 OWNER = [v % 2 for v in range(NODES)]

@@ -27,13 +27,13 @@ from nodeflow import (
     TemporalNeighborSampler,
     Updater,
     distributed,
-    learned,
     propagation,
+    storage,
 )
 from nodeflow.distributed import PeerError
-from nodeflow.learned import EmbeddingTable
 from nodeflow.nn import VRGCN, GraphSAGE
 from nodeflow.propagation import ExchangePlan, Propagation
+from nodeflow.storage import EmbeddingTable
 
 PARTS = Parts(graph_of_all(), [node % 2 for node in range(NODES)], 2)
 Call = Callable[[], Any]
@@ -196,7 +196,7 @@ def test_all_methods_that_say_so_are_in_the_tables() -> None:
         name for table in TABLES for rank_calls in PARTS.run(table)[:1] for name in rank_calls
     }
     found = set[str]()
-    for module in (nodeflow, distributed, propagation, learned):
+    for module in (nodeflow, distributed, propagation, storage):
         for name in module.__all__:
             kind = getattr(module, name)
             if inspect.isclass(kind):

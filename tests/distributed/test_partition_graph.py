@@ -18,10 +18,9 @@ from _support.partition_tools import check_parts, cut_into, random_graph, renumb
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow.distributed import DistributedGraph, GraphParts
-from nodeflow.partitions import _split, _writing
-from nodeflow.partitions._cut import balanced, cut_nodes
-from nodeflow.partitions._split import grid_of
+from nodeflow.distributed import DistributedGraph, GraphParts, _split, _writing
+from nodeflow.distributed._cut import balanced, cut_nodes
+from nodeflow.distributed._split import grid_of
 from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]

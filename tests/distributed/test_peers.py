@@ -9,9 +9,9 @@ import pytest
 import torch
 from _support.ranks import ThreadTransport, run_ranks
 
-from nodeflow._peers.exchanges import is_heard_by_all
-from nodeflow._peers.group import PeerGroup
-from nodeflow._peers.peers import ALONE, Peers
+from nodeflow._core.peers.peers import ALONE, Peers
+from nodeflow._processes.exchanges import is_heard_by_all
+from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed import PeerError
 
 

@@ -194,7 +194,7 @@ def test_a_slow_process_is_waited_for(folder: Path) -> None:
 
 COMMITS = """
 import os, signal
-import nodeflow._store.store as apart
+import nodeflow._files.store.store as apart
 from nodeflow import History
 from nodeflow.distributed import DistributedGraph
 

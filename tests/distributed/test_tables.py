@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nodeflow import Graph
 from nodeflow.distributed import PeerError
-from nodeflow.learned import EmbeddingTable, Pipeline, _embedding_table
+from nodeflow.storage import EmbeddingTable, Pipeline, _embedding_table
 
 WHOLE = graph_of_all()
 OWNER = [0 if v % 5 else 2 for v in range(NODES)]  # rank 1 owns nothing

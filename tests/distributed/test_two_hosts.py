@@ -129,7 +129,7 @@ def test_two_hosts_make_the_run_of_one(hosts: Any, place: Path, kind: str) -> No
 
 PATIENT = """
 import sys
-from nodeflow._peers import present
+from nodeflow._processes import default_group
 from nodeflow.training._cli import main
 
 present._PATIENCE = 20.0  # in place of half an hour

@@ -36,13 +36,12 @@ from nodeflow import (
     TemporalNeighborSampler,
     nn,
 )
-from nodeflow._disk.manifest import Manifest
-from nodeflow._peers.group import PeerGroup
-from nodeflow.distributed import DistributedGraph, GraphParts
-from nodeflow.learned import EmbeddingTable
-from nodeflow.partitions import _split
+from nodeflow._files.disk.manifest import Manifest
+from nodeflow._processes.group import PeerGroup
+from nodeflow.distributed import DistributedGraph, GraphParts, _split
 from nodeflow.propagation import Propagation
 from nodeflow.sampling.base import SamplerBase
+from nodeflow.storage import EmbeddingTable
 from nodeflow.testing import typed_graphs
 
 Make = Callable[[Graph], SamplerBase]

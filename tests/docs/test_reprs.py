@@ -21,21 +21,19 @@ from nodeflow import (
     Sampler,
     metrics,
     nn,
-    partitions,
     random,
     storage,
 )
-from nodeflow._rows.base import RowsBase
+from nodeflow._core.rows.base import RowsBase
 from nodeflow.compat import dgl
 from nodeflow.control_variates import History, Updater
 from nodeflow.datasets import debian
-from nodeflow.learned import EmbeddingTable, Pipeline
+from nodeflow.distributed import Order, PartitionBuffer, write_partitions
 from nodeflow.ops import Structure
-from nodeflow.partitions import PartitionBuffer, write_partitions
 from nodeflow.propagation import ExchangePlan, Propagation
 from nodeflow.sampling import LayerSampler
 from nodeflow.sampling.base import Candidates, Choice, Edges, LayerCandidates
-from nodeflow.storage import Lookahead
+from nodeflow.storage import EmbeddingTable, Lookahead, Pipeline
 from nodeflow.training import Settings, Trainer
 from nodeflow.training._graph import FeatureRows
 
@@ -63,7 +61,7 @@ def test_a_partition_buffer_says_what_it_holds(tmp_path: Path) -> None:
     for _ in buffer:
         pass
     assert "epoch 1)" in repr(buffer)
-    own = partitions.Order(4, [[0, 1, 2, 3]])
+    own = Order(4, [[0, 1, 2, 3]])
     with PartitionBuffer(tmp_path / "parts", order=own, writable=["x"]) as buffer:
         assert repr(buffer).endswith(f"order {own!r}, epoch 0, writable: x)")
     buffer = PartitionBuffer(tmp_path / "parts", slots=4, order=lambda epoch: own)

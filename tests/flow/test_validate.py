@@ -21,7 +21,7 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow._base.frozen import Lazy
+from nodeflow._core.base.frozen import Lazy
 from nodeflow.ops import Structure
 from nodeflow.testing import assert_valid, node_flows
 

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from nodeflow import Frame, FullSampler, Graph, NodeFlow, create_full_node_flow, fn, ops, storage
-from nodeflow._rows.rows import is_read_only, take_rows
-from nodeflow._runtime.mapped import find_map
+from nodeflow._core.rows.rows import is_read_only, take_rows
+from nodeflow._core.runtime.mapped import find_map
 
 
 @pytest.fixture

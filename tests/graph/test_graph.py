@@ -16,8 +16,8 @@ import torch
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, NeighborSampler, create_full_node_flow
-from nodeflow._runtime import process
-from nodeflow._runtime.mapped import file_of
+from nodeflow._core.runtime import process
+from nodeflow._core.runtime.mapped import file_of
 from nodeflow.testing import graphs
 
 edge_lists = st.integers(1, 7).flatmap(

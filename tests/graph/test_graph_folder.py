@@ -24,9 +24,9 @@ from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, storage
-from nodeflow._disk import checked
-from nodeflow._disk.manifest import MANIFEST
-from nodeflow._rows.rows import as_array, is_read_only
+from nodeflow._core.rows.rows import as_array, is_read_only
+from nodeflow._files.disk import checked
+from nodeflow._files.disk.manifest import MANIFEST
 from nodeflow.graph import _folder as graph_folder
 from nodeflow.testing import graphs
 

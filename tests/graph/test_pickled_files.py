@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from nodeflow import Graph
-from nodeflow._disk import checked
-from nodeflow._runtime import process
+from nodeflow._core.runtime import process
+from nodeflow._files.disk import checked
 
 
 @pytest.fixture

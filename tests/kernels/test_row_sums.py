@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nodeflow import _kernels as kernels
-from nodeflow._edges.edges import read_only
+from nodeflow._core.edges.edges import read_only
 
 DEGREES = [0, 1, 31, 32, 33, 64, 65, 0, 100]
 WORDS = {torch.float32: torch.float32, torch.bfloat16: torch.uint16, torch.float16: torch.int16}

@@ -37,8 +37,8 @@ if rank == 0:  # no process waits for the other
 child = os.fork()
 if child == 0:
     begun(lambda: loader)  # for another process's training, as a worker of torch's DataLoader does
-    from nodeflow._peers.present import present
-    begun(lambda: present().totals("counts", 1))
+    from nodeflow._processes.default_group import default_peers
+    begun(lambda: default_peers().totals("counts", 1))
     sys.stdout.flush()
     os._exit(0)
 os.waitpid(child, 0)

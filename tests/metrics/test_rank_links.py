@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 from torch import Tensor, nn
 
 from nodeflow import Graph, metrics, nn as decoders
-from nodeflow._links.links import as_links
+from nodeflow._core.links import as_links
 from nodeflow.metrics._rank_links import Plan, compiled, count_above, with_torch
 
 

@@ -20,10 +20,9 @@ from nodeflow import (
     create_full_node_flow,
     nn,
 )
-from nodeflow.learned import EmbeddingTable
 from nodeflow.nn._typed_model import EncodedRows
 from nodeflow.propagation import Propagation
-from nodeflow.storage import Rows
+from nodeflow.storage import EmbeddingTable, Rows
 
 SEEDS = [12, 3, 0, 8, 9, 14]
 WIDTHS = {name: 8 + i for i, name in enumerate(TYPES)}

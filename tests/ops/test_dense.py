@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Flow, create_node_flow, flow_from_edges
-from nodeflow._rows.csr import csr_tensor
+from nodeflow._core.rows.csr import csr_tensor
 from nodeflow.ops import _linear as dense, linear_sum
 from nodeflow.ops._products import pieces
 

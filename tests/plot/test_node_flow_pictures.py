@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from nodeflow import FullSampler, Graph, NodeFlow, create_node_flow, flow_from_edges
-from nodeflow._display.axes import require_matplotlib
+from nodeflow._core.display.axes import require_matplotlib
 from nodeflow.distributed import PartsReport
 from nodeflow.plot import plot_curves, plot_node_flow, plot_parts
 from nodeflow.training import EpochRecord

@@ -14,7 +14,7 @@ from _support.sampler_families import graph_of_all
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler, create_node_flow, flow_from_edges, testing
-from nodeflow._display.plain import layout
+from nodeflow._core.display.plain import layout
 
 figure = pytest.importorskip("matplotlib.figure")
 

@@ -13,7 +13,7 @@ from _support.views import viewed
 from torch import Tensor
 
 from nodeflow import FullSampler, Graph, NeighborSampler, Sampler
-from nodeflow._edges.forms import Form
+from nodeflow._core.edges.forms import Form
 from nodeflow.sampling.base import Choice, Step
 
 FIVE = Graph.from_edges([0, 2, 0, 1, 3], [1, 1, 2, 2, 0])

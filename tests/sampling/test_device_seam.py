@@ -18,7 +18,7 @@ from _support.sampler_families import FAMILIES, fingerprint, graph_of_all, sampl
 from _support.sampler_reference import random_graph
 
 from nodeflow import FullSampler, Graph, NodeFlow, NodeFlowLoader
-from nodeflow._runtime.mapped import file_of
+from nodeflow._core.runtime.mapped import file_of
 from nodeflow.flow import Flow, Layer
 from nodeflow.ops import Structure
 from nodeflow.sampling.base import SamplerBase

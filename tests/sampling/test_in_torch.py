@@ -26,7 +26,7 @@ from nodeflow import (
     NodeFlowLoader,
     TemporalNeighborSampler,
 )
-from nodeflow._tensors import kept, labor
+from nodeflow._core.in_torch import kept, labor
 from nodeflow.testing import check_sampler
 from nodeflow.testing._repeat_checks import global_states
 

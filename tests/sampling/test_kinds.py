@@ -26,7 +26,7 @@ from nodeflow import (
     ShadowSampler,
     TemporalNeighborSampler,
 )
-from nodeflow._edges.forms import COMPILED, Placed
+from nodeflow._core.edges.forms import COMPILED, Placed
 from nodeflow.sampling.base import Drawn, RowSampler
 from nodeflow.testing import (
     CheckError,

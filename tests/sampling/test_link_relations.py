@@ -17,7 +17,7 @@ from _support.link_reference import DST, SRC, assert_law, negatives_of
 from hypothesis import given, strategies as st
 
 from nodeflow import FullSampler, Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler, nn
-from nodeflow._links.links import Links
+from nodeflow._core.links import Links
 from nodeflow.sampling._negative import Known
 from nodeflow.testing import graphs
 

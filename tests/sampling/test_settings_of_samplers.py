@@ -28,7 +28,7 @@ from nodeflow import (
     Sampler,
     TemporalNeighborSampler,
 )
-from nodeflow._edges.view import Reader
+from nodeflow._core.edges.view import Reader
 from nodeflow.control_variates import ControlVariateSampler, History
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.sampling._options import arguments

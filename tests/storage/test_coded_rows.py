@@ -16,9 +16,9 @@ from hypothesis import given, strategies as st
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, create_node_flow, flow_from_edges, nn, ops
-from nodeflow._rows import coded
-from nodeflow._rows.coded import CodedTensor, is_coded
-from nodeflow._rows.narrow import Coding
+from nodeflow._core.rows import coded
+from nodeflow._core.rows.coded import CodedTensor, is_coded
+from nodeflow._core.rows.narrow import Coding
 from nodeflow.flow import Flow
 from nodeflow.ops import _compiled as native
 from nodeflow.storage import CodedRows, NarrowRows, narrow

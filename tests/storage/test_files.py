@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nodeflow import Graph, NeighborSampler, storage
-from nodeflow._disk.manifest import Manifest
+from nodeflow._files.disk.manifest import Manifest
 from nodeflow._kernels import reading
 
 NOT_A_TENSOR: Any = [0]

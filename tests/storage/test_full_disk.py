@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import torch
 
-from nodeflow import Graph, building, datasets, distributed, nn, partitions, storage
+from nodeflow import Graph, datasets, distributed, nn, storage
 from nodeflow.control_variates import History
-from nodeflow.learned import EmbeddingTable
+from nodeflow.storage import EmbeddingTable
 
 resource = pytest.importorskip("resource")
 
@@ -39,12 +39,12 @@ MODEL = nn.GraphSAGE(8, 8, 2, 2)
 
 def build(place: Path) -> object:
     np.save(place.parent / "edges.npy", np.stack([end.numpy() for end in GRAPH.edges()], 1))
-    return building.build_graph(place.parent / "edges.npy", place, overwrite=True, progress=False)
+    return datasets.build_graph(place.parent / "edges.npy", place, overwrite=True, progress=False)
 
 
 WRITERS: dict[str, Callable[[Path], object]] = {
     "graph": lambda place: GRAPH.save(place, overwrite=True),
-    "partitions": lambda place: partitions.write_partitions(
+    "partitions": lambda place: distributed.write_partitions(
         GRAPH, place, 2, overwrite=True, progress=False
     ),
     "parts": lambda place: distributed.partition_graph(
@@ -96,7 +96,7 @@ def test_a_full_disk_is_named_and_leaves_nothing(tmp_path: Path, name: str, size
     write(tmp_path / "warm" / "place")
     before = {path.name for path in home.iterdir()}
     if name == "built":
-        write = lambda place: building.build_graph(home / "edges.npy", place, progress=False)  # noqa: E731
+        write = lambda place: datasets.build_graph(home / "edges.npy", place, progress=False)  # noqa: E731
     with limit(size), pytest.raises(OSError, match="File too large") as raised:
         write(home / "new" / "place")
     assert str(raised.value.filename).startswith(str(home)), repr(raised.value)

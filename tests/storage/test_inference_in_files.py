@@ -17,7 +17,7 @@ from _support.graphs import random_graph, sparse_column
 from _support.own_rows import OwnRows
 
 from nodeflow import Graph, History, Updater, nn, transform
-from nodeflow._disk import arrays
+from nodeflow._files.disk import arrays
 from nodeflow.nn import FlowModel
 from nodeflow.storage import create
 

@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).parents[1])]  # where a process of its own lo
 
 from _support.file_formats import FORMATS, PLAIN, digest  # noqa: E402
 
-from nodeflow._disk import checked  # noqa: E402
+from nodeflow._files.disk import checked  # noqa: E402
 
 CASES = int(os.environ.get("CASES", 2000))
 

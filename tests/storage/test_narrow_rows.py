@@ -22,15 +22,14 @@ from nodeflow import (
     Graph,
     NeighborSampler,
     NodeFlowLoader,
-    building,
     distributed,
     nn,
-    partitions,
     storage,
 )
-from nodeflow._disk.manifest import Manifest
-from nodeflow._peers.group import PeerGroup
-from nodeflow._rows.narrowing import _measured, _sample, _seen
+from nodeflow._core.rows.narrowing import _measured, _sample, _seen
+from nodeflow._files.disk.manifest import Manifest
+from nodeflow._processes.group import PeerGroup
+from nodeflow.datasets import build_graph
 from nodeflow.distributed import DistributedGraph
 from nodeflow.storage import NarrowRows, narrow
 
@@ -225,16 +224,16 @@ def test_caches_files_and_plans_give_the_same_bits(tmp_path: Path, column: Narro
 @BOTH
 def test_partitions_carry_the_codes(tmp_path: Path, column: NarrowRows) -> None:
     expected = whole(column)
-    parts = partitions.write_partitions(graph_of(column), tmp_path / "p", 4, progress=False)
+    parts = distributed.write_partitions(graph_of(column), tmp_path / "p", 4, progress=False)
     assert whole(parts.column("x")).equal(expected)
-    buffer = partitions.PartitionBuffer(tmp_path / "p", 2, order="beta")
+    buffer = distributed.PartitionBuffer(tmp_path / "p", 2, order="beta")
     for state in buffer:
         rows: Any = state.graph.ndata["x"]
         inside = torch.flatten((state.nodes >= 0).nonzero())
         assert isinstance(rows, NarrowRows)
         assert rows.fetch(inside).equal(expected[state.nodes[inside]])
     with pytest.raises(TypeError, match="column 'x', whose rows are narrow"):
-        next(iter(partitions.PartitionBuffer(tmp_path / "p", 2, order="beta", writable=["x"])))
+        next(iter(distributed.PartitionBuffer(tmp_path / "p", 2, order="beta", writable=["x"])))
 
 
 @BOTH
@@ -284,11 +283,11 @@ def test_columns_of_types(tmp_path: Path) -> None:
     nodes: Any = {"a": {"x": narrow(COLUMN)}, "b": {"x": narrow(OUTLIER[:9], "auto")}}
     graph = Graph.typed(nodes, {("a", "to", "b"): ([0, 59], [1, 8])})
     graph.save(tmp_path / "g")
-    partitions.write_partitions(graph, tmp_path / "p", 2, progress=False)
+    distributed.write_partitions(graph, tmp_path / "p", 2, progress=False)
     for name in ("a", "b"):
         expected = whole(graph.nodes[name].data["x"])
         assert whole(Graph.open(tmp_path / "g").nodes[name].data["x"]).equal(expected)
-        assert whole(partitions.Partitions.open(tmp_path / "p").column("x", name)).equal(expected)
+        assert whole(distributed.Partitions.open(tmp_path / "p").column("x", name)).equal(expected)
     batch = NeighborSampler(graph, [2])(graph.nodes["b"].to_graph([1, 8]))
     batch.copy_from_parent(["x"])
     part = batch.layers[0].of("a")
@@ -297,7 +296,7 @@ def test_columns_of_types(tmp_path: Path) -> None:
 
 def test_a_column_that_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = whole(narrow(COLUMN))
-    monkeypatch.setattr("nodeflow._rows.narrowing._PIECE", 4 * WIDTH)
+    monkeypatch.setattr("nodeflow._core.rows.narrowing._PIECE", 4 * WIDTH)
     rows = OwnRows(COLUMN)
     assert whole(narrow(rows)).equal(expected)
     assert rows.most == NODES  # all rows are the sample here
@@ -312,20 +311,18 @@ def test_a_folder_is_built_narrow(tmp_path: Path) -> None:
     np.save(tmp_path / "feat.npy", COLUMN.numpy())
     ndata = {"feat": tmp_path / "feat.npy", "label": np.zeros((NODES, 2)), "year": np.arange(NODES)}
     options: Any = {"ndata": ndata, "store": "int8", "progress": False}
-    graph = building.build_graph(tmp_path / "edges.npy", tmp_path / "g", **options)
+    graph = build_graph(tmp_path / "edges.npy", tmp_path / "g", **options)
     assert whole(graph.ndata["feat"]).equal(whole(narrow(COLUMN)))
     assert (graph.ndata["label"].dtype, graph.ndata["year"].dtype) == (torch.float64, torch.int64)
     np.save(tmp_path / "feat.npy", OUTLIER.numpy())
     with pytest.raises(ValueError, match="column 'feat' cannot be int8: column 7, with "):
-        building.build_graph(tmp_path / "edges.npy", tmp_path / "other", **options)
+        build_graph(tmp_path / "edges.npy", tmp_path / "other", **options)
     for width, words in (
         ("int8", "store='int8' needs a node column of rows"),
         ("int4", "store must be"),
     ):
         with pytest.raises(ValueError, match=words):
-            building.build_graph(
-                tmp_path / "edges.npy", tmp_path / "other", store=width, progress=False
-            )
+            build_graph(tmp_path / "edges.npy", tmp_path / "other", store=width, progress=False)
     assert not (tmp_path / "other").exists()
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from nodeflow._base.checks import Ints
-from nodeflow._base.types import Floats
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Floats
 from nodeflow.storage._plan import Plan
 
 

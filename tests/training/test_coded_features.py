@@ -14,8 +14,8 @@ from _support.training_tools import planted
 from torch import Tensor, nn
 
 from nodeflow import NodeFlow, storage
-from nodeflow._rows import coded
-from nodeflow._rows.coded import CodedTensor
+from nodeflow._core.rows import coded
+from nodeflow._core.rows.coded import CodedTensor
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.graph import with_frames
 from nodeflow.nn import GraphSAGE

@@ -379,7 +379,7 @@ def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPat
         def update(self) -> None:
             pass
 
-    monkeypatch.setattr("nodeflow._base.progress.Bar", Bar)
+    monkeypatch.setattr("nodeflow._core.base.progress.Bar", Bar)
     Trainer(planted(), FAST.replace(epochs=3)).run()
     assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [
         (6, 0),

@@ -16,10 +16,9 @@ from _support.pages import ROOT, blocks
 from _support.partition_tools import check_parts, renumbered
 
 from nodeflow import Graph, storage
-from nodeflow._rows.rows import whole_column
+from nodeflow._core.rows.rows import whole_column
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.distributed import GraphParts, partition_graph
-from nodeflow.partitions import Partitions
+from nodeflow.distributed import GraphParts, Partitions, partition_graph
 from nodeflow.training import _data, load_model
 from nodeflow.training._checkpoints import write_tensors
 from nodeflow.training._cli import main

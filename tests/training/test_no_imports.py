@@ -19,8 +19,7 @@ from _support.cli_tools import SMALL, Cli, status, two_communities
 from _support.training_tools import FAST, planted
 
 from nodeflow import storage
-from nodeflow.building import build_graph
-from nodeflow.datasets import read_edge_list, read_folder
+from nodeflow.datasets import build_graph, read_edge_list, read_folder
 from nodeflow.training import (
     Checkpoints,
     Settings,

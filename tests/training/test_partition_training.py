@@ -30,9 +30,9 @@ from _support.training_tools import (
     train,
 )
 
-from nodeflow._base.progress import Progress
+from nodeflow._core.base.progress import Progress
 from nodeflow.datasets import Dataset, read_folder
-from nodeflow.partitions import Partitions
+from nodeflow.distributed import Partitions
 from nodeflow.training import Checkpoints, Stopped, Trainer
 from nodeflow.training._graph import FeatureRows
 

@@ -18,11 +18,9 @@ import torch
 from _support.cli_tools import status
 from _support.training_tools import FAST, planted, with_columns
 
-from nodeflow.building import WIDTHS
-from nodeflow.datasets import Dataset, read_folder
-from nodeflow.distributed import EDGES, HALO
+from nodeflow.datasets import WIDTHS, Dataset, read_folder
+from nodeflow.distributed import EDGES, HALO, METHODS as CUTS, ORDERS
 from nodeflow.nn import DECODERS, GraphSAGE
-from nodeflow.partitions import METHODS as CUTS, ORDERS
 from nodeflow.training import Settings, Trainer, _choices, _cli, _models, _optimizers, _samplers
 from nodeflow.training._choices import (
     FACTS,

@@ -15,7 +15,7 @@ from _support.cli_tools import status
 from _support.processes import cases_that_run, made_once, run_processes
 from _support.training_tools import FAST, planted, stop_after, stopped_at, with_columns
 
-from nodeflow._peers.present import present
+from nodeflow._processes.default_group import default_peers
 from nodeflow.datasets import Dataset
 from nodeflow.distributed import PeerError
 from nodeflow.training import Settings, Stopped, Trainer
@@ -281,7 +281,7 @@ def means(rank: int) -> list[float | None]:
     both, one, none = parameters = [torch.nn.Parameter(torch.zeros(1)) for _ in range(3)]
     both.grad = torch.tensor([float(rank)])
     one.grad = torch.ones(1) if rank else None
-    with present().averaging(parameters):
+    with default_peers().averaging(parameters):
         pass
     return [None if each.grad is None else each.grad.item() for each in (both, one, none)]
 

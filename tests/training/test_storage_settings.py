@@ -26,7 +26,7 @@ from _support.training_tools import (
 from hypothesis import given, strategies
 from torch import Tensor
 
-from nodeflow import partitions, storage
+from nodeflow import distributed, storage
 from nodeflow.datasets import debian, read_folder
 from nodeflow.training import Checkpoints, Stopped, Trainer
 from nodeflow.training._graph import FeatureRows, hash_of
@@ -348,7 +348,7 @@ def test_partitions_hold_the_data_set(
             str(tmp_path / name),
         ]
         assert status([*arguments, "--method", method, "--seed", "3", "--direction", "in"]) == 0
-        written = partitions.Partitions.open(tmp_path / name, verify=True)
+        written = distributed.Partitions.open(tmp_path / name, verify=True)
         data = read_folder(folders[name])
         assert (written.num_parts, written.num_nodes, written.num_edges) == (
             4,
@@ -363,7 +363,7 @@ def test_partitions_hold_the_data_set(
         assert written.column("label").fetch(torch.arange(300)).equal(data.graph.ndata["label"])
         counts = np.bincount(written.partition_of(data.train).numpy(), minlength=4)
         assert (np.count_nonzero(counts) == 2) == (method == "train-first")
-        with partitions.PartitionBuffer(tmp_path / name, 2, order="beta") as buffer:
+        with distributed.PartitionBuffer(tmp_path / name, 2, order="beta") as buffer:
             seeds = torch.cat([state.nodes[state.seeds] for state in buffer])
         assert seeds.sort().values.tolist() == sorted(data.train.tolist())
 
@@ -408,7 +408,7 @@ def test_mistakes_of_partition(folders: dict[str, Path], tmp_path: Path, cli: Cl
         assert message in said, said
     assert (foreign / "letter.txt").read_text() == "dear"
     assert status([*arguments, "3", "--overwrite"]) == 0
-    assert partitions.Partitions.open(place).num_parts == 3
+    assert distributed.Partitions.open(place).num_parts == 3
     assert status(["train", str(place)]) == 2
 
 
@@ -419,6 +419,6 @@ def test_the_bundled_data_set_in_partitions(tmp_path: Path) -> None:
         == 0
     )
     ids = torch.arange(0, debian().graph.num_nodes, 1000)
-    rows = partitions.Partitions.open(tmp_path).column("feat").fetch(ids)
+    rows = distributed.Partitions.open(tmp_path).column("feat").fetch(ids)
     assert rows.layout == torch.sparse_csr
     assert rows.to_dense().equal(debian().graph.ndata["feat"].to_dense()[ids])

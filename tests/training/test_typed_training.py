@@ -16,8 +16,8 @@ from _support.training_tools import same_result, stopped_at
 
 from nodeflow import FullSampler, Graph
 from nodeflow.datasets import Dataset, debian, read_folder
+from nodeflow.distributed import write_partitions
 from nodeflow.nn import TypedModel
-from nodeflow.partitions import write_partitions
 from nodeflow.storage import Lookahead
 from nodeflow.training import Checkpoints, Settings, Trainer, load_model
 from nodeflow.training._folder import Run

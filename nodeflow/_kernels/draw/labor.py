@@ -9,7 +9,7 @@ in blocks, and parts of a block in which no number is small enough are skipped.
 """
 
 # What is not good yet: a source with many destinations is hashed for each of them, where
-# ``_tensors.kept`` makes a table if that is faster; the two draws share their inner loop only by
+# ``_core.in_torch.kept`` makes a table if that is faster; the two draws share their inner loop only by
 # ``_below``; 32 bits make an inclusion probability a multiple of 2**-32.
 
 import numpy as np

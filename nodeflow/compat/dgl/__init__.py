@@ -17,7 +17,7 @@ tensor([2., 5., 0.])
 from functools import partial
 from typing import Final
 
-from nodeflow._base.checks import ALL
+from nodeflow._core.base.checks import ALL
 from nodeflow.compat.dgl import contrib, function, init, nodeflow, random, utils
 from nodeflow.compat.dgl._functions import EdgeBatch, NodeBatch
 from nodeflow.compat.dgl._graph import DGLGraph

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import describe
-from nodeflow._rows.columns import column_of_numbers
-from nodeflow._rows.rows import take_rows
+from nodeflow._core.base.checks import describe
+from nodeflow._core.rows.columns import column_of_numbers
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.convert import from_scipy
 from nodeflow.flow import written
 from nodeflow.graph import Frame, Graph

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from nodeflow import flow, ops
-from nodeflow._base.checks import _All
-from nodeflow._rows.rows import take_rows
-from nodeflow._tensors.ragged import ends_of
+from nodeflow._core.base.checks import _All
+from nodeflow._core.in_torch.ragged import ends_of
+from nodeflow._core.rows.rows import take_rows
 from nodeflow.flow import Part, columns_at, distinct, run, written
 from nodeflow.fn import MessageFunction
 from nodeflow.graph import Frame, Graph

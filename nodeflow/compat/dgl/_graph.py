@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
+from nodeflow._core.base.checks import ALL, Ints, _All, as_count, as_ids, check_one_of
 from nodeflow.compat.dgl._data import (
     Rows,
     Scheme,

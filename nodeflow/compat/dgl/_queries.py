@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, check_pairs
+from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, check_one_of, check_pairs
 from nodeflow.compat.dgl._functions import DEFAULT
 from nodeflow.graph import Graph
 

@@ -18,7 +18,7 @@ of ``Sampler``, which it passes on.
 tensor([2., 2., 2.])
 """
 
-from nodeflow._edges.edges import Edges, edges_along
+from nodeflow._core.edges.edges import Edges, edges_along
 from nodeflow.sampling._base import SamplerBase
 from nodeflow.sampling._bound import BoundSampler, Candidates
 from nodeflow.sampling._choice import Choice

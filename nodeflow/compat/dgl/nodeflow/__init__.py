@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nodeflow._base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
+from nodeflow._core.base.checks import ALL, _All, as_ids, as_index, check_one_of, describe
 from nodeflow.compat.dgl._data import Initializer, Scheme, as_initializer, in_place, ones, schemes
 from nodeflow.compat.dgl._functions import DEFAULT, of_edges, of_nodes
 from nodeflow.compat.dgl._graph import DGLGraph

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nodeflow._base.checks import as_int
-from nodeflow._runtime import process
+from nodeflow._core.base.checks import as_int
+from nodeflow._core.runtime import process
 
 __all__ = ["seed"]
 

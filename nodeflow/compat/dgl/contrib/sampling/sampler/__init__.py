@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from nodeflow import sampling
-from nodeflow._base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
-from nodeflow._runtime import process
+from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_one_of, check_type
+from nodeflow._core.random import Random, derive_key
+from nodeflow._core.runtime import process
 from nodeflow.compat.dgl._graph import DGLGraph
 from nodeflow.compat.dgl._queries import refuse
 from nodeflow.compat.dgl.nodeflow import NodeFlow
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
-from nodeflow.random import Random, derive_key
 from nodeflow.sampling import check_size, check_sizes
 from nodeflow.sampling.base import Choice, SamplerBase, Step
 

@@ -1,0 +1,124 @@
+"""Drawings of plain directed graphs: every node and edge of a small one, and the degrees of a large
+one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nodeflow._core.base.checks import Ints
+from nodeflow._core.base.types import Floats
+from nodeflow._core.display.axes import colors_of, legend_below, small_legend, widths_of
+from nodeflow._core.display.layered import INPUT, SEED, arrow, draw_dots, label_seeds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_STEPS = 150
+
+
+def draw_plain(
+    axis: Axes,
+    names: list[str],
+    src: list[int],
+    dst: list[int],
+    marked: set[int],
+    colors: list[float] | None,
+    color_name: str | list[str],
+    widths: list[float] | None,
+    width_name: str,
+) -> None:
+    """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
+
+    The arguments are as in ``draw_layered``, for one layer. ``src``, ``dst`` and ``marked`` are
+    rows of ``names``.
+    """
+    from matplotlib.transforms import offset_copy
+
+    count = len(names)
+    points = [(float(x), float(y)) for x, y in layout(count, src, dst)]
+    thickness = widths_of(axis, widths or [], width_name)
+    # several edges between two nodes, in either direction, are bent apart
+    seen: Counter[tuple[int, int]] = Counter()
+    pairs = set(zip(src, dst, strict=True))
+    loops: Counter[int] = Counter()
+    for e, (u, v) in enumerate(zip(src, dst, strict=True)):
+        thick = thickness[e] if thickness else 1.0
+        if u == v:
+            loops[u] += 1
+            up = offset_copy(
+                axis.transData, axis.get_figure(root=True), y=6 + 3 * loops[u], units="points"
+            )
+            size = 100 * (1 + loops[u])
+            axis.scatter(
+                *points[u], s=size, fc="none", ec="0.5", linewidth=thick, zorder=1, transform=up
+            )
+            continue
+        bend = 0.15 * seen[u, v] + (0.12 if (v, u) in pairs else 0)
+        seen[u, v] += 1
+        arrow(axis, points[u], points[v], bend, "0.5", thick)
+    if colors is None:
+        faces: list[Any] = [SEED if i in marked else INPUT for i in range(count)]
+    else:
+        faces = colors_of(axis, colors, color_name)
+    draw_dots(axis, points, names, faces, marked, rims=colors is not None)
+    if marked and (colors is not None or len(marked) < count):
+        label_seeds(axis, rims=colors is not None)
+    if loops:
+        axis.scatter([], [], s=200, facecolor="none", edgecolor="0.5", label="self-loop")
+    axis.set_axis_off()
+    axis.margins(0.15)
+    legend_below(axis)
+
+
+def layout(count: int, src: Sequence[int], dst: Sequence[int]) -> Floats:
+    """Return a place per node, ``[count, 2]``, such that joined nodes are close (Fruchterman and
+    Reingold 1991).
+
+    It begins with a spiral and draws nothing at random. Memory in proportion to ``count ** 2``.
+    """
+    angle = 2.4 * np.arange(count)
+    radius = np.sqrt(np.arange(count) + 0.5)
+    place = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
+    if count < 2:
+        return place
+    joined = np.zeros((count, count))
+    joined[np.asarray(src, np.int64), np.asarray(dst, np.int64)] = 1
+    joined = np.maximum(joined, joined.T)
+    np.fill_diagonal(joined, 0)
+    heat = float(np.abs(place).max()) / 5
+    for step in range(_STEPS):
+        between = place[:, None] - place[None]
+        distance = np.maximum(np.sqrt((between**2).sum(2)), 0.01)
+        # the ideal distance is 1; a pull to the middle holds pieces that nothing joins
+        force = 1 / distance**2 - joined * distance
+        move = (between * force[:, :, None]).sum(1) - 0.5 * place
+        length = np.maximum(np.sqrt((move**2).sum(1, keepdims=True)), 0.01)
+        place += move / length * np.minimum(length, heat * (1 - step / _STEPS))
+    return place
+
+
+def draw_degrees(axis: Axes, degrees: dict[str, Ints]) -> None:
+    """Draw distributions of degrees: the share of nodes of at least each degree, both on
+    logarithmic scales.
+
+    Nodes of degree 0 cannot be on such a scale, so the legend tells their share.
+    """
+    for name, values in degrees.items():
+        value, count = np.unique(values, return_counts=True)
+        at_least = np.cumsum(count[::-1])[::-1] / max(len(values), 1)
+        isolated = float((values == 0).mean()) if len(values) else 0.0
+        label = f"{name} ({isolated:.1%} have degree 0)" if isolated else name
+        axis.plot(value[value > 0], at_least[value > 0], marker="o", markersize=3, label=label)
+    axis.set(
+        xscale="log", yscale="log", xlabel="degree", ylabel="share of nodes of at least this degree"
+    )
+    largest = max((int(values.max(initial=0)) for values in degrees.values()), default=0)
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    axis.xaxis.set_minor_formatter("{x:,.0f}" if largest <= 10 else "")
+    axis.grid(alpha=0.3)
+    small_legend(axis)

@@ -1,0 +1,301 @@
+"""Files of edges of all kinds, read piece by piece: text with numbers or names of nodes, Parquet,
+arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from importlib.util import find_spec
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from nodeflow._core.base.arrays import NUMBERS
+from nodeflow._core.base.checks import LARGEST, Ints, blaming, check_type, first_true
+from nodeflow._core.base.dates import exact_seconds
+from nodeflow._core.base.files import is_file
+from nodeflow._core.base.types import Array, FileLike
+from nodeflow._core.rows.columns import as_column
+from nodeflow._files.disk.arrays import read_header
+from nodeflow._files.text.edges import (
+    EdgeRows,
+    EdgeTable,
+    TextOptions,
+    column_names,
+    layout,
+    names_of_columns,
+)
+from nodeflow._files.text.matrix_market import read_matrix_market
+from nodeflow._files.text.table import Table, reading, rows_of_words
+from nodeflow._files.text.titles import ENDS, places_of_ends, titled_columns
+from nodeflow._files.text.words import as_names, is_number
+
+_ROWS = 2**15  # rows read at a time
+
+
+class Piece(NamedTuple):
+    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that
+    have been read.
+
+    ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of
+    the first edge in its file where that, a row of two words, may be one of titles.
+    """
+
+    src: Ints | list[str]
+    dst: Ints | list[str]
+    columns: dict[str, Array]
+    read: int
+    num_nodes: int = 0
+    begin: str = ""
+
+
+def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
+    """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is
+    known.
+    """
+    table = Table(path, options.delimiter, options.comments or None)
+    table, names, first = layout(table, options.columns, options.header)
+    if first is not None:
+        for columns, read in EdgeTable(table, names, first, upper).pieces(_ROWS):
+            yield Piece(columns.pop("src"), columns.pop("dst"), columns, read)
+
+
+def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
+    """Yield the edges of a CSV or TSV file whose nodes have names."""
+    rows = rows_of_words(path, options.delimiter, options.comments or "")
+    begin = next(rows, None)
+    if begin is None:
+        return
+    line, fields = begin
+    titled = options.header
+    if titled is None:
+        titled = places_of_ends(fields) is not None
+    # the first row of edges says what the columns hold, so it is read before the others
+    held = list(islice(rows, 1)) if titled else [begin]
+    first = held[0][1] if held else []
+    where = f"{path}, line {line}"
+    titles = fields if titled else None
+    names = names_of_columns(where, options.columns, titles, first, Table(path, options.delimiter))
+    columns = EdgeRows(path, names, first, named=True)
+    # a row of titles would have no number, and a word above numbers is refused
+    has_numbers = len(columns.kinds) > 2 or any(map(is_number, fields))
+    is_unclear = options.header is None and not titled and not has_numbers
+    while held := held + list(islice(rows, _ROWS)):
+        piece = columns.columns(held)
+        begin_of = where if is_unclear else ""
+        yield Piece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
+        held = []
+
+
+_EDGES = 2**18  # edges read at a time
+_TEXT = (".csv", ".tsv", ".txt", ".dat")
+
+EdgeFile: TypeAlias = "FileLike | tuple[FileLike, FileLike]"
+"""A file of edges, or a pair of ``.npy`` files: sources and destinations."""
+
+
+def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]:
+    """Return the files of edges in their order, each alone or a pair. A tuple by itself is a pair.
+
+    Raises TypeError or ValueError for what is no list of such files, FileNotFoundError for the
+    first that is missing.
+    """
+    listed: Any = [edges] if isinstance(edges, (str, PathLike, tuple)) else edges
+    check_type(listed, "edges", Iterable, "a file or a list of files")
+    files = []
+    for entry in listed:
+        pair = entry if isinstance(entry, tuple) else (entry,)
+        paths = tuple(map(Path, pair))
+        kinds = [*map(kind_of, paths)]
+        if len(paths) > 1 and kinds != [".npy", ".npy"]:
+            raise ValueError(
+                "a tuple must be two .npy files, of sources and destinations; several files make "
+                f"a list; got {pair}"
+            )
+        if kinds[0] not in (*_TEXT, ".mtx", ".npy", ".parquet"):
+            raise ValueError(
+                "edges must be files .csv, .tsv, .txt, .dat, .mtx (or packed, .gz), .npy or "
+                f".parquet, got {paths[0]}"
+            )
+        for path in paths:
+            if not is_file(path):
+                raise FileNotFoundError(f"there is no file {path}; edges must be files of edges")
+        if kinds[0] == ".parquet" and find_spec("pyarrow") is None:
+            raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
+        files.append(paths)
+    if not files:
+        raise ValueError("edges must hold one file at least, got none")
+    return files
+
+
+def kind_of(path: Path) -> str:
+    """Return the ending of a file, without ".gz"."""
+    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+
+
+def pieces_of_edges(
+    paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
+) -> Iterator[Piece]:
+    """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
+    wrong one.
+    """
+    kind = kind_of(paths[0])
+    if kind in _TEXT:
+        return named_text(paths[0], options) if named else numbered_text(paths[0], options, upper)
+    if kind == ".parquet":
+        return _of_parquet(paths[0], options.columns, upper, named=named)
+    if named:
+        raise ValueError(
+            f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out"
+        )
+    return _of_matrix(paths[0], upper) if kind == ".mtx" else _of_arrays(paths, upper)
+
+
+def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
+    num_nodes, columns = read_matrix_market(path)
+    src, dst = (_ids(columns.pop(end), end, path, 0, upper) for end in ENDS)
+    yield Piece(src, dst, columns, path.stat().st_size, num_nodes)
+
+
+def mapped(path: Path, what: str) -> Array:
+    """Return the array of a ``.npy`` file of numbers, mapped; ValueError, which begins with
+    ``what``, for another file.
+    """
+    with blaming(what, ValueError):
+        _, shape, _ = read_header(path)
+    array: Array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
+    return array
+
+
+def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
+    what = "[edges, 2]" if len(paths) == 1 else "[edges]"
+    arrays = []
+    for path in paths:
+        array = mapped(path, f"{path} must be a .npy file of edges")
+        is_pair = array.ndim == 2 and array.shape[1] == 2
+        right = is_pair if len(paths) == 1 else array.ndim == 1
+        if not right or array.dtype.kind not in "iu":
+            hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
+            got = f"{array.dtype} {list(array.shape)}"
+            raise ValueError(f"{path} must hold integers {what}, got {got}{hint}")
+        arrays.append(array)
+    sizes = [*map(len, arrays)]
+    if len({*sizes}) > 1:
+        raise ValueError(
+            f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
+            f"{sizes[1]}"
+        )
+    src, dst = arrays if len(arrays) == 2 else arrays[0].T
+    total = sum(path.stat().st_size for path in paths)
+    for first in range(0, len(src), _EDGES):
+        stop = min(first + _EDGES, len(src))
+        yield Piece(
+            _ids(src[first:stop], "src", paths[0], first, upper),
+            _ids(dst[first:stop], "dst", paths[-1], first, upper),
+            {},
+            stop * total // len(src),
+        )
+
+
+def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:
+    """Return ids of nodes as int64; ``first`` is the number of the first row in its file."""
+    wrong = (values < 0) | (values >= (LARGEST if upper is None else upper))
+    if (at := first_true(wrong)) is not None:
+        below = "" if upper is None else f" and below num_nodes, {upper}"
+        raise ValueError(
+            f"{path}, row {first + at}: {name} must be an integer from 0{below}, got {values[at]}"
+        )
+    return np.ascontiguousarray(values, np.int64)
+
+
+def _of_parquet(
+    path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool
+) -> Iterator[Piece]:
+    from pyarrow import parquet
+
+    with reading(path, "a Parquet file of edges"):
+        file = parquet.ParquetFile(path)
+    with file:
+        titles = [str(title) for title in file.schema_arrow.names]
+        names = titled_columns(titles, str(path)) if columns is None else column_names(columns)
+        if len(names) != len(titles):
+            raise ValueError(
+                f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names "
+                f"{len(names)}"
+            )
+        title_of = {name: title for name, title in zip(names, titles, strict=True) if name != "_"}
+        size = path.stat().st_size
+        rows = max(file.metadata.num_rows, 1)
+        first = 0
+        # row groups may be as large as the file: batches bound the memory
+        batches = file.iter_batches(batch_size=_EDGES, columns=[*title_of.values()])
+        while True:
+            with reading(path, "a Parquet file of edges"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            table: dict[str, Any] = {}
+            for name, values in zip(title_of, batch.columns, strict=True):
+                if name not in ENDS:
+                    table[name] = _parquet_numbers(values, path, name, first)
+                elif named:
+                    table[name] = _parquet_names(values, path, name, first)
+                else:
+                    table[name] = _ids(
+                        _parquet_ids(values, path, name, first), name, path, first, upper
+                    )
+            first += batch.num_rows
+            yield Piece(table.pop("src"), table.pop("dst"), table, size * first // rows)
+
+
+def _parquet_array(values: Any, path: Path, name: str, first: int) -> Array:
+    """Return a column of Arrow, of which no entry is missing."""
+    is_missing = values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False)
+    if (at := first_true(is_missing)) is not None:
+        raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
+    array: Array = values.to_numpy(zero_copy_only=False)
+    return array
+
+
+def _parquet_names(values: Any, path: Path, name: str, first: int) -> list[str]:
+    array = _parquet_array(values, path, name, first)
+    words = []
+    for value in as_names(array, f"{path}: column {name!r}", first):
+        word = str(value)
+        # a day, and the time at which it begins, are one moment with one name
+        words.append(word.removesuffix(" 00:00:00") if isinstance(value, datetime) else word)
+    return words
+
+
+def _parquet_ids(values: Any, path: Path, name: str, first: int) -> Array:
+    array = _parquet_array(values, path, name, first)
+    if array.dtype.kind == "f":
+        array = np.array(as_names(array, f"{path}: column {name!r}", first))
+    if array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{path}: column {name!r} must hold integers (named=True numbers names), got "
+            f"{values.type}; code them as numbers first"
+        )
+    return array
+
+
+def _parquet_numbers(values: Any, path: Path, name: str, first: int) -> Array:
+    where = f"{path}: column {name!r}"
+    if hasattr(values.type, "value_field"):
+        entries = values.flatten().to_numpy(zero_copy_only=False)
+        if entries.dtype.kind in NUMBERS:
+            begin = f" from row {first} on" if first else ""
+            return as_column(values, f"{where}{begin}", ValueError).numpy()
+    array = _parquet_array(values, path, name, first)
+    if array.dtype.kind == "M":
+        array = exact_seconds(array, where)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{where} must hold numbers or times, got {values.type}; code them as numbers first, "
+            "or skip it by naming it '_' in columns"
+        )
+    return as_column(array, where).numpy()

@@ -1,0 +1,390 @@
+"""A graph that was cut for processes: which part has which node and edge, the parts themselves, and
+their sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import Tensor
+
+from nodeflow._core.base.checks import Ints, as_count, as_index
+from nodeflow._core.base.frozen import Frozen, Lazy
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.rows import Rows
+from nodeflow._core.schema import sizes as in_words
+from nodeflow._files.disk.arrays import ArrayFile, map_array, map_column
+from nodeflow._files.disk.checked import check_ends, check_ids
+from nodeflow._files.disk.manifest import Manifest
+from nodeflow.distributed._partitions import CutGraph, check_shapes, sound
+from nodeflow.graph import SPLIT, columns_of
+
+_PIECE = 2**22  # ids that are looked at together
+
+
+class GraphParts(CutGraph):
+    """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open``
+    opens it.
+
+    ``edges`` says where edges lie: "in", "out" or "grid"; ``grid`` has the rows and columns of a
+    grid of parts, else None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None.
+    ``mirrors``, int64 ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose
+    master is p and that are mirrors in part k. ``renumbered`` says whether ids are new ones; then
+    ``original_nodes`` and ``original_edges`` are the old ones by the new ones, else None.
+    ``identity`` tells this cut from every other one: a hash of all that is in it. ``schema`` has
+    the node types and relations.
+
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, progress=False, method="ranges")
+    GraphParts(2 parts, 4 nodes, 4 edges, edges: in)
+    """
+
+    layout = ("graph parts", 1)
+    edges: str
+    grid: tuple[int, int] | None
+    renumbered: bool
+    identity: str
+    mirrors: Ints
+    val: Ints | None
+    test: Ints | None
+    original_nodes: Ints | None
+    original_edges: Ints | None
+
+    def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+        count = self.num_parts
+        sizes = facts["sizes"]
+        grid = facts["grid"]
+        self._set(
+            edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1]))
+        )
+        self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
+        as_count(facts["cut"], "cut")
+        for of_parts in sizes.values():
+            for size in of_parts or ():
+                as_count(size, "a size")
+        lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
+        totals = (sum(sizes["masters"]), sum(sizes["edges"]))
+        if lengths != {count} or totals != (self.num_nodes, self.num_edges):
+            raise ValueError("the sizes of the parts do not fit those of the graph")
+        nodes = (self.num_nodes,)
+        edges = (self.num_edges,)
+        book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
+        if self.renumbered:
+            book = dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
+            book |= {"original_nodes": nodes, "original_edges": edges}
+        return {"mirrors": (count, count), **book}
+
+    @classmethod
+    def _check(cls, folder: Path, manifest: Manifest) -> None:
+        arrays = manifest.arrays
+        with sound(folder):
+            renumbered = manifest.facts["renumbered"]
+            of_parts = manifest.facts["sizes"]
+            nodes = np.array([as_count(size, "masters") for size in of_parts["masters"]], np.int64)
+            edges = np.array([as_count(size, "edges") for size in of_parts["edges"]], np.int64)
+            names = ("owner", "place", "edge_owner", "edge_place")
+            book = [
+                arrays[name] for name in (("node_begin", "edge_begin") if renumbered else names)
+            ]
+        num_nodes = int(nodes.sum())
+        if renumbered:
+            check_ends(folder, book[0], num_nodes)
+            check_ends(folder, book[1], int(edges.sum()))
+        else:
+            _check_places(folder, book[0], book[1], nodes)
+            _check_places(folder, book[2], book[3], edges)
+        for name in (*SPLIT, "original_nodes"):
+            if name in arrays:
+                check_ids(folder, arrays[name], num_nodes)
+        if "original_edges" in arrays:
+            check_ids(folder, arrays["original_edges"], int(edges.sum()), "edge")
+
+    def _take_arrays(self) -> None:
+        for name in ("mirrors", *SPLIT, "original_nodes", "original_edges"):
+            self._set(**{name: self._arrays.get(name)})
+
+    def owners(self, ids: Ints, kind: str = "node") -> Ints:
+        """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``,
+        without checks.
+        """
+        if self.renumbered:
+            return np.searchsorted(self._arrays[f"{kind}_begin"], ids, side="right") - 1
+        return self._arrays["owner" if kind == "node" else "edge_owner"][ids].astype(np.int64)
+
+    def places(self, ids: Ints, kind: str = "node") -> Ints:
+        """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their
+        parts, as above.
+        """
+        if self.renumbered:
+            return ids - self._arrays[f"{kind}_begin"][self.owners(ids, kind)]
+        return self._arrays["place" if kind == "node" else "edge_place"][ids].astype(np.int64)
+
+    def part(self, number: int) -> GraphPart:
+        """Open a part.
+
+        Raises IndexError for a number that is no part, ValueError for a folder that is missing,
+        damaged, or of another cut.
+        """
+        k = as_index(number, "part", self.num_parts)
+        return GraphPart(self, k, verify=self._verify)
+
+    def report(self) -> PartsReport:
+        """Return the sizes of the parts, the cut and the replication factor; printed, it is a
+        table.
+        """
+        sizes = self.manifest.facts["sizes"]
+        sharing = (self.mirrors > 0) | (self.mirrors.T > 0)
+        partners = sharing.sum(1).tolist()
+        train = sizes["train"]
+        return PartsReport(
+            num_nodes=self.num_nodes,
+            num_edges=self.num_edges,
+            cut_edges=int(self.manifest.facts["cut"]),
+            masters=tuple(sizes["masters"]),
+            edges=tuple(sizes["edges"]),
+            mirrors=tuple(sizes["mirrors"]),
+            partners=tuple(partners),
+            train=None if train is None else tuple(train),
+        )
+
+    def __repr__(self) -> str:
+        grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
+        types = in_words({name: len(ids) for name, ids in self.schema.nodes.items()})
+        return self._shown(
+            f"{self.num_parts} parts",
+            f"{self.num_nodes} nodes{types}",
+            f"{self.num_edges} edges",
+            f"edges: {self.edges}{grid}",
+        )
+
+
+def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints) -> None:
+    """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has
+    the number.
+    """
+    whole = not any(
+        array.torch_type.is_floating_point or array.torch_type.is_complex
+        for array in (owner, place)
+    )
+    if len(owner.shape) != 1 or owner.shape != place.shape or not whole:
+        raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
+    owners = map_array(folder, owner)
+    places = map_array(folder, place)
+    for start in range(0, len(owners), _PIECE):
+        parts = owners[start : start + _PIECE]
+        rows = places[start : start + _PIECE]
+        if parts.min() < 0 or parts.max() >= len(sizes):
+            raise ValueError(
+                f"{folder / owner.file} is damaged: it names a part beyond the {len(sizes)}"
+            )
+        if rows.min() < 0 or (rows >= sizes[parts]).any():
+            raise ValueError(
+                f"{folder / place.file} is damaged: it names a place that its part does not have"
+            )
+
+
+def _check_part(whole: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
+    """Raise ValueError for a part of another cut, and for ids out of bounds."""
+    facts = manifest.facts
+    arrays = manifest.arrays
+    if (facts.get("part"), facts.get("identity")) != (part, whole.identity):
+        raise ValueError(
+            f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part "
+            f"{part} of {whole.identity}: it comes from another folder"
+        )
+    with sound(folder):
+        nodes = [arrays[name] for name in ("masters", "rows", "src")]
+        edge_ids = arrays["edge_ids"]
+        indptr = arrays["indptr"]
+    for array in nodes:
+        check_ids(folder, array, whole.num_nodes)
+    check_ids(folder, edge_ids, whole.num_edges, "edge")
+    check_ends(folder, indptr, whole.manifest.facts["sizes"]["edges"][part])
+
+
+def part_folder(folder: Path, part: int) -> Path:
+    """Return the folder of a part."""
+    return folder / f"part-{part}"
+
+
+class GraphPart(Frozen):
+    """One part of a graph in a folder of parts: its masters and its edges. ``GraphParts.part``
+    opens it.
+
+    All arrays are mapped and read-only, and all ids are those of the whole graph.
+
+    ``masters``, int64 ``[m]``, are the nodes that the part owns, and ``rows``, int64 ``[r]``, those
+    with a row of in-edges here, both ascending. With edges "in" both are the same, and a row may be
+    empty; else rows are the destinations of the edges here. The in-edges of ``rows[i]`` are
+    ``indptr[i]`` to ``indptr[i + 1]`` of ``src`` and ``edge_ids``, int32 or int64 ``[num_edges]``,
+    in the order in which ``Graph.csc()`` of the whole graph has them. ``ndata`` maps names to
+    columns with a row per master, ``edata`` to columns with a row per edge here. ``frames`` has
+    columns of single types and relations, whose rows belong to ``ids_here``. ``part`` is the number
+    of the part, ``identity`` the cut that it belongs to.
+
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, progress=False, method="ranges").part(1)
+    GraphPart(1: 2 masters, 2 edges)
+    """
+
+    layout = ("graph part", 1)
+    folder: Path
+    part: int
+    identity: str
+    masters: Ints
+    rows: Ints
+    indptr: Ints
+    src: Array
+    edge_ids: Array
+    ndata: dict[str, Tensor | Rows]
+    edata: dict[str, Tensor | Rows]
+    frames: dict[str, dict[str, Tensor | Rows]]
+    _ascending: Lazy[Array]
+
+    def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
+        folder = part_folder(whole.folder, part)
+        identity = whole.identity
+        num_masters = whole.manifest.facts["sizes"]["masters"][part]
+        num_edges = whole.manifest.facts["sizes"]["edges"][part]
+        try:
+            check = partial(_check_part, whole, part, folder)
+            key = f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}"
+            manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
+        except FileNotFoundError as error:
+            raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
+        arrays = manifest.arrays
+        with sound(folder):
+            (rows,) = arrays["rows"].shape
+            shapes = {
+                "masters": (num_masters,),
+                "indptr": (rows + 1,),
+                "src": (num_edges,),
+                "edge_ids": (num_edges,),
+            }
+            check_shapes(arrays, shapes)
+
+        def frame(of: str, num_rows: int) -> dict[str, Tensor | Rows]:
+            """The columns whose names begin with ``of`` in the manifest."""
+            keys = [key for key in arrays if key.startswith(f"{of}/")]
+            with sound(folder):
+                check_shapes(arrays, dict.fromkeys(keys, (num_rows,)))
+            return {key.removeprefix(f"{of}/"): map_column(folder, arrays[key]) for key in keys}
+
+        self._set(folder=folder, part=part, identity=identity)
+        self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
+        self._set(ndata=frame("ndata", num_masters), edata=frame("edata", num_edges))
+        # of types and relations: how many of their rows are here is known by the arrays
+        self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
+        for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
+            for i, ids in enumerate(ranges.values()):
+                of = columns_of(kind, i)
+                self.frames[of] = frame(of, len(self.ids_here(kind, ids)))
+
+    @property
+    def num_edges(self) -> int:
+        """Number of edges of the part."""
+        return len(self.src)
+
+    def ids_here(self, kind: str, ids: range) -> Array:
+        """Return those of a range of ids, of "nodes" or of "edges", that are masters, or edges
+        here; ascending.
+        """
+        own = self.masters if kind == "nodes" else self._ascending.get()
+        first, last = np.searchsorted(own, [ids.start, ids.stop])
+        return own[first:last]
+
+    def __repr__(self) -> str:
+        return f"GraphPart({self.part}: {len(self.masters)} masters, {self.num_edges} edges)"
+
+
+class PartsReport(NamedTuple):
+    """Sizes of the parts of a graph: ``GraphParts.report`` makes them, and ``print`` shows them as
+    a table.
+
+    ``masters``, ``edges``, ``mirrors`` and ``partners`` have a number per part: nodes that it owns,
+    edges in it, nodes that its edges need from others, and other parts with which it shares a node.
+    ``train`` are training nodes, None where none were given. ``cut_edges`` is the number of edges
+    whose two ends have different masters.
+
+    >>> import nodeflow, tempfile
+    >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
+    >>> cut = nodeflow.distributed.partition_graph(ring, tempfile.mkdtemp(), 2, method="ranges", progress=False)
+    >>> cut.report().edges
+    (2, 2)
+    """
+
+    num_nodes: int
+    num_edges: int
+    cut_edges: int
+    masters: tuple[int, ...]
+    edges: tuple[int, ...]
+    mirrors: tuple[int, ...]
+    partners: tuple[int, ...]
+    train: tuple[int, ...] | None
+
+    @property
+    def replication_factor(self) -> float:
+        """Mean number of parts that hold a node, as master or mirror; 1 for a graph without
+        nodes.
+        """
+        return (self.num_nodes + sum(self.mirrors)) / self.num_nodes if self.num_nodes else 1.0
+
+    @property
+    def cut(self) -> float:
+        """Share of the edges whose two ends have different masters; 0 for a graph without edges."""
+        return self.cut_edges / self.num_edges if self.num_edges else 0.0
+
+    @property
+    def node_balance(self) -> float:
+        """Masters of the largest part over their mean, 1 where all parts are equal."""
+        return _balance(self.masters)
+
+    @property
+    def edge_balance(self) -> float:
+        """Edges of the largest part over their mean."""
+        return _balance(self.edges)
+
+    @property
+    def train_balance(self) -> float | None:
+        """Training nodes of the part with most of them over their mean; None where none were
+        given.
+        """
+        return None if self.train is None else _balance(self.train)
+
+    def __str__(self) -> str:
+        columns: dict[str, Iterable[int]] = {
+            "part": range(len(self.masters)),
+            "masters": self.masters,
+            "edges": self.edges,
+            "mirrors": self.mirrors,
+            "partners": self.partners,
+        }
+        train = ""
+        if self.train is not None:
+            columns["train"] = self.train
+            train = f", training nodes {self.train_balance:.2f}"
+        cells = []
+        for name, values in columns.items():
+            texts = [name, *map("{:,}".format, values)]
+            width = max(map(len, texts))
+            cells.append([text.rjust(width) for text in texts])
+        lines = map("  ".join, zip(*cells, strict=True))
+        return "\n".join(
+            [
+                *lines,
+                f"replication factor {self.replication_factor:.2f}, {self.cut:.1%} of the edges "
+                "cut",
+                f"largest over mean: nodes {self.node_balance:.2f}, edges "
+                f"{self.edge_balance:.2f}{train}",
+            ]
+        )
+
+
+def _balance(sizes: tuple[int, ...]) -> float:
+    return max(sizes) * len(sizes) / sum(sizes) if any(sizes) else 1.0

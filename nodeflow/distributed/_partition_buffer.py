@@ -1,0 +1,359 @@
+"""PartitionBuffer: the states of an epoch over a graph in a folder, of which a few parts are in
+memory.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import as_count, as_ids, as_int, check_one_of, describe
+from nodeflow._core.base.sizes import as_bytes, bytes_text
+from nodeflow._core.base.types import FileLike, IdsLike
+from nodeflow._files.disk.folders import locked
+from nodeflow.distributed._buffer_epoch import (
+    BufferCounters,
+    BufferEpoch,
+    BufferState,
+    remove_strays,
+    seed_states,
+)
+from nodeflow.distributed._orders import ORDERS, Order
+from nodeflow.distributed._partitions import Partitions, chosen_columns
+from nodeflow.distributed._slots import EdgeSlots, NodeSlots
+
+OrderLike = str | Order | Sequence[IdsLike] | Callable[[int], Order]
+
+
+class PartitionBuffer:
+    """Iterates over the states of an epoch: some parts of a graph in memory, with an ordinary
+    ``Graph`` of them.
+
+    ``for state in buffer`` is one epoch. Every state has ``state.graph``, the edges between its
+    parts with rows of nodes in place; ``state.seeds``, its training nodes; and ``state.edges``, its
+    edges to train on. Over an epoch every training node comes once, and where the order brings all
+    pairs of parts together, every edge too. While the caller computes, a thread writes what has
+    changed, reads the next parts and makes the next graph.
+
+    Columns named in ``writable`` are learned rows: what the caller writes into
+    ``state.graph.ndata[name]`` goes back to the folder. The end of an epoch commits it, all or
+    nothing: one that is left early, fails or is killed leaves the folder as before, and a new
+    buffer goes on from there. Only one has the folder, until ``close`` or ``with`` ends.
+
+    Args:
+        folder: written by ``write_partitions``.
+        slots: number of parts in memory. Give this, or ``memory``, or an order with states of its
+            own.
+        memory: bytes, or text such as "2 GB", for rows and edges; the buffer takes the most slots
+            that surely fit.
+        order: "comet" (random groups, for edges and nodes), "beta" (fewest swaps for edges),
+            "dispersed" (training nodes anywhere, each part read once), "sequential" (the parts with
+            training nodes stay, see "train-first" of ``write_partitions``); an ``Order`` or sets of
+            parts; or a function from the number of an epoch to an ``Order`` with the same number of
+            slots.
+        seed: of the orders and of what is trained in which state.
+        epoch: number of the first epoch; None: as many as the folder has committed.
+        train: training nodes, by parent id; None: those of the folder.
+        ndata, edata: names of the columns to hold, also of single types and relations; None: all.
+        writable: names of the node columns that are written back.
+        prefetch: read in the background; else between the states.
+        page_cache: let the system cache files in free memory. Without it every read goes to the
+            disk.
+        verify: which files are compared with their checksums, as for ``Partitions.open``.
+
+    ``partitions`` is the folder, as committed last, ``epoch`` the number of the next epoch,
+    ``slots`` the number of parts in memory; ``counters`` has what was read, written and waited for.
+    In memory are ``slots`` parts and as many as the order swaps at once (at most half of ``slots``,
+    or 1), and the edges of two states, at about 16 bytes an edge and twice its columns: see
+    ``held_bytes``.
+
+    Raises ValueError for slots that do not go with the order and for a ``memory`` that is too
+    small, KeyError for an unknown column, BlockingIOError where another buffer writes the folder,
+    and the errors of ``Partitions.open``.
+
+    >>> import tempfile, torch
+    >>> from nodeflow import Graph
+    >>> from nodeflow.distributed import write_partitions
+    >>> ring = Graph.from_edges(range(8), [*range(1, 8), 0], ndata={"x": torch.zeros(8, 2)})
+    >>> folder = write_partitions(ring, tempfile.mkdtemp(), 4, train=[0, 5], progress=False).folder
+    >>> with PartitionBuffer(folder, 2, order="beta", writable=["x"]) as buffer:
+    ...     for state in buffer:
+    ...         state.graph.ndata["x"][state.seeds] += 1
+    >>> Partitions.open(folder).column("x").fetch(torch.arange(8))[:, 0]
+    tensor([1., 0., 0., 0., 0., 1., 0., 0.])
+    """
+
+    @checked
+    def __init__(
+        self,
+        folder: FileLike,
+        slots: int | None = None,
+        *,
+        memory: str | int | None = None,
+        order: OrderLike = "comet",
+        seed: int = 0,
+        epoch: int | None = None,
+        train: IdsLike | None = None,
+        ndata: Sequence[str] | None = None,
+        edata: Sequence[str] | None = None,
+        writable: Sequence[str] = (),
+        prefetch: bool = True,
+        page_cache: bool = True,
+        verify: bool | None = None,
+    ) -> None:
+        parts = Partitions.open(folder, verify=verify)
+        self._ndata = chosen_columns(parts.names("nodes"), ndata, "ndata", "the folder")
+        self._edata = chosen_columns(parts.names("edges"), edata, "edata", "the folder")
+        self._writable = chosen_columns(self._ndata, writable, "writable", "the buffer")
+        self.seed = as_int(seed, "seed")
+        self._prefetch = prefetch
+        self._page_cache = page_cache
+        nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
+        self._train = None if nodes is None else np.sort(parts.rows[nodes].astype(np.int64))
+        self._training_parts = np.unique(
+            np.zeros(0, np.int64) if self._train is None else self._train // parts.size
+        )
+        self.partitions = parts
+        self.counters = BufferCounters()
+        self._order = self._checked_order(order)
+        self.slots = self._checked_slots(slots, memory)
+        self._nodes: NodeSlots | None = None
+        self._running: BufferEpoch | None = None
+        self.epoch = parts.epoch if epoch is None else as_count(epoch, "epoch")
+        self._start = 0  # the state with which the next epoch begins
+        self.order_of(self.epoch)  # raise errors of orders now, not at the first epoch
+        self._held = ExitStack()
+        self._close = weakref.finalize(self, self._held.close)
+        if self._writable:
+            self._held.enter_context(locked(parts.folder))
+            # as it is now that no other process changes it
+            self.partitions = Partitions.open(folder, verify=verify)
+            if epoch is None:
+                self.epoch = self.partitions.epoch
+            remove_strays(self.partitions, self.partitions.manifest)
+
+    @property
+    def partition_bytes(self) -> int:
+        """Bytes of the node columns of a part; of sparse ones, of the part that has the most."""
+        return sum(map(self._bytes_of, self.partitions.keys("nodes", self._ndata)))
+
+    @property
+    def held_bytes(self) -> int:
+        """The most memory that rows and edges take: an upper bound for any order of this kind."""
+        return self._bytes_held(self.slots)
+
+    def order_of(self, epoch: int) -> Order:
+        """Return the order of an epoch; raises ValueError where the slots do not go with it."""
+        count = self.partitions.num_parts
+        number = as_count(epoch, "epoch")
+        if isinstance(self._order, Order):
+            return self._order
+        if isinstance(self._order, str):
+            kind = ORDERS[self._order]
+            training = (self._training_parts,) if kind.of_training else ()
+            return kind.make(count, self.slots, *training, seed=self.seed, epoch=number)
+        order = self._order(number)
+        if not isinstance(order, Order):
+            raise TypeError(f"order must return an Order, got {describe(order)}")
+        if (order.num_parts, order.slots) != (count, self.slots):
+            raise ValueError(
+                f"order must return an Order of {count} parts and {self.slots} slots, got {order!r}"
+            )
+        return order
+
+    def visible_edges(self, epoch: int | None = None) -> list[float]:
+        """Return for every state of an epoch (None: the next) the share of in-edges of its nodes
+        that it holds.
+        """
+        order = self.order_of(self.epoch if epoch is None else epoch)
+        return [self.partitions.visible_share(held) for held in order.states]
+
+    def seeds_per_state(self, epoch: int | None = None) -> list[int]:
+        """Return for every state of an epoch (None: the next) the number of its training nodes;
+        reads no part.
+
+        Raises ValueError where no training nodes were given.
+        """
+        number = self.epoch if epoch is None else as_count(epoch, "epoch")
+        if self._train is None:
+            raise ValueError(
+                "there are no training nodes; pass train to write_partitions or to PartitionBuffer"
+            )
+        order = self.order_of(number)
+        chosen = seed_states(self.partitions, order, self._train, (self.seed, number))
+        counts: list[int] = np.bincount(chosen, minlength=len(order.states)).tolist()
+        return counts
+
+    def set_epoch(self, epoch: int, state: int = 0) -> None:
+        """Make the next iteration epoch ``epoch`` (counted from 0), from its state ``state``.
+
+        Parts of the states before are not read. An epoch that was left can go on so; a running one
+        ends. Raises ValueError for a buffer with writable columns, and for a state that the epoch
+        does not have.
+        """
+        if self._writable:
+            raise ValueError(
+                "set_epoch is for buffers that write nothing back, and this one writes "
+                f"{', '.join(self._writable)}: it goes on with epoch {self.epoch}, after the last "
+                "one that was committed"
+            )
+        number = as_count(epoch, "epoch")
+        start = as_count(state, "state")
+        if start >= (count := len(self.order_of(number).states)):
+            raise ValueError(
+                f"state must be below {count}, the number of states of epoch {number}, got {start}"
+            )
+        if self._running is not None:
+            self._running.close()
+        self.epoch = number
+        self._start = start
+
+    def close(self) -> None:
+        """End a running epoch, which is then not committed, and let others write the folder."""
+        if self._running is not None:
+            self._running.close()
+        self._close()
+
+    def __enter__(self) -> PartitionBuffer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[BufferState]:
+        if not self._close.alive:
+            raise RuntimeError("this PartitionBuffer is closed; make a new one")
+        if self._running is not None:
+            self._running.close()
+        parts = self.partitions
+        order = self.order_of(self.epoch)
+        start = self._start
+        self._start = 0
+        # epochs share the memory of the slots
+        if self._nodes is None or self._nodes.spare < order.most_swapped:
+            self._nodes = NodeSlots(
+                parts,
+                columns=self._ndata,
+                writable=self._writable,
+                slots=self.slots,
+                spare=order.most_swapped,
+                page_cache=self._page_cache,
+            )
+        run = BufferEpoch(
+            partitions=parts,
+            order=order,
+            nodes=self._nodes,
+            edges=EdgeSlots(parts, self._edata, page_cache=self._page_cache),
+            counters=self.counters,
+            train=self._train,
+            key=(self.seed, self.epoch),
+            prefetch=self._prefetch,
+        )
+        self._running = run
+        return self._states(run, self.epoch, start)
+
+    def __repr__(self) -> str:
+        order = self._order if isinstance(self._order, (str, Order)) else "by a function"
+        writable = f", writable: {', '.join(self._writable)}" if self._writable else ""
+        return (
+            f"PartitionBuffer({self.slots} of {self.partitions.num_parts} parts in memory, at most "
+            f"{bytes_text(self.held_bytes)}, order {order}, epoch {self.epoch}{writable})"
+        )
+
+    def _states(self, run: BufferEpoch, epoch: int, start: int) -> Iterator[BufferState]:
+        try:
+            yield from run.states(start)
+            run.commit()
+            if self._writable:
+                # the rows are its own
+                self.partitions = Partitions.open(self.partitions.folder, verify=False)
+            self.epoch = epoch + 1
+            self.counters.epochs += 1
+        finally:
+            run.close()
+            if self._running is run:
+                self._running = None
+                if self._writable:
+                    remove_strays(self.partitions, self.partitions.manifest)
+
+    def _checked_order(self, order: OrderLike) -> str | Order | Callable[[int], Order]:
+        if isinstance(order, str):
+            check_one_of(order, "order", tuple(ORDERS))
+            if ORDERS[order].of_training and self._train is None:
+                raise ValueError(
+                    f"order={order!r} needs training nodes; pass train to write_partitions or here"
+                )
+            return order
+        if callable(order):
+            return order
+        own = order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
+        if own.num_parts != self.partitions.num_parts:
+            raise ValueError(f"order must be of {self.partitions.num_parts} parts, got {own!r}")
+        return own
+
+    def _checked_slots(self, slots: int | None, memory: str | int | None) -> int:
+        count = self.partitions.num_parts
+        if isinstance(self._order, Order):
+            fitting: Sequence[int] = [self._order.slots]
+            if slots is not None and as_count(slots, "slots", 1) != fitting[0]:
+                raise ValueError(
+                    f"slots must be those of the order, {fitting[0]}, got {slots}; leave it out"
+                )
+            if memory is None:
+                return fitting[0]
+        elif (slots is None) == (memory is None):
+            raise ValueError(
+                "give either slots or memory: the number of parts in memory, or bytes such as '2 "
+                "GB'"
+            )
+        elif isinstance(self._order, str):
+            fitting = ORDERS[self._order].slots(count, len(self._training_parts))
+        else:
+            fitting = range(1, count + 1)
+        if memory is None:
+            return as_count(slots, "slots", 1)
+        room = as_bytes(memory, "memory")
+        for number in reversed(fitting):
+            if self._bytes_held(number) <= room:
+                return number
+        raise ValueError(
+            f"memory must be at least {self._bytes_held(fitting[0]):,} bytes for {fitting[0]} "
+            f"slots, got {room:,}; a part takes {self.partition_bytes:,} bytes: give more, or "
+            "write more and smaller parts"
+        )
+
+    def _bytes_of(self, key: str) -> int:
+        arrays = self.partitions.manifest.arrays
+        return max(arrays[f"{key}/{p}"].nbytes for p in range(self.partitions.num_parts))
+
+    def _bytes_held(self, slots: int) -> int:
+        """An upper bound on memory: rows of resident and incoming parts, and the edges of two
+        states.
+        """
+        parts = self.partitions
+        order = self._order
+        spare = slots
+        if slots == parts.num_parts:
+            spare = 0
+        elif isinstance(order, Order):
+            spare = order.most_swapped
+        elif isinstance(order, str):
+            spare = ORDERS[order].swapped(slots)
+        # no state has more edges than the largest buckets, as many as a state has
+        largest = np.sort(parts.bucket_sizes, axis=None)[-(slots**2) :].sum()
+        arrays = parts.manifest.arrays
+        # of each relation, and of all edges
+        widths = np.zeros(len(parts.schema.relations) + 1, np.int64)
+        for key, of in parts.keys("edges", self._edata).items():
+            widths[of] += arrays[key].nbytes // max(arrays[key].shape[0], 1)
+        width = int(widths[-1] + widths[:-1].max(initial=0))
+        edges = 2 * int(largest) * (16 + 2 * width)
+        # a state has the sparse rows of its slots once more, one after another
+        columns = parts.keys("nodes", self._ndata)
+        sparse = [key for key in columns if arrays[f"{key}/0"].csr is not None]
+        copies = slots * sum(map(self._bytes_of, sparse))
+        return (slots + spare) * self.partition_bytes + copies + edges + 2 * 16 * slots * parts.size

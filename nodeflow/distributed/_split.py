@@ -1,0 +1,410 @@
+"""Columns and edges of a graph, read in order in pieces and split over the files of its parts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nodeflow import _kernels as kernels
+from nodeflow._core.base.checks import Ints, check_num_rows, check_type, describe
+from nodeflow._core.base.types import Array
+from nodeflow._core.rows.base import like, stored
+from nodeflow._core.rows.rows import (
+    Rows,
+    as_array,
+    fetch_rows,
+    is_sparse,
+    row_bytes,
+    slice_rows,
+    take_rows,
+    zero_rows,
+)
+from nodeflow._files.disk.arrays import ArrayFile, checksum, create_array, numpy_type
+from nodeflow._files.disk.streams import ArrayWriter, column_writer
+from nodeflow.distributed._cut import Masters
+from nodeflow.distributed._partitions import chosen_columns
+from nodeflow.graph import Graph, columns_of as named, own_parts
+
+Column = Tensor | Rows
+NewColumn = Column | Callable[[Tensor], Tensor]
+_BYTES = 2**23  # bytes of the rows of a piece, about
+
+
+class SplitColumn:
+    """A column of the type of ``like`` whose rows are appended to a file per part; sparse rows lie
+    in three, beside it.
+
+    ``sizes`` are the rows of each part, fixed in advance; those that are never appended are zeros.
+    """
+
+    def __init__(self, files: Sequence[Path], like: Tensor | Rows, sizes: Ints) -> None:
+        self._writers = [
+            column_writer(file, like, size)
+            for file, size in zip(files, sizes.tolist(), strict=True)
+        ]
+        self.dtype = like.dtype
+
+    def append(self, rows: Tensor | Array, begin: Ints) -> None:
+        """Append the rows ``begin[p]`` to ``begin[p + 1]`` of ``rows`` to part p, for every p."""
+        rows = torch.from_numpy(rows).to(self.dtype) if isinstance(rows, np.ndarray) else rows
+        for p in np.flatnonzero(np.diff(begin)).tolist():
+            self._writers[p].append(slice_rows(rows, int(begin[p]), int(begin[p + 1])))
+
+    def finish(self, folders: Iterable[Path]) -> list[ArrayFile]:
+        """Flush the files to the disk, and describe the column of each part as one of its
+        folder.
+        """
+        return [
+            writer.finish(folder) for writer, folder in zip(self._writers, folders, strict=True)
+        ]
+
+
+class EdgeArrays:
+    """Arrays ``[num_edges, ...]`` in files of a folder, whose entries are written in any order."""
+
+    def __init__(self, folder: Path, num_edges: int) -> None:
+        self._folder = folder
+        self._num_edges = num_edges
+        self._made: dict[str, tuple[np.memmap[Any, Any], str, torch.dtype]] = {}
+
+    def add(self, name: str, dtype: torch.dtype, row: Sequence[int] = (), file: str = "") -> None:
+        """Make an array, by default in the file of its name; ``row`` is the shape of an entry."""
+        path = f"{file or name}.npy"
+        array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
+        self._made[name] = array, path, dtype
+
+    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
+        """Write the entries ``at`` of some arrays."""
+        for name, values in entries.items():
+            np.asarray(self._made[name][0])[at] = values
+
+    def finish(self) -> dict[str, ArrayFile]:
+        """Flush the files, and describe them."""
+        described = {}
+        for name, (array, file, dtype) in self._made.items():
+            if array.size:
+                array.flush()
+            kind = str(dtype).removeprefix("torch.")
+            described[name] = ArrayFile(file, kind, array.shape, checksum(self._folder / file))
+        return described
+
+
+def split_rows(
+    columns: Mapping[str, NewColumn],
+    owner: Array,
+    sizes: Ints,
+    files: Sequence[Sequence[Path]],
+    folders: Sequence[Path],
+    bar: Any,
+    types: Collection[range] = (),
+) -> dict[str, list[ArrayFile]]:
+    """Split columns over files, those of each column by part, and describe these by column and
+    part.
+
+    ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order,
+    some at a time, and appended to the files. After each range of ids in ``types``, parts with
+    fewer rows than others get rows of zeros.
+    """
+    written = {}
+    num_rows = len(owner)
+    short = []
+    for of_type in types:
+        counts = np.bincount(owner[of_type.start : of_type.stop], minlength=len(sizes))
+        short.append(sums(counts.max(initial=0) - counts))
+    for (name, column), of_parts in zip(columns.items(), files, strict=True):
+        sample = rows_of(stored(column), name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
+        out = SplitColumn(of_parts, like(column, sample), sizes)
+        kind = (sample.dtype, sample.shape[1:], sample.layout)
+        step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
+        for number, all_ids in enumerate(types or [range(num_rows)]):
+            for first in all_ids[::step]:
+                ids = np.arange(first, min(first + step, all_ids.stop))
+                rows = rows_of(stored(column), name, torch.from_numpy(ids))
+                if len(rows) != len(ids) or (rows.dtype, rows.shape[1:], rows.layout) != kind:
+                    raise ValueError(
+                        f"column {name!r} must give rows of {sample.dtype} "
+                        f"{list(sample.shape[1:])} for every node, as for node 0, but for nodes "
+                        f"{ids[0]} to {ids[-1]} it gave {describe(rows)}"
+                    )
+                begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
+                out.append(take_rows(rows, torch.from_numpy(order)), begin)
+                bar.update(len(ids))
+            if types:
+                out.append(zero_rows(sample, int(short[number][-1])), short[number])
+        written[name] = out.finish(folders)
+    return written
+
+
+def write_arrays(folder: Path, arrays: Mapping[str, Array]) -> dict[str, ArrayFile]:
+    """Write arrays into files of their names, and describe these."""
+    written = {}
+    for name, array in arrays.items():
+        kind = torch.from_numpy(array[:0]).dtype
+        writer = ArrayWriter(folder / f"{name}.npy", kind, array.shape[1:], len(array))
+        writer.append(array)
+        written[name] = writer.finish()
+    return written
+
+
+def rows_of(column: NewColumn, name: str, ids: Tensor) -> Tensor:
+    """Return rows of a column, in main memory."""
+    if isinstance(column, (Tensor, Rows)):
+        return fetch_rows(column, ids).detach().cpu()
+    values = column(ids)
+    check_type(values, f"the result of columns[{name!r}]", Tensor, "a tensor")
+    return values.detach().cpu()
+
+
+def columns_of(
+    graph: Graph,
+    ndata: Sequence[str] | None,
+    edata: Sequence[str] | None,
+    more: Mapping[str, NewColumn] | None,
+) -> tuple[dict[str, NewColumn], dict[str, Column], dict[str, dict[str, Column]]]:
+    """Return the columns of nodes and edges that were chosen, and ``more`` of nodes; see
+    ``write_partitions``.
+
+    Third are those of single types and relations, by what ``own_parts`` calls these.
+    """
+    chosen: dict[str, dict[str, Column]] = {}
+    for kind, whole, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
+        parts = own_parts(graph).items()
+        frames = {kind: whole} | {of: part.data for of, part in parts if of.startswith(kind)}
+        every = dict.fromkeys(itertools.chain(*frames.values()))
+        wanted = chosen_columns(every, names, f"{kind[0]}data", "the graph")
+        for of, frame in frames.items():
+            chosen[of] = {name: frame[name] for name in wanted if name in frame}
+    nodes: dict[str, NewColumn] = dict(chosen.pop("nodes"))
+    edges = chosen.pop("edges")
+    for name, given in (more or {}).items():
+        check_type(name, "a column name", str, "a str")
+        column = torch.from_numpy(given) if isinstance(given, np.ndarray) else given
+        if isinstance(column, (Tensor, Rows)):
+            check_num_rows(column.shape, f"columns[{name!r}]", graph.num_nodes, "node")
+        else:
+            check_type(
+                column, f"columns[{name!r}]", Callable, "a tensor, Rows or a function of ids"
+            )
+        nodes[name] = column
+    return nodes, edges, chosen
+
+
+EDGES = ("in", "out", "grid")
+_EDGES = 2**19  # edges of a piece
+
+
+class EdgeGroups(NamedTuple):
+    """Groups of edges: an edge from a node of part p to one of part q is in group
+    ``source[p] + destination[q]``.
+
+    With several ``kinds``, the number of its relation is added.
+    """
+
+    source: Ints
+    destination: Ints
+    kinds: int = 1
+
+    @classmethod
+    def of(cls, edges: str, num_parts: int, kinds: int = 1) -> EdgeGroups:
+        """Return the groups of a layout. All but "buckets" have a group per part.
+
+        "in" takes the part of the destination, "out" that of the source, and "grid" the part in the
+        grid row of the source and the grid column of the destination, where part k is in row
+        ``k // columns`` and column ``k % columns``. The bucket ``j * num_parts + i`` has the edges
+        from part i to part j, and ``kinds`` groups, one for each relation.
+        """
+        part = np.arange(num_parts)
+        columns = grid_of(num_parts)[1]
+        return {
+            "in": cls(0 * part, part),
+            "out": cls(part, 0 * part),
+            "grid": cls(part // columns * columns, part % columns),
+            "buckets": cls(part * kinds, part * num_parts * kinds, kinds),
+        }[edges]
+
+    @property
+    def size(self) -> int:
+        return int(self.source[-1] + self.destination[-1]) + self.kinds
+
+
+def grid_of(num_parts: int) -> tuple[int, int]:
+    """Return the rows and columns of a grid of parts: as square as their number allows, no more
+    rows than columns.
+
+    >>> grid_of(12), grid_of(7)
+    ((3, 4), (1, 7))
+    """
+    rows = next(r for r in range(math.isqrt(num_parts), 0, -1) if num_parts % r == 0)
+    return rows, num_parts // rows
+
+
+class EdgePiece(NamedTuple):
+    """Some edges, in the order in which they are read: ends, ids, groups and places among all edges
+    of their groups.
+
+    ``starts``, bool ``[k]``, says where a group comes to another destination.
+    """
+
+    src: Array
+    dst: Ints
+    ids: Array
+    group: Ints
+    place: Ints
+    starts: Array
+
+    def sorted(self, size: int) -> tuple[Ints, EdgePiece]:
+        """Return where each of ``size`` groups begins, and the edges sorted by group."""
+        begin, order = kernels.csr.sort_by_destination(self.group, size)
+        return begin, EdgePiece(*(array[order] for array in self))
+
+
+class GroupedEdges:
+    """The edges of a graph by group, in the order of their destinations ``nodes``; None: ascending,
+    as in its arrays.
+
+    ``owner`` is the part of every node. After a pass over the edges, ``edges`` and ``rows``, int64
+    ``[size]``, are the numbers of edges and destinations of each group, and ``cut`` that of edges
+    whose ends have different masters.
+    """
+
+    def __init__(
+        self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None
+    ) -> None:
+        self.graph = graph
+        self.size = groups.size
+        self._owner = owner
+        self._groups = groups
+        self._nodes = nodes
+
+    def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
+        """Count the edges of every group; ``advance`` is called with the number of edges of each
+        piece.
+        """
+        for piece in self.pieces():
+            advance(len(piece.src))
+        return self.edges
+
+    def pieces(self, most: int | None = None) -> Iterator[EdgePiece]:
+        """Yield all edges in pieces of at most ``most`` edges."""
+        indptr, indices, edge_ids = self.graph.csc()
+        self.edges = np.zeros(self.size, np.int64)
+        self.rows = np.zeros(self.size, np.int64)
+        self.cut = 0
+        last = np.full(self.size, -1, np.int64)  # the destination where each group is
+        for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
+            src = np.asarray(indices[at])
+            group = np.empty(len(src), np.int64)
+            place = np.empty(len(src), np.int64)
+            starts = np.empty(len(src), np.bool_)
+            if edge_ids is not None:
+                ids = edge_ids[at]
+            else:
+                ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            kind = np.zeros(len(src), np.int64)
+            if self._groups.kinds > 1:
+                kind = self.graph.schema.relations_of(np.asarray(ids))
+            self.cut += kernels.buckets.place_edges(
+                owner=self._owner,
+                src=src,
+                dst=dst,
+                kind=kind,
+                from_source=self._groups.source,
+                from_destination=self._groups.destination,
+                last=last,
+                edges=self.edges,
+                rows=self.rows,
+                group=group,
+                place=place,
+                starts=starts,
+            )
+            yield EdgePiece(src, dst, ids, group, place, starts)
+
+    def _positions(self, indptr: Ints, most: int) -> Iterator[tuple[slice | Ints, Ints]]:
+        """Positions and destinations of the edges, ``most`` at a time."""
+        begin = indptr if self._nodes is None else sums(np.diff(indptr)[self._nodes])
+        for first in range(0, self.graph.num_edges, most):
+            last = min(first + most, self.graph.num_edges)
+            low = int(np.searchsorted(begin, first, side="right")) - 1
+            high = int(np.searchsorted(begin, last))
+            ends: Ints = np.clip(begin[low : high + 1], first, last)
+            length = np.diff(ends)
+            if self._nodes is None:
+                yield slice(first, last), np.repeat(np.arange(low, high), length)
+            else:
+                nodes = self._nodes[low:high]
+                away = indptr[nodes] - begin[low:high]
+                yield np.arange(first, last) + np.repeat(away, length), nodes.repeat(length)
+
+
+def write_buckets(
+    draft: Path,
+    graph: Graph,
+    columns: dict[str, Column],
+    own: Mapping[str, Mapping[str, Column]],
+    masters: Masters,
+    row: Array,
+    bar: Any,
+) -> dict[str, ArrayFile]:
+    """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the
+    files.
+
+    ``own`` has the columns of single types and relations, ``row`` the row of every node in its
+    part.
+    """
+    relations = list(graph.schema.relations.values())
+    edges = GroupedEdges(
+        graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes), len(relations))
+    )
+    sizes = edges.count(bar.update)
+    bucket_ptr = sums(sizes)
+    of_buckets = sizes.reshape(len(masters.sizes) ** 2, len(relations))
+    out = EdgeArrays(draft, graph.num_edges)
+    out.add("src", torch.int32)
+    out.add("dst", torch.int32)
+    out.add("edge_ids", id_type(graph.num_edges))
+    # arrays of all edges and of those of single relations, where a group begins there, and the
+    # columns there
+    frames = [(out, "edata", bucket_ptr[:-1], columns, range(graph.num_edges))]
+    in_relations = (of_buckets.cumsum(0) - of_buckets).reshape(-1)
+    for i, ids in enumerate(relations):
+        of = named("edges", i)
+        frames.append((EdgeArrays(draft, len(ids)), of, in_relations, dict(own.get(of, {})), ids))
+    for arrays, of, _, several, _ in frames:
+        for i, (name, column) in enumerate(several.items()):
+            file = f"edges-{i}" if of == "edata" else f"{of}{i}"
+            arrays.add(f"{of}/{name}", column.dtype, column.shape[1:], file)
+    for piece in edges.pieces():
+        for arrays, of, begin, several, ids in frames:
+            if arrays is not out and not several:
+                continue
+            mine = (
+                slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
+            )
+            local = torch.from_numpy(piece.ids[mine].astype(np.int64, copy=False) - ids.start)
+            entries = {}
+            for name, column in several.items():
+                rows = fetch_rows(column, local).detach().cpu()
+                entries[f"{of}/{name}"] = as_array(rows.contiguous())
+            if arrays is out:
+                entries |= {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids}
+            arrays.put(begin[piece.group[mine]] + piece.place[mine], entries)
+        bar.update(len(piece.src))
+    described = {name: array for arrays, *_ in frames for name, array in arrays.finish().items()}
+    return described | write_arrays(draft, {"bucket_ptr": bucket_ptr})
+
+
+def sums(sizes: Array) -> Ints:
+    """Return where each of several pieces begins, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
+
+
+def id_type(upper: int) -> torch.dtype:
+    """Return the type of ids below ``upper``."""
+    return torch.int32 if upper < 2**31 else torch.int64

@@ -1,0 +1,502 @@
+"""Writing a cut graph into a folder, in two passes over the edges and one over the columns of
+nodes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_one_of
+from nodeflow._core.base.progress import progress_bar
+from nodeflow._core.base.types import Array, FileLike, IdsLike
+from nodeflow._core.base.version import __version__
+from nodeflow._core.rows.rows import fetch_rows, is_sparse, row_bytes
+from nodeflow._files.disk.arrays import ArrayFile, map_array, numpy_type
+from nodeflow._files.disk.folders import new_folder
+from nodeflow._files.disk.manifest import Manifest
+from nodeflow.distributed._cut import Masters, cut_nodes
+from nodeflow.distributed._graph_parts import GraphPart, GraphParts, part_folder
+from nodeflow.distributed._partitions import Partitions, rows_of_part
+from nodeflow.distributed._slots import node_file
+from nodeflow.distributed._split import (
+    EDGES,
+    Column,
+    EdgeArrays,
+    EdgeGroups,
+    GroupedEdges,
+    NewColumn,
+    SplitColumn,
+    columns_of,
+    grid_of,
+    id_type,
+    split_rows,
+    sums,
+    write_arrays,
+    write_buckets,
+)
+from nodeflow.graph import SPLIT, Graph, Schema, columns_of as names_of, own_parts
+
+_BYTES = 2**25  # bytes of the columns of a piece of edges, about
+_IDS = 2**22  # ids that are looked at together
+_Files = dict[str, ArrayFile]
+
+
+@checked
+def write_partitions(
+    graph: Graph,
+    folder: FileLike,
+    num_parts: int,
+    *,
+    method: str | IdsLike = "random",
+    train: IdsLike | None = None,
+    ndata: Sequence[str] | None = None,
+    edata: Sequence[str] | None = None,
+    columns: Mapping[str, NewColumn] | None = None,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> Partitions:
+    """Write a graph into a folder as parts of its nodes and buckets of its edges, for a
+    ``PartitionBuffer``.
+
+    Sizes of parts differ by at most one, of each node type. The edges from one part to another are
+    a bucket, and lie together, relation after relation. The folder appears whole or not at all.
+
+    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read
+    twice and every column once, in order, in pieces. In memory are about 40 bytes a node and 64 MB,
+    and for "metis" the whole graph.
+
+    Args:
+        graph: the graph.
+        folder: made when missing.
+        num_parts: number of parts p, at most the number of nodes.
+        method: as for ``distributed.partition_graph``. Of parts that are too large for equal sizes,
+            random nodes go to others.
+        train: ids of the training nodes, which the folder keeps; repeats count once.
+        ndata, edata: names of the columns of the graph to write, also of single types and
+            relations; None: all.
+        columns: more node columns: tensors with a row per node, ``Rows``, or functions of ids
+            (int64 ``[k]``) that return rows ``[k, ...]``, such as the first values of learned rows.
+            They are called for all nodes, in order.
+        seed: of the random cut.
+        overwrite: replace a folder that this function wrote.
+        progress: show a bar.
+
+    Raises ValueError for more parts than nodes and columns whose rows do not fit, TypeError for
+    sparse columns of edges, KeyError for an unknown column, FileExistsError for a folder that is
+    there, BlockingIOError for one that a ``PartitionBuffer`` writes, OSError where the disk is
+    full.
+
+    >>> import tempfile
+    >>> graph = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"x": torch.arange(4.0)})
+    >>> write_partitions(graph, tempfile.mkdtemp(), 2, progress=False)
+    Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x)
+    """
+    count = as_count(num_parts, "num_parts", 1)
+    if count > graph.num_nodes:
+        raise ValueError(
+            f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
+        )
+    training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
+    nodes, edges, own = columns_of(graph, ndata, edata, columns)
+    of_edges = [edges, *(of for kind, of in own.items() if kind.startswith("edges"))]
+    if sparse := [name for of in of_edges for name, column in of.items() if is_sparse(column)]:
+        raise TypeError(
+            f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of "
+            "edata="
+        )
+    path = Path(folder)
+    number = as_int(seed, "seed")
+    with new_folder(path, overwrite=overwrite, alone=True) as draft:
+        masters = cut_nodes(graph, count, method, training, number, equal=True)
+        types = graph.schema.nodes.values()
+        size = rows_of_part(graph.schema, count).num_nodes
+        rows = _rows(graph.schema, masters, count)
+        parents = np.full(count * size, -1, np.int64)
+        parents[rows] = np.arange(len(rows))
+        small = {"rows": rows, "parents": parents}
+        if training is not None:
+            small["train"] = training
+        arrays = write_arrays(draft, small)
+        of_types = {of: ids for of, ids in own_parts(graph).items() if of.startswith("nodes")}
+        further = sum(len(ids) * len(own[of]) for of, ids in of_types.items())
+        with _bar(graph, nodes, further, progress=progress) as bar:
+            arrays |= write_buckets(
+                draft, graph, edges, own, masters, rows % rows.dtype.type(size), bar
+            )
+            frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
+            frames = [("ndata", nodes, range(graph.num_nodes), types)]
+            for i, ids in enumerate(types):
+                of = names_of("nodes", i)
+                frames.append((of, own.get(of, {}), ids, [range(len(ids))]))
+            for of, several, ids, within in frames:
+                prefix = "" if of == "ndata" else of
+                files = []
+                for i in range(len(several)):
+                    files.append([draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)])
+                owner = masters.owner[ids.start : ids.stop]
+                # as many rows in every part: those that lack a node of a type get a row of zeros
+                sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
+                split = split_rows(several, owner, sizes, files, [draft] * count, bar, within)
+                for name, described in split.items():
+                    for p, array in enumerate(described):
+                        arrays[f"{of}/{name}/{p}"] = array
+        facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
+        facts |= {"ndata": list(nodes), "edata": list(edges)} | {
+            of: list(several) for of, several in own.items()
+        }
+        if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
+            facts["schema"] = graph.schema.to_json()
+        Manifest(*Partitions.layout, arrays, facts).write(draft)
+    return Partitions.open(path, verify=False)  # it has just been written
+
+
+def _rows(schema: Schema, masters: Masters, num_parts: int) -> Array:
+    """Return the row of every node among the rows of all parts, part after part."""
+    part = rows_of_part(schema, num_parts)
+    kind = numpy_type(id_type(num_parts * part.num_nodes))
+    size = kind.type(part.num_nodes)
+    rows: Array = masters.place.astype(kind) + masters.owner.astype(kind) * size
+    # a type begins at the same row in every part, whatever parts have of the types before it
+    before = np.zeros(num_parts, np.int64)
+    for ids, of_type in zip(schema.nodes.values(), part.nodes.values(), strict=True):
+        nodes = slice(ids.start, ids.stop)
+        owner = masters.owner[nodes]
+        rows[nodes] += (of_type.start - before).astype(kind)[owner]
+        before += np.bincount(owner, minlength=num_parts)
+    return rows
+
+
+@checked
+def partition_graph(
+    graph: Graph,
+    folder: FileLike,
+    num_parts: int,
+    *,
+    method: str | IdsLike = "metis",
+    edges: str = "in",
+    balance: bool = False,
+    train: IdsLike | None = None,
+    val: IdsLike | None = None,
+    test: IdsLike | None = None,
+    ndata: Sequence[str] | None = None,
+    edata: Sequence[str] | None = None,
+    columns: Mapping[str, NewColumn] | None = None,
+    renumber: bool = False,
+    seed: int = 0,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> GraphParts:
+    """Cut a graph into parts, each for one process, and write them into a folder.
+
+    Every node has one *master*, the part that owns it and its columns. Every edge lies in one part.
+    A node that is an end of an edge of a part, and whose master is another part, is a *mirror*
+    there. The folder appears whole or not at all. It has a folder per part, so that a machine can
+    be given the files of the parent and its own part only.
+
+    Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read
+    twice, columns once, and the edges of each part once more, to count mirrors; all in pieces. In
+    memory are about 40 bytes a node and 100 MB; for "metis", and for ``balance`` with "metis" or an
+    array, the whole graph.
+
+    Args:
+        graph: the graph.
+        folder: made when missing.
+        num_parts: number of parts. Some may be empty; "metis" takes at most as many as there are
+            nodes.
+        method: how masters are chosen. "metis": few edges between parts (needs pymetis); "random":
+            equal sizes; "ranges": consecutive ids, equal sizes; "hash": a hash of id and seed, so
+            that sizes are about equal; "train-first": random with the training nodes in the first
+            parts; or the part of every node, integers ``[num_nodes]``.
+        edges: where edges lie. "in": with the master of their destination, so that the in-edges of
+            a node are in one part. "out": with the master of their source (the outgoing edge-cut of
+            Gill et al.). "grid": the Cartesian vertex-cut. Parts form a grid, as square as their
+            number allows, and an edge from a master in part i to a master in part j lies in the
+            part in the grid row of i and the grid column of j: every part shares nodes with at most
+            rows + columns - 2 others.
+        balance: spread training nodes, and the other nodes too, so that each part has the mean
+            number within 5 % (or the whole numbers next to it). "random", "ranges" and "hash" cut
+            the two kinds apart, "hash" then by the order of the hashes; after "metis" and in a
+            given array nodes are moved, those first whose parts lose the fewest inner edges.
+        train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
+        ndata, edata, columns, overwrite, progress: as for ``distributed.write_partitions``; names
+            may be those of columns of single types and relations.
+        renumber: give the nodes of each part consecutive ids, in the order of their old ones, and
+            then the edges, in the order of the arrays of the part. The folder is then one of the
+            renumbered graph, and all ids in it are new; the old ones are ``original_nodes`` and
+            ``original_edges`` of the result. For one type only.
+        seed: of "metis", "random" and "hash".
+
+    Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and
+    more parts than nodes with "metis"; TypeError for ``renumber`` and several types, KeyError for
+    an unknown column, IndexError for an id that is no node or part, FileExistsError for a folder
+    that is there, ImportError without pymetis, OSError where the disk is full.
+
+    Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs
+    using 2D graph partitioning", SC 2013 (the grid over masters of any method). Gill, Dathathri,
+    Hoang, Pingali, "A study of partitioning policies for graph analytics on large-scale distributed
+    platforms", PVLDB 12(4), 2018 (masters, mirrors, edge-cuts, Cartesian vertex-cut).
+
+    >>> import tempfile
+    >>> graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
+    >>> parts = partition_graph(graph, tempfile.mkdtemp(), 2, method="ranges", progress=False)
+    >>> parts, parts.part(1).rows, parts.part(1).src
+    (GraphParts(2 parts, 4 nodes, 5 edges, edges: in), ...
+    """
+    count = as_count(num_parts, "num_parts", 1)
+    number = as_int(seed, "seed")
+    check_one_of(edges, "edges", EDGES)
+    split = {}
+    for name, nodes_of in zip(SPLIT, (train, val, test), strict=True):
+        if nodes_of is not None:
+            split[name] = np.unique(as_ids(nodes_of, name, graph.num_nodes))
+    if renumber:  # a type is a range of ids
+        graph.schema.check_one_type("renumber=True")
+    nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
+    ranges = {of: slice(part.ids.start, part.ids.stop) for of, part in own_parts(graph).items()}
+    path = Path(folder)
+    with new_folder(path, overwrite=overwrite) as draft:
+        masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
+        folders = [part_folder(draft, k) for k in range(count)]
+        for place in folders:
+            place.mkdir()
+        # with "in" the rows of a part come in the order of the new ids anyway
+        order = masters.order if renumber and edges != "in" else None
+        grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
+        further = sum((ids.stop - ids.start) * len(typed[of]) for of, ids in ranges.items())
+        with _bar(graph, nodes, further, progress=progress) as bar:
+            sizes = grouped.count(bar.update)
+            arrays, parts = _write_parts(
+                grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in", new=renumber
+            )
+            _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
+            for of, ids in ranges.items():
+                owner = masters.owner
+                if of.startswith("edges"):
+                    owner = map_array(draft, arrays["edge_owner"])
+                _write_columns(of, of, typed[of], owner[ids], parts, folders, bar)
+        degrees = np.diff(graph.indptr) if edges == "in" else None
+        _write_masters(masters, degrees, parts, folders, renumber)
+        mirrors = _mirrors(folders, parts, masters, renumber)
+        book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
+        if renumber:
+            book = {"node_begin": masters.begin, "original_nodes": masters.order}
+        for name, old in split.items():
+            book[name] = np.sort(masters.renumbered(old)) if renumber else old
+        arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
+        counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
+        of_parts = {name: array.tolist() for name, array in counts.items()}
+        of_parts["train"] = None
+        if "train" in split:
+            trained = np.bincount(masters.owner[split["train"]], minlength=count)
+            of_parts["train"] = trained.tolist()
+        facts = _facts(graph, method, number) | {
+            "num_parts": count,
+            "nodeflow": __version__,
+            "cut": grouped.cut,
+            "edges": edges,
+            "grid": list(grid_of(count)) if edges == "grid" else None,
+            "balance": balance,
+            "renumbered": renumber,
+        }
+        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
+        facts |= {"schema": graph.schema.to_json(), "sizes": of_parts}
+        facts["identity"] = _identity(facts, [arrays, *parts])
+        for k, part in enumerate(parts):
+            identity = {"part": k, "identity": facts["identity"]}
+            Manifest(*GraphPart.layout, part, identity).write(folders[k])
+        Manifest(*GraphParts.layout, arrays, facts).write(draft)
+    return GraphParts.open(path, verify=False)  # it has just been written
+
+
+def _write_columns(
+    of: str,
+    prefix: str,
+    columns: Mapping[str, NewColumn],
+    owner: Array,
+    parts: Sequence[_Files],
+    folders: Sequence[Path],
+    bar: Any,
+) -> None:
+    """Write columns, whose rows belong to the parts ``owner``; add the files to those of parts."""
+    files = []
+    for i in range(len(columns)):
+        files.append([folder / f"{prefix}{i}.npy" for folder in folders])
+    num_rows = np.bincount(owner, minlength=len(parts))
+    written = split_rows(columns, owner, num_rows, files, folders, bar)
+    for name, described in written.items():
+        _put_in_parts(parts, f"{of}/{name}", described)
+
+
+def _write_masters(
+    masters: Masters,
+    degrees: Ints | None,
+    parts: Sequence[_Files],
+    folders: Sequence[Path],
+    renumber: bool,
+) -> None:
+    """Write the masters of each part, and with in-degrees, where their edges begin."""
+    for k, part in enumerate(parts):
+        nodes = masters.nodes(k)
+        ids = masters.renumbered(nodes) if renumber else nodes
+        part.update(write_arrays(folders[k], {"masters": ids}))
+        if degrees is not None:
+            part["rows"] = part["masters"]
+            part.update(write_arrays(folders[k], {"indptr": sums(degrees[nodes])}))
+
+
+def _write_parts(
+    edges: GroupedEdges,
+    masters: Masters,
+    columns: dict[str, Column],
+    draft: Path,
+    folders: list[Path],
+    bar: Any,
+    *,
+    of_rows: bool,
+    new: bool,
+) -> tuple[_Files, list[_Files]]:
+    """Write the edges of all parts, and their book: the place of every edge; describe the files of
+    both.
+
+    ``of_rows``: the destinations of the edges of each part are written too; else they are its
+    masters. ``new``: ids are those of the renumbered graph.
+    """
+    sizes = edges.edges  # of the first pass; the second counts anew
+    outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
+    edge_begin = sums(sizes)
+    book = EdgeArrays(draft, edges.graph.num_edges)
+    if new:
+        book.add("original_edges", torch.int64)
+    else:
+        book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
+        largest = int(sizes.max(initial=0))
+        book.add("edge_place", id_type(largest))
+    widest = max(map(row_bytes, columns.values()), default=1)
+    most = max(_BYTES // max(widest, 1), 1)
+    for unsorted in edges.pieces(most):
+        begin, piece = unsorted.sorted(edges.size)
+        ids: Array = piece.ids
+        src: Array = piece.src
+        dst = piece.dst[piece.starts]
+        if new:
+            ids = edge_begin[piece.group] + piece.place
+            src = masters.renumbered(src)
+            dst = masters.renumbered(dst)
+            book.put(ids, {"original_edges": piece.ids})
+        else:
+            book.put(ids, {"edge_owner": piece.group, "edge_place": piece.place})
+        outs["src"].append(src, begin)
+        outs["edge_ids"].append(ids, begin)
+        if of_rows:
+            # a row begins where a group comes to another destination
+            begin_of_rows = sums(piece.starts)[begin]
+            outs["rows"].append(dst, begin_of_rows)
+            outs["indptr"].append(piece.place[piece.starts], begin_of_rows)
+        parents = torch.from_numpy(piece.ids.astype(np.int64, copy=False))
+        for name, column in columns.items():
+            outs[f"edata/{name}"].append(fetch_rows(column, parents), begin)
+        bar.update(len(ids))
+    if of_rows:
+        outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
+    parts: list[_Files] = [{} for _ in folders]
+    for name, out in outs.items():
+        _put_in_parts(parts, name, out.finish(folders))
+    arrays = book.finish()
+    if new:
+        arrays |= write_arrays(draft, {"edge_begin": edge_begin})
+    return arrays, parts
+
+
+def _columns_of_parts(
+    edges: GroupedEdges, columns: dict[str, Column], folders: list[Path], *, of_rows: bool
+) -> dict[str, SplitColumn]:
+    """Make the files of the edges of all parts, by name; see ``_write_parts``."""
+    sizes = edges.edges
+
+    def split(file: str, like: Column, num_rows: Ints) -> SplitColumn:
+        return SplitColumn([folder / f"{file}.npy" for folder in folders], like, num_rows)
+
+    def numbers(name: str, dtype: torch.dtype, num_rows: Ints) -> SplitColumn:
+        return split(name, torch.empty(0, dtype=dtype), num_rows)
+
+    outs = {
+        "src": numbers("src", id_type(edges.graph.num_nodes), sizes),
+        "edge_ids": numbers("edge_ids", id_type(edges.graph.num_edges), sizes),
+    }
+    if of_rows:
+        outs["rows"] = numbers("rows", torch.int64, edges.rows)
+        outs["indptr"] = numbers("indptr", torch.int64, edges.rows + 1)
+    for i, (name, column) in enumerate(columns.items()):
+        outs[f"edata/{name}"] = split(f"edge-{i}", column, sizes)
+    return outs
+
+
+def _put_in_parts(parts: Sequence[_Files], name: str, arrays: Sequence[ArrayFile]) -> None:
+    """Add an array to the files of every part."""
+    for part, array in zip(parts, arrays, strict=True):
+        part[name] = array
+
+
+def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
+    total = 2 * graph.num_edges + graph.num_nodes * len(nodes) + further
+    return progress_bar("parts", total, " rows", shown=progress)
+
+
+def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
+    """Facts about the graph and its cut, for the manifest of either folder."""
+    how = method if isinstance(method, str) else "given"
+    return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
+
+
+def _mirrors(
+    folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool
+) -> Ints:
+    """Return at ``[k, p]`` how many nodes whose master is p are mirrors in part k, int64
+    ``[num_parts, num_parts]``.
+    """
+    count = len(folders)
+    mirrors = np.zeros((count, count), np.int64)
+    owner = masters.owner
+    if renumber:
+        owner = owner[masters.order]
+    seen = np.zeros(len(owner), np.bool_)
+    for k, folder in enumerate(folders):
+        seen[:] = False
+        for name in ("src", "rows"):
+            ids = map_array(folder, described[k][name])
+            for first in range(0, len(ids), _IDS):
+                seen[ids[first : first + _IDS]] = True
+        for first in range(0, len(owner), _IDS):
+            nodes = slice(first, first + _IDS)
+            mirrors[k] += np.bincount(owner[nodes][seen[nodes]], minlength=count)
+        mirrors[k, k] = 0
+    return mirrors
+
+
+def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
+    """Return the names of columns with the type and shape of their rows."""
+    columns = []
+    for key, array in arrays.items():
+        if key.startswith(prefix):
+            name = key.removeprefix(prefix)
+            dtype = str(array.read_type).removeprefix("torch.")
+            columns.append({"name": name, "dtype": dtype, "row": list(array.row)})
+    return columns
+
+
+def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:
+    """Return a hash of everything that is in the folder, by the checksums of its files."""
+    everything = [facts]
+    for described in arrays:
+        everything.append({name: array.facts() for name, array in described.items()})
+    text = json.dumps(everything, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,232 @@
+"""What notebooks show: escaped, bounded, well-formed, and without reading anything that is far
+away.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from _support.sampler_families import FAMILIES, graph_of_all
+from hypothesis import given, strategies as st
+
+from nodeflow import (
+    ControlVariateSampler,
+    Frame,
+    Graph,
+    History,
+    Layer,
+    NeighborSampler,
+    NodeFlowLoader,
+    TemporalNeighborSampler,
+    create_node_flow,
+    flow_from_edges,
+    testing,
+)
+from nodeflow._core.base.frozen import Lazy
+from nodeflow._core.display import html
+from nodeflow._core.display.html import funnel
+
+MOST = 16_000  # letters that anything may show
+
+
+class Far:
+    """Rows that must not be fetched."""
+
+    shape = (60, 1000, 3)
+    dtype = torch.float16
+
+    def fetch(self, ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        raise AssertionError("rows were fetched")
+
+
+def shown(thing: Any) -> ElementTree.Element:
+    """The HTML of an object, which must be well-formed and short, and set no background."""
+    text = thing._repr_html_()
+    assert len(text) < MOST
+    assert "background" not in text
+    return ElementTree.fromstring(text.replace("…", "."))
+
+
+def words(thing: Any) -> str:
+    return " ".join(shown(thing).itertext())
+
+
+def cells(thing: Any) -> list[list[str]]:
+    return [["".join(cell.itertext()) for cell in row] for row in shown(thing).iter("tr")][1:]
+
+
+def test_a_graph_shows_its_columns() -> None:
+    graph = Graph.from_edges([0, 1], [1, 0], edata={"w": torch.tensor([0.5, -1.25])})
+    graph.ndata["x"] = torch.arange(12).view(2, 6)
+    graph.ndata["s"] = torch.eye(2).to_sparse_csr()
+    assert words(graph).startswith("Graph")
+    assert cells(graph) == [
+        ["nodes", "x", "int64", "2 × 6", "96 B", "[0 1 2 3 .], [6 7 8 9 .]"],
+        ["nodes", "s", "sparse float32", "2 × 2", "48 B", "2 entries"],
+        ["edges", "w", "float32", "2", "8 B", "0.5, -1.25"],
+    ]
+
+
+def test_rows_that_are_fetched_are_not_fetched() -> None:
+    graph = graph_of_all()
+    graph.ndata["far"] = Far()
+    assert ["nodes", "far", "float16", "60 × 1,000 × 3", "360 kB", "fetched by Far"] in cells(graph)
+    NeighborSampler(graph, [2])._repr_html_()
+
+
+def test_names_are_escaped_and_cut_off() -> None:
+    evil = '<script>alert("x")</script> & more'
+    frame = Frame(1, {evil: torch.zeros(1), "y" * 10_000: torch.zeros(1)})
+    text = frame._repr_html_()
+    assert "<script" not in text
+    assert cells(frame)[0][0] == evil
+    assert len(cells(frame)[1][0]) == 80
+
+
+@pytest.mark.parametrize("column", [
+    torch.zeros(0), torch.zeros(0, 3), torch.zeros(4, 0), torch.zeros(4, 2, dtype=torch.complex64),
+    torch.ones(4, dtype=torch.bool), torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0]), torch.zeros(4, 1, 1, 1, 1),
+    torch.zeros(4, dtype=torch.bfloat16), torch.zeros(4, 10**6), torch.ones(4, 2, requires_grad=True),
+    torch.nn.Parameter(torch.ones(4)), torch.zeros(4, 2, device="meta"), torch.zeros(1).expand(4),
+], ids=lambda column: f"{column.dtype} {list(column.shape)} {column.device}")  # fmt: skip
+def test_any_column_is_shown(column: torch.Tensor) -> None:
+    (row,) = cells(Frame(len(column), {"c": column}))
+    assert row[1] == str(column.dtype).removeprefix("torch.")
+    if column.device.type == "meta":
+        assert row[-1] == "on meta"
+
+
+def test_a_subclass_of_tensors_is_not_read() -> None:
+    class Distant(torch.Tensor):
+        def tolist(self) -> Any:
+            raise AssertionError("values were read")
+
+    (row,) = cells(Frame(2, {"c": torch.ones(2).as_subclass(Distant)}))
+    assert row[-1] == "Distant"
+
+
+def test_what_is_made_when_asked_for_stays_unmade(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch = NeighborSampler(graph, [2, 2])([3, 2])
+    parts = [part for part in batch.flows[0].lazy_parts().values() if isinstance(part, Lazy)]
+    assert parts
+    monkeypatch.setattr(Lazy, "get", lambda self: pytest.fail("a lazy part was made"))
+    for thing in (batch, *batch.layers, *batch.flows, *batch.ldata, graph):
+        thing._repr_html_()
+
+
+def test_a_node_flow_shows_its_sizes(graph: Graph) -> None:
+    batch = NeighborSampler(graph, [2, 2])([3, 2])
+    batch.copy_from_parent({0: ["feat"]}, {1: ["w"]})
+    text = words(batch)
+    for size in (*batch.layer_sizes, *(f"{size} edges" for size in batch.flow_sizes)):
+        assert str(size) in text
+    assert [row[:2] for row in cells(batch)] == [["layer 0", "feat"], ["flow 1", "w"]]
+    assert len(list(shown(batch).iter("rect"))) == 3
+    assert "parent ids 3, 2" in words(batch.layers[-1])
+    assert "layer 1 → layer 2" in words(batch.flows[1])
+
+
+@given(batch=testing.node_flows(skips=True))
+def test_any_node_flow_is_shown(batch: Any) -> None:
+    for thing in (batch, *batch.layers, *batch.flows, *batch.ldata):
+        shown(thing)
+
+
+def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
+    edges = {
+        ("a", "r", "b"): ([0, 1], [0, 1], {"w": torch.ones(2)}),
+        ("b", "s", "b"): ([0, 1], [1, 1]),
+    }
+    graph = Graph.typed({"a": {"x": torch.ones(3)}, "c": 1, "b": 2}, edges)
+    assert [row[:2] for row in cells(graph)] == [["a", "x"], ["a r b", "w"]]
+    batch = NeighborSampler(graph, [1, 2])(graph.nodes["b"].to_graph([1]))
+    batch.copy_from_parent({0: ["x"]}, {-1: ["w"]})
+    nodes = list(batch.layers)
+    relations = list(batch.flows)
+    assert cells(batch)[:3] == [
+        [name, *(str(len(each.of(name))) for each in nodes)] for name in ("a", "c", "b")
+    ]
+    row = re.findall(r"<td style=[^>]*text-align:(\w+)[^>]*>", batch._repr_html_())[
+        : 1 + len(nodes)
+    ]
+    assert row == ["left"] + ["right"] * len(nodes)  # numbers
+    # the next row is the head of the second table
+    assert cells(batch)[4:6] == [
+        [f"{a} {name} {b}", *(str(each.of(name).num_edges) for each in relations)]
+        for a, name, b in edges
+    ]
+    assert [row[:2] for row in cells(batch)[7:]] == [["layer 0 a", "x"], ["flow 1 r", "w"]]
+    assert words(batch.flows[1]).endswith("(a r b 1, b s b 2)")
+    assert "(a 0, c 0, b 1)" in words(batch.back)
+    loose = create_node_flow(list(batch.flows))
+    assert "a r b" in words(loose) or not loose.layers[0].has_schema
+    many = Graph.typed(
+        {f"t{i}": 1 for i in range(60)}, {("t0", f"r{i}", "t1"): ([0], [0]) for i in range(60)}
+    )
+    for thing in (many, many.schema, NeighborSampler(many, [1, 1])([1])):
+        shown(thing)
+
+
+def test_layers_say_what_ids_they_have(graph: Graph) -> None:
+    graph.edata["time"] = torch.arange(graph.num_edges)
+    batch = TemporalNeighborSampler(graph, [1])([3], times=[9])
+    assert "1 nodes, parent ids 3, in contexts" in words(batch.layers[-1])
+    assert "2 nodes, without parent ids" in words(Layer(2))
+
+
+def test_deep_and_wide_things_are_bounded() -> None:
+    flow = flow_from_edges([0], [0], num_src=1, num_dst=1)
+    deep = create_node_flow([flow] * 50, [[0]] * 51)
+    assert len(list(shown(deep).iter("rect"))) == 8
+    assert "43 layers" in words(deep)
+    wide = Frame(1, {f"column {i}": torch.zeros(1) for i in range(10_000)})
+    assert len(cells(wide)) == html.MOST_ROWS + 1
+    assert cells(wide)[-1] == [". more rows are not shown"]
+    assert "more" not in words(Frame(1, {f"{i}": torch.zeros(1) for i in range(html.MOST_ROWS)}))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_samplers_show_their_settings(name: str) -> None:
+    sampler = FAMILIES[name](graph_of_all())
+    assert words(sampler).startswith(type(sampler).__name__)
+    rows = dict(cells(sampler))
+    assert set(rows) == set(sampler.settings)
+
+
+def test_histories_and_loaders_are_shown(graph: Graph) -> None:
+    history = History(graph, {1: 3}, aggregated="stored")
+    assert [row[0] for row in cells(history)] == ["h_1", "written_1", "agg_h_1"]
+    sampler = ControlVariateSampler(History(graph, {1: 3}), [1, 1])
+    loader = NodeFlowLoader(sampler, [0, 1, 2], batch_size=2, shuffle=True)
+    shown(sampler)
+    assert {
+        "seeds": "3",
+        "batch size": "2",
+        "batches": "2",
+        "next": "epoch 0, batch 0",
+    }.items() <= dict(cells(loader)).items()
+    next(iter(loader))
+    assert dict(cells(loader))["next"] == "epoch 0, batch 1"
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=20))
+def test_bars_stay_inside_the_picture(sizes: list[int]) -> None:
+    picture = ElementTree.fromstring(funnel(sizes, sizes[1:]).replace("…", "."))
+    for bar in picture.iter("rect"):
+        top = float(bar.attrib["y"])
+        tall = float(bar.attrib["height"])
+        assert top >= 0
+        assert top + tall <= float(picture.attrib["height"])
+
+
+def test_it_needs_no_matplotlib(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    shown(NeighborSampler(graph, [2])([1]))

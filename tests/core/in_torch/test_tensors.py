@@ -1,0 +1,282 @@
+"""Primitives of draws in tensors: each gives what its compiled loop gives, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import example, given, strategies as st
+from numba import njit
+
+from nodeflow import _kernels as kernels
+from nodeflow._core.edges.forms import InTorch
+from nodeflow._core.edges.node_rows import NodeRows
+from nodeflow._core.edges.numbering import distinct_in_order
+from nodeflow._core.in_torch import bits, labor, layerwise, ragged, uniform
+from nodeflow._core.in_torch.numbering import Numbering
+from nodeflow.sampling._labor_draws import key_of
+
+WORDS = st.integers(0, 2**64 - 1)
+IDS = st.lists(
+    st.integers(0, 2**63 - 1) | st.integers(2**31 - 3, 2**31 + 3), min_size=1, max_size=20
+)
+COUNTS = st.lists(st.integers(0, 6), max_size=12)
+
+
+@given(WORDS, IDS, st.integers(0, 5))
+def test_bits(key: int, ids: list[int], draw: int) -> None:
+    expected = np.empty(len(ids), np.uint64)
+    kernels.rng.fill_bits(np.uint64(key), np.array(ids), draw, expected)
+    state = bits.stream(key, torch.tensor(ids)) + bits.signed(
+        (draw + 1) * int(kernels.rng.GOLDEN) % 2**64
+    )
+    assert bits.mix(state).tolist() == expected.view(np.int64).tolist()
+
+
+@pytest.fixture(scope="module")
+def in_turn() -> Any:
+    """The compiled draws of one row after another, in which a number that is drawn again delays
+    those that follow.
+    """
+    step = kernels.rng.bounded
+    begin = kernels.rng.stream
+
+    @njit
+    def loop(key, ident, bounds, counts, out):
+        w = 0
+        for i in range(len(counts)):
+            state = begin(key, ident[i])
+            for _ in range(counts[i]):
+                number, state = step(state, np.uint64(bounds[w]))
+                out[w] = np.int64(number)
+                w += 1
+
+    return loop
+
+
+OFTEN = 3 * 2**30  # a quarter of the numbers are drawn again
+BOUNDS = (
+    st.integers(1, 70_000)
+    | st.integers(OFTEN, OFTEN + 9)
+    | st.integers(2**32 - 3, 2**32 + 3)
+    | st.integers(1, 2**62)
+)
+
+
+@given(WORDS, COUNTS, st.data())
+@example(3, [40, 0, 40], None)
+def test_bounded_integers(
+    in_turn: Any, key: int, counts: list[int], data: st.DataObject | None
+) -> None:
+    size = sum(counts)
+    bounds = (
+        [OFTEN] * size
+        if data is None
+        else data.draw(st.lists(BOUNDS, min_size=size, max_size=size))
+    )
+    ident = np.arange(len(counts)) * 7 + 2**31
+    expected = np.empty(size, np.int64)
+    in_turn(np.uint64(key), ident, np.array(bounds, np.int64), np.array(counts, np.int64), expected)
+    row, nth = ragged.places(ragged.ends_of(torch.tensor(counts, dtype=torch.int64)), size)
+    start = bits.stream(key, torch.from_numpy(ident))
+    limits = torch.tensor(bounds, dtype=torch.int64)
+    # what is known of the bounds does not change the numbers
+    for most in {max(bounds, default=1), 2**62}:
+        for read in (None, torch.tensor(size + 2**40)):
+            numbers, also = bits.bounded(start, row, nth, limits, most, read)
+            assert numbers.tolist() == expected.tolist()
+            assert also == (0 if read is None else size + 2**40)
+
+
+@given(COUNTS)
+def test_places(counts: list[int]) -> None:
+    indptr = ragged.ends_of(torch.tensor(counts, dtype=torch.int64))
+    assert indptr.tolist() == [0, *np.cumsum(counts).tolist()]
+    row, nth = ragged.places(indptr, sum(counts))
+    assert row.tolist() == np.repeat(np.arange(len(counts)), counts).tolist()
+    assert nth.tolist() == [j for count in counts for j in range(count)]
+
+
+@given(COUNTS, st.sampled_from([6, 33]), st.data())
+def test_repeated(counts: list[int], most: int, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.integers(0, 4), min_size=sum(counts), max_size=sum(counts)))
+    row, _ = ragged.places(ragged.ends_of(torch.tensor(counts, dtype=torch.int64)), sum(counts))
+    found = ragged.repeated(torch.tensor(values, dtype=torch.int64), row, most, 5)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    expected = [
+        v in values[first[r] : e] for e, (v, r) in enumerate(zip(values, row.tolist(), strict=True))
+    ]
+    assert found.tolist() == expected
+
+
+@given(
+    st.lists(
+        st.lists(st.integers(0, 9) | st.integers(2**31 - 9, 2**31 + 2), max_size=20), max_size=4
+    )
+)
+def test_numbers_in_order_of_first_appearance(parts: list[list[int]]) -> None:
+    ids = np.array([i for part in parts for i in part], np.int64)
+    nodes, local = distinct_in_order(ids)
+    for num_ids in (2**40, *([2**31] if max(ids, default=0) < 2**31 else [])):
+        with Numbering(num_ids, torch.device("cpu")) as numbering:
+            numbers = [numbering.extend(torch.tensor(part, dtype=torch.int64)) for part in parts]
+        assert torch.cat([torch.arange(0), *numbers]).tolist() == local.tolist()
+        assert numbering.nodes.tolist() == nodes.tolist()
+
+
+def as_of_a_graph(*arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """The arrays read-only, as a graph has its own: loops are compiled again for others."""
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.setflags(write=False)
+    return views
+
+
+def drawn_by_loops(indptr, indices, rows, ident, key, counts, kinds, replace, left_out):
+    indptr, indices = as_of_a_graph(indptr, indices)
+    out, begin, degree = kernels.uniform.plan(indptr, rows, counts, kinds, replace, left_out)
+    positions = np.empty(out[-1], np.int32)
+    src = np.empty(out[-1], np.int64)
+    if replace and counts.max() >= 0:
+        kernels.uniform.draw_with(
+            begin, degree, indices, ident, key, counts, kinds, out, positions, src
+        )
+    else:
+        kernels.uniform.draw_without(begin, degree, indices, ident, key, out, positions, src)
+    if len(left_out):
+        kernels.uniform.step_over(indptr, rows, left_out, indices, out, positions, src)
+    return out, degree, positions, src
+
+
+COUNT = st.just(-1) | st.integers(1, 70)  # all edges, or so many
+FANOUTS = st.lists(COUNT, min_size=1, max_size=1) | st.lists(
+    COUNT | st.just(0), min_size=2, max_size=4
+)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+@given(st.lists(st.integers(0, 80), min_size=1, max_size=8), FANOUTS, WORDS, st.data())
+def test_uniform_draws(
+    replace: bool, degrees: list[int], fanouts: list[int], key: int, data: st.DataObject
+) -> None:
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    indices = np.arange(indptr[-1], dtype=np.int32)[::-1] + np.int32(2**31 - 1 - indptr[-1])
+    rows = np.array(data.draw(st.lists(st.integers(0, len(degrees) - 1), max_size=10)), np.int64)
+    ident = rows + len(degrees) * np.arange(len(rows))  # a node may be in several contexts
+    left_out = np.array(
+        sorted(data.draw(st.sets(st.integers(0, max(int(indptr[-1]) - 1, 0)), max_size=20))),
+        np.int64,
+    )
+    left_out = left_out[left_out < indptr[-1]]
+    kinds = rows % len(fanouts) if len(fanouts) > 1 else np.zeros(0, np.int64)
+    arrays = indptr, indices, rows, ident
+    expected = drawn_by_loops(*arrays, np.uint64(key), np.array(fanouts), kinds, replace, left_out)
+    tensors = map(torch.from_numpy, arrays)
+    of_kinds = torch.from_numpy(kinds)
+    found = uniform.draw(
+        *tensors, key, fanouts, of_kinds, replace=replace, left_out=torch.from_numpy(left_out)
+    )
+    for values, wanted in zip(found, expected, strict=True):
+        assert values.dtype == torch.int64
+        assert values.tolist() == wanted.tolist()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.sets(st.integers(0, 3))), min_size=1, max_size=5),
+    st.data(),
+)
+def test_rows_of_nodes(ranges: list[tuple[int, set[int]]], data: st.DataObject) -> None:
+    rows = NodeRows(np.cumsum([size for size, _ in ranges]), [sorted(kinds) for _, kinds in ranges])
+    nodes = data.draw(
+        st.lists(st.integers(0, rows.num_nodes - 1), max_size=9) if rows.num_nodes else st.just([])
+    )
+    found = rows.of(torch.tensor(nodes, dtype=torch.int64), InTorch(torch.device("cpu")))  # type: ignore[arg-type]
+    for values, wanted in zip(found, rows.of(np.array(nodes, np.int64)), strict=True):
+        assert values.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@given(
+    st.lists(st.lists(st.none() | st.integers(0, 9), max_size=9), min_size=1, max_size=5),
+    st.lists(st.integers(-1, 10), min_size=1, max_size=3), st.none() | st.integers(0, 5), st.booleans(), st.data(),
+)  # fmt: skip
+def test_past_edges(strict, times, limits, since, floats, data):
+    indptr = np.cumsum([0, *map(len, times)])
+    kind = np.float64 if floats else np.int64
+    lowest = -np.inf if floats else np.iinfo(np.int64).min
+    stamps = np.array(
+        [t for row in times for t in sorted(lowest if t is None else t for t in row)], kind
+    )
+    rows = np.array(data.draw(st.lists(st.integers(0, len(times) - 1), max_size=9)), np.int64)
+    bounds = np.array(limits, kind)
+    context = np.arange(len(rows)) % len(limits)
+    starts = bounds[:0] if since is None else bounds - since
+    counts = np.array([-1])
+    kinds = np.zeros(0, np.int64)
+    of_rows = *as_of_a_graph(indptr), stamps, rows, bounds, starts, kind(lowest), context
+    _, begin, number = kernels.uniform.plan_past(*of_rows, counts, kinds, False, strict)
+    tensors = [torch.from_numpy(a) for a in (indptr, stamps, rows, bounds, starts)]
+    longest = max(map(len, times))
+    found = uniform.past(
+        *tensors, kind(lowest).item(), torch.from_numpy(context), longest, strict=strict
+    )
+    assert [values.tolist() for values in found] == [begin.tolist(), number.tolist()]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@given(st.tuples(WORDS, WORDS, WORDS), st.sampled_from([0, 1, 2**31, 2**32 - 1]), IDS)
+def test_numbers_of_sources(
+    narrow: bool, keys: tuple[int, int, int], early: int, ids: list[int]
+) -> None:
+    array = np.array([i % 2**31 for i in ids], np.int32) if narrow else np.array(ids)
+    expected = np.empty(len(ids), np.uint32)
+    kernels.labor.hash_block(array, np.array(keys, np.uint64), np.uint32(early), expected)
+    found = labor.hashed(torch.from_numpy(array), [*map(key_of, keys)], early)
+    assert (found.long() + 2**31).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("num_nodes", [12, 2000])
+@given(st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=6), WORDS, st.data())
+def test_draws_of_layers(
+    num_nodes: int, sources: list[list[int]], key: int, data: st.DataObject
+) -> None:
+    """With tables of all nodes and without them."""
+    indptr = np.cumsum([0, *map(len, sources)])
+    indices = np.array([u for row in sources for u in row], np.int32)
+    rows = np.array(
+        data.draw(st.lists(st.integers(0, len(sources) - 1), max_size=8, unique=True)), np.int64
+    )
+    nodes = np.array(data.draw(st.lists(st.integers(0, 11), max_size=6, unique=True)), np.int64)
+    left_out = np.array(
+        sorted(data.draw(st.sets(st.integers(0, max(len(indices) - 1, 0)), max_size=9))), np.int64
+    )
+    left_out = left_out[left_out < len(indices)]
+    loops = kernels.layerwise
+    ends, near, some, drawn, less = map(torch.from_numpy, (indptr, indices, rows, nodes, left_out))
+
+    indptr, indices = as_of_a_graph(indptr, indices)
+    _, positions = kernels.csr.csr_rows(indptr, rows)
+    distinct, _ = distinct_in_order(
+        indices[positions[~np.isin(positions, left_out)]].astype(np.int64)
+    )
+    assert layerwise.sources_of(ends, near, num_nodes, some, less).tolist() == distinct.tolist()
+
+    expected = loops.edges_from(indptr, indices, rows, nodes, np.zeros(0, np.float32), left_out[:0])
+    found = layerwise.edges_from(ends, near, num_nodes, some, drawn)
+    assert [values.tolist() for values in found] == [values.tolist() for values in expected[:3]]
+
+    prob = np.linspace(0, 1, num_nodes)
+    expected = loops.edges_by_chance(indptr, indices, rows, prob, np.uint64(key))
+    found = layerwise.edges_by_chance(ends, near, some, torch.from_numpy(prob), key)
+    assert [values.tolist() for values in found] == [values.tolist() for values in expected]
+
+    src, total = loops.draw_edges(indptr, indices, rows, left_out, 7, np.uint64(key))
+    ids, times, number = layerwise.draw_edges(ends, near, some, less, 7, key)
+    assert (number, ids.repeat_interleave(times).tolist()) == (total, sorted(src.tolist()))
+
+    assert (
+        layerwise.hash_order(drawn, key).tolist()
+        == kernels.pps.hash_order(nodes, np.uint64(key)).tolist()
+    )

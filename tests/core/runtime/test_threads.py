@@ -1,0 +1,313 @@
+"""Work shared between threads: all of it is done, once, on torch's threads or on others, and errors
+arrive.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+from nodeflow._core.base import waiting
+from nodeflow._core.runtime import process, threads
+from nodeflow._core.runtime.threads import run_all
+
+needs_openmp = pytest.mark.skipif(
+    threads._openmp() is None, reason="torch has no OpenMP library of GNU's kind here"
+)
+
+
+@pytest.fixture(params=[pytest.param("torch's", marks=needs_openmp), "others"])
+def kind(request, monkeypatch):
+    if request.param == "others":
+        monkeypatch.setattr(threads, "_openmp", lambda: None)
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _as_many_threads_as_before():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 20])
+def test_everything_is_done_once(kind, size, count):
+    torch.set_num_threads(size)
+    done = []
+    run_all(done.append, count)
+    assert sorted(done) == list(range(count))
+
+
+def test_so_many_run_at_a_time(kind):
+    for torchs, asked, expected in ((3, None, 3), (3, 2, 2), (1, None, 1), (1, 4, 4), (2, 4, 4)):
+        torch.set_num_threads(torchs)
+        lock = threading.Lock()
+        running = [0]
+        most = [0]
+        seen = set()
+        # which as many must reach, each in a thread of its own
+        all_at_once = threading.Barrier(expected, timeout=600)
+
+        def run(
+            number: int, lock=lock, running=running, most=most, seen=seen, barrier=all_at_once
+        ) -> None:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+                seen.add(threading.get_ident())
+            if number < barrier.parties:
+                barrier.wait()
+            with lock:
+                running[0] -= 1
+
+        run_all(run, 12, asked)
+        assert most[0] == len(seen) == expected
+        assert threading.get_ident() in seen
+
+
+@needs_openmp
+def test_work_on_torchs_threads_is_work_on_the_very_same_threads():
+    torch.set_num_threads(2)
+    seen: list[set[int]] = []
+    for _ in range(5):
+        ids: set[int] = set()
+        both = threading.Barrier(2, timeout=600)
+        run_all(lambda _, ids=ids, both=both: (ids.add(threading.get_native_id()), both.wait()), 2)
+        torch.ones(2**20).add_(1)  # an operation on two threads
+        seen.append(ids)
+    assert len(seen[0]) == 2
+    assert all(ids == seen[0] for ids in seen)
+
+
+def test_inside_of_itself(kind):
+    torch.set_num_threads(3)
+    done = []
+    run_all(lambda k: run_all(lambda m: done.append((k, m)), 4), 5)
+    assert sorted(done) == [(k, m) for k in range(5) for m in range(4)]
+
+
+def test_from_several_threads_at_once(kind):
+    torch.set_num_threads(2)
+    done = []
+
+    def many(k: int) -> None:
+        for _ in range(50):
+            run_all(lambda m: done.append((k, m)), 3)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(many, range(4)))
+    assert len(done) == 4 * 50 * 3
+
+
+def test_an_error_is_raised_and_ends_the_work(kind):
+    torch.set_num_threads(2)
+    begun = []
+
+    def run(k: int) -> None:
+        begun.append(k)
+        if k in (3, 4):
+            raise KeyError(k)
+
+    for _ in range(3):
+        begun.clear()
+        with pytest.raises(KeyError, match=r"3|4"):
+            run_all(run, 1000)
+        assert len(begun) < 1000
+    with pytest.raises(KeyboardInterrupt):
+        run_all(lambda k: (_ for _ in ()).throw(KeyboardInterrupt), 2)
+
+
+def test_other_builds_of_torch_have_no_library_of_threads(monkeypatch):
+    monkeypatch.setattr(threads.ctypes, "CDLL", lambda _: object())
+    assert threads._openmp.__wrapped__() is None
+    monkeypatch.setattr(
+        torch.__config__, "parallel_info", lambda: "ATen parallel backend: native thread pool"
+    )
+    monkeypatch.setattr(
+        threads.ctypes, "CDLL", lambda _: pytest.fail("another library was asked for")
+    )
+    assert threads._openmp.__wrapped__() is None
+
+
+@needs_openmp
+def test_an_interrupt_that_is_lost_in_c_is_raised(monkeypatch):
+    """Python ends a callback that is interrupted before its first line, says so and goes on."""
+    torch.set_num_threads(2)
+    called = threads._Called
+    monkeypatch.setattr(threads, "_Called", lambda work: called(lambda number: 0))
+    with pytest.raises(KeyboardInterrupt):
+        run_all(lambda k: None, 4)
+
+
+def test_what_the_work_held_is_free_afterwards_without_collecting_circles(kind):
+    class Held:
+        pass
+
+    torch.set_num_threads(2)
+    held = Held()
+    gone = weakref.ref(held)
+    gc.collect()
+    gc.disable()
+    try:
+        run_all(lambda _, held=held: None, 4)
+        del held
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+IN_A_CHILD = """
+import os, signal, sys
+import torch
+from nodeflow import Graph, NeighborSampler, NodeFlowLoader
+
+torch.set_num_threads(2)
+matrix = torch.ones(1000, 1000)
+matrix @ matrix  # on the threads of torch alone
+loader = NodeFlowLoader(NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1]), "all", 1, num_workers=workers)
+opened = iter(loader)
+next(opened)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)  # ends a child that waits for ever
+    matrix @ matrix
+    assert len(list(loader)) == 3
+    try:
+        print(len(list(opened)))
+    except RuntimeError as error:
+        print(error)
+    sys.stdout.flush()
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert len(list(opened)) == 2
+"""
+
+
+@pytest.mark.cases(1)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
+@pytest.mark.parametrize(
+    ("workers", "words"), [(0, "2\n"), (1, "the threads .* were made in another process, .* make")]
+)
+def test_a_child_made_by_fork_goes_on_without_the_threads_of_its_parent(workers, words):
+    code = f"workers = {workers}\n{IN_A_CHILD}"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.match(words, done.stdout)
+
+
+AFTER_A_FORK = """
+import os, signal, sys
+import torch
+from nodeflow import Graph
+from nodeflow._core.runtime.threads import run_all
+from nodeflow.propagation import Propagation
+
+torch.set_num_threads(2)
+graph = Graph.from_edges(torch.arange(4000), torch.arange(4000).roll(1))
+x, weight = torch.ones(4000, 64), torch.ones(64, 64, requires_grad=True)
+
+def work():
+    done = []
+    run_all(done.append, 5)
+    total = Propagation(graph)(x)
+    (total @ weight).sum().backward()
+    return float(total.sum()) == 4000 * 64 and sorted(done) == [0, 1, 2, 3, 4]
+
+assert work()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)  # ends a child that waits for ever
+    os._exit(0 if work() else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system starts no processes by fork")
+def test_sums_and_a_backward_pass_in_a_child_made_by_fork_after_both_ran():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", AFTER_A_FORK], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_torchs_threads_can_be_switched_off(monkeypatch):
+    torch.set_num_threads(2)
+    monkeypatch.setattr(process, "torch_threads", False)
+    monkeypatch.setattr(threads, "_openmp", lambda: pytest.fail("torch's threads were asked for"))
+    done = []
+    run_all(done.append, 5)
+    assert sorted(done) == [0, 1, 2, 3, 4]
+
+
+# ---- epochs that other programs make slow
+
+
+@pytest.fixture
+def crowded(monkeypatch):
+    """An epoch of 100 seconds, in some of which its thread has no core, with two threads that
+    spin.
+    """
+    clock = {"now": 0.0, "missed": 0.0}
+    monkeypatch.setattr(threads, "perf_counter", lambda: clock["now"])
+    monkeypatch.setattr(threads, "without_core", lambda: clock["missed"])
+    monkeypatch.setattr(process, "advised", False)
+    for name in waiting._NAMES:
+        monkeypatch.delenv(name, raising=False)
+    torch.set_num_threads(2)
+
+    def run(seconds=100.0, missed=60.0):
+        epoch = threads.Epoch()
+        clock.update(now=clock["now"] + seconds, missed=clock["missed"] + missed)
+        with warnings.catch_warnings(record=True, action="always") as said:
+            epoch.end()
+        return [str(one.message) for one in said]
+
+    return run
+
+
+def test_a_slow_epoch_says_once_what_to_set(crowded):
+    (text,) = crowded()
+    assert "an epoch took 100.0 s, in 60.0 s of which its thread had no core" in text
+    assert "OMP_WAIT_POLICY=passive" in text
+    assert crowded() == []
+
+
+@pytest.mark.parametrize("missed", [0.0, 1.0, 49.0])
+def test_a_slow_epoch_on_a_quiet_machine_says_nothing(crowded, missed):
+    assert crowded(missed=missed) == []
+    assert crowded(seconds=0.9, missed=0.8) == []  # too short to matter
+
+
+@pytest.mark.parametrize("name", waiting._NAMES)
+def test_a_choice_of_the_user_is_final(crowded, monkeypatch, name):
+    monkeypatch.setenv(name, "0")
+    assert crowded() == []
+
+
+def test_one_thread_does_not_spin(crowded):
+    torch.set_num_threads(1)
+    assert crowded() == []
+
+
+def test_the_time_without_a_core_grows_and_may_be_unknown(monkeypatch):
+    before = threads.without_core()
+    assert 0 <= before <= threads.without_core()
+
+    def unknown(*args, **options):
+        raise FileNotFoundError
+
+    monkeypatch.setattr("builtins.open", unknown)
+    assert threads.without_core() == 0.0

@@ -1,0 +1,381 @@
+"""Folders of parts: cuts, buckets and columns against slow references, and what becomes of
+faults.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+import torch
+from _support.partition_tools import random_graph, written
+from _support.processes import environment
+from hypothesis import given, strategies as st
+from torch import Tensor
+
+from nodeflow import Graph
+from nodeflow._files.disk.arrays import map_tensor
+from nodeflow._files.disk.streams import ArrayWriter
+from nodeflow.distributed import (
+    PartitionBuffer,
+    Partitions,
+    _split,
+    partition_graph,
+    write_partitions,
+)
+
+
+def check_folder(graph: Graph, parts: Partitions) -> None:
+    """Numbering, buckets and columns of a folder against the graph, edge by edge."""
+    p = parts.num_parts
+    size = parts.size
+    rows = parts.rows.astype(int)
+    parents = parts.parents
+    assert sorted(parents[parents >= 0].tolist()) == list(range(graph.num_nodes))
+    assert parents[rows].tolist() == list(range(graph.num_nodes))
+    held = [(parents[k * size : (k + 1) * size] >= 0).sum() for k in range(p)]
+    assert max(held) - min(held) <= 1
+    for k in range(p):
+        there = parents[k * size : (k + 1) * size]
+        assert (np.diff(there[: held[k]]) > 0).all()  # ascending, and then what stands for no node
+    src, dst = (end.numpy() for end in graph.edges())
+    expected = np.zeros((p, p), int)
+    np.add.at(expected, (rows[src] // size, rows[dst] // size), 1)
+    assert np.array_equal(parts.bucket_sizes, expected)
+    maps = {name: np.load(parts.folder / f"{name}.npy") for name in ("src", "dst", "edge_ids")}
+    assert sorted(maps["edge_ids"].tolist()) == list(range(graph.num_edges))
+    for bucket in range(p * p):
+        at = slice(parts.bucket_ptr[bucket], parts.bucket_ptr[bucket + 1])
+        j, i = divmod(bucket, p)
+        eid = maps["edge_ids"][at]
+        assert np.array_equal(i * size + maps["src"][at], rows[src[eid]])
+        assert np.array_equal(j * size + maps["dst"][at], rows[dst[eid]])
+    for name in parts.ndata:
+        column = parts.column(name)
+        assert column.fetch(torch.arange(graph.num_nodes)).equal(graph.ndata[name])
+        assert (column.shape, column.dtype) == (
+            tuple(graph.ndata[name].shape),
+            graph.ndata[name].dtype,
+        )
+    for name in parts.edata:
+        column_of_edges = map_tensor(parts.folder, parts.edge_array(name))
+        assert column_of_edges.equal(graph.edata[name][maps["edge_ids"]])
+
+
+@given(
+    st.integers(1, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(1, n))), st.integers(0, 80),
+    st.sampled_from(["random", "train-first", "given"]), st.integers(0, 5),
+)  # fmt: skip
+def test_a_folder_holds_the_graph(
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: tuple[int, int],
+    num_edges: int,
+    method: str,
+    seed: int,
+) -> None:
+    graph = random_graph(sizes[0], num_edges, seed)
+    how: Any = (
+        np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_split, "_EDGES", 7)  # many pieces
+        patch.setattr(_split, "_BYTES", 50)
+        folder = tmp_path_factory.mktemp("parts") / "a"
+        parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
+    check_folder(graph, parts)
+    check_folder(graph, Partitions.open(folder, verify=True))
+
+
+def test_training_nodes_come_first(tmp_path: Path) -> None:
+    graph = random_graph(50, 100)
+    train = [3, 9, 11, 40, 41, 42, 49, 3]
+    parts = written(graph, tmp_path / "a", 10, method="train-first", train=train)
+    assert set(parts.partition_of(train).tolist()) == {0, 1}
+    assert parts.train is not None
+    assert parts.train.tolist() == sorted(set(train))
+    with pytest.raises(ValueError, match="method='train-first' needs training nodes"):
+        written(graph, tmp_path / "b", 10, method="train-first")
+
+
+def test_given_parts_are_kept_where_they_fit(tmp_path: Path) -> None:
+    numbers = np.array([0] * 14 + [1] * 3 + [2] * 3)
+    parts = written(random_graph(20, 30), tmp_path / "a", 3, method=numbers)
+    found = parts.partition_of(range(20)).numpy()
+    assert (found != numbers).sum() == 7  # 14 go to 7, 7 and 6 places
+    assert (found[14:] == numbers[14:]).all()
+
+
+def test_the_cut_depends_on_its_seed_only(tmp_path: Path) -> None:
+    graph = random_graph(30, 60)
+    first, again, other = (
+        written(graph, tmp_path / f"{k}", 4, seed=seed) for k, seed in enumerate((1, 1, 2))
+    )
+    assert np.array_equal(first.rows, again.rows)
+    assert not np.array_equal(first.rows, other.rows)
+    for name in ("src.npy", "dst.npy", "edge_ids.npy", "manifest.json"):
+        assert (first.folder / name).read_bytes() == (again.folder / name).read_bytes()
+
+
+def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
+    graph = random_graph(20, 30)
+    parts = written(
+        graph, tmp_path / "a", 3, ndata=["label"], edata=[],
+        columns={"h": lambda ids: torch.stack([ids, -ids], 1).half(), "y": np.arange(20.0)},
+    )  # fmt: skip
+    assert parts.ndata == ["label", "h", "y"]
+    assert parts.edata == []
+    assert parts.column("h").fetch(torch.tensor([7, 19])).tolist() == [[7, -7], [19, -19]]
+    assert parts.column("y").fetch(torch.tensor([4])).tolist() == [4]
+    graph.ndata["again"] = parts.column("h")  # a column of a graph, as any Rows
+    assert graph.ndata["again"].shape == (20, 2)
+    assert "ndata: label, h, y" in repr(parts)
+
+
+@pytest.mark.parametrize("write", [write_partitions, partition_graph])
+def test_mistakes_of_any_cut(tmp_path: Path, write: Any) -> None:
+    usual = {"graph": random_graph(20, 30), "num_parts": 2, "method": "random", "progress": False}
+    mistakes: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"graph": "a"}, TypeError, "graph must be a nodeflow.Graph, got"),
+        ({"ndata": ["feat"]}, KeyError, "ndata: the graph has no column 'feat'"),
+        ({"edata": ["x"]}, KeyError, "edata: the graph has no column 'x'"),
+        ({"ndata": "x"}, TypeError, "ndata must be a list of names"),
+        (
+            {"method": "best"},
+            ValueError,
+            "method must be 'random', 'train-first', .* or 'hash', got 'best'",
+        ),
+        ({"method": [0, 1, 0]}, ValueError, r"method must have one entry per node \(20\), got 3"),
+        ({"method": [0, 2] * 10}, IndexError, r"method\[1\] is 2, but part ids go from 0 to 1"),
+        (
+            {"columns": {"h": torch.zeros(19)}},
+            ValueError,
+            r"columns.'h'. must have 20 rows, .*, got shape \(19,\)",
+        ),
+        ({"columns": {"h": 3}}, TypeError, "columns.'h'. must be a tensor, Rows or a function"),
+        ({"ndata": [], "columns": {"h": lambda ids: ids / (1 // 0)}}, ZeroDivisionError, "by zero"),
+    ]
+    for options, error, words in mistakes:
+        with pytest.raises(error, match=words):
+            write(folder=tmp_path / "a", **usual | options)
+    assert list(tmp_path.iterdir()) == []
+    before = write(folder=tmp_path / "a", **usual)
+    with pytest.raises(FileExistsError, match="exists; pass overwrite=True to replace it"):
+        write(folder=tmp_path / "a", **usual | {"num_parts": 3})
+    assert type(before).open(before.folder, verify=True).num_parts == 2
+    assert write(folder=tmp_path / "a", overwrite=True, **usual | {"num_parts": 3}).num_parts == 3
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    graph = random_graph(20, 30)
+    for cut, count, words in (
+        (graph, 21, "number of nodes 20, got 21"),
+        (Graph.from_edges([], []), 1, "0, got 1"),
+    ):
+        with pytest.raises(ValueError, match=f"num_parts must be at most .*{words}"):
+            written(cut, tmp_path / "a", count)
+    graph.edata["sparse"] = scipy.sparse.eye(graph.num_edges, format="csr")
+    with pytest.raises(TypeError, match="edge column 'sparse' is sparse"):
+        written(graph, tmp_path / "a", 2)
+    assert list(tmp_path.iterdir()) == []
+    del graph.edata["sparse"]
+
+    def changes(ids: Tensor) -> Tensor:
+        return torch.zeros(len(ids), 2 if 0 in ids else 3)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_split, "_BYTES", 50)
+        with pytest.raises(
+            ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"
+        ):
+            written(graph, tmp_path / "a", 2, columns={"h": changes})
+    parts = written(graph, tmp_path / "a", 2)
+    with pytest.raises(KeyError, match="there is no node column 'z'"):
+        parts.column("z")
+    with pytest.raises(IndexError, match="ids\\[1\\] is 20"):
+        parts.column("x").fetch(torch.tensor([0, 20]))
+
+
+# --------------------------------------------------------------------------------------------------------------
+# faults
+
+
+def test_faults_in_a_folder_are_named(tmp_path: Path) -> None:
+    parts = written(random_graph(20, 30), tmp_path / "a", 3)
+    folder = parts.folder
+
+    def broken(file: str, new: bytes | None, match: str) -> None:
+        whole = (folder / file).read_bytes()
+        if new is None:
+            (folder / file).unlink()
+        else:
+            (folder / file).write_bytes(new)
+        with pytest.raises(ValueError, match=match):
+            Partitions.open(folder)
+        (folder / file).write_bytes(whole)
+
+    file = parts.node_array("x", 1).file
+    whole = (folder / file).read_bytes()
+    broken(file, None, "missing|is not there")
+    broken(file, whole[:-1], "damaged|cut off")
+    broken(file, b"PK not an array", "damaged|no .npy")
+    broken(file, whole[:-1] + bytes([whole[-1] ^ 1]), "another checksum")
+    text = json.loads((folder / "manifest.json").read_text())
+    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "another checksum")
+    del text["checksum"]
+    broken("manifest.json", json.dumps({**text, "version": 9}).encode(), "version 9")
+    broken("manifest.json", json.dumps({**text, "kind": "graph"}).encode(), "holds 'graph'")
+    broken("manifest.json", b"{", "damaged or foreign")
+    facts = {**text["facts"], "num_partitions": 4}
+    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
+    broken("manifest.json", json.dumps({**text, "facts": {}}).encode(), "do not fit together")
+    facts = {**text["facts"], "ndata": [*text["facts"]["ndata"], text["facts"]["ndata"][0]]}
+    broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "do not fit together")
+    for value in ("9", None, float("inf"), 2**70):
+        facts = {**text["facts"], "num_edges": value}
+        broken("manifest.json", json.dumps({**text, "facts": facts}).encode(), "damaged")
+    Partitions.open(folder, verify=True)
+    with pytest.raises(FileNotFoundError, match="has no partitions in it"):
+        Partitions.open(tmp_path / "b")
+
+
+def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
+    graph = random_graph(23, 60)
+    dense = torch.from_numpy(np.random.default_rng(0).poisson(0.4, (23, 7)).astype(np.float32))
+    graph.ndata["sparse"] = dense.to_sparse_csr()
+    parts = written(graph, tmp_path / "a", 4)
+    ids = torch.tensor([22, 0, 5, 5])
+    column = parts.column("sparse")
+    assert (column.layout, column.shape) == (torch.sparse_csr, (23, 7))
+    assert column.fetch(ids).to_dense().equal(dense[ids])
+    assert column.fetch(ids[:0]).shape == (0, 7)
+    assert Partitions.open(parts.folder, verify=True).ndata == parts.ndata
+    for order in ("beta", "comet"):
+        for state in PartitionBuffer(parts.folder, 2, order=order):
+            rows = state.graph.ndata["sparse"]
+            assert rows.layout == torch.sparse_csr
+            resident = state.nodes >= 0
+            assert rows.to_dense()[resident].equal(dense[state.nodes[resident]])
+            assert not rows.to_dense()[~resident].any()
+    with pytest.raises(TypeError, match="writable names column 'sparse'"):
+        list(PartitionBuffer(parts.folder, 2, writable=["sparse"]))
+    buffer = PartitionBuffer(parts.folder, 2)
+    ids = np.load(parts.folder / parts.node_array("sparse", 0).plain[1].file, mmap_mode="r+")
+    ids[0] = 9
+    ids.flush()
+    with pytest.raises(
+        ValueError, match=r"3\.0\.0\.indices.*: damaged sparse rows: indices\[0\] is 9"
+    ):
+        list(buffer)
+
+
+@pytest.mark.parametrize("after", [0, 3, 8])
+def test_a_full_disk_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """The disk is full at a write of a column."""
+    calls = 0
+    real = ArrayWriter.append
+
+    def full(writer: ArrayWriter, rows: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            raise OSError(
+                errno.ENOSPC, "No space left on device, writing 8 bytes", str(writer.file)
+            )
+        real(writer, rows)
+
+    monkeypatch.setattr(ArrayWriter, "append", full)
+    with pytest.raises(OSError, match=r"No space left on device, writing [\d,]+ bytes"):
+        written(random_graph(20, 30), tmp_path / "a", 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+import torch
+from _support.partition_tools import random_graph, written
+from _support.processes import environment
+
+def rows(ids):
+    if 10 in ids:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return torch.zeros(len(ids))
+
+from nodeflow.distributed import _split
+_split._BYTES = 8
+written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_folder(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "a")], env=environment(), check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "a").exists()
+    check_folder(random_graph(20, 30), written(random_graph(20, 30), tmp_path / "a", 3))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+MEMORY = """
+import sys, threading, time
+import numpy as np
+import torch
+from pathlib import Path
+from nodeflow import Graph
+from nodeflow.distributed import write_partitions
+
+def anonymous():
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon")) * 1024
+
+folder = Path(sys.argv[1])
+indptr, indices, w, x = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "w", "x"))
+graph = Graph(indptr, indices, ndata={"x": x}, edata={"w": w})
+small = Graph.from_edges([0, 1], [1, 0], ndata={"x": torch.zeros(2, 64)}, edata={"w": torch.zeros(2)})
+small = Graph(small.indptr, small.indices.astype(np.int64), copy=False, ndata=small.ndata, edata=small.edata)
+write_partitions(small, folder / "small", 2, progress=False)  # what is compiled and imported is not counted
+before, most, over = anonymous(), 0, False
+
+def watch():
+    global most
+    while not over:
+        most = max(most, anonymous())
+        time.sleep(0.002)
+
+thread = threading.Thread(target=watch)
+thread.start()
+write_partitions(graph, folder / "out", 16, progress=False)
+over = True
+thread.join()
+print(most - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc"
+)
+def test_mapped_graphs_are_written_in_bounded_memory(tmp_path: Path) -> None:
+    """150 MB of edges and rows: about 40 bytes a node and 64 MB are in memory."""
+    n = 100_000
+    m = 4_000_000
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "indptr.npy", np.linspace(0, m, n + 1).astype(np.int64))
+    np.save(tmp_path / "indices.npy", np.tile(random.integers(0, n, m // 20), 20))
+    np.save(tmp_path / "w.npy", np.zeros(m, np.float32))
+    np.save(tmp_path / "x.npy", np.zeros((n, 64), np.float32))
+    command = [sys.executable, "-c", MEMORY, str(tmp_path)]
+    done = subprocess.run(command, env=environment(), check=True, capture_output=True, text=True)
+    print(done.stdout)
+    assert int(done.stdout) < 40 * n + 64 * 2**20
+    assert Partitions.open(tmp_path / "out").num_edges == m

@@ -1,0 +1,461 @@
+"""Folders of arrays: written whole or not at all, checked when they are opened."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from filelock import BaseFileLock
+
+from nodeflow import Graph
+from nodeflow._core.runtime import process
+from nodeflow._files.disk import arrays
+from nodeflow._files.disk.arrays import create_array, map_tensor, read_header
+from nodeflow._files.disk.folders import locked, new_folder, take_lock
+from nodeflow._files.disk.manifest import MANIFEST, Manifest, replace_file
+from nodeflow._files.disk.streams import ArrayWriter
+from nodeflow._files.disk.texts import map_texts, write_texts
+
+
+def written(folder: Path) -> Path:
+    with new_folder(folder) as draft:
+        described = {}
+        for name, rows in {
+            "x": torch.arange(12).reshape(4, 3),
+            "half": torch.ones(2, dtype=torch.bfloat16),
+        }.items():
+            writer = ArrayWriter(
+                draft / f"{name}.npy", rows.dtype, tuple(rows.shape[1:]), len(rows)
+            )
+            writer.append(rows)
+            described[name] = writer.finish()
+        Manifest("thing", 3, described, {"name": "papers"}).write(draft)
+    return folder
+
+
+def test_a_folder_comes_back(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a" / "b")
+    assert sorted(path.name for path in folder.iterdir()) == ["half.npy", MANIFEST, "x.npy"]
+    manifest = Manifest.read(folder, "thing", 3, verify=True)
+    assert manifest.facts == {"name": "papers"}
+    # the one of zlib and of files of before
+    assert {array.checksum for array in manifest.arrays.values()} == {
+        zlib.crc32((folder / f"{name}.npy").read_bytes()) for name in ("x", "half")
+    }
+    assert map_tensor(folder, manifest.arrays["x"]).tolist() == np.arange(12).reshape(4, 3).tolist()
+    assert map_tensor(folder, manifest.arrays["half"]).dtype == torch.bfloat16
+    assert [path.name for path in folder.parent.iterdir()] == ["b"]
+
+
+def test_nothing_is_left_of_a_folder_that_fails(tmp_path: Path) -> None:
+    def fail() -> None:
+        with new_folder(tmp_path / "a") as draft:
+            np.save(draft / "x.npy", np.arange(3))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_replaced_only_on_request_and_only_if_it_is_ours(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a")
+    with pytest.raises(FileExistsError, match="overwrite=True"), new_folder(folder):
+        pass
+    with new_folder(folder, overwrite=True) as draft:
+        Manifest("thing", 4, {}).write(draft)
+    assert [path.name for path in folder.iterdir()] == [MANIFEST]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("all my work")
+    with (
+        pytest.raises(FileExistsError, match="not written by nodeflow"),
+        new_folder(tmp_path / "mine", overwrite=True),
+    ):
+        pass
+    assert (tmp_path / "mine" / "thesis.tex").exists()
+
+
+def test_one_process_writes_a_folder(tmp_path: Path) -> None:
+    another = pytest.raises(BlockingIOError, match="written by another process")
+    with new_folder(tmp_path / "a"), another, new_folder(tmp_path / "a"):
+        pass
+    (tmp_path / "b").mkdir()
+    with locked(tmp_path / "b"), pytest.raises(BlockingIOError), locked(tmp_path / "b"):
+        pass
+    with locked(tmp_path / "b"):
+        pass
+
+
+def test_a_folder_that_someone_writes_into_is_not_replaced_alone(tmp_path: Path) -> None:
+    folder = written(tmp_path / "a")
+    with locked(folder):
+        with pytest.raises(BlockingIOError), new_folder(folder, overwrite=True, alone=True):
+            pass
+        with pytest.raises(FileExistsError), new_folder(folder, alone=True):
+            pass
+        with new_folder(folder, overwrite=True) as draft:
+            Manifest("thing", 4, {}).write(draft)
+    with (
+        new_folder(folder, overwrite=True, alone=True),
+        pytest.raises(BlockingIOError),
+        locked(folder),
+    ):
+        pass
+
+
+def test_folders_are_written_beside_each_other(tmp_path: Path) -> None:
+    def write_some(thread: int) -> None:
+        for i in range(50):
+            written(tmp_path / f"{thread} {i}")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write_some, range(4)))
+    assert len(list(tmp_path.iterdir())) == 200
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_half_folder_and_no_lock(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from nodeflow._files.disk.folders import "
+        "new_folder\n"
+        "with new_folder(Path(sys.argv[1])) as draft:\n"
+        "    (draft / 'big.npy').write_bytes(b'x' * 1000); print('ready', flush=True); "
+        "time.sleep(3600)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "a")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with pytest.raises(BlockingIOError), new_folder(tmp_path / "a"):
+            pass
+        process.send_signal(signal.SIGKILL)
+    assert not (tmp_path / "a").exists()
+    written(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert not (tmp_path / "a" / "big.npy").exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        None,
+        lambda contents: contents[:-8],
+        lambda contents: contents + contents[-24:],
+        lambda contents: b"PK\x03\x04" + bytes(200),
+        lambda contents: contents.replace(b"<i8", b"<f8"),
+    ],
+    ids=["missing", "cut", "longer", "foreign", "other type"],
+)
+def test_damaged_files_are_found_at_once(
+    tmp_path: Path, change: Callable[[bytes], bytes] | None
+) -> None:
+    file = written(tmp_path / "a") / "x.npy"
+    if change is None:
+        file.unlink()
+    else:
+        file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(ValueError, match=r"x\.npy"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+    np.save(file, np.arange(15).reshape(5, 3))  # whole, but of another shape
+    with pytest.raises(ValueError, match=r"x\.npy holds int64 \[5, 3\]"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+@pytest.mark.parametrize("at", [-1, -5, -90])
+@pytest.mark.parametrize("piece", [arrays._PIECE, 64])
+def test_a_flipped_bit_is_found_by_the_checksum(
+    tmp_path: Path, at: int, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the last byte too, and in any of the pieces that a file is read in."""
+    monkeypatch.setattr(arrays, "_PIECE", piece)
+    file = written(tmp_path / "a") / "x.npy"
+    contents = bytearray(file.read_bytes())
+    contents[at] ^= 4
+    file.write_bytes(contents)
+    Manifest.read(tmp_path / "a", "thing", 3, verify=False)
+    for verify in (None, True):
+        with pytest.raises(ValueError, match=r"x\.npy.*checksum"):
+            Manifest.read(tmp_path / "a", "thing", 3, verify=verify)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: {**found, "version": 9}, "version 9"),
+        (lambda found: {**found, "kind": "soup"}, "'soup'"),
+        (lambda found: {"kind": "thing"}, "damaged or foreign"),
+        (lambda found: [], "damaged or foreign"),
+        (
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "file": "../x.npy"}}},
+            "outside",
+        ),
+        (
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "load"}}},
+            "load",
+        ),
+        (
+            lambda found: {
+                **found,
+                "arrays": {"x": {**found["arrays"]["x"], "csr": [found["arrays"]["x"]] * 2}},
+            },
+            r"x\.npy is said to hold sparse rows",
+        ),
+        (lambda found: {**found, "checksum": 1}, "another checksum than when it was written"),
+        (
+            lambda found: {**found, "arrays": {"x": {**found["arrays"]["x"], "dtype": "quint8"}}},
+            "quint8",
+        ),
+    ],
+)
+def test_foreign_manifests_are_refused(tmp_path: Path, change: object, message: str) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    words = json.loads(file.read_text())
+    del words["checksum"]
+    file.write_text(json.dumps(change(words)))  # type: ignore[operator]
+    with pytest.raises(ValueError, match=message):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+def test_texts_are_a_list_that_compares_as_one(tmp_path: Path) -> None:
+    words = ["", "é", "node"]
+    texts = map_texts(tmp_path, described := write_texts(tmp_path, "names", words), "names")
+    assert texts is not None
+    assert texts == words
+    assert texts != words[:2]
+    assert texts != 3
+    assert hash(texts) == hash(tuple(words))
+    assert map_texts(tmp_path, described, "others") is None
+    with pytest.raises(ValueError, match="has texts 'names', but not where they end"):
+        map_texts(tmp_path, {"names": described["names"]}, "names")
+    other = write_texts(tmp_path, "other", words[:2])
+    with pytest.raises(ValueError, match="the texts 'names' do not end where their bytes end"):
+        map_texts(
+            tmp_path, {"names": described["names"], "names.ends": other["other.ends"]}, "names"
+        )
+
+
+def test_a_folder_without_manifest_is_no_folder_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=MANIFEST):
+        Manifest.read(tmp_path, "thing", 3)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        Manifest.read(tmp_path / "nowhere", "thing", 3)
+
+
+def test_a_full_disk_is_an_error_before_anything_is_mapped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"):
+        create_array(tmp_path / "x.npy", np.float32, (10, 4))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (0, 4), (7,), (1, 3)])
+@pytest.mark.parametrize("supported", [True, False])
+def test_created_arrays_are_zeros_that_can_be_written(
+    tmp_path: Path, shape: tuple[int, ...], supported: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not supported:
+        monkeypatch.setattr(arrays.os, "posix_fallocate", _unsupported, raising=False)
+    array = create_array(tmp_path / "x.npy", np.int32, shape)
+    assert array.shape == shape
+    assert not array.any()
+    array[...] = 7
+    if array.size:
+        array.flush()
+    assert np.load(tmp_path / "x.npy").tolist() == np.full(shape, 7).tolist()
+
+
+def _unsupported(*_: object) -> None:
+    raise OSError(errno.EOPNOTSUPP, "not supported")
+
+
+def test_one_thread_at_a_time_reads_the_header_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before 3.11.8 Python may raise SystemError where two threads read literals, by which numpy
+    reads a header.
+    """
+    Graph.from_edges([0, 1], [1, 2]).save(tmp_path / "graph")
+    np.save(tmp_path / "a.npy", np.arange(3))
+    waits = threading.Event()
+
+    class Told:
+        """The lock, which tells that a thread is about to take it."""
+
+        lock = process.syntax_lock
+
+        def __enter__(self) -> None:
+            waits.set()
+            self.lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.lock.release()
+
+    monkeypatch.setattr(process, "syntax_lock", Told())
+    for work in (lambda: Graph.open(tmp_path / "graph"), lambda: read_header(tmp_path / "a.npy")):
+        waits.clear()
+        thread = threading.Thread(target=work)
+        with Told.lock:
+            thread.start()
+            assert waits.wait(600)
+            assert thread.is_alive()
+        thread.join(timeout=600)
+        assert not thread.is_alive()
+
+
+def test_numbers_written_before_their_type_was_known_are_converted(tmp_path: Path) -> None:
+    writer = ArrayWriter(tmp_path / "x.npy", torch.int64, (2,))
+    writer.append(torch.tensor([[1, -2], [3, 4]]))
+    writer.convert(torch.float64)
+    writer.append(torch.tensor([[0.5, 0.25]], dtype=torch.float64))
+    described = writer.finish(flush=False)
+    assert (described.dtype, described.shape, described.file) == (
+        "float64",
+        (3, 2),
+        f"x-{described.checksum:08x}.npy",
+    )
+    assert arrays.checksum(tmp_path / described.file) == described.checksum
+    assert map_tensor(tmp_path, described).tolist() == [[1.0, -2.0], [3.0, 4.0], [0.5, 0.25]]
+
+
+def test_a_file_that_cannot_be_replaced_stays_and_leaves_no_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace_file(tmp_path / "x", b"old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"No space left on device.*x"):
+        replace_file(tmp_path / "x", b"new")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"x": b"old"}
+
+
+def test_drafts_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    for name in ("finished", "replaced"):
+        written(tmp_path / name)
+    drafts = [".unfinished-b", ".unfinished-living"]
+    old = [f".replaced-{name}" for name in ("finished", "lost", "replaced")]
+    for name in (*drafts, *old, ".unfinished-new", ".unfinished-replaced"):
+        (tmp_path / name).mkdir()
+    for name in drafts:
+        (tmp_path / name / ".lock").touch()
+    for name in old:
+        (tmp_path / name / MANIFEST).write_text("{}")
+    with locked(tmp_path / ".unfinished-living"):
+        written(tmp_path / "c")
+    # those that are being made, the only copy of a folder, and one that someone writes or is about
+    # to replace stay
+    kept = {
+        ".unfinished-living",
+        ".unfinished-new",
+        ".unfinished-replaced",
+        ".replaced-lost",
+        ".replaced-replaced",
+    }
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"finished", "replaced", "c"}
+    with pytest.raises(FileNotFoundError, match=r"\.replaced-lost is the one before"):
+        Manifest.read(tmp_path / "lost", "thing", 3)
+
+
+@pytest.mark.parametrize("name", ["x.npy", MANIFEST])
+@pytest.mark.parametrize("how", ["pipe", "folder", "link", "loop", "empty"])
+def test_what_is_no_file_is_named(tmp_path: Path, name: str, how: str) -> None:
+    file = written(tmp_path / "a") / name
+    file.unlink()
+    if how == "pipe":
+        os.mkfifo(file)
+    elif how == "folder":
+        file.mkdir()
+    elif how == "empty":
+        file.touch()
+    else:
+        file.symlink_to(file if how == "loop" else tmp_path / "nowhere")
+    with pytest.raises(
+        (ValueError, OSError),
+        match=re.escape(str(file)) if how != "link" else "is a link to a file",
+    ):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"[" * 100_000, b'{"kind": "a", "kind": "b"}', b"3"])
+def test_what_is_no_manifest_is_named(tmp_path: Path, text: bytes) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    file.write_bytes(text)
+    with pytest.raises(ValueError, match=re.escape(f"{file} is damaged or foreign")):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+def test_a_manifest_with_a_name_twice_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "a") / MANIFEST
+    file.write_text(file.read_text().replace('"kind"', '"kind": "soup", "kind"'))
+    with pytest.raises(ValueError, match="it has a name twice"):
+        Manifest.read(tmp_path / "a", "thing", 3)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (-4, -4)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 9999999999999999999)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4,",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4L, 4)} '",
+        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (8,)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 4), 1: 2}",
+        "{[]: 1}",
+        "\0",
+        "(" * 5000,
+    ],
+)
+def test_a_damaged_header_is_a_value_error(tmp_path: Path, header: str) -> None:
+    file = tmp_path / "x.npy"
+    size = len(header) + 1
+    file.write_bytes(
+        np.lib.format.magic(2, 0) + size.to_bytes(4, "little") + header.encode() + b"\n" + bytes(64)
+    )
+    with pytest.raises(ValueError):  # noqa: PT011
+        read_header(file)
+
+
+@pytest.mark.parametrize("taken", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_an_interrupt_while_a_lock_is_taken_leaves_it_as_it_was(
+    shared: bool, taken: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire = BaseFileLock.acquire
+
+    def interrupted(self: BaseFileLock, *args: Any, **options: Any) -> None:
+        if taken:
+            acquire(self, *args, **options)
+        raise KeyboardInterrupt
+
+    first = take_lock(tmp_path, tmp_path, shared=True) if shared else None
+    with monkeypatch.context() as patched:
+        patched.setattr(BaseFileLock, "acquire", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            take_lock(tmp_path, tmp_path, shared=shared)
+    assert caught.value is not None  # with its frames, which hold the lock
+    if first is not None:
+        with pytest.raises(BlockingIOError):
+            take_lock(tmp_path, tmp_path, shared=False)
+        first.release()
+    take_lock(tmp_path, tmp_path, shared=False).release()
