@@ -337,12 +337,3 @@ def test_numbers_that_torch_does_not_have_are_refused(folder: Path) -> None:
     np.savez(folder / "edges.npz", src=[0], dst=[1], w=np.zeros(1, np.longdouble))
     with pytest.raises(ValueError, match=r"edges\.npz, array 'w', holds float\d+, which torch"):
         read_folder(folder, labels=False)
-
-
-def test_a_class_of_any_number_is_described(folder: Path) -> None:
-    labels = np.load(folder / "labels.npy")
-    labels[0] = 2**60
-    np.save(folder / "labels.npy", labels)
-    assert (
-        f"  classes     3, largest '1' (4), smallest '{2**60}' (1); " in read_folder(folder).info()
-    )

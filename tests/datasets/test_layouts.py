@@ -508,15 +508,6 @@ def test_rows_of_arrays_are_those_of_the_table(tmp_path: Path, base: int) -> Non
     assert [label[end].tolist() for end in data.graph.edges()] == [ids[:2], ids[1:]]
 
 
-def test_held_out_triples_that_training_has_are_said(tmp_path: Path) -> None:
-    train = "a\tr\tb\nb\ts\tc\n"
-    test = "a\tr\tb\na\ts\tb\nc\tr\tnew\n"
-    assert "  held out    1 are edges of train too, 1 nodes have no edge of train" in read(
-        tmp_path, train_tsv=train, test_tsv=test
-    ).info().splitlines()  # fmt: skip
-    assert "held out" not in read(tmp_path, train_tsv=train, test_tsv="a\ts\tb\n").info()
-
-
 def test_a_folder_of_ogb_says_how_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "raw").mkdir()
     with pytest.raises(FileNotFoundError, match=r"looks like one of OGB: read_ogb\(folder\)\.save"):
