@@ -25,7 +25,7 @@ from nodeflow._files.disk.streams import ArrayWriter, stream_array
 from nodeflow._files.disk.texts import map_texts, write_texts
 from nodeflow._files.text.edges import TextOptions
 from nodeflow._files.text.words import whole_numbers
-from nodeflow.datasets._edge_files import EdgeFile, Piece, listed_files, mapped, pieces_of_edges
+from nodeflow.datasets._edge_files import EdgeFile, EdgePiece, listed_files, mapped, pieces_of_edges
 from nodeflow.datasets._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
@@ -125,7 +125,7 @@ def build_graph(
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
     # The draft becomes the folder when all is written, so that no half of a graph is ever opened.
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
-        table = _Edges(draft, spool)
+        table = _EdgeWriter(draft, spool)
         total = sum(map(_size, files))
         with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
             for paths in files:
@@ -204,7 +204,7 @@ def node_names(folder: FileLike) -> Sequence[str] | None:
     return map_texts(Path(folder), read_manifest(folder).arrays, NAMES)
 
 
-class _Edges:
+class _EdgeWriter:
     """The edges of all files as they come: ends go into the spool, and further columns into files,
     of which row e belongs to edge e.
 
@@ -222,7 +222,7 @@ class _Edges:
         self._is_first = True
         self._num_edges_before = 0
 
-    def append(self, piece: Piece, path: Path) -> None:
+    def append(self, piece: EdgePiece, path: Path) -> None:
         """Write some edges of a file; raises ValueError for columns that do not fit those before."""
         kinds = {name: from_numpy(column[:0]).dtype for name, column in piece.columns.items()}
         if self._is_first:
@@ -245,7 +245,7 @@ class _Edges:
             self._unclear = ""
         self._spool.append(src, dst)
 
-    def _ids(self, piece: Piece) -> tuple[Ints, Ints]:
+    def _ids(self, piece: EdgePiece) -> tuple[Ints, Ints]:
         """Return the ends of edges as ids; new names get the next ones, source before destination."""
         if isinstance(piece.src, np.ndarray) and isinstance(piece.dst, np.ndarray):
             return piece.src, piece.dst

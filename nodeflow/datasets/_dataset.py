@@ -105,17 +105,13 @@ class Dataset:
             object.__setattr__(self, part, torch.from_numpy(ids))
         check_disjoint({part: ids.numpy() for part, ids in self.splits.items()}, "node")
         as_count(self.num_classes, "num_classes")
+        features = features_of(self.graph)
         for name, columns in self.names_of_features().items():
-            x = features_of(self.graph).get(name)
-            if len(columns) != (size := 0 if x is None else x.shape[-1]):
-                of = f" for {name!r}" if self.graph.schema.has_several else ""
-                raise ValueError(
-                    f"feature_names must be None or hold {size} names{of}, got {len(columns)}"
-                )
-        for name, size in (("class_names", self.num_classes), ("node_names", self.graph.num_nodes)):
-            names = getattr(self, name)
-            if names is not None and len(names) != size:
-                raise ValueError(f"{name} must be None or hold {size} names, got {len(names)}")
+            size = features[name].shape[-1] if name in features else 0
+            owner = f" for {name!r}" if self.graph.schema.has_several else ""
+            _check_names(f"feature_names{owner}", columns, size)
+        _check_names("class_names", self.class_names, self.num_classes)
+        _check_names("node_names", self.node_names, self.graph.num_nodes)
         for column, names in self.category_names.items():
             if column not in self.graph.edata:
                 raise KeyError(f"category_names has {column!r}, which is no edge column")
@@ -327,6 +323,12 @@ class Dataset:
             f"Dataset({self.name}: {graph.num_nodes} nodes, {graph.num_edges} edges, {features} "
             f"features, {self.num_classes} classes, train/val/test {sizes})"
         )
+
+
+def _check_names(argument: str, names: Sequence[str] | None, size: int) -> None:
+    """Raise ValueError unless there is a name for each of ``size`` things, or no names."""
+    if names is not None and len(names) != size:
+        raise ValueError(f"{argument} must be None or hold {size} names, got {len(names)}")
 
 
 def _first_of(frame: Frame, names: Sequence[str]) -> str:

@@ -37,7 +37,7 @@ from nodeflow._files.text.words import as_names, is_number
 _ROWS = 2**15  # rows read at a time
 
 
-class Piece(NamedTuple):
+class EdgePiece(NamedTuple):
     """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that
     have been read.
 
@@ -53,7 +53,7 @@ class Piece(NamedTuple):
     begin: str = ""
 
 
-def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
+def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[EdgePiece]:
     """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is
     known.
     """
@@ -61,10 +61,10 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
     table, names, first = layout(table, options.columns, options.header)
     if first is not None:
         for columns, read in EdgeTable(table, names, first, upper).pieces(_ROWS):
-            yield Piece(columns.pop("src"), columns.pop("dst"), columns, read)
+            yield EdgePiece(columns.pop("src"), columns.pop("dst"), columns, read)
 
 
-def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
+def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
     """Yield the edges of a CSV or TSV file whose nodes have names."""
     rows = rows_of_words(path, options.delimiter, options.comments or "")
     begin = next(rows, None)
@@ -87,7 +87,7 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     while held := held + list(islice(rows, _ROWS)):
         piece = columns.columns(held)
         begin_of = where if is_unclear else ""
-        yield Piece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
+        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
         held = []
 
 
@@ -139,7 +139,7 @@ def kind_of(path: Path) -> str:
 
 def pieces_of_edges(
     paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
-) -> Iterator[Piece]:
+) -> Iterator[EdgePiece]:
     """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
     wrong one.
     """
@@ -155,10 +155,10 @@ def pieces_of_edges(
     return _of_matrix(paths[0], upper) if kind == ".mtx" else _of_arrays(paths, upper)
 
 
-def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
+def _of_matrix(path: Path, upper: int | None) -> Iterator[EdgePiece]:
     num_nodes, columns = read_matrix_market(path)
     src, dst = (_ids(columns.pop(end), end, path, 0, upper) for end in ENDS)
-    yield Piece(src, dst, columns, path.stat().st_size, num_nodes)
+    yield EdgePiece(src, dst, columns, path.stat().st_size, num_nodes)
 
 
 def mapped(path: Path, what: str) -> Array:
@@ -171,7 +171,7 @@ def mapped(path: Path, what: str) -> Array:
     return array
 
 
-def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
+def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece]:
     what = "[edges, 2]" if len(paths) == 1 else "[edges]"
     arrays = []
     for path in paths:
@@ -193,7 +193,7 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
     total = sum(path.stat().st_size for path in paths)
     for first in range(0, len(src), _EDGES):
         stop = min(first + _EDGES, len(src))
-        yield Piece(
+        yield EdgePiece(
             _ids(src[first:stop], "src", paths[0], first, upper),
             _ids(dst[first:stop], "dst", paths[-1], first, upper),
             {},
@@ -214,7 +214,7 @@ def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) ->
 
 def _of_parquet(
     path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool
-) -> Iterator[Piece]:
+) -> Iterator[EdgePiece]:
     from pyarrow import parquet
 
     with reading(path, "a Parquet file of edges"):
@@ -249,7 +249,7 @@ def _of_parquet(
                         _parquet_ids(values, path, name, first), name, path, first, upper
                     )
             first += batch.num_rows
-            yield Piece(table.pop("src"), table.pop("dst"), table, size * first // rows)
+            yield EdgePiece(table.pop("src"), table.pop("dst"), table, size * first // rows)
 
 
 def _parquet_array(values: Any, path: Path, name: str, first: int) -> Array:

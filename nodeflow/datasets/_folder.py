@@ -24,6 +24,7 @@ from nodeflow._files.disk.manifest import MANIFEST
 from nodeflow._files.disk.texts import map_texts
 from nodeflow._files.text.matrix_market import read_matrix_market
 from nodeflow._files.text.titles import ENDS, plain
+from nodeflow._files.text.words import is_integer
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     check_room,
@@ -43,8 +44,8 @@ from nodeflow.datasets._labels import (
     split_titles,
 )
 from nodeflow.datasets._tables import (
-    Edges,
     Nodes,
+    TableEdges,
     number_edges,
     read_edges,
     read_nodes,
@@ -375,7 +376,7 @@ def _features(path: Path) -> Any:
 
 def _edges(
     folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None
-) -> Edges:
+) -> TableEdges:
     """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
     if file.name.startswith("adjacency"):
         edges = _from_matrix(file)
@@ -394,16 +395,16 @@ def _edges(
     return number_edges(table, nodes, rows_of, num_rows)
 
 
-def _from_matrix(path: Path) -> Edges:
+def _from_matrix(path: Path) -> TableEdges:
     if path.suffix != ".npz":
         num_nodes, columns = read_matrix_market(path)
-        return Edges(num_nodes, columns.pop("src"), columns.pop("dst"), columns)
+        return TableEdges(num_nodes, columns.pop("src"), columns.pop("dst"), columns)
     matrix = load_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
     columns = {} if (entries.data == 1).all() else {"weight": as_floats(entries.data)}
-    return Edges(
+    return TableEdges(
         int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns
     )
 
@@ -414,13 +415,14 @@ def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
     """
     if nodes is None or nodes.numbering.names is None:
         return numbers
-    id_of = nodes.numbering.ids
-    if not isinstance(next(iter(id_of), ""), int) or numbers.dtype.kind not in "iu":
+    ids = nodes.numbering.ids
+    if not all(map(is_integer, ids)) or numbers.dtype.kind not in "iu":
         return numbers
+    id_of = {int(name): number for name, number in ids.items()}
     return ids_of_integers(numbers, id_of, where, str(nodes.path))
 
 
-def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:
+def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> TableEdges:
     columns = load_arrays(path)
     if not {*ENDS} <= {*columns}:
         raise ValueError(
@@ -450,7 +452,7 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edge
             ids_below(size, columns[name], f"{path}, array {name!r},", "numbers")
     if num_nodes is None:
         num_nodes = max(int(end.max(initial=-1)) for end in ends) + 1
-    return Edges(num_nodes, src, dst, columns)
+    return TableEdges(num_nodes, src, dst, columns)
 
 
 def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints] | None, str]:
@@ -512,9 +514,6 @@ def _split_files(folder: Path) -> list[Path]:
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     manifest = read_manifest(folder)
     graph = Graph.open(folder)
-    facts = manifest.facts.get(FACTS, {})
-    if not isinstance(facts, dict):
-        raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
     arrays = {}
     for part in SPLIT:
         ids = np.zeros(0)
@@ -529,30 +528,24 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
         KeyError,
         AttributeError,
     ):
-        names = facts.get("feature_names")
-        if not isinstance(names, dict | None):
-            names = tuple(names)
-        class_names = facts.get("class_names")
-        if class_names is not None:
-            class_names = tuple(class_names)
-        categories = facts.get("category_names", {})
-        category_names = {name: tuple(words) for name, words in categories.items()}
+        facts = {"name": folder.resolve().name, **manifest.facts.get(FACTS, {})}
+        for name, fact in facts.items():
+            if isinstance(fact, list):  # JSON has no tuples
+                facts[name] = tuple(fact)
+        categories = facts.pop("category_names", {})
         dataset = Dataset(
-            name=facts.get("name", folder.resolve().name),
             graph=graph,
             train=train,
             val=val,
             test=test,
-            num_classes=facts.get("num_classes", 0),
-            class_names=class_names,
-            description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
-            feature_names=names,
-            category_names=category_names,
-            target=facts.get("target", ""),
+            category_names={name: tuple(words) for name, words in categories.items()},
+            **facts,
         )
-    dataset = dataset.of_type() if labels else dataset
-    if labels and "label" not in dataset.graph.ndata:
+    if not labels:
+        return dataset
+    dataset = dataset.of_type()
+    if "label" not in dataset.graph.ndata:
         raise FileNotFoundError(
             f"{folder} has no node column 'label'; labels=False reads a graph without labels"
         )

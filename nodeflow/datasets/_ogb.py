@@ -164,14 +164,12 @@ def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:
     schemes = sorted(entry.name for entry in folder.glob("*/"))
     if not schemes:
         raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")
-    if scheme is None and len(schemes) > 1:
-        raise ValueError(
-            f"scheme must say which split under {folder} to take, one of {schemes}, got None"
-        )
-    if scheme is not None and scheme not in schemes:
+    if scheme is None and len(schemes) == 1:
+        scheme = schemes[0]
+    if scheme is None or scheme not in schemes:
         raise ValueError(
             f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}"
         )
-    tables = [_table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")]
+    tables = [_table(folder / scheme, part) for part in ("train", "valid", "test")]
     parts = {str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables}
     return split_of(parts, num_nodes)

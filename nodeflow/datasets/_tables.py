@@ -190,25 +190,21 @@ def _splits(table: Words) -> dict[str, str]:
     return splits
 
 
-class Numbering(NamedTuple):
-    """The id of every node that a text file names; ``names`` by id, None where the ids are the
-    file's own numbers.
+class NodeIds(NamedTuple):
+    """The id of every node that a text file names, by its word; ``names`` by id, None where the ids
+    are the file's own numbers.
     """
 
-    ids: dict[int | str, int]
+    ids: dict[str, int]
     num_nodes: int
     names: tuple[str, ...] | None
 
     def of(self, words: Iterable[str]) -> Ints:
         """Return the id of each word, -1 where no node has that name."""
-        keys: Iterable[int | str] = words
-        if isinstance(next(iter(self.ids), 0), int):
-            keys = [int(word) if is_integer(word) else word for word in words]
-        ids = [self.ids.get(key, -1) for key in keys]
-        return np.array(ids, np.int64)
+        return np.array([self.ids.get(word, -1) for word in words], np.int64)
 
 
-class Edges(NamedTuple):
+class TableEdges(NamedTuple):
     """Edges of a graph: ``src`` and ``dst`` int64 ``[num_edges]``, columns, and names where the
     files have them.
     """
@@ -229,7 +225,7 @@ class Nodes(NamedTuple):
     """
 
     path: Path
-    numbering: Numbering
+    numbering: NodeIds
     rows: Ints
     columns: dict[str, Tensor]
     split: dict[str, Tensor]
@@ -238,19 +234,19 @@ class Nodes(NamedTuple):
     feature_names: tuple[str, ...] | None
 
 
-def number_nodes(column: WordColumn) -> Numbering:
+def number_nodes(column: WordColumn) -> NodeIds:
     """Number different words in their order; integers stay as they stand if they are all of those
     from 0 to n - 1.
 
     A negative integer gets no id. Raises the errors of ``whole_numbers``.
     """
+    names = column.names
     integers = column.integers()
-    keys: list[Any] = column.names
     if integers is not None:
-        keys = [number for number in integers if number >= 0]
-        if max(keys, default=-1) == len(keys) - 1:
-            return Numbering({number: number for number in keys}, len(keys), None)
-    return Numbering({key: at for at, key in enumerate(keys)}, len(keys), tuple(map(str, keys)))
+        names = [name for name in names if name[0] != "-"]
+        if max(integers, default=-1) == len(names) - 1:
+            return NodeIds({name: int(name) for name in names}, len(names), None)
+    return NodeIds({name: number for number, name in enumerate(names)}, len(names), tuple(names))
 
 
 def read_edges(path: Path, nodes: Nodes | None = None) -> Words:
@@ -356,7 +352,9 @@ def _triples(file: Path) -> Words:
     return read_words(file, _TRIPLE, skip=0)
 
 
-def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+def number_edges(
+    table: Words, nodes: Nodes | None, rows_of: str, num_rows: int | None
+) -> TableEdges:
     """Return the edges of a table, whose columns of ends are src and dst.
 
     Without a table of nodes, ``rows_of`` is the name of a file whose rows belong to nodes by number
@@ -372,7 +370,8 @@ def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int 
     elif rows_of:
         numbers = [int(word) for word in ends.names if is_integer(word)]
         top = max(numbers, default=-1) if num_rows is None else num_rows - 1
-        numbering = Numbering({n: n for n in numbers if 0 <= n <= top}, top + 1, None)
+        ids_of_rows = {str(n): n for n in numbers if 0 <= n <= top}
+        numbering = NodeIds(ids_of_rows, top + 1, None)
         hint = "(a file nodes.csv may give names to the rows)"
         what = f"a number from 0 to {top}, for a row of {rows_of} {hint}"
     else:
@@ -393,7 +392,9 @@ def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int 
             columns[title], names = values(table.column(title))
             if names is not None:
                 categories[title] = names
-    return Edges(numbering.num_nodes, ids[::2], ids[1::2], columns, numbering.names, categories)
+    return TableEdges(
+        numbering.num_nodes, ids[::2], ids[1::2], columns, numbering.names, categories
+    )
 
 
 def _relations(column: WordColumn) -> tuple[Ints, tuple[str, ...] | None]:
@@ -460,7 +461,7 @@ def read_nodes(path: Path) -> Nodes:
     )
 
 
-def _number_rows(table: Words, title: str) -> tuple[Numbering, Ints]:
+def _number_rows(table: Words, title: str) -> tuple[NodeIds, Ints]:
     """Return the numbering of nodes, and the id of each row; ValueError for one that is no node, or
     there twice.
     """

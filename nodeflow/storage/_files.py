@@ -148,7 +148,12 @@ class FileRows(RowsBase):
         waits = [self._pool().submit(partial(read, k)) for k in range(1, parts)]
         results = [read(0), *(wait() for wait in waits)]
         if (failed := min(results)) < 0:
-            self._raise_read_error(-failed - 1)
+            raise OSError(
+                errno.EIO,
+                f"byte {-failed - 1} cannot be read: the disk failed, or the file was cut off "
+                "after it was opened",
+                str(self.path),
+            )
         with self._lock:
             self.bytes_read += sum(results)
 
@@ -163,18 +168,6 @@ class FileRows(RowsBase):
             weakref.finalize(self, workers.stop).atexit = False
             self._workers = os.getpid(), workers
         return self._workers[1]
-
-    def _raise_read_error(self, offset: int) -> None:
-        start = offset // _BLOCKS[-1] * _BLOCKS[-1]
-        # the loop does not say why it stopped: reading again raises the error of the system, if it
-        # still has one
-        if hasattr(os, "preadv"):
-            block = memoryview(_aligned(_BLOCKS[-1]).data)
-            if os.preadv(self._file, [block], start) > offset - start:
-                raise OSError(
-                    errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path)
-                )
-        raise ValueError(f"{self.path} has no byte {offset}: it was cut off after it was opened")
 
     def _details(self) -> str:
         return repr(str(self.path)) + (", past the page cache" if self.direct else "")

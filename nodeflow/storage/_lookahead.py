@@ -25,7 +25,7 @@ from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._memory import mean_bytes, sparse_bytes
 from nodeflow.storage._packed import OnDemand, Packed, as_place
-from nodeflow.storage._plan import DensePool, Plan, SparsePool
+from nodeflow.storage._plan import DensePool, ReadPlan, SparsePool
 
 Fetched: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 """Nodes, and their rows of each column."""
@@ -298,7 +298,7 @@ class _Part:
     there is one.
     """
 
-    plan: Plan
+    plan: ReadPlan
     reader: OnDemand
     foresee: Callable[[], None]
 
@@ -319,7 +319,7 @@ class _Part:
         """
         room = min(memory // max(self.row, 1), len(self.nodes))
         own = None if heat is None else heat[self.nodes.start : self.nodes.stop]
-        self.plan = Plan(len(self.nodes), room, window, own)
+        self.plan = ReadPlan(len(self.nodes), room, window, own)
         self.kept = {
             name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
             for name, rows in self.stored.items()

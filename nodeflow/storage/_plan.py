@@ -22,7 +22,7 @@ from nodeflow.storage._memory import mean_bytes
 _UNKNOWN = 256  # classes of heat for rows whose next use is not known
 
 
-class Step(NamedTuple):
+class ReadStep(NamedTuple):
     """What a plan says of a batch, int64 ``[k]`` each.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step(NamedTuple):
         return self.ids[self.hit < 0]
 
 
-class Plan:
+class ReadPlan:
     """A cache of ``room`` rows that serves batches in order, and knows the ids of a window of
     batches ahead.
 
@@ -85,7 +85,7 @@ class Plan:
         # numbers of the next batch to serve, and of the next to become known
         self._now = self._last = 0
 
-    def advance(self, ids_ahead: Callable[[], Ints | None]) -> Step | None:
+    def advance(self, ids_ahead: Callable[[], Ints | None]) -> ReadStep | None:
         """Serve the next batch. ``ids_ahead`` gives the distinct ids of the next unknown batch,
         None after the last.
 
@@ -116,7 +116,7 @@ class Plan:
         )
         self._served += len(ids)
         self._now += 1
-        return Step(ids, hit, kept)
+        return ReadStep(ids, hit, kept)
 
     def _foresee(self, ids: Ints) -> None:
         # uses that are served make room at the front; twice what lives, so that this is rare

@@ -163,20 +163,6 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert model.training
 
 
-def test_create_refuses_what_is_wrong(tmp_path: Path) -> None:
-    create(tmp_path / "a.npy", [2, 0])
-    with pytest.raises(FileExistsError, match=r"a\.npy exists"):
-        create(tmp_path / "a.npy", [2])
-    with pytest.raises(ValueError, match=r"must end in \.npy"):
-        create(tmp_path / "a.bin", [2])
-    with pytest.raises(ValueError, match="at least 0, got -1"):
-        create(tmp_path / "b.npy", [-1])
-    with pytest.raises(TypeError, match="shape must be a sequence"):
-        create(tmp_path / "b.npy", 3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"dtype must be a torch\.dtype"):
-        create(tmp_path / "b.npy", [3], np.float32)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("stored", [False, True])
 def test_an_updater_fills_the_same_history(tmp_path: Path, stored: bool) -> None:
     graph = transform.add_self_loops(weighted_graph())

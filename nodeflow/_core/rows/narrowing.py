@@ -13,6 +13,7 @@ from torch import Tensor
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import as_number, check_one_of, check_type
 from nodeflow._core.base.types import Array, Floats
+from nodeflow._core.rows.base import summary
 from nodeflow._core.rows.narrow import EXACT, KINDS, Coding, NarrowRows, PackedRows
 from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse
 
@@ -40,18 +41,11 @@ def narrowed(
     )
     check_one_of(width, "width", WIDTHS)
     most = as_number(limit, "limit", above=0)
-    if is_sparse(column):
+    is_plain = not is_sparse(column) and not isinstance(column, NarrowRows)
+    if not is_plain or not column.dtype.is_floating_point or not len(column.shape):
         raise TypeError(
-            f"{name} is sparse, and sparse rows are narrow already: they have the entries that are "
-            "not 0"
-        )
-    if isinstance(column, NarrowRows):
-        raise TypeError(f"{name} is narrow already, {column}: pass the column that it was made of")
-    if not column.dtype.is_floating_point or not len(column.shape):
-        kind = f"{column.dtype} {list(column.shape)}"
-        raise TypeError(
-            f"{name} must be rows of floating-point numbers, got {kind}; convert counts with "
-            ".float()"
+            f"{name} must be dense rows of floating-point numbers that are not narrow yet, got "
+            f"{summary(column)}"
         )
     if isinstance(column, Tensor) and column.requires_grad:
         raise TypeError(

@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path, PureWindowsPath
-from typing import Any, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.checks import as_count, blaming
+from nodeflow._core.base.checks import as_count, as_flag, blaming
 from nodeflow._core.base.dtypes import DTYPES
 from nodeflow._core.base.types import Array
 from nodeflow._core.rows.csr import csr_tensor
@@ -271,53 +271,45 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     Fortran order or holds anything but numbers; FileNotFoundError.
     """
     with open_file(file) as opened:
-        begin = opened.read(12)
-        sizes = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}
-        if begin[:8] not in sizes:
-            raise ValueError(
-                f"it begins with {begin[:8]!r}, not as a .npy file of version 1.0 or 2.0"
-            )
-        start = 8 + sizes[begin[:8]]
-        length = int.from_bytes(begin[8:start], "little")
-        if length > _HEADER:
-            raise ValueError(f"its header has {length} bytes")
-        opened.seek(start)
-        text = opened.read(length)
-        start += length
-    if len(text) < length or b"\\" in text or b"\0" in text:
-        raise ValueError("its header is no table")
-    # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it
-    # does not expect
-    wrong = blaming(
-        "its header cannot be read",
-        SyntaxError,
-        ValueError,
-        TypeError,
-        KeyError,
-        RecursionError,
-        MemoryError,
-    )
-    with wrong, process.syntax_lock:
-        words = ast.literal_eval(text.decode())
-        fortran = words["fortran_order"]
-        shape = words["shape"]
-        dtype = np.dtype(words["descr"])
-        right = len(words) == 3 and isinstance(fortran, bool) and isinstance(words["descr"], str)
-    if not right or not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
-        raise ValueError(f"its header says {words}")
-    if min(shape, default=0) < 0 or _is_huge(shape):
-        raise ValueError(f"its header says that it has the shape {list(shape)}")
+        dtype, shape, fortran = header_of(opened, os.fstat(opened.fileno()).st_size)
+        start = opened.tell()
     if dtype.kind not in "biufc":
         raise ValueError(f"its array has dtype {dtype}, not numbers")
     if fortran and len(shape) > 1:
         raise ValueError("its array is in Fortran order, so that a row does not lie in one place")
-    size = file.stat().st_size
-    expected = start + math.prod(shape) * dtype.itemsize
-    if size != expected:
-        raise ValueError(
-            f"it has {size} bytes, but an array {dtype} {list(shape)} takes {expected}"
-        )
     return dtype, shape, start
+
+
+def header_of(opened: FileIO | IO[bytes], size: int) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """Read the header of a ``.npy`` file of ``size`` bytes: type and shape of its array, and
+    whether that is in Fortran order; ValueError as for ``read_header``.
+    """
+    begin = opened.read(8)
+    width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(begin)
+    if width is None:
+        raise ValueError(f"it begins with {begin!r}, not as a .npy file of version 1.0 or 2.0")
+    length = int.from_bytes(opened.read(width), "little")
+    if length > _HEADER:
+        raise ValueError(f"its header has {length} bytes")
+    text = opened.read(length)
+    if len(text) < length or b"\\" in text or b"\0" in text:
+        raise ValueError("its header is no table")
+    # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it
+    # does not expect
+    damage = (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError)
+    with blaming("its header cannot be read", *damage), process.syntax_lock:
+        words = ast.literal_eval(text.decode())
+        fortran = as_flag(words["fortran_order"], "fortran_order")
+        shape = _sizes(words["shape"])
+        dtype = np.lib.format.descr_to_dtype(words["descr"])
+    if _is_huge(shape):
+        raise ValueError(f"its header says that it has the shape {list(shape)}")
+    expected = opened.tell() + math.prod(shape) * dtype.itemsize
+    if size != expected and not dtype.hasobject:  # whose size no header says
+        raise ValueError(
+            f"it has {size:,} bytes, but an array {dtype} {list(shape)} takes {expected:,}"
+        )
+    return dtype, shape, fortran
 
 
 def open_file(file: Path) -> FileIO:

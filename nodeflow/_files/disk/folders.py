@@ -79,15 +79,7 @@ def _replace(draft: Path, path: Path) -> None:
     if _exchange(draft, path):
         return
     if (path / MANIFEST).is_file():
-        try:
-            path.replace(_replaced(path))
-        except PermissionError as error:
-            raise PermissionError(
-                error.errno,
-                f"{error.strerror}: a file in it is open or mapped, so that this system does not "
-                "replace it; close what uses it",
-                str(path),
-            ) from error
+        path.replace(_replaced(path))
     elif path.exists():
         path.unlink() if path.is_symlink() else path.rmdir()
     draft.replace(path)

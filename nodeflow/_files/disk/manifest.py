@@ -98,7 +98,7 @@ class Manifest:
             AttributeError,
             RecursionError,
         ):
-            words = json.loads(text, object_pairs_hook=_once)
+            words = json.loads(text)
             # folders of before have none
             if "checksum" in words and words.pop("checksum") != _checksum(words):
                 raise ValueError("its contents have another checksum than when it was written")
@@ -156,14 +156,6 @@ def kind_of(folder: Path) -> str | None:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return kind if isinstance(kind, str) else None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a table of JSON; raises ValueError for a name that it has twice."""
-    words = dict(pairs)
-    if len(words) < len(pairs):
-        raise ValueError("it has a name twice")
-    return words
 
 
 def _checksum(words: object) -> int:
