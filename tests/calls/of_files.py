@@ -784,6 +784,28 @@ _VALUES: dict[str, dict[str, str]] = {
         "storage.Pipeline([], {}, print)": "pulls must name at least one table",
         "storage.Pipeline([], pulls, print, staleness=0)": "staleness must be at least 1, got 0",
     },
+    "Outputs of full passes": {
+        "model.inference(graph, feat, out=torch.zeros(3, 2))": "out must have 20 rows",
+        "model.inference(graph, feat, out=torch.zeros(20, 4))": (
+            "out must be torch.float32 [20, 2]"
+        ),
+        ("model.inference(graph, feat, out=torch.zeros(20, 2).double())"): (
+            "got torch.float64 [20, 2]"
+        ),
+        ("model.inference(graph, feat, out=torch.zeros(20, 2, requires_grad=True))"): (
+            "requires a gradient"
+        ),
+        ("model.inference(graph, feat, out=torch.zeros(20, 4), folder=folder)"): (
+            "out must be torch.float32 [20, 2]"
+        ),
+        ("model.inference(graph, feat, nodes=[1, 2], out=torch.zeros(20, 2))"): (
+            "out must have 2 rows"
+        ),
+        ("model.inference(graph, feat, nodes=[1, 2], out=torch.zeros(2, 5))"): (
+            "out must be torch.float32 [2, 2]"
+        ),
+        "nn.GCN(4, 4, 4).inference(graph, feat, out=feat)": "another tensor than h",
+    },
 }
 """Calls that raise ValueError, and words of its message, by what they are about."""
 _OTHERS: dict[str, list[tuple[str, str, str]]] = {
@@ -975,6 +997,18 @@ _OTHERS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("storage.Lookahead([1], 60)", "TypeError", "NodeFlowLoader"),
         ("storage.Lookahead(loader_, 1200)", "TypeError", "nothing can be planned"),
+    ],
+    "Outputs of full passes": [
+        (
+            "model.inference(graph, feat, out=np.zeros((20, 2)))",
+            "TypeError",
+            "out must be a tensor",
+        ),
+        (
+            ("model.inference(graph, feat, out=np.zeros((20, 2)), folder=folder)"),
+            "TypeError",
+            "out must be a tensor",
+        ),
     ],
 }
 OF_FILES = {
