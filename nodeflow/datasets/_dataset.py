@@ -98,7 +98,7 @@ class Dataset:
         check_type(self.name, "name", str, "a str")
         check_type(self.graph, "graph", Graph, "a nodeflow.Graph")
         check_type(self.target, "target", str, "the name of a node type")
-        nodes = self.graph.nodes[self.target].ids if self.target else range(self.graph.num_nodes)
+        nodes = self._ids_of(self.target)
         for part in ("train", "val", "test"):
             what = f"{self.target} node".lstrip()
             ids = as_ids(getattr(self, part), part, nodes.stop, what, lower=nodes.start)
@@ -108,7 +108,9 @@ class Dataset:
         features = features_of(self.graph)
         for name, columns in self.names_of_features().items():
             size = features[name].shape[-1] if name in features else 0
-            owner = f" for {name!r}" if self.graph.schema.has_several else ""
+            owner = ""
+            if self.graph.schema.has_several:
+                owner = f" for {name!r}"
             _check_names(f"feature_names{owner}", columns, size)
         _check_names("class_names", self.class_names, self.num_classes)
         _check_names("node_names", self.node_names, self.graph.num_nodes)
@@ -139,8 +141,14 @@ class Dataset:
     @property
     def target_ids(self) -> Tensor:
         """Ids of the nodes of type ``target``, of all without one, int64."""
-        ids = self.graph.nodes[self.target].ids if self.target else range(self.graph.num_nodes)
+        ids = self._ids_of(self.target)
         return torch.from_numpy(np.arange(ids.start, ids.stop))
+
+    def _ids_of(self, node_type: str) -> range:
+        """Return the ids of the nodes of a type, of all nodes for ""."""
+        if node_type:
+            return self.graph.nodes[node_type].ids
+        return range(self.graph.num_nodes)
 
     @checked
     def of_type(self, target: str = "") -> Dataset:
@@ -177,24 +185,28 @@ class Dataset:
         graph = self.graph
         of_all = graph.ndata.get("label")
         is_of_all = of_all is not None and target in ("", self.target)
-        of_type = self.target if is_of_all else self._labelled_type(target)
-        if of_type is None:
-            return self
-        target = of_type
-        is_same = self.target in ("", target)
-        is_given = is_same and any(map(len, self.splits.values()))
-        ids = graph.nodes[target].ids if target else range(graph.num_nodes)
-        where = f"data set {self.name!r}"
-        of_target = f" of {target!r} in {where}" if target else f" in {where}"
-        if is_given:
-            parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
-        else:
-            frames = [(graph.nodes[target].data, ids.start)] if target else []
-            parts = split_rows([*frames, (graph.ndata, 0)], ids, where, "node")
-        title = f"{where}: the node column 'label'"
+        chosen: str | None = self.target
         if not is_of_all:
-            title = f"the labels{of_target}"
             of_all = None
+            chosen = self._labelled_type(target)
+        if chosen is None:
+            return self
+        target = chosen
+        is_given = self.target in ("", target) and any(map(len, self.splits.values()))
+        ids = self._ids_of(target)
+        where = f"data set {self.name!r}"
+        # a split that is given goes before columns, and columns of the type before those of all
+        frames = [(graph.ndata, 0)]
+        of_target = f" in {where}"
+        if target:
+            frames.insert(0, (graph.nodes[target].data, ids.start))
+            of_target = f" of {target!r}{of_target}"
+        parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        if not is_given:
+            parts = split_rows(frames, ids, where, "node")
+        title = f"the labels{of_target}"
+        if is_of_all:
+            title = f"{where}: the node column 'label'"
         label, num_classes, names = self._labels(target, of_all, parts, title)
         train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
@@ -222,11 +234,15 @@ class Dataset:
         """Return labels of all nodes, the number of classes and their names: those ``of_all`` where
         these are the target's own, else of a column of the target.
         """
-        ids = self.graph.nodes[target].ids if target else range(self.graph.num_nodes)
-        is_same = self.target in ("", target)
-        count = self.num_classes if is_same else 0
-        names = self.class_names if is_same else None
-        column = "" if of_all is not None else _first_of(self.graph.nodes[target].data, LABELS)
+        ids = self._ids_of(target)
+        count = 0
+        names = None
+        if self.target in ("", target):
+            count = self.num_classes
+            names = self.class_names
+        column = ""
+        if of_all is None:
+            column = _first_of(self.graph.nodes[target].data, LABELS)
         stored = self.graph.ndata.get("label")
         if column:
             raw = self.graph.nodes[target].data[column]
@@ -251,7 +267,9 @@ class Dataset:
             raise ValueError(
                 f"nodes of several types have labels, {', '.join(labelled)}: name one as the target"
             )
-        return self.graph.schema.node_type(labelled[0]) if labelled else None
+        if not labelled:
+            return None
+        return self.graph.schema.node_type(labelled[0])
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
@@ -312,7 +330,7 @@ class Dataset:
         if self.unread_files:
             rows["not read"] = ", ".join(self.unread_files)
         width = max(map(len, rows))
-        title = f"{self.name}: {self.description}" if self.description else self.name
+        title = f"{self.name}: {self.description}".removesuffix(": ")
         return "\n".join([title, *(f"  {name:<{width}}  {rows[name]}" for name in rows)])
 
     def __repr__(self) -> str:
@@ -340,8 +358,12 @@ def _for_all(label: Tensor, first: int, num_nodes: int) -> Tensor:
     """Return labels of the nodes from ``first`` on as labels of all nodes; the others have none."""
     if len(label) == num_nodes:
         return label
-    none = math.nan if label.is_floating_point() else -1
-    rows = label.new_full((num_nodes, *label.shape[1:]), 0 if label.ndim == 2 else none)
+    none = -1.0
+    if label.is_floating_point():
+        none = math.nan
+    if label.ndim == 2:  # of several labels it has none
+        none = 0
+    rows = label.new_full((num_nodes, *label.shape[1:]), none)
     rows[first : first + len(label)] = label
     return rows
 

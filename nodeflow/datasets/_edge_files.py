@@ -20,7 +20,7 @@ from nodeflow._core.base.dates import exact_seconds
 from nodeflow._core.base.files import is_file
 from nodeflow._core.base.types import Array, FileLike
 from nodeflow._core.rows.columns import as_column
-from nodeflow._files.disk.arrays import read_header
+from nodeflow._files.disk.arrays import map_file
 from nodeflow._files.text.edges import (
     EdgeRows,
     EdgeTable,
@@ -74,21 +74,25 @@ def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
     titled = options.header
     if titled is None:
         titled = places_of_ends(fields) is not None
+    titles = None
     # the first row of edges says what the columns hold, so it is read before the others
-    held = list(islice(rows, 1)) if titled else [begin]
-    first = held[0][1] if held else []
+    waiting = [begin]
+    if titled:
+        titles = fields
+        waiting = list(islice(rows, 1))
+    first = waiting[0][1] if waiting else []
     where = f"{path}, line {line}"
-    titles = fields if titled else None
     names = names_of_columns(where, options.columns, titles, first, Table(path, options.delimiter))
     columns = EdgeRows(path, names, first, named=True)
     # a row of titles would have no number, and a word above numbers is refused
     has_numbers = len(columns.kinds) > 2 or any(map(is_number, fields))
-    is_unclear = options.header is None and not titled and not has_numbers
-    while held := held + list(islice(rows, _ROWS)):
-        piece = columns.columns(held)
-        begin_of = where if is_unclear else ""
-        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
-        held = []
+    unclear = ""
+    if options.header is None and not titled and not has_numbers:
+        unclear = where
+    while waiting := waiting + list(islice(rows, _ROWS)):
+        piece = columns.columns(waiting)
+        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=unclear)
+        waiting = []
 
 
 _EDGES = 2**18  # edges read at a time
@@ -144,15 +148,19 @@ def pieces_of_edges(
     wrong one.
     """
     kind = kind_of(paths[0])
+    if kind in _TEXT and named:
+        return named_text(paths[0], options)
     if kind in _TEXT:
-        return named_text(paths[0], options) if named else numbered_text(paths[0], options, upper)
+        return numbered_text(paths[0], options, upper)
     if kind == ".parquet":
         return _of_parquet(paths[0], options.columns, upper, named=named)
     if named:
         raise ValueError(
             f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out"
         )
-    return _of_matrix(paths[0], upper) if kind == ".mtx" else _of_arrays(paths, upper)
+    if kind == ".mtx":
+        return _of_matrix(paths[0], upper)
+    return _of_arrays(paths, upper)
 
 
 def _of_matrix(path: Path, upper: int | None) -> Iterator[EdgePiece]:
@@ -166,22 +174,23 @@ def mapped(path: Path, what: str) -> Array:
     ``what``, for another file.
     """
     with blaming(what, ValueError):
-        _, shape, _ = read_header(path)
-    array: Array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
-    return array
+        return map_file(path)
 
 
 def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece]:
-    what = "[edges, 2]" if len(paths) == 1 else "[edges]"
-    arrays = []
+    form = "[edges, 2]"
+    row: tuple[int, ...] = (2,)
+    if len(paths) == 2:
+        form = "[edges]"
+        row = ()
+    arrays: list[Array] = []
     for path in paths:
         array = mapped(path, f"{path} must be a .npy file of edges")
-        is_pair = array.ndim == 2 and array.shape[1] == 2
-        right = is_pair if len(paths) == 1 else array.ndim == 1
-        if not right or array.dtype.kind not in "iu":
+        is_right = array.ndim == 1 + len(row) and array.shape[1:] == row
+        if not is_right or array.dtype.kind not in "iu":
             hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
             got = f"{array.dtype} {list(array.shape)}"
-            raise ValueError(f"{path} must hold integers {what}, got {got}{hint}")
+            raise ValueError(f"{path} must hold integers {form}, got {got}{hint}")
         arrays.append(array)
     sizes = [*map(len, arrays)]
     if len({*sizes}) > 1:
@@ -189,7 +198,9 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece
             f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
             f"{sizes[1]}"
         )
-    src, dst = arrays if len(arrays) == 2 else arrays[0].T
+    if len(arrays) == 1:
+        arrays = [*arrays[0].T]
+    src, dst = arrays
     total = sum(path.stat().st_size for path in paths)
     for first in range(0, len(src), _EDGES):
         stop = min(first + _EDGES, len(src))

@@ -108,7 +108,9 @@ def label_column(
         # tables write integers beside gaps as floats: such labels are classes, with NaN for none
         is_class = (raw == raw.floor()) & (raw >= 0) & (raw < _EXACT)
         nodes = torch.cat([torch.arange(0), *map(torch.as_tensor, split or ())])
-        among = nodes if len(nodes) else torch.arange(len(raw))
+        among = nodes
+        if not len(nodes):
+            among = torch.arange(len(raw))
         labelled = among[~raw[among].isnan()]
         if len(labelled) and bool(raw.isnan().any()) and bool(is_class[labelled].all()):
             raw = torch.where(is_class, raw, -1).long()
@@ -122,7 +124,9 @@ def label_column(
         )
     # codes such as 90210 would make a classifier of 90,211 outputs, nearly all of nothing
     top = int(classes.max(initial=-1))
-    codes = np.unique(classes[classes >= 0]) if top >= _CODES and not num_classes else classes[:0]
+    codes = classes[:0]
+    if top >= _CODES and not num_classes:
+        codes = np.unique(classes[classes >= 0])
     if num_classes or are_dense(len(codes), top):
         return label, top + 1, None
     ranks = np.where(classes < 0, -1, np.searchsorted(codes, classes))
@@ -156,9 +160,13 @@ def is_binary(rows: Tensor) -> bool:
 def has_label(labels: Tensor) -> Tensor:
     """Return whether each node has a label, bool ``[num_nodes]``; of several none may be NaN."""
     if labels.ndim == 2:
-        whole = ~labels.isnan().any(1)
-        return whole & (labels > 0).any(1) if is_binary(labels) else whole
-    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
+        known = ~labels.isnan().any(1)
+        if is_binary(labels):
+            known &= (labels > 0).any(1)
+        return known
+    if labels.is_floating_point():
+        return ~labels.isnan()
+    return labels >= 0
 
 
 def labelled_split(
@@ -173,7 +181,9 @@ def labelled_split(
 
     Raises ValueError, which names the file or folder ``where``, for a training node without label.
     """
-    labelled = np.zeros(num_nodes, np.bool_) if label is None else has_label(label).numpy()
+    labelled = np.zeros(num_nodes, np.bool_)
+    if label is not None:
+        labelled = has_label(label).numpy()
     if parts is None:
         nodes = np.flatnonzero(labelled)
         order = np.random.default_rng(0).permutation(len(nodes))
@@ -181,7 +191,9 @@ def labelled_split(
         quarter = len(nodes) // 4
         parts = [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
     elif label is not None and label.ndim == 1 and len(bare := parts[0][~labelled[parts[0]]]):
-        node = bare[0] if names is None else repr(names[bare[0]])
+        node = str(bare[0])
+        if names is not None:
+            node = repr(names[bare[0]])
         raise ValueError(f"{where} holds node {node} for training, which has no label; take it out")
     return [torch.from_numpy(part) for part in parts]
 

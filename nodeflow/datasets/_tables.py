@@ -158,27 +158,34 @@ def _columns(
     return columns
 
 
-def parts(table: Words, title: str, part: str) -> NDArray[Any]:
-    """Return a column of a split: ``part`` "split" as int8 0, 1, 2, and -1 for an empty entry; a
-    mask as bools.
+def parts(table: Words, title: str, name: str) -> NDArray[Any]:
+    """Return a column of a split: one with the ``name`` "split" as int8 0, 1, 2, and -1 for an empty
+    entry; a mask as bools.
     """
-    is_mask = part != "split"
-    known = _FLAGS if is_mask else _PARTS
+    is_mask = name != "split"
+    known = _PARTS
+    dtype: type[np.generic] = np.int8
+    if is_mask:
+        known = _FLAGS
+        dtype = np.bool_
     # the numbers of subset or fold may be those of parts, or of folds of a cross-validation
     takes_numbers = is_mask or plain(title) == "split"
     column = table.column(title)
-    for at, name in enumerate(column.names):
-        if name.lower() not in known or (not takes_numbers and is_number(name)):
-            raise column.error(at, f"column {title!r} must hold {_RULES[is_mask]}, got {name!r}")
-    numbers = [known[name.lower()] for name in column.names]
-    return np.array(numbers, np.bool_ if is_mask else np.int8)[column.codes]
+    for number, word in enumerate(column.names):
+        if word.lower() not in known or (not takes_numbers and is_number(word)):
+            why = f"column {title!r} must hold {_RULES[is_mask]}, got {word!r}"
+            raise column.error(number, why)
+    numbers = [known[word.lower()] for word in column.names]
+    return np.array(numbers, dtype)[column.codes]
 
 
 def _splits(table: Words) -> dict[str, str]:
-    """Return the titles of a table that say a split, as ``split_titles`` does, with those such as
-    ``subset``.
+    """Return the titles of a table that say a split, with those such as ``subset``, and the name of
+    each column: "split", or the title of a mask.
     """
-    splits = split_titles(table.columns)
+    splits = {}
+    for title, part in split_titles(table.columns).items():
+        splits[title] = title if part != "split" else part
     for title in table.columns:
         if plain(title).rstrip("0123456789") in SUBSETS:
             splits[title] = "split"
@@ -369,7 +376,9 @@ def number_edges(
         what = f"a node of {nodes.path}"
     elif rows_of:
         numbers = [int(word) for word in ends.names if is_integer(word)]
-        top = max(numbers, default=-1) if num_rows is None else num_rows - 1
+        top = max(numbers, default=-1)
+        if num_rows is not None:
+            top = num_rows - 1
         ids_of_rows = {str(n): n for n in numbers if 0 <= n <= top}
         numbering = NodeIds(ids_of_rows, top + 1, None)
         hint = "(a file nodes.csv may give names to the rows)"
@@ -386,7 +395,7 @@ def number_edges(
     splits = _splits(table)
     for title in table.columns:
         if title in splits:
-            columns[_name_of_split(title, splits)] = parts(table, title, splits[title])
+            columns[splits[title]] = parts(table, title, splits[title])
         elif title not in ENDS:
             values = _relations if title == "relation" else WordColumn.values
             columns[title], names = values(table.column(title))
@@ -440,7 +449,7 @@ def read_nodes(path: Path) -> Nodes:
         if title == "label":
             columns[title], num_classes, class_names = labels_of(table)
         elif title in splits:
-            split[_name_of_split(title, splits)] = parts(table, title, splits[title])
+            split[splits[title]] = parts(table, title, splits[title])
         elif DATE in map(kind_of, table.columns[title]):
             if title == "feat":
                 raise ValueError(f"{path}: column 'feat' holds dates; give it a title such as time")
@@ -478,11 +487,6 @@ def _number_rows(table: Words, title: str) -> tuple[NodeIds, Ints]:
         wrong = f"no node can be {word!r}" if is_wrong[row] else f"node {word!r} is there twice"
         raise table.error(row, f"{wrong}; a node is a name, or an integer from 0, on one line")
     return numbering, ids
-
-
-def _name_of_split(title: str, splits: Mapping[str, str]) -> str:
-    """Return "split" for the column of its parts, and the title of a mask."""
-    return "split" if splits[title] == "split" else title
 
 
 def _feature(table: Words, title: str) -> NDArray[np.float32]:

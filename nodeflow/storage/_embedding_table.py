@@ -121,10 +121,20 @@ class EmbeddingTable(RowsBase):
         dtype: torch.dtype = torch.float32,
         folder: FileLike | None = None,
     ) -> None:
-        graph = None if isinstance(nodes, int) or not hasattr(nodes, "peers") else nodes
-        self.peers: Peers = ALONE if graph is None else graph.peers
-        self._whole = WholeIds(0) if graph is None else graph.held.whole
-        own = as_count(nodes, "nodes") if graph is None else graph.held.num_masters
+        self.peers: Peers = ALONE
+        self._local = WholeIds(0)
+        self._part = {}
+        if isinstance(nodes, int) or not hasattr(nodes, "peers"):
+            num_rows = num_held = as_count(nodes, "nodes")
+        else:
+            self.peers = nodes.peers
+            self._local = nodes.held.whole
+            num_rows = nodes.num_nodes
+            num_held = nodes.held.num_masters
+            if self.peers.size > 1:
+                hashed = hash_ids(nodes.held.masters.numpy())
+                part = f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
+                self._part = {"nodes": part}
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
         options = {
             "optimizer": adam,
@@ -142,7 +152,7 @@ class EmbeddingTable(RowsBase):
                 "arguments of EmbeddingTable",
                 {name: repr(value) for name, value in options.items()},
             )
-            self.shape = (own if graph is None else graph.num_nodes, as_count(width, "width", 1))
+            self.shape = (num_rows, as_count(width, "width", 1))
             if dtype not in _TYPES:
                 raise ValueError(
                     "dtype must be torch.float32, float64, bfloat16 or float16, got "
@@ -158,13 +168,7 @@ class EmbeddingTable(RowsBase):
             self._settings["seed"] = as_int(seed, "seed")
             self._key = derive_key("initial", self._settings["seed"])
             self._exact = torch.promote_types(dtype, torch.float32)
-            self._part = {}
-            if graph is not None and self.collective:
-                hashed = hash_ids(graph.held.masters.numpy())
-                self._part = {
-                    "nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
-                }
-            self._store = self._make(own, None if folder is None else Path(folder))
+            self._store = self._make(num_held, None if folder is None else Path(folder))
         # held while rows are read or committed, so that a reader in another thread sees complete
         # commits only
         self._lock = threading.Lock()
@@ -239,7 +243,7 @@ class EmbeddingTable(RowsBase):
         """Return local rows by parent id; rows that were never written have their initial
         values.
         """
-        which = torch.from_numpy(self._whole.rows_of(ids))
+        which = torch.from_numpy(self._local.rows_of(ids))
         arrays = self._store.arrays
         with self._lock, torch.no_grad():
             rows = fetch_rows(arrays["rows"], which)
@@ -270,13 +274,13 @@ class EmbeddingTable(RowsBase):
         """
         with self.peers.together("a step of a table"), torch.no_grad():
             chosen = self._pulls.waiting(rows)
-            own = gradients(chosen, self._exact)
+            summed = gradients(chosen, self._exact)
             # a process without gradients joins the exchange too: it may own rows that others have
             # gradients of
             none = (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
-            ids, grads = own or none
-            what = "gradients of learned rows"
-            parts, active = self._to_owners(what, ids, grads, active=own is not None)
+            ids, grads = summed or none
+            title = "gradients of learned rows"
+            parts, active = self._to_owners(title, ids, grads, active=summed is not None)
             if not active:
                 raise ValueError(
                     "no row has a gradient: pull rows, compute a loss of them, call its "
@@ -315,8 +319,7 @@ class EmbeddingTable(RowsBase):
                 most = counts.max()
                 raise ValueError(f"ids holds {node} {most} times, but a row is written once")
             new = rows.detach().to("cpu", self.dtype)
-            what = "learned rows that are written"
-            parts, _ = self._to_owners(what, checked, new, active=True)
+            parts, _ = self._to_owners("learned rows that are written", checked, new, active=True)
             nodes, values = first_of_each(parts)
 
             def change(arrays: Mapping[str, Tensor], places: Ints) -> None:
@@ -326,7 +329,7 @@ class EmbeddingTable(RowsBase):
             self._change(nodes, change)
 
     def _to_owners(
-        self, what: str, ids: Ints, rows: Tensor, *, active: bool
+        self, title: str, ids: Ints, rows: Tensor, *, active: bool
     ) -> tuple[list[tuple[Ints, Tensor]], bool]:
         """Send rows to the owners of their ids; return the rows received, and whether any process
         is active.
@@ -335,8 +338,8 @@ class EmbeddingTable(RowsBase):
         """
         if not self.collective:  # the general path would make a small step a tenth slower
             return [(ids, rows)], active
-        own = np.array([self.version, self.lr, active], np.float64)
-        facts, (parts,) = self.peers.send(what, own, [(ids, rows)])
+        stated = np.array([self.version, self.lr, active], np.float64)
+        facts, (parts,) = self.peers.send(title, stated, [(ids, rows)])
         for k, name in enumerate(("version", "lr")):
             if len(set(facts[:, k])) > 1:
                 raise ValueError(
@@ -347,7 +350,7 @@ class EmbeddingTable(RowsBase):
 
     def _change(self, ids: Ints, change: Callable[[Mapping[str, Tensor], Ints], None]) -> None:
         """Apply a function to local rows of all arrays, by their places, in one commit."""
-        places = self._whole.rows_of(ids)
+        places = self._local.rows_of(ids)
         which = torch.from_numpy(places)
         wanted = {"version": torch.zeros(1, dtype=torch.int64)}
         wanted |= dict.fromkeys(("rows", "written", *self._optimizer.states), which)
@@ -364,15 +367,16 @@ class EmbeddingTable(RowsBase):
         """Change rows and states by gradients, in arrays that a commit has opened."""
         which = torch.from_numpy(places)
         rows = arrays["rows"]
-        at = places
+        rows_at = places
         self._begin(arrays, ids, places)
         # update 16-bit rows in a wider copy, so that a step rounds them once
         if short := self.dtype != self._exact:
             rows = rows.index_select(0, which).to(self._exact)
-            at = np.arange(len(places))
+            rows_at = np.arange(len(places))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
         numbers = grads.contiguous().numpy()
-        self._optimizer.update(rows.numpy(), at, states, places, numbers, int(arrays["version"]))
+        step = int(arrays["version"])
+        self._optimizer.update(rows.numpy(), rows_at, states, places, numbers, step)
         if short:
             arrays["rows"].index_copy_(0, which, rows.to(self.dtype))
 

@@ -101,9 +101,11 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     tensor([2, 1, 0])
     """
     check_one_of(direction, "direction", ("in", "out", "both"))
-    if direction == "both":
-        return graph.out_degrees() + graph.in_degrees()
-    return graph.out_degrees() if direction == "in" else graph.in_degrees()
+    if direction == "in":
+        return graph.out_degrees()
+    if direction == "out":
+        return graph.in_degrees()
+    return graph.out_degrees() + graph.in_degrees()
 
 
 @checked

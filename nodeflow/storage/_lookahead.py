@@ -278,9 +278,9 @@ class Lookahead:
         for part, (ids, columns) in zip(self._parts, fetched, strict=True):
             part.fill(batch, ids, columns, pin)
         for i, node_type, name in self._copied:
-            of = _of(batch.layers[i], node_type)
-            rows = fetch_rows(_frame(graph, node_type)[name], of.parent_nid)
-            of.data[name] = pinned(rows) if pin else rows
+            nodes = _of(batch.layers[i], node_type)
+            rows = fetch_rows(_frame(graph, node_type)[name], nodes.parent_nid)
+            nodes.data[name] = pinned(rows) if pin else rows
 
     def __repr__(self) -> str:
         names = dict.fromkeys(name for part in self._parts for name in part.columns)
@@ -318,8 +318,9 @@ class _Part:
         most.
         """
         room = min(memory // max(self.row, 1), len(self.nodes))
-        own = None if heat is None else heat[self.nodes.start : self.nodes.stop]
-        self.plan = ReadPlan(len(self.nodes), room, window, own)
+        if heat is not None:
+            heat = heat[self.nodes.start : self.nodes.stop]
+        self.plan = ReadPlan(len(self.nodes), room, window, heat)
         self.kept = {
             name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
             for name, rows in self.stored.items()
@@ -349,7 +350,9 @@ class _Part:
 
     def bytes_of(self, batch: NodeFlow | None) -> int:
         """Return how many bytes of rows a batch reads, none where there is no batch."""
-        return 0 if batch is None else len(self.ids(batch)) * self.row
+        if batch is None:
+            return 0
+        return len(self.ids(batch)) * self.row
 
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)

@@ -124,7 +124,7 @@ class Pipeline(Generic[Batch, Result]):
         errors = list[BaseException]()
         left = False
         # rows that were asked for and wait for a step, whatever became of their batch
-        held: dict[int, Rows] = {}
+        waiting: dict[int, Rows] = {}
         # its one thread runs tasks in order, so every batch reads rows of a known step; without it,
         # a task is run in this thread when its result is asked for
         workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
@@ -143,14 +143,16 @@ class Pipeline(Generic[Batch, Result]):
 
         def draw() -> tuple[Batch, Rows] | None:
             with beside():
-                return None if errors or left else self._draw(source, held)
+                if errors or left:
+                    return None
+                return self._draw(source, waiting)
 
         def write(rows: Rows) -> None:
             try:
                 if not errors:
                     with beside():
                         self._write(rows)
-                    del held[id(rows)]
+                    del waiting[id(rows)]
             except BaseException as error:
                 errors.append(error)
 
@@ -180,7 +182,7 @@ class Pipeline(Generic[Batch, Result]):
             finally:
                 if workers is not None:
                     workers.stop()
-                for rows in held.values():
+                for rows in waiting.values():
                     self._drop(rows)
             if errors:
                 raise errors[0]
@@ -193,16 +195,16 @@ class Pipeline(Generic[Batch, Result]):
 
     # ---- stages
 
-    def _draw(self, source: Iterator[Batch], held: dict[int, Rows]) -> tuple[Batch, Rows] | None:
+    def _draw(self, source: Iterator[Batch], waiting: dict[int, Rows]) -> tuple[Batch, Rows] | None:
         rows: Rows = {}
-        held[id(rows)] = rows
+        waiting[id(rows)] = rows
         self.under_way += 1
         for batch in source:  # takes one batch
             with torch.enable_grad():
                 for name, (table, ids) in self._pulls.items():
                     rows[name] = table.pull(ids(batch), self.device)
             return batch, rows
-        del held[id(rows)]
+        del waiting[id(rows)]
         self.under_way -= 1
         return None
 

@@ -77,11 +77,9 @@ def as_type(column: Tensor, dtype: torch.dtype | None, name: str) -> Tensor:
     may_round = torch.can_cast(column.dtype, result.dtype) and not torch.can_cast(
         column.dtype, torch.int64
     )
-    lost = (
-        result.isfinite() != column.isfinite()
-        if may_round
-        else result.real.to(column.dtype) != column
-    )
+    lost = result.real.to(column.dtype) != column
+    if may_round:
+        lost = result.isfinite() != column.isfinite()
     if lost.any():
         raise ValueError(
             f"{name} has {column[lost][0].item()}, which {dtype} does not hold; give another type, "

@@ -127,10 +127,10 @@ def from_numpy(array: Array, dtype: torch.dtype | None = None) -> Tensor:
     remember(array)
     with ignored_warnings(".*non-writable.*") if not array.flags.writeable else nullcontext():
         tensor = torch.from_numpy(array)
-    tensor = tensor if dtype is None or tensor.dtype == dtype else tensor.view(dtype)
-    if array.flags.writeable:
-        return tensor
-    setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
+    if dtype is not None:
+        tensor = tensor.view(dtype)
+    if not array.flags.writeable:
+        setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
     return tensor
 
 
@@ -289,7 +289,8 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     first = int(indptr[0])
     last = int(indptr[-1])
     # only a slice from the beginning shares its indptr: others begin at 0 anew
-    indptr = indptr - first if first else indptr
+    if first:
+        indptr = indptr - first
     return csr_tensor(
         indptr,
         column.col_indices()[first:last],

@@ -159,9 +159,7 @@ def create_array(
         write_header(opened, np.dtype(dtype), shape)
         opened.flush()
         take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
-    if 0 in shape:  # nothing to map
-        return np.zeros(shape, dtype).view(np.memmap)
-    return _map(file, "r+")
+    return map_file(file, "r+")
 
 
 def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -197,14 +195,14 @@ def making(folder: Path) -> Iterator[None]:
     """Make a folder with its parents; those that were missing are removed again, if empty, where
     the block fails.
     """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for each in missing:
+        for place in missing:
             with suppress(OSError):  # one that is not empty, or was not made
-                each.rmdir()
+                place.rmdir()
         raise
 
 
@@ -370,13 +368,14 @@ def check_array(folder: Path, array: ArrayFile) -> None:
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
     """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
-    if 0 in array.shape:  # nothing to map
-        return np.zeros(array.shape, numpy_type(array.torch_type))
-    return _map(folder / array.file, mode)
+    return map_file(folder / array.file, mode)
 
 
-def _map(file: Path, mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
+def map_file(file: Path, mode: Literal["r", "r+"] = "r") -> np.memmap[Any, Any]:
+    """Return the array of a ``.npy`` file of numbers, mapped; raises as ``read_header`` does."""
     dtype, shape, start = read_header(file)
+    if 0 in shape:  # nothing to map
+        return np.zeros(shape, dtype).view(np.memmap)
     return np.memmap(file, dtype, mode, start, shape)
 
 

@@ -41,9 +41,9 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
     draft = _draft(path)
-    with making(path.parent), ExitStack() as held:
+    with making(path.parent), ExitStack() as locks:
         if alone and overwrite and (path / MANIFEST).is_file():
-            held.enter_context(locked(path))
+            locks.enter_context(locked(path))
         remove_drafts(path.parent)
         with naming(path):
             lock = _begin(draft, path)
@@ -52,14 +52,16 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
                     _end_replacing(path)  # which a killed process had begun
                 # another process may have finished it in between
                 check_free(path, overwrite=overwrite)
-                for rest in draft.iterdir():
-                    if rest.name != LOCK:
-                        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                for entry in draft.iterdir():
+                    if entry.is_dir():
+                        shutil.rmtree(entry)
+                    elif entry.name != LOCK:
+                        entry.unlink()
                 yield draft
                 sync_folder(draft)
                 check_free(path, overwrite=overwrite)
                 if files.USED_FILES_STAY:
-                    held.close()
+                    locks.close()
                     _let_go(lock, draft)
                 _replace(draft, path)
                 sync_folder(path.parent)
@@ -80,8 +82,10 @@ def _replace(draft: Path, path: Path) -> None:
         return
     if (path / MANIFEST).is_file():
         path.replace(_replaced(path))
+    elif path.is_symlink():
+        path.unlink()
     elif path.exists():
-        path.unlink() if path.is_symlink() else path.rmdir()
+        path.rmdir()
     draft.replace(path)
 
 
@@ -195,14 +199,14 @@ def take_lock(folder: Path, name: Path, *, shared: bool, patience: float = 0) ->
 
     # a finalizer may release it
     lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)
-    held = lock.lock_counter
+    count = lock.lock_counter
     try:
         lock.acquire(timeout=patience)
     except Timeout:
         raise BlockingIOError(f"{name} is being written by another process") from None
     except BaseException:
         # Ctrl-C, or a lack of memory, may come when the file is locked already
-        if lock.is_locked and (not held or lock.lock_counter > held):
-            lock.release(force=not held)
+        if lock.is_locked and (not count or lock.lock_counter > count):
+            lock.release(force=not count)
         raise
     return lock

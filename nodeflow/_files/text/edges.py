@@ -53,8 +53,8 @@ def layout(
             break
         table = replace(table, skip=line)
     if table.delimiter is None:
-        marks = [mark for mark in (",", "::") if mark in begin]
-        table = replace(table, delimiter=marks[0] if marks else None)
+        delimiter = next((mark for mark in (",", "::") if mark in begin), None)
+        table = replace(table, delimiter=delimiter)
     # rows are read again below after a row of titles, which is no row of the table then
     line, first = next(table.rows(), (0, None))
     are_numbers = [is_number(field) for field in (first or ())[:2]]
@@ -132,7 +132,7 @@ class EdgeRows:
     ) -> None:
         self._path = path
         self._names = names
-        self._upper = upper
+        self.upper = LARGEST if upper is None else upper
         self.places = {name: at for at, name in enumerate(names) if name != "_"}
         self.kinds: dict[str, str] = {}
         for name, at in self.places.items():
@@ -163,13 +163,16 @@ class EdgeRows:
     def _fault(self, name: str, field: str, fields: Sequence[str]) -> str | None:
         """Say what is wrong with an entry of a row, None where nothing is."""
         kind = self.kinds[name]
+        if kind == NAME and not field:
+            return f"the name of {name} is empty"
         if kind == NAME:
-            return None if field else f"the name of {name} is empty"
+            return None
         if kind == ID:
-            upper = LARGEST if self._upper is None else self._upper
-            if is_integer(field) and 0 <= int(field) < upper:
+            if is_integer(field) and 0 <= int(field) < self.upper:
                 return None
-            below = "" if self._upper is None else f" and below num_nodes, {self._upper}"
+            below = ""
+            if self.upper < LARGEST:
+                below = f" and below num_nodes, {self.upper}"
             hint = ""
             if not any(map(is_number, fields)):
                 hint = "; if the line names the columns, pass header=True, or take it out"
@@ -197,7 +200,6 @@ class EdgeTable:
         self, table: Table, names: tuple[str, ...], first: list[str], upper: int | None
     ) -> None:
         self._table = table
-        self._upper = LARGEST if upper is None else upper
         self._rows = EdgeRows(table.path, names, first, upper)
         places = self._rows.places
         # without columns to skip, numpy itself checks that all rows have the same number of columns
@@ -249,7 +251,11 @@ class EdgeTable:
         columns = {}
         for at, name in enumerate(self._dtypes):
             column = np.ascontiguousarray(loaded[str(at)])
-            if name in ENDS and len(column) and not 0 <= column.min() <= column.max() < self._upper:
+            if (
+                name in ENDS
+                and len(column)
+                and not 0 <= column.min() <= column.max() < self._rows.upper
+            ):
                 raise ValueError(f"{name} has ids beyond the nodes")
             if column.dtype.kind == "f" and (abs(column) >= 2.0**63).any():
                 raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")

@@ -125,10 +125,11 @@ def _without_comments(
             if stated:
                 hint += ", or pass comments=None, or put a blank after a comment"
             raise ValueError(f"{path}, line {number} begins with {mark!r}, but has columns; {hint}")
+        row = line
         if is_titles:
             row = words.lstrip()
-        else:
-            row = "\n" if mark and (has_blank or stated) else line
+        elif mark and (has_blank or stated):
+            row = "\n"
         begun = begun or bool(row.strip())
         yield row
 
@@ -276,7 +277,7 @@ def _numbers(fields: list[str], dtype: Any, what: str, where: str) -> Array:
     """Return the numbers of one row; raises ValueError for the first that is none of ``dtype``."""
     is_whole = np.dtype(dtype).kind == "i"
     for field in fields:
-        if not (is_integer(field) if is_whole else is_number(field)):
+        if not is_number(field) or (is_whole and not is_integer(field)):
             raise ValueError(f"{where}: expected {what}, got {short(field)}")
         is_beyond = not is_whole and abs(float(field)) > float(np.finfo(dtype).max)
         if is_beyond and not is_infinite(field):

@@ -224,11 +224,13 @@ def kind_of(word: str) -> str:
     """Return what the values of a column are that begins with a word: ``NUMBER``, ``TRUTH``,
     ``DATE`` or ``NAME``.
     """
-    if is_number(word):
-        return NAME if _PADDED.fullmatch(word) else NUMBER
+    if is_number(word) and not _PADDED.fullmatch(word):
+        return NUMBER
     if word.lower() in _TRUTH:
         return TRUTH
-    return NAME if _stamp(word) is None else DATE
+    if _stamp(word) is not None:
+        return DATE
+    return NAME
 
 
 def values_of(kind: str, words: Sequence[str]) -> Any:
