@@ -100,8 +100,8 @@ class Dataset:
         check_type(self.target, "target", str, "the name of a node type")
         nodes = self._ids_of(self.target)
         for part in ("train", "val", "test"):
-            what = f"{self.target} node".lstrip()
-            ids = as_ids(getattr(self, part), part, nodes.stop, what, lower=nodes.start)
+            noun = f"{self.target} node".lstrip()
+            ids = as_ids(getattr(self, part), part, nodes.stop, noun, lower=nodes.start)
             object.__setattr__(self, part, torch.from_numpy(ids))
         check_disjoint({part: ids.numpy() for part, ids in self.splits.items()}, "node")
         as_count(self.num_classes, "num_classes")
@@ -194,20 +194,16 @@ class Dataset:
         target = chosen
         is_given = self.target in ("", target) and any(map(len, self.splits.values()))
         ids = self._ids_of(target)
-        where = f"data set {self.name!r}"
         # a split that is given goes before columns, and columns of the type before those of all
         frames = [(graph.ndata, 0)]
-        of_target = f" in {where}"
+        of_target = f" in data set {self.name!r}"
         if target:
             frames.insert(0, (graph.nodes[target].data, ids.start))
             of_target = f" of {target!r}{of_target}"
         parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
         if not is_given:
-            parts = split_rows(frames, ids, where, "node")
-        title = f"the labels{of_target}"
-        if is_of_all:
-            title = f"{where}: the node column 'label'"
-        label, num_classes, names = self._labels(target, of_all, parts, title)
+            parts = split_rows(frames, ids, f"data set {self.name!r}", "node")
+        label, num_classes, names = self._labels(target, of_all, parts, f"the labels{of_target}")
         train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
@@ -250,6 +246,7 @@ class Dataset:
             return None, count, names
         else:
             raw = slice_rows(stored, ids.start, ids.stop)
+        # Parts have ids of the whole graph, and the column has rows of the type alone.
         local = None if parts is None else [part - ids.start for part in parts]
         labels, num_classes, codes = label_column(raw, title, local, count)
         label = of_all
@@ -291,6 +288,8 @@ class Dataset:
         True
         """
         with new_folder(Path(folder), overwrite=overwrite) as draft:
+            # The graph first: a reader that knows nothing of data sets finds a whole graph
+            # folder.
             contents = write_graph(self.graph, draft)
             contents.arrays |= {
                 part: stream_array(draft, part, ids) for part, ids in self.splits.items()

@@ -38,8 +38,7 @@ _ROWS = 2**15  # rows read at a time
 
 
 class EdgePiece(NamedTuple):
-    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that
-    have been read.
+    """Some edges of a file: int64 ids or names, and the other columns.
 
     ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of
     the first edge in its file where that, a row of two words, may be one of titles.
@@ -48,7 +47,6 @@ class EdgePiece(NamedTuple):
     src: Ints | list[str]
     dst: Ints | list[str]
     columns: dict[str, Array]
-    read: int
     num_nodes: int = 0
     begin: str = ""
 
@@ -60,8 +58,8 @@ def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterat
     table = Table(path, options.delimiter, options.comments or None)
     table, names, first = layout(table, options.columns, options.header)
     if first is not None:
-        for columns, read in EdgeTable(table, names, first, upper).pieces(_ROWS):
-            yield EdgePiece(columns.pop("src"), columns.pop("dst"), columns, read)
+        for columns in EdgeTable(table, names, first, upper).pieces(_ROWS):
+            yield EdgePiece(columns.pop("src"), columns.pop("dst"), columns)
 
 
 def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
@@ -91,7 +89,7 @@ def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
         unclear = where
     while waiting := waiting + list(islice(rows, _ROWS)):
         piece = columns.columns(waiting)
-        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=unclear)
+        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, begin=unclear)
         waiting = []
 
 
@@ -138,7 +136,9 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
 
 def kind_of(path: Path) -> str:
     """Return the ending of a file, without ".gz"."""
-    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    return path.suffix
 
 
 def pieces_of_edges(
@@ -166,14 +166,14 @@ def pieces_of_edges(
 def _of_matrix(path: Path, upper: int | None) -> Iterator[EdgePiece]:
     num_nodes, columns = read_matrix_market(path)
     src, dst = (_ids(columns.pop(end), end, path, 0, upper) for end in ENDS)
-    yield EdgePiece(src, dst, columns, path.stat().st_size, num_nodes)
+    yield EdgePiece(src, dst, columns, num_nodes)
 
 
-def mapped(path: Path, what: str) -> Array:
+def mapped(path: Path, where: str) -> Array:
     """Return the array of a ``.npy`` file of numbers, mapped; ValueError, which begins with
     ``what``, for another file.
     """
-    with blaming(what, ValueError):
+    with blaming(where, ValueError):
         return map_file(path)
 
 
@@ -186,6 +186,7 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece
     arrays: list[Array] = []
     for path in paths:
         array = mapped(path, f"{path} must be a .npy file of edges")
+        # An array [2, edges], as PyG has it, would be read as two edges.
         is_right = array.ndim == 1 + len(row) and array.shape[1:] == row
         if not is_right or array.dtype.kind not in "iu":
             hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
@@ -201,24 +202,24 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece
     if len(arrays) == 1:
         arrays = [*arrays[0].T]
     src, dst = arrays
-    total = sum(path.stat().st_size for path in paths)
     for first in range(0, len(src), _EDGES):
-        stop = min(first + _EDGES, len(src))
+        stop = first + _EDGES
         yield EdgePiece(
             _ids(src[first:stop], "src", paths[0], first, upper),
             _ids(dst[first:stop], "dst", paths[-1], first, upper),
             {},
-            stop * total // len(src),
         )
 
 
 def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:
     """Return ids of nodes as int64; ``first`` is the number of the first row in its file."""
+    # Compared in the type of the file: unsigned numbers beyond 63 bits would be negative as
+    # int64.
     wrong = (values < 0) | (values >= (LARGEST if upper is None else upper))
-    if (at := first_true(wrong)) is not None:
+    if (row := first_true(wrong)) is not None:
         below = "" if upper is None else f" and below num_nodes, {upper}"
         raise ValueError(
-            f"{path}, row {first + at}: {name} must be an integer from 0{below}, got {values[at]}"
+            f"{path}, row {first + row}: {name} must be an integer from 0{below}, got {values[row]}"
         )
     return np.ascontiguousarray(values, np.int64)
 
@@ -228,6 +229,7 @@ def _of_parquet(
 ) -> Iterator[EdgePiece]:
     from pyarrow import parquet
 
+    # The file is opened by itself, so that a fault of ours later on is not blamed on it.
     with reading(path, "a Parquet file of edges"):
         file = parquet.ParquetFile(path)
     with file:
@@ -238,9 +240,8 @@ def _of_parquet(
                 f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names "
                 f"{len(names)}"
             )
+        # Columns that are skipped are not even read from the disk.
         title_of = {name: title for name, title in zip(names, titles, strict=True) if name != "_"}
-        size = path.stat().st_size
-        rows = max(file.metadata.num_rows, 1)
         first = 0
         # row groups may be as large as the file: batches bound the memory
         batches = file.iter_batches(batch_size=_EDGES, columns=[*title_of.values()])
@@ -251,57 +252,60 @@ def _of_parquet(
                 return
             table: dict[str, Any] = {}
             for name, values in zip(title_of, batch.columns, strict=True):
+                where = f"{path}: column {name!r}"
                 if name not in ENDS:
-                    table[name] = _parquet_numbers(values, path, name, first)
+                    table[name] = _parquet_numbers(values, where, first)
                 elif named:
-                    table[name] = _parquet_names(values, path, name, first)
+                    table[name] = _parquet_names(values, where, first)
                 else:
-                    table[name] = _ids(
-                        _parquet_ids(values, path, name, first), name, path, first, upper
-                    )
+                    ids = _parquet_ids(values, where, first)
+                    table[name] = _ids(ids, name, path, first, upper)
             first += batch.num_rows
-            yield EdgePiece(table.pop("src"), table.pop("dst"), table, size * first // rows)
+            yield EdgePiece(table.pop("src"), table.pop("dst"), table)
 
 
-def _parquet_array(values: Any, path: Path, name: str, first: int) -> Array:
-    """Return a column of Arrow, of which no entry is missing."""
-    is_missing = values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False)
-    if (at := first_true(is_missing)) is not None:
-        raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
+def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Array:
+    """Return a column of Arrow, of which no entry is missing; NaN is a number, but no end."""
+    is_missing = values.is_null(nan_is_null=is_end).to_numpy(zero_copy_only=False)
+    if (row := first_true(is_missing)) is not None:
+        raise ValueError(f"{where} has no entry in row {first + row}")
     array: Array = values.to_numpy(zero_copy_only=False)
     return array
 
 
-def _parquet_names(values: Any, path: Path, name: str, first: int) -> list[str]:
-    array = _parquet_array(values, path, name, first)
+def _parquet_names(values: Any, where: str, first: int) -> list[str]:
+    array = _parquet_array(values, where, first, is_end=True)
     words = []
-    for value in as_names(array, f"{path}: column {name!r}", first):
+    for value in as_names(array, where, first):
         word = str(value)
         # a day, and the time at which it begins, are one moment with one name
-        words.append(word.removesuffix(" 00:00:00") if isinstance(value, datetime) else word)
+        if isinstance(value, datetime):
+            word = word.removesuffix(" 00:00:00")
+        words.append(word)
     return words
 
 
-def _parquet_ids(values: Any, path: Path, name: str, first: int) -> Array:
-    array = _parquet_array(values, path, name, first)
+def _parquet_ids(values: Any, where: str, first: int) -> Array:
+    array = _parquet_array(values, where, first, is_end=True)
     if array.dtype.kind == "f":
-        array = np.array(as_names(array, f"{path}: column {name!r}", first))
+        array = np.array(as_names(array, where, first))
     if array.dtype.kind not in "iu":
         raise ValueError(
-            f"{path}: column {name!r} must hold integers (named=True numbers names), got "
+            f"{where} must hold integers (named=True numbers names), got "
             f"{values.type}; code them as numbers first"
         )
     return array
 
 
-def _parquet_numbers(values: Any, path: Path, name: str, first: int) -> Array:
-    where = f"{path}: column {name!r}"
+def _parquet_numbers(values: Any, where: str, first: int) -> Array:
+    # Lists of one length are rows; their entries are looked at first, since those of words are
+    # refused below by the type of the column.
     if hasattr(values.type, "value_field"):
         entries = values.flatten().to_numpy(zero_copy_only=False)
         if entries.dtype.kind in NUMBERS:
             begin = f" from row {first} on" if first else ""
             return as_column(values, f"{where}{begin}", ValueError).numpy()
-    array = _parquet_array(values, path, name, first)
+    array = _parquet_array(values, where, first, is_end=False)
     if array.dtype.kind == "M":
         array = exact_seconds(array, where)
     if array.dtype.kind not in "biuf":

@@ -58,6 +58,8 @@ def load_sparse(path: Path) -> Any:
         path.open("rb") as file,
     ):
         _check_members(file)
+        # scipy checks little when it loads: indices outside of the matrix would be read far from
+        # it.
         matrix: Any = scipy.sparse.load_npz(file)
         if matrix.ndim != 2:
             raise ValueError(f"it has the shape {matrix.shape}")
@@ -68,11 +70,13 @@ def load_sparse(path: Path) -> Any:
     return matrix
 
 
-def check_room(size: int, what: str) -> None:
+def check_room(size: int, title: str) -> None:
     """Raise ValueError where ``what`` of a data set takes more bytes than the memory of this
     machine.
     """
-    check_memory(size, what, "nodeflow build makes a graph folder, whose columns stay in its files")
+    check_memory(
+        size, title, "nodeflow build makes a graph folder, whose columns stay in its files"
+    )
 
 
 def _check_size(file: IO[bytes], size: int) -> None:
@@ -88,6 +92,8 @@ def _check_members(file: IO[bytes]) -> None:
     """Raise ValueError unless each array of an ``.npz`` file is as large as it says, and all fit
     into memory.
     """
+    # Sizes are looked at before anything is unpacked: a small file may hold an array larger than
+    # memory.
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no archive of arrays")
     with zipfile.ZipFile(file) as archive:
@@ -100,25 +106,25 @@ def _check_members(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def integers(array: Array, where: str, what: str) -> Ints:
+def integers(array: Array, where: str, words: str) -> Ints:
     """Return ``array`` as int64 ``[n]``; raises ValueError when it is not a row of integers."""
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         hint = "; ids of a mask are numpy.flatnonzero(mask)" if array.dtype.kind == "b" else ""
         raise ValueError(
-            f"{where} must hold {what}: integers in one dimension, got {array.dtype} of shape "
+            f"{where} must hold {words}: integers in one dimension, got {array.dtype} of shape "
             f"{array.shape}{hint}"
         )
     return array.astype(np.int64)
 
 
-def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") -> Ints:
+def ids_below(size: int, array: Array, where: str, noun: str = "ids of nodes,") -> Ints:
     """Return ``array`` as int64 ids; raises ValueError with the first that is not in
     ``[0, size)``.
     """
-    words = f"{what} from 0 to {size - 1}"
+    words = f"{noun} from 0 to {size - 1}"
     ids = integers(array, where, words)
-    if (at := first_true((ids < 0) | (ids >= size))) is not None:
-        raise ValueError(f"{where} must hold {words}, but entry {at} is {ids[at]}")
+    if (entry := first_true((ids < 0) | (ids >= size))) is not None:
+        raise ValueError(f"{where} must hold {words}, but entry {entry} is {ids[entry]}")
     return ids
 
 

@@ -214,6 +214,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
             f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; {hint}"
             f"expected {_LAYOUT}"
         )
+    # A table of nodes says what the words of the edges, and the rows and numbers of arrays, mean.
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     # nodes before edges: rows of arrays say how many nodes there are, and what ids are
@@ -226,10 +227,13 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         raise FileNotFoundError(
             f"{folder} has no {where}; labels=False reads a graph without labels{hint}"
         )
+    # Edges in text take numbers as they stand where arrays have rows for them, so these were read
+    # before.
     edges = _edges(folder, edge_file, nodes, columns.rows_of, columns.num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
     columns.check(edges.num_nodes)
     node_names = edges.node_names if nodes is None else nodes.numbering.names
+    # The split before the labels: it tells whether floats are classes or numbers to predict.
     parts, where = _split(folder, edges.num_nodes, nodes)
     if "label" in ndata:
         columns.set_label(parts)
@@ -353,13 +357,14 @@ def _labels(path: Path) -> tuple[Tensor, int]:
             4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels"
         )
         stored = stored.tocsr()
+        # An entry that is stored twice is one number, the sum of both.
         stored.sum_duplicates()
         entries = stored.tocoo()
-        if (at := first_true((entries.data != 0) & (entries.data != 1))) is not None:
-            node = entries.row[at]
-            number = entries.col[at]
+        if (place := first_true((entries.data != 0) & (entries.data != 1))) is not None:
+            node = entries.row[place]
+            number = entries.col[place]
             raise ValueError(
-                f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[at]}"
+                f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[place]}"
             )
         return torch.from_numpy(stored.astype(np.float32).toarray()), int(stored.shape[1])
     return torch.from_numpy(load_array(path)), 0
@@ -371,7 +376,9 @@ def _features(path: Path) -> Any:
     array = load_array(path)
     if array.ndim != 2:
         raise ValueError(f"{path} must be an array of nodes x features, got shape {array.shape}")
-    return torch.from_numpy(array if array.dtype == np.float64 else as_float32(array, str(path)))
+    if array.dtype != np.float64:
+        array = as_float32(array, str(path))
+    return torch.from_numpy(array)
 
 
 def _edges(
@@ -403,7 +410,9 @@ def _from_matrix(path: Path) -> TableEdges:
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
-    columns = {} if (entries.data == 1).all() else {"weight": as_floats(entries.data)}
+    columns = {}
+    if not (entries.data == 1).all():
+        columns["weight"] = as_floats(entries.data)
     return TableEdges(
         int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns
     )
@@ -438,6 +447,7 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Tabl
                 )
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
+    # Without a stated number the largest id says it, so that any id is right.
     upper = LARGEST if num_nodes is None else num_nodes
     ends = []
     for name in ENDS:
@@ -462,6 +472,7 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
     frame = {} if nodes is None else dict(nodes.split)
     where = str(folder if nodes is None or not frame else nodes.path)
     files = _split_files(folder)
+    # Masks are rows of nodes, and follow the order of a table; ids do not.
     masks = [] if frame else [file for file in files if plain(file.stem) not in _IDS]
     for file in masks:
         frame[file.stem] = torch.from_numpy(load_array(file))
@@ -499,6 +510,8 @@ def _split_files(folder: Path) -> list[Path]:
     columns = split_titles(stems.values())
     named = [file for file, stem in stems.items() if plain(stem) in _IDS or stem in columns]
     read = [file for file in named if file.suffix == ".npy" and is_file(file)]
+    # A file that reads like a split and is not one would leave its nodes in a random split,
+    # without a word.
     like_split = [
         file for file, stem in stems.items() if file in named or plain(stem).startswith("split")
     ]

@@ -83,6 +83,8 @@ class Words:
         first = 0
         for path, skip, size in self.files:
             if row < first + size:
+                # The file is read again: lines are known to the reader alone, and errors are
+                # rare.
                 line, _ = next(islice(rows_of_words(path), skip + row - first, None))
                 return ValueError(f"{path}, line {line}: {words}")
             first += size
@@ -109,8 +111,8 @@ def read_words(
     columns = _columns(path, titles, rows)
     ends = places_of_ends(titles) or ()
     kept = {}
-    for at, (title, column) in enumerate(zip(titles, columns, strict=True)):
-        is_needed = at == 0 or at in ends
+    for place, (title, column) in enumerate(zip(titles, columns, strict=True)):
+        is_needed = place == 0 or place in ends
         # some programs write every column that they know
         is_bare = not is_needed and title not in optional and column and not any(column)
         if title[:1] != "_" and not is_bare:
@@ -153,8 +155,8 @@ def _columns(
                     f"got {len(fields)}: {fields[:9]}; every column needs a title, and every row "
                     "an entry"
                 )
-        for at, words in enumerate(zip(*(fields for _, fields in chunk), strict=True)):
-            columns[at] += words
+        for place, words in enumerate(zip(*(fields for _, fields in chunk), strict=True)):
+            columns[place] += words
     return columns
 
 
@@ -370,10 +372,12 @@ def number_edges(
     """
     # source before destination, edge by edge: the order in which names are numbered
     pairs = zip(table.columns["src"], table.columns["dst"], strict=True)
-    ends = WordColumn(chain.from_iterable(pairs), lambda at, why: table.error(at // 2, why))
+    # Both ends are one column: a word is the same node at either, and integers stay only if all
+    # are.
+    ends = WordColumn(chain.from_iterable(pairs), lambda place, why: table.error(place // 2, why))
     if nodes is not None:
         numbering = nodes.numbering
-        what = f"a node of {nodes.path}"
+        expected = f"a node of {nodes.path}"
     elif rows_of:
         numbers = [int(word) for word in ends.names if is_integer(word)]
         top = max(numbers, default=-1)
@@ -382,14 +386,14 @@ def number_edges(
         ids_of_rows = {str(n): n for n in numbers if 0 <= n <= top}
         numbering = NodeIds(ids_of_rows, top + 1, None)
         hint = "(a file nodes.csv may give names to the rows)"
-        what = f"a number from 0 to {top}, for a row of {rows_of} {hint}"
+        expected = f"a number from 0 to {top}, for a row of {rows_of} {hint}"
     else:
         numbering = number_nodes(ends)
-        what = "a name, or an integer from 0"
+        expected = "a name, or an integer from 0"
     ids = numbering.of(ends.names)[ends.codes]
-    if (at := first_true(ids < 0)) is not None:
-        word = short(ends.names[ends.codes[at]])
-        raise table.error(at // 2, f"{ENDS[at % 2]} must be {what}, got {word}")
+    if (place := first_true(ids < 0)) is not None:
+        word = short(ends.names[ends.codes[place]])
+        raise table.error(place // 2, f"{ENDS[place % 2]} must be {expected}, got {word}")
     columns: dict[str, Array] = {}
     categories = {}
     splits = _splits(table)
@@ -439,6 +443,7 @@ def read_nodes(path: Path) -> Nodes:
             "such as id, or, if it has titles, call the first column id or name",
         )
     numbering, ids = _number_rows(table, titles[0])
+    # Ids may be in any order in the file, and rows of columns lie by id.
     order = np.argsort(ids)  # row of each id
     columns: dict[str, Array] = {}
     split: dict[str, Array] = {}
@@ -492,10 +497,10 @@ def _number_rows(table: Words, title: str) -> tuple[NodeIds, Ints]:
 def _feature(table: Words, title: str) -> NDArray[np.float32]:
     column = table.column(title)
     values, names = column.values()
-    for at, word in enumerate(names or ()):
+    for number, word in enumerate(names or ()):
         if kind_of(word) == NAME or is_code(word):
             raise column.error(
-                at,
+                number,
                 f"column {title!r} must hold numbers, got {short(word)}; numbers are features; a "
                 f"title that begins with _, such as _{title}, leaves the column out",
             )
@@ -516,7 +521,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     if {*map(kind_of, present)} == {TRUTH}:
         present.sort(key=str.lower)  # False is class 0, as it is in arrays
     if not all(is_number(word) and not is_code(word) for word in present):
-        number = {word: at for at, word in enumerate(present)}
+        number = {word: place for place, word in enumerate(present)}
         # refuses numbers in other forms, and gaps among numbers, which would be classes by mistake
         known = (word if word in number else present[0] for word in table.columns["label"])
         WordColumn(known, table.error).values()
@@ -527,14 +532,16 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
         values, _ = WordColumn(known, table.error).values()
         return as_float32(values, f"{table.path}, column 'label'"), 0, None
     numbers = []
-    for at, word in enumerate(column.names):
+    for place, word in enumerate(column.names):
         label = -1
         if word in present:
             # not through float64, which keeps 53 bits of an integer
             label = int(word) if is_integer(word) else int(float(word))
         if not -1 <= label < 2**63:
-            what = "a class in 64 bits" if label > 0 else "a class from 0, or -1 or empty for none"
-            raise column.error(at, f"label must be {what}, got {short(word)}")
+            expected = (
+                "a class in 64 bits" if label > 0 else "a class from 0, or -1 or empty for none"
+            )
+            raise column.error(place, f"label must be {expected}, got {short(word)}")
         numbers.append(label)
     return np.array(numbers, np.int64)[column.codes], 0, None
 
@@ -542,12 +549,13 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
 def _several_labels(
     table: Words, column: WordColumn
 ) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
+    # Different words are split once, however many nodes have them.
     lists = []
     for word in column.names:
         labels = [label.strip() for label in word.split(";")]
         lists.append([label for label in labels if label.lower() not in _NO_LABEL])
     names = list(dict.fromkeys(chain.from_iterable(lists)))
-    number = {name: at for at, name in enumerate(names)}
+    number = {name: place for place, name in enumerate(names)}
     class_names: tuple[str, ...] | None = tuple(names)
     if all(is_integer(name) and int(name) >= 0 for name in names):
         numbers = {name: int(name) for name in names}

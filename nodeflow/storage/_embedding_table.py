@@ -136,6 +136,7 @@ class EmbeddingTable(RowsBase):
                 part = f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
                 self._part = {"nodes": part}
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
+        # Processes are compared before any check that could raise on one of them alone.
         options = {
             "optimizer": adam,
             "width": width,
@@ -163,18 +164,20 @@ class EmbeddingTable(RowsBase):
             self.gradients = gradients
             self._optimizer = RowOptimizer(*adam)
             check_one_of(init, "init", INITS)
-            number = 1 / math.sqrt(width) if scale is None else as_number(scale, "scale", least=0)
+            number = 1 / math.sqrt(width)
+            if scale is not None:
+                number = as_number(scale, "scale", least=0)
             self._settings: dict[str, Any] = {"optimizer": optimizer, "init": init, "scale": number}
             self._settings["seed"] = as_int(seed, "seed")
             self._key = derive_key("initial", self._settings["seed"])
             self._exact = torch.promote_types(dtype, torch.float32)
-            self._store = self._make(num_held, None if folder is None else Path(folder))
+            self._store = self._make(num_held, folder)
         # held while rows are read or committed, so that a reader in another thread sees complete
         # commits only
         self._lock = threading.Lock()
         self._pulls = Pulls()
 
-    def _make(self, num_rows: int, folder: Path | None) -> Store:
+    def _make(self, num_rows: int, folder: FileLike | None) -> Store:
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
             "rows": ((num_rows, self.shape[1]), self.dtype),
             "written": ((num_rows,), torch.bool),
@@ -190,7 +193,7 @@ class EmbeddingTable(RowsBase):
             }
             return MemoryStore(arrays, self.peers, _WHAT)
         return FileStore(
-            folder,
+            Path(folder),
             kind="embedding table",
             version=_LAYOUT,
             shapes=shapes,
@@ -231,6 +234,7 @@ class EmbeddingTable(RowsBase):
         pulls per step. With gradients turned off (``torch.no_grad``) the rows require none, and no
         step waits for them.
         """
+        # Nothing waits for a step that will not come, as in validation.
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
         with self.peers.together("learned rows"):
@@ -247,6 +251,7 @@ class EmbeddingTable(RowsBase):
         arrays = self._store.arrays
         with self._lock, torch.no_grad():
             rows = fetch_rows(arrays["rows"], which)
+            # Initial rows are made when they are read: a large table takes no time to make.
             written = arrays["written"].index_select(0, which)
             if not bool(written.all()):
                 fresh = ~written
@@ -313,6 +318,7 @@ class EmbeddingTable(RowsBase):
                 raise ValueError(
                     f"rows must have shape {(len(checked), self.shape[1])}, got {tuple(rows.shape)}"
                 )
+            # Which of two rows would stay depends on the order of writing, so neither is written.
             distinct, counts = np.unique(checked, return_counts=True)
             if len(distinct) < len(checked):
                 node = distinct[counts.argmax()]
@@ -414,9 +420,9 @@ class EmbeddingTable(RowsBase):
         """
         if not isinstance(state, Mapping) or not {"settings", "version"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
-        whole = "a table in one process"
-        there = state.get("nodes", whole)
-        here = self._part.get("nodes", whole)
+        undivided = "a table in one process"
+        there = state.get("nodes", undivided)
+        here = self._part.get("nodes", undivided)
         if there != here:
             raise ValueError(f"the state is of {there}, this is {here}")
         for name, value in self._settings.items():
@@ -475,6 +481,7 @@ class EmbeddingTable(RowsBase):
                 "itself"
             )
         state = dict(vars(self))
+        # Neither a lock nor rows that wait for a step mean anything in another process.
         del state["_lock"], state["_pulls"]
         return state
 
@@ -482,6 +489,9 @@ class EmbeddingTable(RowsBase):
         vars(self).update(state, _lock=threading.Lock(), _pulls=Pulls())
 
     def _details(self) -> str:
-        where = "" if self._store.folder is None else f", in {self._store.folder}"
-        share = f", {len(self._store.arrays['written'])} rows here" if self.collective else ""
-        return f"{self._settings['optimizer']}, lr={self.lr}{share}{where}"
+        words = f"{self._settings['optimizer']}, lr={self.lr}"
+        if self.collective:
+            words += f", {len(self._store.arrays['written'])} rows here"
+        if self._store.folder is not None:
+            words += f", in {self._store.folder}"
+        return words

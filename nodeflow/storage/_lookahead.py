@@ -138,6 +138,7 @@ class Lookahead:
         self.loader = loader
         graph = loader.sampler.graph
         self._parts, self._rest, self._copied = _divided(loader)
+        # Tensors in memory need no plan, and are copied by the loader as always.
         columns = [rows for part in self._parts for rows in part.columns.values()]
         if not columns:
             raise TypeError(
@@ -229,6 +230,8 @@ class Lookahead:
                 part.forget()
             self._coming = self._ids(epoch, start)
         self._foreseen = None  # an iteration that is left early has planned more than it gave
+        # One thread: a plan serves batches in their order, and each copies rows that the one
+        # before kept.
         workers = Workers(1, "nodeflow-lookahead")
         try:
             tasks = (workers.submit(self._fetch) for _ in range(len(self) - start))
@@ -249,8 +252,9 @@ class Lookahead:
         if self._epochs is not None:
             numbers = range(epoch, max(self._epochs, epoch + 1))
         for number in numbers:
-            for batch in self.loader.draws(number, start if number == epoch else 0):
+            for batch in self.loader.draws(number, start):
                 yield [part.ids(batch) for part in self._parts]
+            start = 0
 
     def _foresee(self) -> None:
         """Tell all parts of one more batch, if there is one: their plans ask for it one after the
@@ -345,8 +349,10 @@ class _Part:
     def ids(self, batch: NodeFlow) -> Ints:
         """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
         nodes = [_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]
-        ids = torch.cat(nodes).numpy()
-        return ids if self._is_one_layer(batch) else np.unique(ids)
+        ids: Ints = torch.cat(nodes).numpy()
+        if self._is_one_layer(batch):
+            return ids
+        return np.unique(ids)
 
     def bytes_of(self, batch: NodeFlow | None) -> int:
         """Return how many bytes of rows a batch reads, none where there is no batch."""
@@ -385,9 +391,9 @@ class _Part:
         """Set the columns of a batch whose rows were fetched."""
         for i, names in self.layers.items():
             part = _of(batch.layers[i], self.node_type)
-            at = None if self._is_one_layer(batch) else torch.searchsorted(ids, part.parent_nid)
+            places = None if self._is_one_layer(batch) else torch.searchsorted(ids, part.parent_nid)
             for name in names:
-                rows = columns[name] if at is None else take_rows(columns[name], at)
+                rows = columns[name] if places is None else take_rows(columns[name], places)
                 part.data[name] = pinned(rows) if pin else rows
 
 
@@ -412,23 +418,33 @@ def _divided(
     graph = loader.sampler.graph
     empty = empty_node_flow(graph, loader.sampler.num_flows)
     planned: dict[str | None, dict[int, list[str]]] = {}
-    rest: dict[int, list[str]] = {}
+    others: dict[int, list[str]] = {}
     copied: list[tuple[int, str | None, str]] = []
     chosen = dict(node_columns(empty, loader.ndata))
+    # An empty batch says which columns each layer and type gets, with the rules of the loader
+    # itself.
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
         columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
         columns += [
-            (node_type, name) for node_type, own in layer.typed_frames().items() for name in own
+            (node_type, name) for node_type, frame in layer.typed_frames().items() for name in frame
         ]
         fetched = [
-            (of, name) for of, name in columns if not isinstance(_frame(graph, of)[name], Tensor)
+            (type_name, name)
+            for type_name, name in columns
+            if not isinstance(_frame(graph, type_name)[name], Tensor)
         ]
         names = {name for _, name in fetched}
-        for of, name in fetched:
-            planned.setdefault(of, {}).setdefault(i, []).append(name)
+        for type_name, name in fetched:
+            planned.setdefault(type_name, {}).setdefault(i, []).append(name)
         copied += [
-            (i, of, name) for of, name in columns if name in names and (of, name) not in fetched
+            (i, type_name, name)
+            for type_name, name in columns
+            if name in names and (type_name, name) not in fetched
         ]
-        rest[i] = list(dict.fromkeys(name for _, name in columns if name not in names))
-    return [_Part(graph, node_type, layers) for node_type, layers in planned.items()], rest, copied
+        others[i] = list(dict.fromkeys(name for _, name in columns if name not in names))
+    return (
+        [_Part(graph, node_type, layers) for node_type, layers in planned.items()],
+        others,
+        copied,
+    )

@@ -28,6 +28,7 @@ from nodeflow._files.disk.arrays import (
     numpy_type,
     open_file,
     read_header,
+    sizes_of,
 )
 from nodeflow._files.disk.folders import new_folder
 from nodeflow._files.disk.manifest import Manifest
@@ -162,6 +163,7 @@ def opened(
 
 
 def _mapped(column: Tensor, rows: Callable[[Path, Extent], FileRows]) -> FileRows | None:
+    # The storage of a slice of rows, too, begins where the map does.
     mapped = find_map(column.untyped_storage().data_ptr())
     if mapped is None or not column.is_contiguous():
         return None
@@ -205,7 +207,7 @@ def _npy_extent(path: Path) -> Extent:
 def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Extent:
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     check_numbers(dtype, str(path))
-    sizes = tuple(as_count(size, "shape") for size in shape)
+    sizes = sizes_of(shape)
     expected = start + math.prod(sizes) * dtype.itemsize
     with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -236,7 +238,7 @@ def _safetensors_extent(path: Path, name: str | None) -> Extent:
         raise ValueError(f"{path} has no tensor {chosen!r}; it has {names}")
     with blaming(f"{path} is damaged, or was cut off: of the tensor {chosen!r}", *damage):
         facts = header[chosen]
-        shape = tuple(as_count(size, "a size") for size in facts["shape"])
+        shape = sizes_of(facts["shape"])
         first, last = (as_count(place, "an offset") for place in facts["data_offsets"])
         kind = _SAFETENSORS.get(facts["dtype"])
         if kind is None:
@@ -274,7 +276,7 @@ def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.floa
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise TypeError(f"shape must be a sequence of sizes, got {describe(shape)}")
-    sizes = tuple(as_count(size, "a size in shape") for size in shape)
+    sizes = sizes_of(shape)
     if os.path.lexists(file):
         raise FileExistsError(f"{file} exists; remove it, or choose another path")
     return from_numpy(create_array(file, numpy_type(dtype), sizes), dtype)

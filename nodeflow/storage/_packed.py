@@ -70,6 +70,8 @@ class Packed(OnDemand):
         step = advance()
         while step is not None:
             steps = list[ReadStep]()
+            # As many steps as fit are packed together: a row that several of them read is fetched
+            # once.
             free = self.space // max(self._row, 1)
             while step is not None:
                 # one step at least, whatever it takes
@@ -91,6 +93,8 @@ class Packed(OnDemand):
                 for name, rows in self.columns.items()
             }
             for i, step in enumerate(steps):
+                # The file has rows of a step by ascending id; the batch wants them in its own
+                # order.
                 order = np.argsort(step.new, kind="stable")
                 rows_of_step = {name: file.rows_of(i, order) for name, file in files.items()}
                 yield step, rows_of_step, len(order)

@@ -59,6 +59,7 @@ class ReadPlan:
         self.window = window
         self._cold = np.zeros(num_nodes, np.uint8)
         if heat is not None:
+            # 256 classes of heat are enough to choose by, and take a byte per node.
             order = np.argsort(-heat, kind="stable")
             self._cold[order] = np.arange(num_nodes) * _UNKNOWN // max(num_nodes, 1)
         self._place = np.full(num_nodes, -1, np.int32)
@@ -97,6 +98,7 @@ class ReadPlan:
         if not self._known:
             return None
         ids = self._known.popleft().astype(np.int64)
+        # Of each id of the batch, the number of the batch that uses it next.
         uses = self._uses[self._served - self._base : self._served - self._base + len(ids)]
         hit = np.empty(len(ids), np.int64)
         kept = np.empty(len(ids), np.int64)
@@ -186,8 +188,10 @@ class SparsePool:
         slots = hit[old]
         width = read.shape[1]
         indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(self._size[slots])]))
-        at = self._entries(slots)
-        rows = csr_tensor(indptr, self._indices[at], self._values[at], (len(slots), width))
+        places = self._entries(slots)
+        rows = csr_tensor(indptr, self._indices[places], self._values[places], (len(slots), width))
+        # Rows of the batch are put together before slots are written again: some of these hold
+        # them.
         out = put_rows([(rows, old), (read, new)], len(hit))
         self._put(kept[staying], take_rows(out, torch.from_numpy(staying)))
         return out
@@ -207,16 +211,16 @@ class SparsePool:
     def _compact(self, more: int) -> None:
         """Move the entries of all slots to the front of arrays that have room for as many more."""
         slots = np.flatnonzero(self._size)
-        at = self._entries(slots)
-        room = max(len(self._indices), len(at) + len(at) // 4 + more)
+        places = self._entries(slots)
+        room = max(len(self._indices), len(places) + len(places) // 4 + more)
         indices = torch.empty(room, dtype=torch.int64)
         values = torch.empty(room, dtype=self._values.dtype)
-        indices[: len(at)] = self._indices[at]
-        values[: len(at)] = self._values[at]
+        indices[: len(places)] = self._indices[places]
+        values[: len(places)] = self._values[places]
         self._begin[slots] = np.cumsum(self._size[slots]) - self._size[slots]
         self._indices = indices
         self._values = values
-        self._end = len(at)
+        self._end = len(places)
 
     def _entries(self, slots: Ints) -> Tensor:
         sizes = self._size[slots]

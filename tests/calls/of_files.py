@@ -675,6 +675,25 @@ _VALUES: dict[str, dict[str, str]] = {
         "datasets.Dataset('a', graph, category_names={'t': ('a',)})": (
             "category_names['t'] must hold at least 40 names, got 1"
         ),
+        ("papers(label=torch.tensor([0, 1, 0, -1]), author={'y': torch.tensor([1, 0])})"): (
+            "nodes of several types have labels, author, paper: name one as the target"
+        ),
+        "papers(y=torch.arange(4), train_mask=torch.arange(4))": (
+            "column 'train_mask' must be a mask, bool [nodes], got torch.int64 [4]"
+        ),
+        ("papers(y=torch.tensor([0, 1, 0, -1]), train_mask=torch.tensor([0, 0, 0, 1]))"): (
+            "the split of 'paper' in data set 'd' holds node 5 for training, which has no"
+        ),
+        "papers(y=torch.tensor([0, -2, 0, 0]))": (
+            "the labels of 'paper' in data set 'd' must hold labels from 0"
+        ),
+        "saved(label=torch.tensor([0, -3]))": "node 1 has -3",
+        "saved(label=torch.eye(2).to_sparse_csr())": (
+            "the labels in data set 'd' must have one number, or one row, per node"
+        ),
+        "saved(train=[0], label=torch.tensor([-1, 0]))": (
+            "holds node 0 for training, which has no label"
+        ),
     },
     "Caches and tiers": {
         "storage.Cached(feat, [1.0], 60)": "entry per row (20)",
@@ -873,6 +892,15 @@ _OTHERS: dict[str, list[tuple[str, str, str]]] = {
             "KeyError",
             "category_names has 'kind', which is no edge column",
         ),
+        (
+            (
+                "papers(train=[1], target='paper', label=torch.tensor([0, 1, 0, -1]), author={'y'"
+                ": torch.tensor([1, 0])})"
+            ),
+            "IndexError",
+            "train[0] is 1, but paper node ids go from 2 to 5",
+        ),
+        ("saved()", "FileNotFoundError", "no node column 'label'"),
     ],
     "Caches and tiers": [
         ("storage.Cached(feat, ['a'] * 20, 5)", "TypeError", "heat must be"),

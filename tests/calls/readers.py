@@ -39,6 +39,19 @@ def readers(place: Path) -> dict[str, Callable[..., Any]]:
         """Return the labels and split of a ring of 6 nodes with these columns."""
         return Dataset("d", ring(**ndata)).of_type()
 
+    def papers(train: Any = (), target: str = "", **columns: Any) -> Dataset:
+        """Return the labels and split of 4 papers with these columns, beside 2 authors."""
+        ends = {("author", "writes", "paper"): ([0, 1], [1, 3])}
+        author = columns.pop("author", 2)
+        graph = Graph.typed({"author": author, "paper": columns}, ends)
+        return Dataset("d", graph, train, target=target).of_type()
+
+    def saved(train: Any = (), **ndata: Any) -> Dataset:
+        """Write an edge with columns of its two nodes into a graph folder, and read it."""
+        folder = place / f"files{next(number)}"
+        Dataset("d", Graph.from_edges([0], [1], ndata=ndata), train).save(folder)
+        return read_folder(folder)
+
     def listed(text: str | bytes, name: str = "edges.txt", **options: Any) -> Graph:
         return read_edge_list(written({name: text}) / name, **options)
 
@@ -72,5 +85,19 @@ def readers(place: Path) -> dict[str, Callable[..., Any]]:
         packed = {f"{name}.csv.gz": text for name, text in {**OGB_FILES, **files}.items()}
         return read_ogb(written(packed))
 
-    made = (written, read, ringed, six, columns, listed, built, of_arrays, opened, tensors, ogb)
+    made = (
+        written,
+        read,
+        ringed,
+        six,
+        columns,
+        papers,
+        saved,
+        listed,
+        built,
+        of_arrays,
+        opened,
+        tensors,
+        ogb,
+    )
     return {function.__name__: function for function in made}

@@ -282,7 +282,7 @@ def test_lists_of_one_length_in_parquet_are_rows(kind: str, tmp_path: Path) -> N
 
 REFUSED = {
     "{'a': ['x', 'y'], 'b': ['y', 'z']}": r"column 'src' must hold integers \(named=True",
-    "{'a': [0, 1, None], 'b': [1, 2, 5]}": "row 2: column 'src' has no entry",
+    "{'a': [0, 1, None], 'b': [1, 2, 5]}": "column 'src' has no entry in row 2",
     "{'a': [0, 1, 2, 3], 'b': [1, 2, 3, -4]}": "row 3: dst must be an integer from 0, got -4",
     "{'src': [0], 'dst': [1], 'w': [2]}, columns=('src', 'dst')": (
         r"has 3 columns \(src, dst, w\), but columns names 2"
@@ -305,7 +305,7 @@ REFUSED = {
     "{'src': [1.0], 'dst': [2.0**53]}, named=True": (
         "column 'dst', row 0: floats of float64 do not tell integers"
     ),
-    "{'src': [1.0, float('nan')], 'dst': [2, 3]}, named=True": "row 1: column 'src' has no entry",
+    "{'src': [1.0, float('nan')], 'dst': [2, 3]}, named=True": "column 'src' has no entry in row 1",
     "{'src': arrow.array([1001], 'timestamp[ns]'), 'dst': ['a']}, named=True": (
         "'src' must hold dates to the microsecond"
     ),

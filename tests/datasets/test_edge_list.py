@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from nodeflow import Graph
 from nodeflow.datasets import read_edge_list
 
 
@@ -35,49 +36,40 @@ def test_real_list_goes_there_and_back(tmp_path: Path, real_folder) -> None:  # 
     assert torch.equal(graph.edata["time"], torch.from_numpy(table[:, 2].astype(np.int64)))
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "ends", "columns"),
-    [
-        ("# from to\n0 1\n\n5\t2  # why\n", {}, [[0, 5], [1, 2]], {}),
-        ("3,4", {}, [[3], [4]], {}),
-        ("\ufeff0,1\n", {}, [[0], [1]], {}),  # a byte order mark
-        ("0,1,7,0.5\n", {}, [[0], [1]], {"c2": [7], "c3": [0.5]}),
-        ("0 1 1 2\n1 2 0.25 3\n", {}, [[0, 1], [1, 2]], {"c2": [1.0, 0.25], "c3": [2, 3]}),
-        (
-            "x,9,0,4,one\ny,8,1,5,two\n",
-            {"columns": ("_", "time", "dst", "src", "_")},
-            [[4, 5], [0, 1]],
-            {"time": [9, 8]},
-        ),
-        ('"from","to","w"\n1,0,2\n', {"header": True}, [[1], [0]], {"w": [2]}),
-        ("w,dst,src\n1,0,2\n", {"header": True}, [[2], [0]], {"w": [1]}),
-        ("id,id\n0,1\n", {"header": True}, [[0], [1]], {}),
-        (
-            "from,to,,weight (kg)\n0,1,3,0.5\n   \n  # note\n1,2,4,1.5\n",
-            {"header": True},
-            [[0, 1], [1, 2]],
-            {"": [3, 4], "weight (kg)": [0.5, 1.5]},
-        ),
-        ("# nothing\n", {"num_nodes": 3}, [[], []], {}),
-    ],
-)
-def test_ways_to_write_a_list(
-    tmp_path: Path,
-    text: str,
-    options: dict[str, Any],
-    ends: list[list[int]],
-    columns: dict[str, list[float]],
-) -> None:
-    graph = read_edge_list(write(tmp_path, text), **options)
+WAYS = {
+    "'# from to\\n0 1\\n\\n5\\t2  # why\\n'": "[[0, 5], [1, 2]], {}",
+    "'3,4'": "[[3], [4]], {}",
+    "'\\ufeff0,1\\n'": "[[0], [1]], {}",
+    "'0,1,7,0.5\\n'": "[[0], [1]], {'c2': [7], 'c3': [0.5]}",
+    "'0 1 1 2\\n1 2 0.25 3\\n'": "[[0, 1], [1, 2]], {'c2': [1.0, 0.25], 'c3': [2, 3]}",
+    ("'x,9,0,4,one\\ny,8,1,5,two\\n', columns=('_', 'time', 'dst', 'src', '_')"): (
+        "[[4, 5], [0, 1]], {'time': [9, 8]}"
+    ),
+    '\'"from","to","w"\\n1,0,2\\n\', header=True': "[[1], [0]], {'w': [2]}",
+    "'w,dst,src\\n1,0,2\\n', header=True": "[[2], [0]], {'w': [1]}",
+    "'id,id\\n0,1\\n', header=True": "[[0], [1]], {}",
+    ("'from,to,,weight (kg)\\n0,1,3,0.5\\n   \\n  # note\\n1,2,4,1.5\\n', header=True"): (
+        "[[0, 1], [1, 2]], {'': [3, 4], 'weight (kg)': [0.5, 1.5]}"
+    ),
+    "'# nothing\\n', num_nodes=3": "[[], []], {}",
+}
+"""Texts with options, and the ends and columns that they say."""
+
+
+@pytest.mark.parametrize(("arguments", "expected"), WAYS.items())
+def test_ways_to_write_a_list(tmp_path: Path, arguments: str, expected: str) -> None:
+    def listed(text: str, **options: Any) -> tuple[Graph, dict[str, Any]]:
+        return read_edge_list(write(tmp_path, text), **options), options
+
+    graph, options = eval(f"listed({arguments})", {"listed": listed})
+    ends, columns = eval(expected)
     assert [end.tolist() for end in graph.edges()] == ends
-    assert graph.num_nodes == options.get(
-        "num_nodes", max(map(max, zip(*ends, strict=True)), default=0) + 1
-    )
+    largest = max(map(max, zip(*ends, strict=True)), default=0)
+    assert graph.num_nodes == options.get("num_nodes", largest + 1)
     assert {name: column.tolist() for name, column in graph.edata.items()} == columns
     for name, values in columns.items():
-        assert graph.edata[name].dtype == (
-            torch.int64 if isinstance(values[0], int) else torch.float64
-        )
+        kind = torch.int64 if isinstance(values[0], int) else torch.float64
+        assert graph.edata[name].dtype == kind
 
 
 def test_files_that_hold_no_list(tmp_path: Path) -> None:

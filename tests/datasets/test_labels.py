@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,31 +47,28 @@ def test_a_byte_that_was_minus_one_is_no_class() -> None:
 
 
 ROWS = [[0, 1, 1], [1, 0, 0], [0, 0, 0], [0, 1, 0], [1, 1, 1], [0, 0, 1]]
-FORMS: dict[str, tuple[Any, list[Any], str, int]] = {
-    "0/1 matrix": (np.array(ROWS), ROWS, "float32", 3),
-    "matrix of bools": (np.array(ROWS, bool), ROWS, "float32", 3),
-    "one column": (np.array([[0], [2], [1], [0], [-1], [1]]), [0, 2, 1, 0, -1, 1], "int64", 3),
-    "a column of floats": (
-        np.array([[0.5], [2], [1], [0], [1], [1]]),
-        [0.5, 2, 1, 0, 1, 1],
-        "float32",
-        0,
-    ),
-    "bools": (np.array([0, 1, 0, 1, 1, 0], bool), [0, 1, 0, 1, 1, 0], "int64", 2),
-    "bytes": (np.array([0, 1, 0, 1, 1, 0], np.uint8), [0, 1, 0, 1, 1, 0], "int64", 2),
-    "classes with gaps": (np.array([0, 1, NAN, 1, 0, 3]), [0, 1, -1, 1, 0, 3], "int64", 4),
-    "halves": (np.array([0, 1, NAN, 1, 0, 2], np.float16), [0, 1, -1, 1, 0, 2], "int64", 3),
-    "numbers": (np.array([0, 1.5, NAN, 1, 0, 3]), [0, 1.5, NAN, 1, 0, 3], "float32", 0),
-    "floats without gaps": (np.array([0.0, 1, 2, 1, 0, 3]), [0, 1, 2, 1, 0, 3], "float32", 0),
-    "below zero": (np.array([-1, 1, NAN, 1, -1, 1]), [-1, 1, NAN, 1, -1, 1], "float32", 0),
-    "one class": (np.zeros(6, int), [0] * 6, "int64", 1),
-    "gaps between classes": (np.array([1, 9, 4, 1, 9, -1]), [1, 9, 4, 1, 9, -1], "int64", 10),
+FORMS = {
+    "np.array(ROWS)": "ROWS, 'float32', 3",
+    "np.array(ROWS, bool)": "ROWS, 'float32', 3",
+    "np.array([[0], [2], [1], [0], [-1], [1]])": "[0, 2, 1, 0, -1, 1], 'int64', 3",
+    "np.array([[0.5], [2], [1], [0], [1], [1]])": "[0.5, 2, 1, 0, 1, 1], 'float32', 0",
+    "np.array([0, 1, 0, 1, 1, 0], bool)": "[0, 1, 0, 1, 1, 0], 'int64', 2",
+    "np.array([0, 1, 0, 1, 1, 0], np.uint8)": "[0, 1, 0, 1, 1, 0], 'int64', 2",
+    "np.array([0, 1, NAN, 1, 0, 3])": "[0, 1, -1, 1, 0, 3], 'int64', 4",
+    "np.array([0, 1, NAN, 1, 0, 2], np.float16)": "[0, 1, -1, 1, 0, 2], 'int64', 3",
+    "np.array([0, 1.5, NAN, 1, 0, 3])": "[0, 1.5, NAN, 1, 0, 3], 'float32', 0",
+    "np.array([0.0, 1, 2, 1, 0, 3])": "[0, 1, 2, 1, 0, 3], 'float32', 0",
+    "np.array([-1, 1, NAN, 1, -1, 1])": "[-1, 1, NAN, 1, -1, 1], 'float32', 0",
+    "np.zeros(6, int)": "[0] * 6, 'int64', 1",
+    "np.array([1, 9, 4, 1, 9, -1])": "[1, 9, 4, 1, 9, -1], 'int64', 10",
 }
+"""Labels of six nodes, and what they become: rows, their type, and the number of classes."""
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_one_rule_for_labels(form: str, tmp_path: Path) -> None:
-    raw, rows, dtype, num_classes = FORMS[form]
+    raw = eval(form)
+    rows, dtype, num_classes = eval(FORMS[form])
     folder = folder_of(tmp_path, edges_csv=EDGES)
     np.save(folder / "labels.npy", raw)
     sets = {"npy": read_folder(folder)}

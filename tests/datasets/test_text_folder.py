@@ -113,47 +113,30 @@ def test_numbers_stay_where_none_is_missing_and_are_names_where_one_is(
         assert ends(data) == [[found.index(edge[at]) for edge in edges] for at in range(2)]
 
 
-@pytest.mark.parametrize(
-    ("files", "names", "edges", "columns"),
-    [
-        # ids of a database take no memory for the gaps
-        (
-            {"edges_csv": "from,to\n9000000000000,17\n17,3\n"},
-            ("9000000000000", "17", "3"),
-            [[0, 1], [1, 2]],
-            {},
-        ),
-        # source and destination by title, quotes, and a column that is left out
-        (
-            {"edges_csv": 'note,_x,dst,src\n"a, ""b""",,0,1\nc,?,1,2\n'},
-            None,
-            [[1, 2], [0, 1]],
-            {"note": [0, 1]},
-        ),
-        # quotes are letters there
-        ({"edges_tsv": 'src\tdst\n"a\tb\n'}, ('"a', "b"), [[0], [1]], {}),
-        (
-            {"edges_csv": "src,dst,w\n\n0,1,2\n  \n,,\n1,0,3\n,,\n"},
-            None,
-            [[0, 1], [1, 0]],
-            {"w": [2, 3]},
-        ),
-        (
-            {"edges_csv": "src,dst,split\n0,1,train\n1,0,Valid\n0,0,test\n1,1,0\n"},
-            None,
-            [[0, 1, 0, 1], [1, 0, 0, 1]],
-            {"split": [0, 1, 2, 0]},
-        ),
-    ],
-)
-def test_ways_to_write_edges(
-    tmp_path: Path,
-    files: dict[str, str],
-    names: object,
-    edges: list[list[int]],
-    columns: dict[str, list[int]],
-) -> None:
-    data = read(tmp_path, **files)
+WAYS = {
+    # ids of a database take no memory for the gaps; source and destination by title; quotes, which
+    # are letters in .tsv; rows without entries; words of a split
+    "{'edges_csv': 'from,to\\n9000000000000,17\\n17,3\\n'}": (
+        "('9000000000000', '17', '3'), [[0, 1], [1, 2]], {}"
+    ),
+    ('{\'edges_csv\': \'note,_x,dst,src\\n"a, ""b""",,0,1\\nc,?,1,2\\n\'}'): (
+        "None, [[1, 2], [0, 1]], {'note': [0, 1]}"
+    ),
+    "{'edges_tsv': 'src\\tdst\\n\"a\\tb\\n'}": "('\"a', 'b'), [[0], [1]], {}",
+    ("{'edges_csv': 'src,dst,w\\n\\n0,1,2\\n  \\n,,\\n1,0,3\\n,,\\n'}"): (
+        "None, [[0, 1], [1, 0]], {'w': [2, 3]}"
+    ),
+    ("{'edges_csv': 'src,dst,split\\n0,1,train\\n1,0,Valid\\n0,0,test\\n1,1,0\\n'}"): (
+        "None, [[0, 1, 0, 1], [1, 0, 0, 1]], {'split': [0, 1, 2, 0]}"
+    ),
+}
+"""Files, and the names, edges and columns that they say."""
+
+
+@pytest.mark.parametrize(("files", "expected"), WAYS.items())
+def test_ways_to_write_edges(tmp_path: Path, files: str, expected: str) -> None:
+    data = read(tmp_path, **eval(files))
+    names, edges, columns = eval(expected)
     assert (data.node_names, ends(data)) == (names, edges)
     assert {name: column.tolist() for name, column in data.graph.edata.items()} == columns
     assert dict(data.category_names) == ({"note": ('a, "b"', "c")} if "note" in columns else {})

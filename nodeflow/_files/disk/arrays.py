@@ -63,25 +63,23 @@ class ArrayFile:
         if csr is not None:
             indptr, indices = map(cls.of, csr)
             csr = indptr, indices
-        sizes = _sizes(facts["shape"])
+        sizes = sizes_of(facts["shape"])
         narrow = facts.get("narrow")
         if narrow is not None:
-            narrow = cls.of(narrow["columns"]), _sizes(narrow["row"])
+            narrow = cls.of(narrow["columns"]), sizes_of(narrow["row"])
         array = cls(**{**facts, "shape": sizes, "csr": csr, "narrow": narrow})
         place = PureWindowsPath(array.file)  # which has the drives and separators of every system
         if place.anchor or ".." in place.parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
         as_count(array.checksum, "a checksum")
-        if array.dtype not in DTYPES or _is_huge(sizes):
+        is_known = array.dtype in DTYPES and not _is_huge(sizes)
+        if csr is not None:
+            is_known &= [len(part.shape) for part in (array, *csr)] == [2, 1, 1]
+        if narrow is not None:
+            is_codes = array.dtype in KINDS and len(sizes) == 2 and csr is None
+            is_known &= is_codes and narrow[0].dtype == "float32"
+        if not is_known:
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
-        if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
-            raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
-        if narrow is not None and (
-            csr or narrow[0].dtype != "float32" or array.dtype not in KINDS or len(sizes) != 2
-        ):
-            raise ValueError(
-                f"{array.file} is said to hold narrow rows {array.dtype} {array.shape}"
-            )
         return array
 
     def facts(self) -> dict[str, Any]:
@@ -135,7 +133,7 @@ class ArrayFile:
         return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
 
 
-def _sizes(numbers: Sequence[Any]) -> tuple[int, ...]:
+def sizes_of(numbers: Sequence[Any]) -> tuple[int, ...]:
     """Return the sizes of a shape; raises TypeError or ValueError for anything else."""
     return tuple(as_count(size, "a size") for size in numbers)
 
@@ -155,6 +153,7 @@ def create_array(
     Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the
     process. Raises OSError where the disk cannot hold it; then there is no file.
     """
+    # The file gets its name when its room is taken, so that none is left that cannot be written.
     with making(file.parent), replacing(file) as draft, draft.open("wb") as opened:
         write_header(opened, np.dtype(dtype), shape)
         opened.flush()
@@ -298,7 +297,7 @@ def header_of(opened: FileIO | IO[bytes], size: int) -> tuple[np.dtype[Any], tup
     with blaming("its header cannot be read", *damage), process.syntax_lock:
         words = ast.literal_eval(text.decode())
         fortran = as_flag(words["fortran_order"], "fortran_order")
-        shape = _sizes(words["shape"])
+        shape = sizes_of(words["shape"])
         dtype = np.lib.format.descr_to_dtype(words["descr"])
     if _is_huge(shape):
         raise ValueError(f"its header says that it has the shape {list(shape)}")
@@ -351,9 +350,9 @@ def check_array(folder: Path, array: ArrayFile) -> None:
         try:
             dtype, shape, _ = read_header(path)
         except FileNotFoundError:
-            what = "is a link to a file that is missing" if path.is_symlink() else "is missing"
+            fault = "is a link to a file that is missing" if path.is_symlink() else "is missing"
             raise ValueError(
-                f"{path} {what}: the folder is damaged, or was not copied whole"
+                f"{path} {fault}: the folder is damaged, or was not copied whole"
             ) from None
         except (ValueError, IsADirectoryError) as error:
             raise ValueError(
@@ -368,6 +367,8 @@ def check_array(folder: Path, array: ArrayFile) -> None:
 
 def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") -> Array:
     """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
+    if 0 in array.shape:  # nothing to map
+        return np.zeros(array.shape, numpy_type(array.torch_type))
     return map_file(folder / array.file, mode)
 
 
@@ -416,6 +417,8 @@ def map_csr(
     another.
     """
     where = f"{folder / array.file}: the arrays of a sparse column"
+    # A look at the ends alone, which costs nothing: the numbers between were checked when the
+    # folder was opened.
     types = {indptr.dtype, indices.dtype}
     if not indptr.ndim == indices.ndim == values.ndim == 1 or types - {torch.int64, torch.int32}:
         raise ValueError(f"{where} are of wrong types")

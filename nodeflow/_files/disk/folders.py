@@ -44,6 +44,7 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
     with making(path.parent), ExitStack() as locks:
         if alone and overwrite and (path / MANIFEST).is_file():
             locks.enter_context(locked(path))
+        # Before the draft is made: the disk may be full of what killed processes left.
         remove_drafts(path.parent)
         with naming(path):
             lock = _begin(draft, path)
@@ -58,6 +59,8 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
                     elif entry.name != LOCK:
                         entry.unlink()
                 yield draft
+                # Entries of the draft reach the disk before its new name does: a power cut leaves
+                # one whole folder.
                 sync_folder(draft)
                 check_free(path, overwrite=overwrite)
                 if files.USED_FILES_STAY:
@@ -98,6 +101,7 @@ def _exchange(draft: Path, path: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:
         return False
+    # The old folder has the name of the draft then, and is removed as one.
     status = rename(_AT_FDCWD, os.fsencode(draft), _AT_FDCWD, os.fsencode(path), _RENAME_EXCHANGE)
     return bool(status == 0)
 

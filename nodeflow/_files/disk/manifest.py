@@ -118,8 +118,11 @@ class Manifest:
                 f"{folder} has version {manifest.version} of the layout of {kind!r}, this nodeflow "
                 f"reads {version}"
             )
+        # Sizes and types first, which are in the headers: contents are read only of files that
+        # can be right.
         for array in manifest.arrays.values():
             check_array(folder, array)
+        # What was checked holds for this manifest alone: another one may name other files.
         digest = hashlib.blake2b(text + key.encode(), digest_size=16).hexdigest()
         check_contents(
             folder,

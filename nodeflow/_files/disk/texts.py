@@ -70,10 +70,10 @@ def _opened(*parts: FilePart | Array) -> Texts:
 def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, ArrayFile]:
     """Write texts and return the descriptions of their arrays, ``name`` and ``name.ends``."""
     end = 0
-    rest = iter(texts)
+    remaining = iter(texts)
     data = ArrayWriter(folder / f"{name}.npy", torch.uint8)
     ends = ArrayWriter(folder / f"{name}.ends.npy", torch.int64)
-    while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
+    while piece := [text.encode("utf-8", "surrogatepass") for text in islice(remaining, _TEXTS)]:
         data.append(np.frombuffer(b"".join(piece), np.uint8))
         stops = end + np.cumsum(list(map(len, piece)))
         ends.append(stops)

@@ -44,6 +44,8 @@ def layout(
 
     ``header`` None takes the first row for one if neither of its first two entries is a number.
     """
+    # The first line that is no comment tells the delimiter, so it is looked for before rows are
+    # split.
     begin = ""
     # whole lines: a character that occurs in no text
     for line, fields in replace(table, delimiter="\0").rows():
@@ -94,7 +96,7 @@ def names_of_columns(
     if is_movielens and len(first) > 2:
         why = "reads like ratings of MovieLens, by users of items"
         raise two_kinds(f"{table.path}", why, "pass columns=('src', 'dst', 'rating', 'time')")
-    return (*ENDS, *(f"c{at}" for at in range(2, len(first))))
+    return (*ENDS, *(f"c{number}" for number in range(2, len(first))))
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -133,10 +135,10 @@ class EdgeRows:
         self._path = path
         self._names = names
         self.upper = LARGEST if upper is None else upper
-        self.places = {name: at for at, name in enumerate(names) if name != "_"}
+        self.places = {name: place for place, name in enumerate(names) if name != "_"}
         self.kinds: dict[str, str] = {}
-        for name, at in self.places.items():
-            kind = kind_of(first[at]) if at < len(first) else NUMBER
+        for name, place in self.places.items():
+            kind = kind_of(first[place]) if place < len(first) else NUMBER
             # words are refused
             self.kinds[name] = NUMBER if kind == NAME else kind
         self.kinds |= dict.fromkeys(ENDS, NAME if named else ID)
@@ -154,10 +156,10 @@ class EdgeRows:
                     f"({', '.join(self._names[:8])}{more}), got {len(fields)}; name all columns of "
                     "the file in `columns`, '_' for those to skip; no row may leave one out"
                 )
-            for name, at in self.places.items():
-                if why := self._fault(name, fields[at], fields):
+            for name, place in self.places.items():
+                if why := self._fault(name, fields[place], fields):
                     raise ValueError(f"{self._path}, line {line}: {why}")
-                words[name].append(fields[at])
+                words[name].append(fields[place])
         return {name: values_of(self.kinds[name], column) for name, column in words.items()}
 
     def _fault(self, name: str, field: str, fields: Sequence[str]) -> str | None:
@@ -205,16 +207,14 @@ class EdgeTable:
         # without columns to skip, numpy itself checks that all rows have the same number of columns
         self._use = list(places.values()) if len(places) < len(names) else None
         self._dtypes: dict[str, type[Any]] = {}
-        for name, at in places.items():
-            is_whole = name in ENDS or (at < len(first) and is_integer(first[at]))
+        for name, place in places.items():
+            is_whole = name in ENDS or (place < len(first) and is_integer(first[place]))
             self._dtypes[name] = np.int64 if is_whole else np.float64
 
-    def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
-        """Yield the columns of ``size`` lines at a time, and the bytes read so far; ValueError with
-        the wrong line.
-        """
+    def pieces(self, size: int = 2**15) -> Iterator[dict[str, Array]]:
+        """Yield the columns of ``size`` lines at a time; ValueError with the wrong line."""
         only_numbers = {*self._rows.kinds.values()} <= {ID, NUMBER}
-        for number, lines, read in self._table.blocks(size):
+        for number, lines in self._table.blocks(size):
             try:
                 if not only_numbers or _may_hold_codes(lines, self._table.delimiter):
                     raise ValueError("numpy would not keep what is written")
@@ -227,14 +227,14 @@ class EdgeTable:
                     if column.dtype != np.int64:
                         self._dtypes[name] = np.float64
             if len(columns["src"]):
-                yield columns, read
+                yield columns
 
     def whole(self) -> dict[str, Array]:
         """Return the columns of all lines; ValueError with the wrong line."""
         columns: dict[str, list[Array]] = {}
         for name, dtype in self._dtypes.items():
             columns[name] = [np.zeros(0, dtype)]
-        for piece, _ in self.pieces():
+        for piece in self.pieces():
             for name, column in piece.items():
                 columns[name].append(column)
         # a column that began with integers may go on with others: numpy makes float64 of both
@@ -246,11 +246,12 @@ class EdgeTable:
         Raises ``FAILURES``, also for wrong ids and for numbers that may not be as they are written.
         """
         # positions serve as field names, because a title may be anything
-        dtype = [(str(at), kind) for at, kind in enumerate(self._dtypes.values())]
+        dtype = [(str(number), kind) for number, kind in enumerate(self._dtypes.values())]
+        # numpy reads all columns in one pass, each in a type of its own.
         loaded = self._table.load(dtype, lines, self._use)
         columns = {}
-        for at, name in enumerate(self._dtypes):
-            column = np.ascontiguousarray(loaded[str(at)])
+        for number, name in enumerate(self._dtypes):
+            column = np.ascontiguousarray(loaded[str(number)])
             if (
                 name in ENDS
                 and len(column)

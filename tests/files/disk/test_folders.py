@@ -197,7 +197,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(
         ("arrays x file", "../x.npy", "outside"),
         ("arrays x dtype", "load", "load"),
         ("arrays x dtype", "quint8", "quint8"),
-        ("arrays x csr", "x", r"x\.npy is said to hold sparse rows"),
+        ("arrays x csr", "x", r"x\.npy is said to hold int64"),
         ("checksum", 1, "another checksum than when it was written"),
     ],
 )
