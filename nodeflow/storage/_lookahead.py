@@ -426,25 +426,20 @@ def _divided(
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
         columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
-        columns += [
-            (node_type, name) for node_type, frame in layer.typed_frames().items() for name in frame
+        for node_type, frame in layer.typed_frames().items():
+            columns += [(node_type, name) for name in frame]
+        # the loader copies by name, for all types at once: a tensor whose name a fetched column of
+        # another type has is copied here
+        tensors = [
+            (node_type, name)
+            for node_type, name in columns
+            if isinstance(_frame(graph, node_type)[name], Tensor)
         ]
-        fetched = [
-            (type_name, name)
-            for type_name, name in columns
-            if not isinstance(_frame(graph, type_name)[name], Tensor)
-        ]
+        fetched = [column for column in columns if column not in tensors]
         names = {name for _, name in fetched}
         for type_name, name in fetched:
             planned.setdefault(type_name, {}).setdefault(i, []).append(name)
-        copied += [
-            (i, type_name, name)
-            for type_name, name in columns
-            if name in names and (type_name, name) not in fetched
-        ]
-        others[i] = list(dict.fromkeys(name for _, name in columns if name not in names))
-    return (
-        [_Part(graph, node_type, layers) for node_type, layers in planned.items()],
-        others,
-        copied,
-    )
+        copied += [(i, *column) for column in tensors if column[1] in names]
+        others[i] = list(dict.fromkeys(name for _, name in tensors if name not in names))
+    parts = [_Part(graph, node_type, layers) for node_type, layers in planned.items()]
+    return parts, others, copied
