@@ -137,7 +137,7 @@ class Lookahead:
         first = next(loader.draws(0), None)  # raises where batches cannot be drawn ahead
         self.loader = loader
         graph = loader.sampler.graph
-        self._parts, self._rest, self._copied = _divided(loader)
+        self._parts, self._unplanned, self._copied = _divided(loader)
         # Tensors in memory need no plan, and are copied by the loader as always.
         columns = [rows for part in self._parts for rows in part.columns.values()]
         if not columns:
@@ -222,7 +222,7 @@ class Lookahead:
             rows_of_batch = fetched.popleft()
             self._fill(batch, rows_of_batch())
 
-        batches = self.loader.iterate(self._rest, fill)
+        batches = self.loader.iterate(self._unplanned, fill)
         epoch = self.loader.epoch
         start = self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):

@@ -33,14 +33,14 @@ class Texts(Sequence[str]):
         self._ends = ends
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
-        if isinstance(at, slice):
-            places = at.indices(len(self))
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            places = index.indices(len(self))
             return tuple(self[i] for i in range(*places))
-        i = as_index(at, "index", len(self))
+        i = as_index(index, "index", len(self))
         begin = self._ends[i - 1] if i else 0
         return bytes(self._data[begin : self._ends[i]]).decode("utf-8", "surrogatepass")
 

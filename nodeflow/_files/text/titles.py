@@ -24,10 +24,10 @@ _OF = ("", "id", "nodeid", "node", "idx", "index", "entity", "name", "ip", "user
 _PAIRS = (
     # alone, "start" and "from" may be times
     *(
-        (src + of, dst + of)
-        for of in _OF
+        (src + ending, dst + ending)
+        for ending in _OF
         for src, dst in _SIDES
-        if src + of not in ("start", "from")
+        if src + ending not in ("start", "from")
     ),
     ("node1", "node2"),
     ("entity1", "entity2"),
