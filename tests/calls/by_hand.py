@@ -628,7 +628,11 @@ BY_HAND = {
         ("storage.narrow(feat).fetch([20])", "IndexError", "ids[0] is 20"),
         ("storage.narrow(feat).fetch([0], out=torch.empty(1, 3))", "ValueError", "out must be"),
         ("storage.open(storage.narrow(feat))", "ValueError", "only one that maps a file"),
-        ("storage.create(file.with_suffix('.npy'), (-1, 2))", "ValueError", "shape"),
+        (
+            "storage.create(file.with_suffix('.npy'), (-1, 2))",
+            "ValueError",
+            "a size must be at least 0",
+        ),
         ("storage.reach_heat(graph, [20], [2], 1)", "IndexError", "20"),
         ("distributed.comet_order(0, 1)", "ValueError", "num_parts"),
         ("distributed.write_partitions(graph, folder, 0)", "ValueError", "num_parts"),

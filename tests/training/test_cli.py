@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from _support.cli_tools import FILES, Cli, status, train
 
