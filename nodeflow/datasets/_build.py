@@ -25,7 +25,7 @@ from nodeflow._files.disk.streams import ArrayWriter, stream_array
 from nodeflow._files.disk.texts import map_texts, write_texts
 from nodeflow._files.text.edges import TextOptions
 from nodeflow._files.text.words import whole_numbers
-from nodeflow.datasets._edge_files import EdgeFile, Piece, listed_files, mapped, pieces_of_edges
+from nodeflow.datasets._edge_files import EdgeFile, EdgePiece, listed_files, mapped, pieces_of_edges
 from nodeflow.datasets._sorting import Spool, sorted_by_destination
 from nodeflow.graph import NAMES, SPLIT, Contents, Graph, GraphFrame, read_manifest
 
@@ -105,6 +105,7 @@ def build_graph(
     >>> graph, graph.edata["year"]
     (Graph(3 nodes, 2 edges, edata: year), tensor([1999, 2005]))
     """
+    # All arguments are checked before the first file is read, which may take hours.
     files = listed_files(edges)
     options = TextOptions(delimiter, columns, header, comments)
     if delimiter == "":
@@ -120,20 +121,20 @@ def build_graph(
     if store is not None:
         of_nodes = stored_as(of_nodes, store)
     of_edges = _columns(edata, "edata")
+    # The rows of a node column say how many nodes there are, and so which ids are wrong, before
+    # the first edge is read.
     if num_nodes is None and not named and of_nodes:
         num_nodes = next(int(column.shape[0]) for column in of_nodes.values())
     upper = None if num_nodes is None else as_count(num_nodes, "num_nodes")
     # The draft becomes the folder when all is written, so that no half of a graph is ever opened.
     with new_folder(Path(folder), overwrite=overwrite) as draft, closing(Spool(draft)) as spool:
-        table = _Edges(draft, spool)
-        total = sum(map(_size, files))
-        with progress_bar("reading", total, "B", shown=progress, unit_scale=True) as bar:
+        table = _EdgeWriter(draft, spool)
+        # how many edges there will be, no file says before it is read
+        with progress_bar("reading", 0, " edges", shown=progress, unit_scale=True) as bar:
             for paths in files:
-                begin = bar.n
                 for piece in pieces_of_edges(paths, options, upper, named=named):
                     table.append(piece, paths[0])
-                    bar.update(begin + piece.read - bar.n)
-                bar.update(begin + _size(paths) - bar.n)
+                    bar.update(len(piece.src))
                 table.end_file(paths[0], named=named, may_be_empty=num_nodes is not None)
         table.check_names(files[0][0])
         size = max(spool.largest + 1, table.stated) if upper is None else upper
@@ -156,11 +157,6 @@ def build_graph(
         spool.close()
         contents.write(draft)
     return Graph.open(folder, verify=False)  # it has just been written
-
-
-def _size(paths: Iterable[Path]) -> int:
-    """Return the bytes of some files."""
-    return sum(path.stat().st_size for path in paths)
 
 
 def stored_as(
@@ -204,7 +200,7 @@ def node_names(folder: FileLike) -> Sequence[str] | None:
     return map_texts(Path(folder), read_manifest(folder).arrays, NAMES)
 
 
-class _Edges:
+class _EdgeWriter:
     """The edges of all files as they come: ends go into the spool, and further columns into files,
     of which row e belongs to edge e.
 
@@ -222,14 +218,16 @@ class _Edges:
         self._is_first = True
         self._num_edges_before = 0
 
-    def append(self, piece: Piece, path: Path) -> None:
+    def append(self, piece: EdgePiece, path: Path) -> None:
         """Write some edges of a file; raises ValueError for columns that do not fit those before."""
+        # The type of torch, found without a copy: numbers of numpy that torch has under another
+        # name are equal then.
         kinds = {name: from_numpy(column[:0]).dtype for name, column in piece.columns.items()}
         if self._is_first:
             self._unclear = piece.begin
-            for at, (name, kind) in enumerate(kinds.items()):
+            for number, (name, kind) in enumerate(kinds.items()):
                 row = piece.columns[name].shape[1:]
-                self.writers[name] = ArrayWriter(self._draft / f"edata{at}.npy", kind, row)
+                self.writers[name] = ArrayWriter(self._draft / f"edata{number}.npy", kind, row)
         self._is_first = False
         if set(self.writers) != set(kinds):
             raise ValueError(
@@ -245,10 +243,12 @@ class _Edges:
             self._unclear = ""
         self._spool.append(src, dst)
 
-    def _ids(self, piece: Piece) -> tuple[Ints, Ints]:
+    def _ids(self, piece: EdgePiece) -> tuple[Ints, Ints]:
         """Return the ends of edges as ids; new names get the next ones, source before destination."""
         if isinstance(piece.src, np.ndarray) and isinstance(piece.dst, np.ndarray):
             return piece.src, piece.dst
+        # Names are numbered edge by edge, the source first: the order in which a reader of the
+        # file meets them, whatever the size of a piece.
         pairs = chain.from_iterable(zip(piece.src, piece.dst, strict=True))
         numbers = (self.names.setdefault(name, len(self.names)) for name in pairs)
         ids = np.fromiter(numbers, np.int64)
@@ -270,7 +270,9 @@ class _Edges:
                 "other row has these names; say header=True or header=False (in the command "
                 "--header or --no-header)"
             )
-        whole_numbers(self.names, lambda at, words: ValueError(f"{path}: names of nodes: {words}"))
+        whole_numbers(
+            self.names, lambda place, words: ValueError(f"{path}: names of nodes: {words}")
+        )
 
     def write(self, contents: Contents, others: GraphFrame) -> None:
         """Add the further columns to a graph; raises ValueError for one that others have too."""
@@ -301,6 +303,8 @@ def _columns(values: Mapping[str, Any] | None, argument: str) -> dict[str, Tenso
     columns = {}
     for name, value in (values or {}).items():
         column = _mapped_or_given(value, f"{argument}[{name!r}]")
+        # A frame converts what users have, lists and columns of other libraries, and names the
+        # column in its errors.
         if column is value and not isinstance(value, Rows):
             column = GraphFrame(len(value), {"x": value})["x"]
         columns[name] = column
@@ -319,8 +323,8 @@ def _mapped_or_given(value: Any, argument: str) -> Any:
         raise ValueError(
             f"{argument}: {path} must have one row per node or edge, got a single number"
         )
-    what = f"{argument}: {path} holds {array.dtype}; convert it to numbers that torch has"
-    with blaming(what, TypeError, ValueError):
+    words = f"{argument}: {path} holds {array.dtype}; convert it to numbers that torch has"
+    with blaming(words, TypeError, ValueError):
         torch.from_numpy(np.empty(0, array.dtype))
     return array
 

@@ -39,6 +39,7 @@ def debian() -> Dataset:
     >>> data.node_names[int(data.graph.in_degrees().argmax())]
     'libc6'
     """
+    # The package may lie in an archive, where the file has no path: it is read as a stream.
     source = resources.files("nodeflow.datasets").joinpath("debian.npz")
     with source.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         arrays: dict[str, Array] = {name: stored[name] for name in stored.files}
@@ -97,6 +98,8 @@ def _tf_idf(count: Array, word: Array, tf: Array, num_words: int) -> torch.Tenso
     df = np.bincount(indices, minlength=num_words)
     values = tf.astype(np.float64) * np.log(num_nodes / df)[indices]
     row = np.repeat(np.arange(num_nodes), count)
+    # Rows are normalised in float64 and stored in float32, so that the file defines them to the
+    # last bit on every machine.
     norm = np.sqrt(np.bincount(row, weights=values**2, minlength=num_nodes))
     indptr = np.concatenate([[0], np.cumsum(count, dtype=np.int64)])
     parts = (indptr, indices, (values / norm[row]).astype(np.float32))

@@ -14,10 +14,10 @@ from torch import Tensor
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import Ints, as_count, as_ids, check_type
 from nodeflow._core.base.types import FileLike
-from nodeflow._core.rows.base import type_words
-from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse, slice_rows
+from nodeflow._core.rows.base import summary
+from nodeflow._core.rows.rows import Rows, slice_rows
 from nodeflow._files.disk.folders import new_folder
-from nodeflow._files.disk.streams import pieces_of, stream_array
+from nodeflow._files.disk.streams import stream_array
 from nodeflow._files.disk.texts import write_texts
 from nodeflow.datasets._labels import (
     LABELS,
@@ -28,7 +28,6 @@ from nodeflow.datasets._labels import (
     split_rows,
 )
 from nodeflow.graph import NAMES, Frame, Graph, with_frames, write_graph
-from nodeflow.transform import is_symmetric
 
 FACTS = "dataset"
 """Key of a data set in the manifest of a graph folder."""
@@ -99,24 +98,22 @@ class Dataset:
         check_type(self.name, "name", str, "a str")
         check_type(self.graph, "graph", Graph, "a nodeflow.Graph")
         check_type(self.target, "target", str, "the name of a node type")
-        nodes = self.graph.nodes[self.target].ids if self.target else range(self.graph.num_nodes)
+        nodes = self._ids_of(self.target)
         for part in ("train", "val", "test"):
-            what = f"{self.target} node".lstrip()
-            ids = as_ids(getattr(self, part), part, nodes.stop, what, lower=nodes.start)
+            noun = f"{self.target} node".lstrip()
+            ids = as_ids(getattr(self, part), part, nodes.stop, noun, lower=nodes.start)
             object.__setattr__(self, part, torch.from_numpy(ids))
         check_disjoint({part: ids.numpy() for part, ids in self.splits.items()}, "node")
         as_count(self.num_classes, "num_classes")
+        features = features_of(self.graph)
         for name, columns in self.names_of_features().items():
-            x = features_of(self.graph).get(name)
-            if len(columns) != (size := 0 if x is None else x.shape[-1]):
-                of = f" for {name!r}" if self.graph.schema.has_several else ""
-                raise ValueError(
-                    f"feature_names must be None or hold {size} names{of}, got {len(columns)}"
-                )
-        for name, size in (("class_names", self.num_classes), ("node_names", self.graph.num_nodes)):
-            names = getattr(self, name)
-            if names is not None and len(names) != size:
-                raise ValueError(f"{name} must be None or hold {size} names, got {len(names)}")
+            size = features[name].shape[-1] if name in features else 0
+            owner = ""
+            if self.graph.schema.has_several:
+                owner = f" for {name!r}"
+            _check_names(f"feature_names{owner}", columns, size)
+        _check_names("class_names", self.class_names, self.num_classes)
+        _check_names("node_names", self.node_names, self.graph.num_nodes)
         for column, names in self.category_names.items():
             if column not in self.graph.edata:
                 raise KeyError(f"category_names has {column!r}, which is no edge column")
@@ -144,8 +141,14 @@ class Dataset:
     @property
     def target_ids(self) -> Tensor:
         """Ids of the nodes of type ``target``, of all without one, int64."""
-        ids = self.graph.nodes[self.target].ids if self.target else range(self.graph.num_nodes)
+        ids = self._ids_of(self.target)
         return torch.from_numpy(np.arange(ids.start, ids.stop))
+
+    def _ids_of(self, node_type: str) -> range:
+        """Return the ids of the nodes of a type, of all nodes for ""."""
+        if node_type:
+            return self.graph.nodes[node_type].ids
+        return range(self.graph.num_nodes)
 
     @checked
     def of_type(self, target: str = "") -> Dataset:
@@ -182,25 +185,25 @@ class Dataset:
         graph = self.graph
         of_all = graph.ndata.get("label")
         is_of_all = of_all is not None and target in ("", self.target)
-        of_type = self.target if is_of_all else self._labelled_type(target)
-        if of_type is None:
-            return self
-        target = of_type
-        is_same = self.target in ("", target)
-        is_given = is_same and any(map(len, self.splits.values()))
-        ids = graph.nodes[target].ids if target else range(graph.num_nodes)
-        where = f"data set {self.name!r}"
-        of_target = f" of {target!r} in {where}" if target else f" in {where}"
-        if is_given:
-            parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
-        else:
-            frames = [(graph.nodes[target].data, ids.start)] if target else []
-            parts = split_rows([*frames, (graph.ndata, 0)], ids, where, "node")
-        title = f"{where}: the node column 'label'"
+        chosen: str | None = self.target
         if not is_of_all:
-            title = f"the labels{of_target}"
             of_all = None
-        label, num_classes, names = self._labels(target, of_all, parts, title)
+            chosen = self._labelled_type(target)
+        if chosen is None:
+            return self
+        target = chosen
+        is_given = self.target in ("", target) and any(map(len, self.splits.values()))
+        ids = self._ids_of(target)
+        # a split that is given goes before columns, and columns of the type before those of all
+        frames = [(graph.ndata, 0)]
+        of_target = f" in data set {self.name!r}"
+        if target:
+            frames.insert(0, (graph.nodes[target].data, ids.start))
+            of_target = f" of {target!r}{of_target}"
+        parts: list[Ints] | None = [nodes.numpy() for nodes in self.splits.values()]
+        if not is_given:
+            parts = split_rows(frames, ids, f"data set {self.name!r}", "node")
+        label, num_classes, names = self._labels(target, of_all, parts, f"the labels{of_target}")
         train, val, test = labelled_split(parts, f"the split{of_target}", label, graph.num_nodes)
         if label is not of_all:
             graph = with_frames(graph, {**graph.ndata, "label": label}, graph.edata)
@@ -227,11 +230,15 @@ class Dataset:
         """Return labels of all nodes, the number of classes and their names: those ``of_all`` where
         these are the target's own, else of a column of the target.
         """
-        ids = self.graph.nodes[target].ids if target else range(self.graph.num_nodes)
-        is_same = self.target in ("", target)
-        count = self.num_classes if is_same else 0
-        names = self.class_names if is_same else None
-        column = "" if of_all is not None else _first_of(self.graph.nodes[target].data, LABELS)
+        ids = self._ids_of(target)
+        count = 0
+        names = None
+        if self.target in ("", target):
+            count = self.num_classes
+            names = self.class_names
+        column = ""
+        if of_all is None:
+            column = _first_of(self.graph.nodes[target].data, LABELS)
         stored = self.graph.ndata.get("label")
         if column:
             raw = self.graph.nodes[target].data[column]
@@ -239,6 +246,7 @@ class Dataset:
             return None, count, names
         else:
             raw = slice_rows(stored, ids.start, ids.stop)
+        # Parts have ids of the whole graph, and the column has rows of the type alone.
         local = None if parts is None else [part - ids.start for part in parts]
         labels, num_classes, codes = label_column(raw, title, local, count)
         label = of_all
@@ -256,7 +264,9 @@ class Dataset:
             raise ValueError(
                 f"nodes of several types have labels, {', '.join(labelled)}: name one as the target"
             )
-        return self.graph.schema.node_type(labelled[0]) if labelled else None
+        if not labelled:
+            return None
+        return self.graph.schema.node_type(labelled[0])
 
     @property
     def relation_names(self) -> tuple[str, ...] | None:
@@ -278,6 +288,8 @@ class Dataset:
         True
         """
         with new_folder(Path(folder), overwrite=overwrite) as draft:
+            # The graph first: a reader that knows nothing of data sets finds a whole graph
+            # folder.
             contents = write_graph(self.graph, draft)
             contents.arrays |= {
                 part: stream_array(draft, part, ids) for part, ids in self.splits.items()
@@ -293,29 +305,32 @@ class Dataset:
             contents.write(draft)
 
     def info(self) -> str:
-        """Return a summary of the set, one line per subject: sizes, degrees, features, classes,
-        split.
+        """Return a short table: nodes and edges with their columns, classes, the split, and files
+        that were not read.
 
-        Edge columns of categories and the split of the edges get a line of their own where there
-        are any, and so do node types and relations where there are several. It sorts the edges, to
-        count those that repeat.
+        Where there are several node types or relations, each has a line of its own.
         """
+        graph = self.graph
         rows = {
-            **_graph_rows(self.graph),
-            **self._category_rows(),
-            "features": _feature_row(self.graph),
+            "nodes": _size_words(graph.num_nodes, graph.ndata),
+            "edges": _size_words(graph.num_edges, graph.edata),
         }
-        labels = self.graph.ndata.get("label")
-        if labels is not None and labels.ndim == 1 and labels.is_floating_point():
-            rows["targets"] = _target_row(labels)
-        else:
-            rows["classes"] = self._class_row()
+        if graph.schema.has_several:
+            for name, nodes in graph.nodes.items():
+                rows[name] = _size_words(len(nodes), nodes.data)
+            for relation, edges in graph.relations.items():
+                rows[" ".join(relation)] = _size_words(len(edges), edges.data)
+        if names := self.category_names:
+            rows["names of"] = ", ".join(f"{column} {len(names[column]):,}" for column in names)
+        rows["classes"] = f"{self.num_classes:,}"
+        if (labels := graph.ndata.get("label")) is not None:
+            rows["classes"] += f", {int(has_label(labels).sum()):,} nodes with a label"
         rows["split"] = ", ".join(f"{part} {len(ids):,}" for part, ids in self.splits.items())
         if self.unread_files:
             rows["not read"] = ", ".join(self.unread_files)
-        title = f"{self.name}: {self.description}" if self.description else self.name
-        lines = [title, *(f"  {subject:<11} {words}" for subject, words in rows.items())]
-        return "\n".join([*lines, *_schema_table(self.graph)])
+        width = max(map(len, rows))
+        title = f"{self.name}: {self.description}".removesuffix(": ")
+        return "\n".join([title, *(f"  {name:<{width}}  {rows[name]}" for name in rows)])
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -326,56 +341,11 @@ class Dataset:
             f"features, {self.num_classes} classes, train/val/test {sizes})"
         )
 
-    def _category_rows(self) -> dict[str, str]:
-        """Return a row for each edge column of categories, and for the split of the edges."""
-        rows = {}
-        for column in dict.fromkeys(["relation", *self.category_names]):
-            values = self.graph.edata.get(column)
-            is_integers = values is not None and values.ndim == 1 and not values.is_floating_point()
-            if values is None or not is_integers or (len(values) and int(values.min()) < 0):
-                continue
-            names = self.category_names.get(column)
-            size = 0 if names is None else len(names)
-            rows["relations" if column == "relation" else column] = _count_row(
-                values, size, column, names, "edges"
-            )
-        if (part := self.graph.edata.get("split")) is not None:
-            sizes = (f"{name} {int((part == at).sum()):,}" for at, name in enumerate(self.splits))
-            rows["edge split"] = ", ".join(sizes)
-            if leaks := self._leaks(torch.as_tensor(part)):
-                rows["held out"] = leaks
-        return rows
 
-    def _leaks(self, part: Tensor) -> str:
-        """Say how many held-out edges are training edges too, and how many nodes only held-out
-        edges have.
-        """
-        src, dst = self.graph.edges()
-        relation = torch.as_tensor(self.graph.edata.get("relation", torch.zeros_like(src)))
-        # triples as numbers: pairs and relations are ranked first, so that no product is too large
-        _, pairs = torch.unique(src * self.graph.num_nodes + dst, return_inverse=True)
-        kinds, kind = torch.unique(relation, return_inverse=True)
-        triples = pairs * len(kinds) + kind
-        is_training = part == 0
-        repeats = int(torch.isin(triples[~is_training], triples[is_training]).sum())
-        trained, others = (
-            torch.cat([src[rows], dst[rows]]).unique() for rows in (is_training, ~is_training)
-        )
-        unseen = int((~torch.isin(others, trained)).sum())
-        words = [f"{repeats:,} are edges of train too"] * (repeats > 0)
-        return ", ".join([*words, *[f"{unseen:,} nodes have no edge of train"] * (unseen > 0)])
-
-    def _class_row(self) -> str:
-        labels = self.graph.ndata.get("label")
-        if labels is None or self.num_classes == 0:
-            return "none"
-        labelled = has_label(labels)
-        numbers = labels[labelled] if labels.ndim == 1 else (labels > 0).nonzero()[:, 1]
-        several = ", several per node" if labels.ndim == 2 else ""
-        bare = int((~labelled).sum())
-        return _count_row(
-            numbers, self.num_classes, "class", self.class_names, "nodes", several
-        ) + (f"; {bare:,} nodes without label" if bare else "")
+def _check_names(argument: str, names: Sequence[str] | None, size: int) -> None:
+    """Raise ValueError unless there is a name for each of ``size`` things, or no names."""
+    if names is not None and len(names) != size:
+        raise ValueError(f"{argument} must be None or hold {size} names, got {len(names)}")
 
 
 def _first_of(frame: Frame, names: Sequence[str]) -> str:
@@ -387,92 +357,20 @@ def _for_all(label: Tensor, first: int, num_nodes: int) -> Tensor:
     """Return labels of the nodes from ``first`` on as labels of all nodes; the others have none."""
     if len(label) == num_nodes:
         return label
-    none = math.nan if label.is_floating_point() else -1
-    rows = label.new_full((num_nodes, *label.shape[1:]), 0 if label.ndim == 2 else none)
+    none = -1.0
+    if label.is_floating_point():
+        none = math.nan
+    if label.ndim == 2:  # of several labels it has none
+        none = 0
+    rows = label.new_full((num_nodes, *label.shape[1:]), none)
     rows[first : first + len(label)] = label
     return rows
 
 
-def _count_row(
-    numbers: Tensor, least: int, what: str, names: tuple[str, ...] | None, of: str, note: str = ""
-) -> str:
-    """Return a text: how many categories there are, at least ``least``, the largest and the
-    smallest.
-    """
-    # a number may be as large as any integer
-    present, counts = torch.unique(numbers, return_counts=True)
-    total = max(least, int(present[-1]) + 1 if len(present) else 0)
-    words = [f"{total:,}{note}"]
-    if len(present):
-        for size, at in (("largest", counts.argmax()), ("smallest", counts.argmin())):
-            number = int(present[at])
-            name = f"{what} {number}" if names is None else repr(names[number])
-            words.append(f"{size} {name} ({int(counts[at]):,})")
-    if len(present) < total:
-        words.append(f"{total - len(present):,} without {of}")
-    return ", ".join(words)
-
-
-def _target_row(labels: Tensor) -> str:
-    targets = labels[has_label(labels)]
-    if not len(targets):
-        return "numbers, but no node has one"
-    low = float(targets.min())
-    mean = float(targets.double().mean())
-    high = float(targets.max())
-    bare = f"; {len(labels) - len(targets):,} nodes without" if len(targets) < len(labels) else ""
-    return f"numbers, min {low:.4g}, mean {mean:.4g}, max {high:.4g}{bare}"
-
-
-def _schema_table(graph: Graph) -> list[str]:
-    """Return the lines of a table of node types and one of relations; none where there is one of
-    each.
-    """
-    if not graph.schema.has_several:
-        return []
-    rows = [("node type", "nodes", "columns")]
-    rows += [(name, f"{len(part):,}", ", ".join(part.data)) for name, part in graph.nodes.items()]
-    rows += [("relation", "edges", "columns")]
-    rows += [
-        (" ".join(name), f"{len(part):,}", ", ".join(part.data))
-        for name, part in graph.relations.items()
-    ]
-    first = max(len(name) for name, _, _ in rows)
-    second = max(len(size) for _, size, _ in rows)
-    return [
-        f"  {name:<{first}}  {size:>{second}}  {columns}".rstrip() for name, size, columns in rows
-    ]
-
-
-def _graph_rows(graph: Graph) -> dict[str, str]:
-    src, dst = graph.edges()
-    loops = int((src == dst).sum())
-    # edges that repeat lie side by side among sorted numbers of pairs
-    pairs = np.sort((src * max(graph.num_nodes, 1) + dst).numpy())
-    repeats = int((pairs[1:] == pairs[:-1]).sum())
-    in_degrees = graph.in_degrees()
-    out_degrees = graph.out_degrees()
-    isolated = int(((in_degrees == 0) & (out_degrees == 0)).sum())
-    notes = f"({loops:,} self-loops, {repeats:,} repeat an earlier one's ends)"
-    if is_symmetric(graph):
-        notes += ", symmetric"
-    if len(graph.edata):
-        notes += f", with columns {', '.join(graph.edata)}"
-    return {
-        "nodes": f"{graph.num_nodes:,} ({isolated:,} isolated)",
-        "edges": f"{graph.num_edges:,} {notes}",
-        "in-degree": _spread(in_degrees),
-        "out-degree": _spread(out_degrees),
-    }
-
-
-def _spread(degrees: Tensor) -> str:
-    if len(degrees) == 0:
-        return "no nodes"
-    return (
-        f"min {int(degrees.min()):,}, mean {float(degrees.double().mean()):.2f}, max "
-        f"{int(degrees.max()):,}"
-    )
+def _size_words(size: int, frame: Frame) -> str:
+    """Return a number of nodes or edges, and the types and shapes of their columns, in words."""
+    columns = [f"{name} {summary(frame[name])}" for name in frame]
+    return "; ".join([f"{size:,}", *columns])
 
 
 def features_of(graph: Graph) -> dict[str, Tensor | Rows]:
@@ -490,19 +388,3 @@ def columns_of_features(graph: Graph) -> dict[str, str]:
             if column in part.data:
                 columns[name] = column
     return columns
-
-
-def _feature_row(graph: Graph) -> str:
-    features = graph.ndata.get("feat")
-    if features is None:
-        return (
-            " + ".join(" x ".join(map(str, x.shape)) for x in features_of(graph).values()) or "none"
-        )
-    shape = " x ".join(f"{size:,}" for size in features.shape)
-    layout = "sparse" if is_sparse(features) else "dense"
-    filled = 0
-    for ends in pieces_of(features):  # which may be in a file
-        rows = fetch_rows(features, torch.arange(*ends))
-        filled += len(rows.values()) if is_sparse(rows) else int(torch.count_nonzero(rows))
-    words = type_words(features).removeprefix("sparse ")
-    return f"{shape}, {words}, {layout}, {filled / max(features.shape[0], 1):.2f} non-zeros a row"

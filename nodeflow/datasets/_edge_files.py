@@ -20,7 +20,7 @@ from nodeflow._core.base.dates import exact_seconds
 from nodeflow._core.base.files import is_file
 from nodeflow._core.base.types import Array, FileLike
 from nodeflow._core.rows.columns import as_column
-from nodeflow._files.disk.arrays import read_header
+from nodeflow._files.disk.arrays import map_file
 from nodeflow._files.text.edges import (
     EdgeRows,
     EdgeTable,
@@ -37,9 +37,8 @@ from nodeflow._files.text.words import as_names, is_number
 _ROWS = 2**15  # rows read at a time
 
 
-class Piece(NamedTuple):
-    """Some edges of a file: int64 ids or names, the other columns, and the bytes of the file that
-    have been read.
+class EdgePiece(NamedTuple):
+    """Some edges of a file: int64 ids or names, and the other columns.
 
     ``num_nodes`` is the number of nodes where the file states it, else 0. ``begin`` is the place of
     the first edge in its file where that, a row of two words, may be one of titles.
@@ -48,23 +47,22 @@ class Piece(NamedTuple):
     src: Ints | list[str]
     dst: Ints | list[str]
     columns: dict[str, Array]
-    read: int
     num_nodes: int = 0
     begin: str = ""
 
 
-def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[Piece]:
+def numbered_text(path: Path, options: TextOptions, upper: int | None) -> Iterator[EdgePiece]:
     """Yield the edges of a text file whose nodes are integers, below ``upper`` where that is
     known.
     """
     table = Table(path, options.delimiter, options.comments or None)
     table, names, first = layout(table, options.columns, options.header)
     if first is not None:
-        for columns, read in EdgeTable(table, names, first, upper).pieces(_ROWS):
-            yield Piece(columns.pop("src"), columns.pop("dst"), columns, read)
+        for columns in EdgeTable(table, names, first, upper).pieces(_ROWS):
+            yield EdgePiece(columns.pop("src"), columns.pop("dst"), columns)
 
 
-def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
+def named_text(path: Path, options: TextOptions) -> Iterator[EdgePiece]:
     """Yield the edges of a CSV or TSV file whose nodes have names."""
     rows = rows_of_words(path, options.delimiter, options.comments or "")
     begin = next(rows, None)
@@ -74,21 +72,25 @@ def named_text(path: Path, options: TextOptions) -> Iterator[Piece]:
     titled = options.header
     if titled is None:
         titled = places_of_ends(fields) is not None
+    titles = None
     # the first row of edges says what the columns hold, so it is read before the others
-    held = list(islice(rows, 1)) if titled else [begin]
-    first = held[0][1] if held else []
+    waiting = [begin]
+    if titled:
+        titles = fields
+        waiting = list(islice(rows, 1))
+    first = waiting[0][1] if waiting else []
     where = f"{path}, line {line}"
-    titles = fields if titled else None
     names = names_of_columns(where, options.columns, titles, first, Table(path, options.delimiter))
     columns = EdgeRows(path, names, first, named=True)
     # a row of titles would have no number, and a word above numbers is refused
     has_numbers = len(columns.kinds) > 2 or any(map(is_number, fields))
-    is_unclear = options.header is None and not titled and not has_numbers
-    while held := held + list(islice(rows, _ROWS)):
-        piece = columns.columns(held)
-        begin_of = where if is_unclear else ""
-        yield Piece(piece.pop("src"), piece.pop("dst"), piece, 0, begin=begin_of)
-        held = []
+    unclear = ""
+    if options.header is None and not titled and not has_numbers:
+        unclear = where
+    while waiting := waiting + list(islice(rows, _ROWS)):
+        piece = columns.columns(waiting)
+        yield EdgePiece(piece.pop("src"), piece.pop("dst"), piece, begin=unclear)
+        waiting = []
 
 
 _EDGES = 2**18  # edges read at a time
@@ -134,54 +136,62 @@ def listed_files(edges: EdgeFile | Iterable[EdgeFile]) -> list[tuple[Path, ...]]
 
 def kind_of(path: Path) -> str:
     """Return the ending of a file, without ".gz"."""
-    return path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if path.suffix == ".gz":
+        path = path.with_suffix("")
+    return path.suffix
 
 
 def pieces_of_edges(
     paths: tuple[Path, ...], options: TextOptions, upper: int | None, *, named: bool
-) -> Iterator[Piece]:
+) -> Iterator[EdgePiece]:
     """Yield the edges of a file in pieces; raises ValueError with the line or row of the first
     wrong one.
     """
     kind = kind_of(paths[0])
+    if kind in _TEXT and named:
+        return named_text(paths[0], options)
     if kind in _TEXT:
-        return named_text(paths[0], options) if named else numbered_text(paths[0], options, upper)
+        return numbered_text(paths[0], options, upper)
     if kind == ".parquet":
         return _of_parquet(paths[0], options.columns, upper, named=named)
     if named:
         raise ValueError(
             f"{paths[0]} holds numbers, but named=True says that nodes have names; leave it out"
         )
-    return _of_matrix(paths[0], upper) if kind == ".mtx" else _of_arrays(paths, upper)
+    if kind == ".mtx":
+        return _of_matrix(paths[0], upper)
+    return _of_arrays(paths, upper)
 
 
-def _of_matrix(path: Path, upper: int | None) -> Iterator[Piece]:
+def _of_matrix(path: Path, upper: int | None) -> Iterator[EdgePiece]:
     num_nodes, columns = read_matrix_market(path)
     src, dst = (_ids(columns.pop(end), end, path, 0, upper) for end in ENDS)
-    yield Piece(src, dst, columns, path.stat().st_size, num_nodes)
+    yield EdgePiece(src, dst, columns, num_nodes)
 
 
-def mapped(path: Path, what: str) -> Array:
+def mapped(path: Path, where: str) -> Array:
     """Return the array of a ``.npy`` file of numbers, mapped; ValueError, which begins with
     ``what``, for another file.
     """
-    with blaming(what, ValueError):
-        _, shape, _ = read_header(path)
-    array: Array = np.load(path, mmap_mode=None if 0 in shape else "r", allow_pickle=False)
-    return array
+    with blaming(where, ValueError):
+        return map_file(path)
 
 
-def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
-    what = "[edges, 2]" if len(paths) == 1 else "[edges]"
-    arrays = []
+def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[EdgePiece]:
+    form = "[edges, 2]"
+    row: tuple[int, ...] = (2,)
+    if len(paths) == 2:
+        form = "[edges]"
+        row = ()
+    arrays: list[Array] = []
     for path in paths:
         array = mapped(path, f"{path} must be a .npy file of edges")
-        is_pair = array.ndim == 2 and array.shape[1] == 2
-        right = is_pair if len(paths) == 1 else array.ndim == 1
-        if not right or array.dtype.kind not in "iu":
+        # An array [2, edges], as PyG has it, would be read as two edges.
+        is_right = array.ndim == 1 + len(row) and array.shape[1:] == row
+        if not is_right or array.dtype.kind not in "iu":
             hint = "; save edge_index.T.copy()" if array.ndim == 2 and len(array) == 2 else ""
             got = f"{array.dtype} {list(array.shape)}"
-            raise ValueError(f"{path} must hold integers {what}, got {got}{hint}")
+            raise ValueError(f"{path} must hold integers {form}, got {got}{hint}")
         arrays.append(array)
     sizes = [*map(len, arrays)]
     if len({*sizes}) > 1:
@@ -189,34 +199,37 @@ def _of_arrays(paths: tuple[Path, ...], upper: int | None) -> Iterator[Piece]:
             f"{paths[0]} and {paths[1]} must have one row per edge each, got {sizes[0]} and "
             f"{sizes[1]}"
         )
-    src, dst = arrays if len(arrays) == 2 else arrays[0].T
-    total = sum(path.stat().st_size for path in paths)
+    if len(arrays) == 1:
+        arrays = [*arrays[0].T]
+    src, dst = arrays
     for first in range(0, len(src), _EDGES):
-        stop = min(first + _EDGES, len(src))
-        yield Piece(
+        stop = first + _EDGES
+        yield EdgePiece(
             _ids(src[first:stop], "src", paths[0], first, upper),
             _ids(dst[first:stop], "dst", paths[-1], first, upper),
             {},
-            stop * total // len(src),
         )
 
 
 def _ids(values: Array, name: str, path: Path, first: int, upper: int | None) -> Ints:
     """Return ids of nodes as int64; ``first`` is the number of the first row in its file."""
+    # Compared in the type of the file: unsigned numbers beyond 63 bits would be negative as
+    # int64.
     wrong = (values < 0) | (values >= (LARGEST if upper is None else upper))
-    if (at := first_true(wrong)) is not None:
+    if (row := first_true(wrong)) is not None:
         below = "" if upper is None else f" and below num_nodes, {upper}"
         raise ValueError(
-            f"{path}, row {first + at}: {name} must be an integer from 0{below}, got {values[at]}"
+            f"{path}, row {first + row}: {name} must be an integer from 0{below}, got {values[row]}"
         )
     return np.ascontiguousarray(values, np.int64)
 
 
 def _of_parquet(
     path: Path, columns: Sequence[str] | None, upper: int | None, *, named: bool
-) -> Iterator[Piece]:
+) -> Iterator[EdgePiece]:
     from pyarrow import parquet
 
+    # The file is opened by itself, so that a fault of ours later on is not blamed on it.
     with reading(path, "a Parquet file of edges"):
         file = parquet.ParquetFile(path)
     with file:
@@ -227,9 +240,8 @@ def _of_parquet(
                 f"{path} has {len(titles)} columns ({', '.join(titles)}), but columns names "
                 f"{len(names)}"
             )
+        # Columns that are skipped are not even read from the disk.
         title_of = {name: title for name, title in zip(names, titles, strict=True) if name != "_"}
-        size = path.stat().st_size
-        rows = max(file.metadata.num_rows, 1)
         first = 0
         # row groups may be as large as the file: batches bound the memory
         batches = file.iter_batches(batch_size=_EDGES, columns=[*title_of.values()])
@@ -240,57 +252,60 @@ def _of_parquet(
                 return
             table: dict[str, Any] = {}
             for name, values in zip(title_of, batch.columns, strict=True):
+                where = f"{path}: column {name!r}"
                 if name not in ENDS:
-                    table[name] = _parquet_numbers(values, path, name, first)
+                    table[name] = _parquet_numbers(values, where, first)
                 elif named:
-                    table[name] = _parquet_names(values, path, name, first)
+                    table[name] = _parquet_names(values, where, first)
                 else:
-                    table[name] = _ids(
-                        _parquet_ids(values, path, name, first), name, path, first, upper
-                    )
+                    ids = _parquet_ids(values, where, first)
+                    table[name] = _ids(ids, name, path, first, upper)
             first += batch.num_rows
-            yield Piece(table.pop("src"), table.pop("dst"), table, size * first // rows)
+            yield EdgePiece(table.pop("src"), table.pop("dst"), table)
 
 
-def _parquet_array(values: Any, path: Path, name: str, first: int) -> Array:
-    """Return a column of Arrow, of which no entry is missing."""
-    is_missing = values.is_null(nan_is_null=name in ENDS).to_numpy(zero_copy_only=False)
-    if (at := first_true(is_missing)) is not None:
-        raise ValueError(f"{path}, row {first + at}: column {name!r} has no entry")
+def _parquet_array(values: Any, where: str, first: int, *, is_end: bool) -> Array:
+    """Return a column of Arrow, of which no entry is missing; NaN is a number, but no end."""
+    is_missing = values.is_null(nan_is_null=is_end).to_numpy(zero_copy_only=False)
+    if (row := first_true(is_missing)) is not None:
+        raise ValueError(f"{where} has no entry in row {first + row}")
     array: Array = values.to_numpy(zero_copy_only=False)
     return array
 
 
-def _parquet_names(values: Any, path: Path, name: str, first: int) -> list[str]:
-    array = _parquet_array(values, path, name, first)
+def _parquet_names(values: Any, where: str, first: int) -> list[str]:
+    array = _parquet_array(values, where, first, is_end=True)
     words = []
-    for value in as_names(array, f"{path}: column {name!r}", first):
+    for value in as_names(array, where, first):
         word = str(value)
         # a day, and the time at which it begins, are one moment with one name
-        words.append(word.removesuffix(" 00:00:00") if isinstance(value, datetime) else word)
+        if isinstance(value, datetime):
+            word = word.removesuffix(" 00:00:00")
+        words.append(word)
     return words
 
 
-def _parquet_ids(values: Any, path: Path, name: str, first: int) -> Array:
-    array = _parquet_array(values, path, name, first)
+def _parquet_ids(values: Any, where: str, first: int) -> Array:
+    array = _parquet_array(values, where, first, is_end=True)
     if array.dtype.kind == "f":
-        array = np.array(as_names(array, f"{path}: column {name!r}", first))
+        array = np.array(as_names(array, where, first))
     if array.dtype.kind not in "iu":
         raise ValueError(
-            f"{path}: column {name!r} must hold integers (named=True numbers names), got "
+            f"{where} must hold integers (named=True numbers names), got "
             f"{values.type}; code them as numbers first"
         )
     return array
 
 
-def _parquet_numbers(values: Any, path: Path, name: str, first: int) -> Array:
-    where = f"{path}: column {name!r}"
+def _parquet_numbers(values: Any, where: str, first: int) -> Array:
+    # Lists of one length are rows; their entries are looked at first, since those of words are
+    # refused below by the type of the column.
     if hasattr(values.type, "value_field"):
         entries = values.flatten().to_numpy(zero_copy_only=False)
         if entries.dtype.kind in NUMBERS:
             begin = f" from row {first} on" if first else ""
             return as_column(values, f"{where}{begin}", ValueError).numpy()
-    array = _parquet_array(values, path, name, first)
+    array = _parquet_array(values, where, first, is_end=False)
     if array.dtype.kind == "M":
         array = exact_seconds(array, where)
     if array.dtype.kind not in "biuf":

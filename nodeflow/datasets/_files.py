@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from nodeflow._core.base.checks import LARGEST, Ints, first_true
 from nodeflow._core.base.sizes import check_memory
 from nodeflow._core.base.types import Array, FileLike
+from nodeflow._files.disk.arrays import header_of
 from nodeflow._files.text.table import reading
 
 
@@ -31,8 +31,6 @@ def existing_folder(path: FileLike, layout: str) -> Path:
 def load_array(path: Path) -> Array:
     """Return the array of a ``.npy`` file of numbers."""
     with reading(path, "a .npy file of numbers"), path.open("rb") as file:
-        if file.peek(2)[:2] == b"PK":
-            raise ValueError("it is an archive of several arrays")
         _check_size(file, path.stat().st_size)
         file.seek(0)
         array = np.load(file, allow_pickle=False)
@@ -46,12 +44,6 @@ def load_arrays(path: Path) -> dict[str, Array]:
         _check_members(file)
         with np.load(file, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    for name, array in arrays.items():
-        if array.dtype.itemsize > 8 and array.dtype.kind == "f":
-            raise ValueError(
-                f"{path}, array {name!r}, holds {array.dtype}, which torch does not have; use "
-                "float64"
-            )
     return {name: _numbers(array, f"{path}, array {name!r},") for name, array in arrays.items()}
 
 
@@ -66,6 +58,8 @@ def load_sparse(path: Path) -> Any:
         path.open("rb") as file,
     ):
         _check_members(file)
+        # scipy checks little when it loads: indices outside of the matrix would be read far from
+        # it.
         matrix: Any = scipy.sparse.load_npz(file)
         if matrix.ndim != 2:
             raise ValueError(f"it has the shape {matrix.shape}")
@@ -76,11 +70,13 @@ def load_sparse(path: Path) -> Any:
     return matrix
 
 
-def check_room(size: int, what: str) -> None:
+def check_room(size: int, title: str) -> None:
     """Raise ValueError where ``what`` of a data set takes more bytes than the memory of this
     machine.
     """
-    check_memory(size, what, "nodeflow build makes a graph folder, whose columns stay in its files")
+    check_memory(
+        size, title, "nodeflow build makes a graph folder, whose columns stay in its files"
+    )
 
 
 def _check_size(file: IO[bytes], size: int) -> None:
@@ -88,30 +84,16 @@ def _check_size(file: IO[bytes], size: int) -> None:
     is allocated.
     """
     # a damaged header may state any size, and numpy would allocate it before it reads a number
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(
-            f"it has version {version} of the .npy format, which is for arrays with names of "
-            "columns"
-        )
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, _, dtype = read(file)
-    expected = file.tell() + math.prod(shape) * dtype.itemsize
-    words = f"an array {dtype} {list(shape)}"
-    if not dtype.hasobject:  # which numpy refuses
-        if expected != size:
-            raise ValueError(f"it has {size:,} bytes, but {words} takes {expected:,}")
-        check_room(size, words)
+    dtype, shape, _ = header_of(file, size)
+    check_room(size, f"an array {dtype} {list(shape)}")
 
 
 def _check_members(file: IO[bytes]) -> None:
     """Raise ValueError unless each array of an ``.npz`` file is as large as it says, and all fit
     into memory.
     """
+    # Sizes are looked at before anything is unpacked: a small file may hold an array larger than
+    # memory.
     if not zipfile.is_zipfile(file):
         raise ValueError("it is no archive of arrays")
     with zipfile.ZipFile(file) as archive:
@@ -124,25 +106,25 @@ def _check_members(file: IO[bytes]) -> None:
     file.seek(0)
 
 
-def integers(array: Array, where: str, what: str) -> Ints:
+def integers(array: Array, where: str, words: str) -> Ints:
     """Return ``array`` as int64 ``[n]``; raises ValueError when it is not a row of integers."""
     if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
         hint = "; ids of a mask are numpy.flatnonzero(mask)" if array.dtype.kind == "b" else ""
         raise ValueError(
-            f"{where} must hold {what}: integers in one dimension, got {array.dtype} of shape "
+            f"{where} must hold {words}: integers in one dimension, got {array.dtype} of shape "
             f"{array.shape}{hint}"
         )
     return array.astype(np.int64)
 
 
-def ids_below(size: int, array: Array, where: str, what: str = "ids of nodes,") -> Ints:
+def ids_below(size: int, array: Array, where: str, noun: str = "ids of nodes,") -> Ints:
     """Return ``array`` as int64 ids; raises ValueError with the first that is not in
     ``[0, size)``.
     """
-    words = f"{what} from 0 to {size - 1}"
+    words = f"{noun} from 0 to {size - 1}"
     ids = integers(array, where, words)
-    if (at := first_true((ids < 0) | (ids >= size))) is not None:
-        raise ValueError(f"{where} must hold {words}, but entry {at} is {ids[at]}")
+    if (entry := first_true((ids < 0) | (ids >= size))) is not None:
+        raise ValueError(f"{where} must hold {words}, but entry {entry} is {ids[entry]}")
     return ids
 
 
@@ -160,13 +142,13 @@ def ids_of_integers(numbers: Array, id_of: Mapping[Any, int], where: str, listed
 def _numbers(array: Array, where: str) -> Array:
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{where} must hold integers, floats or bools, got dtype {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise ValueError(f"{where} holds {array.dtype}, which torch does not have; use float64")
     if array.dtype.kind == "u" and array.size and int(array.max()) > LARGEST:
         raise ValueError(f"{where} holds {array.max()}, beyond the largest 64-bit signed integer")
     # torch computes little with unsigned integers wider than a byte, and nothing with another
     # machine's byte order
-    dtype = (
-        np.dtype(np.int64)
-        if array.dtype.kind == "u" and array.dtype.itemsize > 1
-        else array.dtype.newbyteorder("=")
-    )
+    dtype = array.dtype.newbyteorder("=")
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        dtype = np.dtype(np.int64)
     return array.astype(dtype, copy=False)

@@ -24,6 +24,7 @@ from nodeflow._files.disk.manifest import MANIFEST
 from nodeflow._files.disk.texts import map_texts
 from nodeflow._files.text.matrix_market import read_matrix_market
 from nodeflow._files.text.titles import ENDS, plain
+from nodeflow._files.text.words import is_integer
 from nodeflow.datasets._dataset import FACTS, Dataset
 from nodeflow.datasets._files import (
     check_room,
@@ -43,8 +44,8 @@ from nodeflow.datasets._labels import (
     split_titles,
 )
 from nodeflow.datasets._tables import (
-    Edges,
     Nodes,
+    TableEdges,
     number_edges,
     read_edges,
     read_nodes,
@@ -213,6 +214,7 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
             f"{folder} has neither adjacency.npz nor edges.npz, edges.csv or train.tsv; {hint}"
             f"expected {_LAYOUT}"
         )
+    # A table of nodes says what the words of the edges, and the rows and numbers of arrays, mean.
     table = _one_of(folder, *_texts("nodes"))
     nodes = None if table is None else read_nodes(table)
     # nodes before edges: rows of arrays say how many nodes there are, and what ids are
@@ -225,10 +227,13 @@ def read_folder(path: FileLike, *, labels: bool = True) -> Dataset:
         raise FileNotFoundError(
             f"{folder} has no {where}; labels=False reads a graph without labels{hint}"
         )
+    # Edges in text take numbers as they stand where arrays have rows for them, so these were read
+    # before.
     edges = _edges(folder, edge_file, nodes, columns.rows_of, columns.num_rows)
     check_room(16 * edges.num_nodes, f"{edge_file}: a graph of {edges.num_nodes:,} nodes")
     columns.check(edges.num_nodes)
     node_names = edges.node_names if nodes is None else nodes.numbering.names
+    # The split before the labels: it tells whether floats are classes or numbers to predict.
     parts, where = _split(folder, edges.num_nodes, nodes)
     if "label" in ndata:
         columns.set_label(parts)
@@ -352,13 +357,14 @@ def _labels(path: Path) -> tuple[Tensor, int]:
             4 * math.prod(stored.shape), f"{path}: a dense matrix {list(stored.shape)} of labels"
         )
         stored = stored.tocsr()
+        # An entry that is stored twice is one number, the sum of both.
         stored.sum_duplicates()
         entries = stored.tocoo()
-        if (at := first_true((entries.data != 0) & (entries.data != 1))) is not None:
-            node = entries.row[at]
-            number = entries.col[at]
+        if (place := first_true((entries.data != 0) & (entries.data != 1))) is not None:
+            node = entries.row[place]
+            number = entries.col[place]
             raise ValueError(
-                f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[at]}"
+                f"{path} must hold zeros and ones, but ({node}, {number}) is {entries.data[place]}"
             )
         return torch.from_numpy(stored.astype(np.float32).toarray()), int(stored.shape[1])
     return torch.from_numpy(load_array(path)), 0
@@ -370,12 +376,14 @@ def _features(path: Path) -> Any:
     array = load_array(path)
     if array.ndim != 2:
         raise ValueError(f"{path} must be an array of nodes x features, got shape {array.shape}")
-    return torch.from_numpy(array if array.dtype == np.float64 else as_float32(array, str(path)))
+    if array.dtype != np.float64:
+        array = as_float32(array, str(path))
+    return torch.from_numpy(array)
 
 
 def _edges(
     folder: Path, file: Path, nodes: Nodes | None, rows_of: str, num_rows: int | None
-) -> Edges:
+) -> TableEdges:
     """Return the edges; the number of nodes is ``num_rows`` if known, else taken from the edges."""
     if file.name.startswith("adjacency"):
         edges = _from_matrix(file)
@@ -394,16 +402,18 @@ def _edges(
     return number_edges(table, nodes, rows_of, num_rows)
 
 
-def _from_matrix(path: Path) -> Edges:
+def _from_matrix(path: Path) -> TableEdges:
     if path.suffix != ".npz":
         num_nodes, columns = read_matrix_market(path)
-        return Edges(num_nodes, columns.pop("src"), columns.pop("dst"), columns)
+        return TableEdges(num_nodes, columns.pop("src"), columns.pop("dst"), columns)
     matrix = load_sparse(path)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{path} must be a square matrix, nodes x nodes, got shape {matrix.shape}")
     entries = matrix.tocoo()  # keeps entries that repeat, which are parallel edges
-    columns = {} if (entries.data == 1).all() else {"weight": as_floats(entries.data)}
-    return Edges(
+    columns = {}
+    if not (entries.data == 1).all():
+        columns["weight"] = as_floats(entries.data)
+    return TableEdges(
         int(matrix.shape[0]), entries.row.astype(np.int64), entries.col.astype(np.int64), columns
     )
 
@@ -414,13 +424,14 @@ def _as_ids(numbers: Array, where: str, nodes: Nodes | None) -> Array:
     """
     if nodes is None or nodes.numbering.names is None:
         return numbers
-    id_of = nodes.numbering.ids
-    if not isinstance(next(iter(id_of), ""), int) or numbers.dtype.kind not in "iu":
+    ids = nodes.numbering.ids
+    if not all(map(is_integer, ids)) or numbers.dtype.kind not in "iu":
         return numbers
+    id_of = {int(name): number for name, number in ids.items()}
     return ids_of_integers(numbers, id_of, where, str(nodes.path))
 
 
-def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edges:
+def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> TableEdges:
     columns = load_arrays(path)
     if not {*ENDS} <= {*columns}:
         raise ValueError(
@@ -436,6 +447,7 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edge
                 )
             sizes[name] = int(stated.item())
     num_nodes, num_relations = sizes.values()
+    # Without a stated number the largest id says it, so that any id is right.
     upper = LARGEST if num_nodes is None else num_nodes
     ends = []
     for name in ENDS:
@@ -450,7 +462,7 @@ def _from_arrays(path: Path, num_nodes: int | None, nodes: Nodes | None) -> Edge
             ids_below(size, columns[name], f"{path}, array {name!r},", "numbers")
     if num_nodes is None:
         num_nodes = max(int(end.max(initial=-1)) for end in ends) + 1
-    return Edges(num_nodes, src, dst, columns)
+    return TableEdges(num_nodes, src, dst, columns)
 
 
 def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints] | None, str]:
@@ -460,6 +472,7 @@ def _split(folder: Path, num_nodes: int, nodes: Nodes | None) -> tuple[list[Ints
     frame = {} if nodes is None else dict(nodes.split)
     where = str(folder if nodes is None or not frame else nodes.path)
     files = _split_files(folder)
+    # Masks are rows of nodes, and follow the order of a table; ids do not.
     masks = [] if frame else [file for file in files if plain(file.stem) not in _IDS]
     for file in masks:
         frame[file.stem] = torch.from_numpy(load_array(file))
@@ -497,6 +510,8 @@ def _split_files(folder: Path) -> list[Path]:
     columns = split_titles(stems.values())
     named = [file for file, stem in stems.items() if plain(stem) in _IDS or stem in columns]
     read = [file for file in named if file.suffix == ".npy" and is_file(file)]
+    # A file that reads like a split and is not one would leave its nodes in a random split,
+    # without a word.
     like_split = [
         file for file, stem in stems.items() if file in named or plain(stem).startswith("split")
     ]
@@ -512,9 +527,6 @@ def _split_files(folder: Path) -> list[Path]:
 def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
     manifest = read_manifest(folder)
     graph = Graph.open(folder)
-    facts = manifest.facts.get(FACTS, {})
-    if not isinstance(facts, dict):
-        raise ValueError(f"{folder} is damaged: its manifest says nothing readable of the data set")
     arrays = {}
     for part in SPLIT:
         ids = np.zeros(0)
@@ -529,30 +541,24 @@ def _read_graph_folder(folder: Path, *, labels: bool) -> Dataset:
         KeyError,
         AttributeError,
     ):
-        names = facts.get("feature_names")
-        if not isinstance(names, dict | None):
-            names = tuple(names)
-        class_names = facts.get("class_names")
-        if class_names is not None:
-            class_names = tuple(class_names)
-        categories = facts.get("category_names", {})
-        category_names = {name: tuple(words) for name, words in categories.items()}
+        facts = {"name": folder.resolve().name, **manifest.facts.get(FACTS, {})}
+        for name, fact in facts.items():
+            if isinstance(fact, list):  # JSON has no tuples
+                facts[name] = tuple(fact)
+        categories = facts.pop("category_names", {})
         dataset = Dataset(
-            name=facts.get("name", folder.resolve().name),
             graph=graph,
             train=train,
             val=val,
             test=test,
-            num_classes=facts.get("num_classes", 0),
-            class_names=class_names,
-            description=facts.get("description", ""),
             node_names=map_texts(folder, manifest.arrays, NAMES),
-            feature_names=names,
-            category_names=category_names,
-            target=facts.get("target", ""),
+            category_names={name: tuple(words) for name, words in categories.items()},
+            **facts,
         )
-    dataset = dataset.of_type() if labels else dataset
-    if labels and "label" not in dataset.graph.ndata:
+    if not labels:
+        return dataset
+    dataset = dataset.of_type()
+    if "label" not in dataset.graph.ndata:
         raise FileNotFoundError(
             f"{folder} has no node column 'label'; labels=False reads a graph without labels"
         )

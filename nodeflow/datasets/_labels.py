@@ -62,6 +62,7 @@ def split_titles(titles: Iterable[str]) -> dict[str, str]:
         part = _SPLITS.get(word) or MASKS.get(word.rstrip("0123456789"))
         if part is not None:
             parts[title] = part
+    # A column is_valid without is_train says that a row is good, not that it is for validation.
     flags = [title for title in parts if words[title].startswith("is")]
     # alone it is a usual title of a flag that has nothing to do with a split
     if [words[title] for title in flags] == ["isvalid"]:
@@ -95,6 +96,8 @@ def label_column(
             f"{where} must have one number, or one row, per node, got {describe(raw)} "
             f"({raw.layout})"
         )
+    # Many tables keep labels as [nodes, 1]; one class of several labels has this shape too, if it
+    # is stated.
     if raw.shape[1:] == (1,) and num_classes != 1:
         raw = raw[:, 0]
     # what files make of -1 where their type or their writer does not know it
@@ -116,9 +119,9 @@ def label_column(
         return _rows_or_numbers(raw, where), raw.shape[1] if raw.ndim == 2 else 0, None
     label = raw.long()
     classes = label.numpy()
-    if (at := first_true(classes < -1)) is not None:
+    if (node := first_true(classes < -1)) is not None:
         raise ValueError(
-            f"{where} must hold labels from 0, or -1 for none, but node {at} has {classes[at]}"
+            f"{where} must hold labels from 0, or -1 for none, but node {node} has {classes[node]}"
         )
     # codes such as 90210 would make a classifier of 90,211 outputs, nearly all of nothing
     top = int(classes.max(initial=-1))
@@ -131,6 +134,7 @@ def label_column(
 
 def _rows_or_numbers(raw: Tensor, where: str) -> Tensor:
     """Return several labels per node, or numbers to predict, as float32."""
+    # By way of float64: whole numbers that float32 would round are refused.
     numbers = raw
     if raw.dtype != torch.float32:
         wide = raw.double().numpy()
@@ -156,9 +160,13 @@ def is_binary(rows: Tensor) -> bool:
 def has_label(labels: Tensor) -> Tensor:
     """Return whether each node has a label, bool ``[num_nodes]``; of several none may be NaN."""
     if labels.ndim == 2:
-        whole = ~labels.isnan().any(1)
-        return whole & (labels > 0).any(1) if is_binary(labels) else whole
-    return ~labels.isnan() if labels.is_floating_point() else labels >= 0
+        known = ~labels.isnan().any(1)
+        if is_binary(labels):
+            known &= (labels > 0).any(1)
+        return known
+    if labels.is_floating_point():
+        return ~labels.isnan()
+    return labels >= 0
 
 
 def labelled_split(
@@ -173,15 +181,21 @@ def labelled_split(
 
     Raises ValueError, which names the file or folder ``where``, for a training node without label.
     """
-    labelled = np.zeros(num_nodes, np.bool_) if label is None else has_label(label).numpy()
+    labelled = np.zeros(num_nodes, np.bool_)
+    if label is not None:
+        labelled = has_label(label).numpy()
     if parts is None:
         nodes = np.flatnonzero(labelled)
+        # Always the same, so that results of one data set can be compared; numpy keeps this
+        # generator as it is.
         order = np.random.default_rng(0).permutation(len(nodes))
         half = len(nodes) // 2
         quarter = len(nodes) // 4
         parts = [nodes[np.sort(chosen)] for chosen in np.split(order, [half, half + quarter])]
     elif label is not None and label.ndim == 1 and len(bare := parts[0][~labelled[parts[0]]]):
-        node = bare[0] if names is None else repr(names[bare[0]])
+        node = str(bare[0])
+        if names is not None:
+            node = repr(names[bare[0]])
         raise ValueError(f"{where} holds node {node} for training, which has no label; take it out")
     return [torch.from_numpy(part) for part in parts]
 
@@ -203,20 +217,20 @@ def split_of(arrays: dict[str, Array], num_nodes: int) -> list[Ints]:
     return list(parts.values())
 
 
-def check_disjoint(parts: Mapping[str, Ints], of: str, where: str = "") -> None:
+def check_disjoint(parts: Mapping[str, Ints], noun: str, where: str = "") -> None:
     """Raise ValueError, which begins with ``where``, for a node or an edge (``of``) that is in two
     parts of a split.
     """
-    for (one, ids), (other, others) in combinations(parts.items(), 2):
+    for (part, ids), (other, others) in combinations(parts.items(), 2):
         shared = np.intersect1d(ids, others)
         if len(shared):
             raise ValueError(
-                f"{where}{one} and {other} must not share {of}s, but {of} {shared[0]} is in both"
+                f"{where}{part} and {other} must not share {noun}s, but {noun} {shared[0]} is in both"
             )
 
 
 def split_rows(
-    frames: Iterable[tuple[Mapping[str, Tensor | Rows], int]], within: range, where: str, of: str
+    frames: Iterable[tuple[Mapping[str, Tensor | Rows], int]], within: range, where: str, noun: str
 ) -> list[Ints] | None:
     """Return the ids of nodes or edges (``of``) in each part, by the first frame whose columns say
     it, or None.
@@ -236,29 +250,29 @@ def split_rows(
         if titles:
             members = dict.fromkeys(PARTS, np.zeros(0, np.int64))
             for name, part in titles.items():
-                members |= _members(name, part, frame[name], where, of, start)
-            check_disjoint(members, of, f"{where}: ")
+                members |= _members(name, part, frame[name], where, noun, start)
+            check_disjoint(members, noun, f"{where}: ")
             return [ids[(ids >= within.start) & (ids < within.stop)] for ids in members.values()]
     return None
 
 
 def _members(
-    name: str, part: str, column: Tensor | Rows, where: str, of: str, start: int
+    name: str, part: str, column: Tensor | Rows, where: str, noun: str, start: int
 ) -> dict[str, Ints]:
     """Return the ids of nodes or edges in each part that a column says, all or a mask of one
     ``part``.
     """
-    words = f"{where}: {of} column {name!r}"
+    words = f"{where}: {noun} column {name!r}"
     values = as_array(whole_column(column), words)
     if values.size != len(values):
         raise ValueError(
-            f"{words} must have one entry per {of}, got shape {values.shape}; of several splits "
+            f"{words} must have one entry per {noun}, got shape {values.shape}; of several splits "
             "keep one, such as column[:, 0]"
         )
     values = values.reshape(-1)
     is_mask = part != "split"
     if is_mask:
-        rule = f"be a mask, bool [{of}s]"
+        rule = f"be a mask, bool [{noun}s]"
         numbers = {part: 1}
         is_known = np.isin(values, (0, 1))
     else:
@@ -266,9 +280,9 @@ def _members(
         numbers = {name: number for number, name in enumerate(PARTS)}
         # a split of bools would be of two parts, whose names nobody said
         is_known = np.isin(values, (-1, 0, 1, 2)) & (values.dtype != np.bool_)
-    if (at := first_true(~is_known)) is not None:
+    if (row := first_true(~is_known)) is not None:
         raise ValueError(
-            f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[at]} for "
-            f"{of} {at + start}; rename it if it is none"
+            f"{words} must {rule}, got {column.dtype} {list(column.shape)} with {values[row]} for "
+            f"{noun} {row + start}; rename it if it is none"
         )
     return {part: np.flatnonzero(values == number) + start for part, number in numbers.items()}

@@ -77,14 +77,18 @@ def read_ogb(
     folder = existing_folder(path, _LAYOUT)
     raw = folder / "raw"
     num_nodes = _size(raw, "num-node-list")
+    # The number of nodes is stated apart, so that an id beyond it is found with its line.
     src, dst, edata = _edges(raw, num_nodes, add_inverse_edge)
     ndata: dict[str, Any] = {}
     if _find(raw, "node-feat") is not None:
         ndata["feat"] = _rows(_table(raw, "node-feat"), np.float32, "numbers", num_nodes)
     ndata["label"], num_classes, class_names = _labels(raw, num_nodes)
+    # Sorted, because a folder lists its files in an order of its own.
     for name in sorted({file.name.split(".")[0] for file in raw.glob("node_*.csv*")}):
         column = _rows(_table(raw, name), np.int64, "integers", num_nodes)
-        ndata[name] = column[:, 0] if column.shape[1] == 1 else column
+        if column.shape[1] == 1:
+            column = column[:, 0]
+        ndata[name] = column
     train, val, test = map(torch.from_numpy, _split(folder / "split", scheme, num_nodes))
     graph = Graph.from_edges(src, dst, num_nodes=num_nodes, ndata=ndata, edata=edata)
     return Dataset(folder.resolve().name, graph, train, val, test, num_classes, class_names)
@@ -102,9 +106,9 @@ def _table(folder: Path, stem: str) -> Table:
     return Table(file)
 
 
-def _rows(table: Table, dtype: Any, what: str, num_rows: int, each: str = "node") -> Array:
-    values = table.numbers(dtype, what)
-    check_num_rows(values.shape, str(table.path), num_rows, each)
+def _rows(table: Table, dtype: Any, words: str, num_rows: int, noun: str = "node") -> Array:
+    values = table.numbers(dtype, words)
+    check_num_rows(values.shape, str(table.path), num_rows, noun)
     return values
 
 
@@ -151,11 +155,11 @@ def _labels(raw: Path, num_nodes: int) -> Labels:
         return label_column(torch.from_numpy(as_float32(values, where)), where)
     label = np.where(np.isnan(values[:, 0]), -1, values[:, 0])
     if (
-        at := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))
+        node := first_true((label != np.round(label)) | (label < -1) | ~np.isfinite(label))
     ) is not None:
         raise ValueError(
-            f"{table.path} must hold labels from 0, or nan for none, but node {at} has "
-            f"{values[at, 0]}"
+            f"{table.path} must hold labels from 0, or nan for none, but node {node} has "
+            f"{values[node, 0]}"
         )
     return label_column(torch.from_numpy(label.astype(np.int64)), where)
 
@@ -164,14 +168,12 @@ def _split(folder: Path, scheme: str | None, num_nodes: int) -> list[Ints]:
     schemes = sorted(entry.name for entry in folder.glob("*/"))
     if not schemes:
         raise FileNotFoundError(f"there is no folder under {folder}; expected {_LAYOUT}")
-    if scheme is None and len(schemes) > 1:
-        raise ValueError(
-            f"scheme must say which split under {folder} to take, one of {schemes}, got None"
-        )
-    if scheme is not None and scheme not in schemes:
+    if scheme is None and len(schemes) == 1:
+        scheme = schemes[0]
+    if scheme is None or scheme not in schemes:
         raise ValueError(
             f"scheme must be one of the splits under {folder}, {schemes}, got {scheme!r}"
         )
-    tables = [_table(folder / (scheme or schemes[0]), part) for part in ("train", "valid", "test")]
+    tables = [_table(folder / scheme, part) for part in ("train", "valid", "test")]
     parts = {str(table.path): table.numbers(np.int64, "ids of nodes").ravel() for table in tables}
     return split_of(parts, num_nodes)

@@ -86,6 +86,7 @@ def sorted_by_destination(
         )
     indptr = np.zeros(num_nodes + 1, np.int64)
     for piece in spool.pieces():
+        # In place, since a count of each piece by bincount would be as long as all nodes.
         np.add.at(indptr, piece[:, 1] + 1, 1)
     np.cumsum(indptr, out=indptr)
     arrays = {"indptr": stream_array(draft, "indptr", indptr)}
@@ -114,6 +115,7 @@ def _sorted_ranges(
     """Yield sources and ids of the edges by destination, inside each in the order of the ids."""
     bounds = ranges_of(indptr, most)
     if len(bounds) == 2 and spool.num_edges <= most:
+        # All fit into memory: nothing goes to the disk a second time.
         pairs = next(spool.pieces(spool.num_edges))
         spool.close()
         yield _sorted(_with_ids(pairs, 0), 0, len(indptr) - 1)
@@ -131,6 +133,8 @@ def _sorted_ranges(
             for k in np.flatnonzero(np.diff(ends)).tolist():
                 files[k].write(rows[ends[k] : ends[k + 1]].data)
             first += len(piece)
+    # The spool goes before the buckets are read: the disk holds the edges twice, and not three
+    # times.
     spool.close()
     for k, path in enumerate(paths):
         low = int(bounds[k])

@@ -83,6 +83,8 @@ class Words:
         first = 0
         for path, skip, size in self.files:
             if row < first + size:
+                # The file is read again: lines are known to the reader alone, and errors are
+                # rare.
                 line, _ = next(islice(rows_of_words(path), skip + row - first, None))
                 return ValueError(f"{path}, line {line}: {words}")
             first += size
@@ -109,8 +111,8 @@ def read_words(
     columns = _columns(path, titles, rows)
     ends = places_of_ends(titles) or ()
     kept = {}
-    for at, (title, column) in enumerate(zip(titles, columns, strict=True)):
-        is_needed = at == 0 or at in ends
+    for place, (title, column) in enumerate(zip(titles, columns, strict=True)):
+        is_needed = place == 0 or place in ends
         # some programs write every column that they know
         is_bare = not is_needed and title not in optional and column and not any(column)
         if title[:1] != "_" and not is_bare:
@@ -153,32 +155,39 @@ def _columns(
                     f"got {len(fields)}: {fields[:9]}; every column needs a title, and every row "
                     "an entry"
                 )
-        for at, words in enumerate(zip(*(fields for _, fields in chunk), strict=True)):
-            columns[at] += words
+        for place, words in enumerate(zip(*(fields for _, fields in chunk), strict=True)):
+            columns[place] += words
     return columns
 
 
-def parts(table: Words, title: str, part: str) -> NDArray[Any]:
-    """Return a column of a split: ``part`` "split" as int8 0, 1, 2, and -1 for an empty entry; a
-    mask as bools.
+def parts(table: Words, title: str, name: str) -> NDArray[Any]:
+    """Return a column of a split: one with the ``name`` "split" as int8 0, 1, 2, and -1 for an empty
+    entry; a mask as bools.
     """
-    is_mask = part != "split"
-    known = _FLAGS if is_mask else _PARTS
+    is_mask = name != "split"
+    known = _PARTS
+    dtype: type[np.generic] = np.int8
+    if is_mask:
+        known = _FLAGS
+        dtype = np.bool_
     # the numbers of subset or fold may be those of parts, or of folds of a cross-validation
     takes_numbers = is_mask or plain(title) == "split"
     column = table.column(title)
-    for at, name in enumerate(column.names):
-        if name.lower() not in known or (not takes_numbers and is_number(name)):
-            raise column.error(at, f"column {title!r} must hold {_RULES[is_mask]}, got {name!r}")
-    numbers = [known[name.lower()] for name in column.names]
-    return np.array(numbers, np.bool_ if is_mask else np.int8)[column.codes]
+    for number, word in enumerate(column.names):
+        if word.lower() not in known or (not takes_numbers and is_number(word)):
+            why = f"column {title!r} must hold {_RULES[is_mask]}, got {word!r}"
+            raise column.error(number, why)
+    numbers = [known[word.lower()] for word in column.names]
+    return np.array(numbers, dtype)[column.codes]
 
 
 def _splits(table: Words) -> dict[str, str]:
-    """Return the titles of a table that say a split, as ``split_titles`` does, with those such as
-    ``subset``.
+    """Return the titles of a table that say a split, with those such as ``subset``, and the name of
+    each column: "split", or the title of a mask.
     """
-    splits = split_titles(table.columns)
+    splits = {}
+    for title, part in split_titles(table.columns).items():
+        splits[title] = title if part != "split" else part
     for title in table.columns:
         if plain(title).rstrip("0123456789") in SUBSETS:
             splits[title] = "split"
@@ -190,25 +199,21 @@ def _splits(table: Words) -> dict[str, str]:
     return splits
 
 
-class Numbering(NamedTuple):
-    """The id of every node that a text file names; ``names`` by id, None where the ids are the
-    file's own numbers.
+class NodeIds(NamedTuple):
+    """The id of every node that a text file names, by its word; ``names`` by id, None where the ids
+    are the file's own numbers.
     """
 
-    ids: dict[int | str, int]
+    ids: dict[str, int]
     num_nodes: int
     names: tuple[str, ...] | None
 
     def of(self, words: Iterable[str]) -> Ints:
         """Return the id of each word, -1 where no node has that name."""
-        keys: Iterable[int | str] = words
-        if isinstance(next(iter(self.ids), 0), int):
-            keys = [int(word) if is_integer(word) else word for word in words]
-        ids = [self.ids.get(key, -1) for key in keys]
-        return np.array(ids, np.int64)
+        return np.array([self.ids.get(word, -1) for word in words], np.int64)
 
 
-class Edges(NamedTuple):
+class TableEdges(NamedTuple):
     """Edges of a graph: ``src`` and ``dst`` int64 ``[num_edges]``, columns, and names where the
     files have them.
     """
@@ -229,7 +234,7 @@ class Nodes(NamedTuple):
     """
 
     path: Path
-    numbering: Numbering
+    numbering: NodeIds
     rows: Ints
     columns: dict[str, Tensor]
     split: dict[str, Tensor]
@@ -238,19 +243,19 @@ class Nodes(NamedTuple):
     feature_names: tuple[str, ...] | None
 
 
-def number_nodes(column: WordColumn) -> Numbering:
+def number_nodes(column: WordColumn) -> NodeIds:
     """Number different words in their order; integers stay as they stand if they are all of those
     from 0 to n - 1.
 
     A negative integer gets no id. Raises the errors of ``whole_numbers``.
     """
+    names = column.names
     integers = column.integers()
-    keys: list[Any] = column.names
     if integers is not None:
-        keys = [number for number in integers if number >= 0]
-        if max(keys, default=-1) == len(keys) - 1:
-            return Numbering({number: number for number in keys}, len(keys), None)
-    return Numbering({key: at for at, key in enumerate(keys)}, len(keys), tuple(map(str, keys)))
+        names = [name for name in names if name[0] != "-"]
+        if max(integers, default=-1) == len(names) - 1:
+            return NodeIds({name: int(name) for name in names}, len(names), None)
+    return NodeIds({name: number for number, name in enumerate(names)}, len(names), tuple(names))
 
 
 def read_edges(path: Path, nodes: Nodes | None = None) -> Words:
@@ -356,7 +361,9 @@ def _triples(file: Path) -> Words:
     return read_words(file, _TRIPLE, skip=0)
 
 
-def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int | None) -> Edges:
+def number_edges(
+    table: Words, nodes: Nodes | None, rows_of: str, num_rows: int | None
+) -> TableEdges:
     """Return the edges of a table, whose columns of ends are src and dst.
 
     Without a table of nodes, ``rows_of`` is the name of a file whose rows belong to nodes by number
@@ -365,35 +372,42 @@ def number_edges(table: Words, nodes: Nodes | None, rows_of: str, num_rows: int 
     """
     # source before destination, edge by edge: the order in which names are numbered
     pairs = zip(table.columns["src"], table.columns["dst"], strict=True)
-    ends = WordColumn(chain.from_iterable(pairs), lambda at, why: table.error(at // 2, why))
+    # Both ends are one column: a word is the same node at either, and integers stay only if all
+    # are.
+    ends = WordColumn(chain.from_iterable(pairs), lambda place, why: table.error(place // 2, why))
     if nodes is not None:
         numbering = nodes.numbering
-        what = f"a node of {nodes.path}"
+        expected = f"a node of {nodes.path}"
     elif rows_of:
         numbers = [int(word) for word in ends.names if is_integer(word)]
-        top = max(numbers, default=-1) if num_rows is None else num_rows - 1
-        numbering = Numbering({n: n for n in numbers if 0 <= n <= top}, top + 1, None)
+        top = max(numbers, default=-1)
+        if num_rows is not None:
+            top = num_rows - 1
+        ids_of_rows = {str(n): n for n in numbers if 0 <= n <= top}
+        numbering = NodeIds(ids_of_rows, top + 1, None)
         hint = "(a file nodes.csv may give names to the rows)"
-        what = f"a number from 0 to {top}, for a row of {rows_of} {hint}"
+        expected = f"a number from 0 to {top}, for a row of {rows_of} {hint}"
     else:
         numbering = number_nodes(ends)
-        what = "a name, or an integer from 0"
+        expected = "a name, or an integer from 0"
     ids = numbering.of(ends.names)[ends.codes]
-    if (at := first_true(ids < 0)) is not None:
-        word = short(ends.names[ends.codes[at]])
-        raise table.error(at // 2, f"{ENDS[at % 2]} must be {what}, got {word}")
+    if (place := first_true(ids < 0)) is not None:
+        word = short(ends.names[ends.codes[place]])
+        raise table.error(place // 2, f"{ENDS[place % 2]} must be {expected}, got {word}")
     columns: dict[str, Array] = {}
     categories = {}
     splits = _splits(table)
     for title in table.columns:
         if title in splits:
-            columns[_name_of_split(title, splits)] = parts(table, title, splits[title])
+            columns[splits[title]] = parts(table, title, splits[title])
         elif title not in ENDS:
             values = _relations if title == "relation" else WordColumn.values
             columns[title], names = values(table.column(title))
             if names is not None:
                 categories[title] = names
-    return Edges(numbering.num_nodes, ids[::2], ids[1::2], columns, numbering.names, categories)
+    return TableEdges(
+        numbering.num_nodes, ids[::2], ids[1::2], columns, numbering.names, categories
+    )
 
 
 def _relations(column: WordColumn) -> tuple[Ints, tuple[str, ...] | None]:
@@ -429,6 +443,7 @@ def read_nodes(path: Path) -> Nodes:
             "such as id, or, if it has titles, call the first column id or name",
         )
     numbering, ids = _number_rows(table, titles[0])
+    # Ids may be in any order in the file, and rows of columns lie by id.
     order = np.argsort(ids)  # row of each id
     columns: dict[str, Array] = {}
     split: dict[str, Array] = {}
@@ -439,7 +454,7 @@ def read_nodes(path: Path) -> Nodes:
         if title == "label":
             columns[title], num_classes, class_names = labels_of(table)
         elif title in splits:
-            split[_name_of_split(title, splits)] = parts(table, title, splits[title])
+            split[splits[title]] = parts(table, title, splits[title])
         elif DATE in map(kind_of, table.columns[title]):
             if title == "feat":
                 raise ValueError(f"{path}: column 'feat' holds dates; give it a title such as time")
@@ -460,7 +475,7 @@ def read_nodes(path: Path) -> Nodes:
     )
 
 
-def _number_rows(table: Words, title: str) -> tuple[Numbering, Ints]:
+def _number_rows(table: Words, title: str) -> tuple[NodeIds, Ints]:
     """Return the numbering of nodes, and the id of each row; ValueError for one that is no node, or
     there twice.
     """
@@ -479,18 +494,13 @@ def _number_rows(table: Words, title: str) -> tuple[Numbering, Ints]:
     return numbering, ids
 
 
-def _name_of_split(title: str, splits: Mapping[str, str]) -> str:
-    """Return "split" for the column of its parts, and the title of a mask."""
-    return "split" if splits[title] == "split" else title
-
-
 def _feature(table: Words, title: str) -> NDArray[np.float32]:
     column = table.column(title)
     values, names = column.values()
-    for at, word in enumerate(names or ()):
+    for number, word in enumerate(names or ()):
         if kind_of(word) == NAME or is_code(word):
             raise column.error(
-                at,
+                number,
                 f"column {title!r} must hold numbers, got {short(word)}; numbers are features; a "
                 f"title that begins with _, such as _{title}, leaves the column out",
             )
@@ -511,7 +521,7 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
     if {*map(kind_of, present)} == {TRUTH}:
         present.sort(key=str.lower)  # False is class 0, as it is in arrays
     if not all(is_number(word) and not is_code(word) for word in present):
-        number = {word: at for at, word in enumerate(present)}
+        number = {word: place for place, word in enumerate(present)}
         # refuses numbers in other forms, and gaps among numbers, which would be classes by mistake
         known = (word if word in number else present[0] for word in table.columns["label"])
         WordColumn(known, table.error).values()
@@ -522,14 +532,16 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
         values, _ = WordColumn(known, table.error).values()
         return as_float32(values, f"{table.path}, column 'label'"), 0, None
     numbers = []
-    for at, word in enumerate(column.names):
+    for place, word in enumerate(column.names):
         label = -1
         if word in present:
             # not through float64, which keeps 53 bits of an integer
             label = int(word) if is_integer(word) else int(float(word))
         if not -1 <= label < 2**63:
-            what = "a class in 64 bits" if label > 0 else "a class from 0, or -1 or empty for none"
-            raise column.error(at, f"label must be {what}, got {short(word)}")
+            expected = (
+                "a class in 64 bits" if label > 0 else "a class from 0, or -1 or empty for none"
+            )
+            raise column.error(place, f"label must be {expected}, got {short(word)}")
         numbers.append(label)
     return np.array(numbers, np.int64)[column.codes], 0, None
 
@@ -537,12 +549,13 @@ def labels_of(table: Words) -> tuple[Array, int, tuple[str, ...] | None]:
 def _several_labels(
     table: Words, column: WordColumn
 ) -> tuple[NDArray[np.float32], int, tuple[str, ...] | None]:
+    # Different words are split once, however many nodes have them.
     lists = []
     for word in column.names:
         labels = [label.strip() for label in word.split(";")]
         lists.append([label for label in labels if label.lower() not in _NO_LABEL])
     names = list(dict.fromkeys(chain.from_iterable(lists)))
-    number = {name: at for at, name in enumerate(names)}
+    number = {name: place for place, name in enumerate(names)}
     class_names: tuple[str, ...] | None = tuple(names)
     if all(is_integer(name) and int(name) >= 0 for name in names):
         numbers = {name: int(name) for name in names}

@@ -121,11 +121,22 @@ class EmbeddingTable(RowsBase):
         dtype: torch.dtype = torch.float32,
         folder: FileLike | None = None,
     ) -> None:
-        graph = None if isinstance(nodes, int) or not hasattr(nodes, "peers") else nodes
-        self.peers: Peers = ALONE if graph is None else graph.peers
-        self._whole = WholeIds(0) if graph is None else graph.held.whole
-        own = as_count(nodes, "nodes") if graph is None else graph.held.num_masters
+        self.peers: Peers = ALONE
+        self._local = WholeIds(0)
+        self._part = {}
+        if isinstance(nodes, int) or not hasattr(nodes, "peers"):
+            num_rows = num_held = as_count(nodes, "nodes")
+        else:
+            self.peers = nodes.peers
+            self._local = nodes.held.whole
+            num_rows = nodes.num_nodes
+            num_held = nodes.held.num_masters
+            if self.peers.size > 1:
+                hashed = hash_ids(nodes.held.masters.numpy())
+                part = f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
+                self._part = {"nodes": part}
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
+        # Processes are compared before any check that could raise on one of them alone.
         options = {
             "optimizer": adam,
             "width": width,
@@ -142,7 +153,7 @@ class EmbeddingTable(RowsBase):
                 "arguments of EmbeddingTable",
                 {name: repr(value) for name, value in options.items()},
             )
-            self.shape = (own if graph is None else graph.num_nodes, as_count(width, "width", 1))
+            self.shape = (num_rows, as_count(width, "width", 1))
             if dtype not in _TYPES:
                 raise ValueError(
                     "dtype must be torch.float32, float64, bfloat16 or float16, got "
@@ -153,24 +164,20 @@ class EmbeddingTable(RowsBase):
             self.gradients = gradients
             self._optimizer = RowOptimizer(*adam)
             check_one_of(init, "init", INITS)
-            number = 1 / math.sqrt(width) if scale is None else as_number(scale, "scale", least=0)
+            number = 1 / math.sqrt(width)
+            if scale is not None:
+                number = as_number(scale, "scale", least=0)
             self._settings: dict[str, Any] = {"optimizer": optimizer, "init": init, "scale": number}
             self._settings["seed"] = as_int(seed, "seed")
             self._key = derive_key("initial", self._settings["seed"])
             self._exact = torch.promote_types(dtype, torch.float32)
-            self._part = {}
-            if graph is not None and self.collective:
-                hashed = hash_ids(graph.held.masters.numpy())
-                self._part = {
-                    "nodes": f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
-                }
-            self._store = self._make(own, None if folder is None else Path(folder))
+            self._store = self._make(num_held, folder)
         # held while rows are read or committed, so that a reader in another thread sees complete
         # commits only
         self._lock = threading.Lock()
         self._pulls = Pulls()
 
-    def _make(self, num_rows: int, folder: Path | None) -> Store:
+    def _make(self, num_rows: int, folder: FileLike | None) -> Store:
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {
             "rows": ((num_rows, self.shape[1]), self.dtype),
             "written": ((num_rows,), torch.bool),
@@ -186,7 +193,7 @@ class EmbeddingTable(RowsBase):
             }
             return MemoryStore(arrays, self.peers, _WHAT)
         return FileStore(
-            folder,
+            Path(folder),
             kind="embedding table",
             version=_LAYOUT,
             shapes=shapes,
@@ -227,6 +234,7 @@ class EmbeddingTable(RowsBase):
         pulls per step. With gradients turned off (``torch.no_grad``) the rows require none, and no
         step waits for them.
         """
+        # Nothing waits for a step that will not come, as in validation.
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
         with self.peers.together("learned rows"):
@@ -239,10 +247,11 @@ class EmbeddingTable(RowsBase):
         """Return local rows by parent id; rows that were never written have their initial
         values.
         """
-        which = torch.from_numpy(self._whole.rows_of(ids))
+        which = torch.from_numpy(self._local.rows_of(ids))
         arrays = self._store.arrays
         with self._lock, torch.no_grad():
             rows = fetch_rows(arrays["rows"], which)
+            # Initial rows are made when they are read: a large table takes no time to make.
             written = arrays["written"].index_select(0, which)
             if not bool(written.all()):
                 fresh = ~written
@@ -270,13 +279,13 @@ class EmbeddingTable(RowsBase):
         """
         with self.peers.together("a step of a table"), torch.no_grad():
             chosen = self._pulls.waiting(rows)
-            own = gradients(chosen, self._exact)
+            summed = gradients(chosen, self._exact)
             # a process without gradients joins the exchange too: it may own rows that others have
             # gradients of
             none = (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
-            ids, grads = own or none
-            what = "gradients of learned rows"
-            parts, active = self._to_owners(what, ids, grads, active=own is not None)
+            ids, grads = summed or none
+            title = "gradients of learned rows"
+            parts, active = self._to_owners(title, ids, grads, active=summed is not None)
             if not active:
                 raise ValueError(
                     "no row has a gradient: pull rows, compute a loss of them, call its "
@@ -309,14 +318,14 @@ class EmbeddingTable(RowsBase):
                 raise ValueError(
                     f"rows must have shape {(len(checked), self.shape[1])}, got {tuple(rows.shape)}"
                 )
+            # Which of two rows would stay depends on the order of writing, so neither is written.
             distinct, counts = np.unique(checked, return_counts=True)
             if len(distinct) < len(checked):
                 node = distinct[counts.argmax()]
                 most = counts.max()
                 raise ValueError(f"ids holds {node} {most} times, but a row is written once")
             new = rows.detach().to("cpu", self.dtype)
-            what = "learned rows that are written"
-            parts, _ = self._to_owners(what, checked, new, active=True)
+            parts, _ = self._to_owners("learned rows that are written", checked, new, active=True)
             nodes, values = first_of_each(parts)
 
             def change(arrays: Mapping[str, Tensor], places: Ints) -> None:
@@ -326,7 +335,7 @@ class EmbeddingTable(RowsBase):
             self._change(nodes, change)
 
     def _to_owners(
-        self, what: str, ids: Ints, rows: Tensor, *, active: bool
+        self, title: str, ids: Ints, rows: Tensor, *, active: bool
     ) -> tuple[list[tuple[Ints, Tensor]], bool]:
         """Send rows to the owners of their ids; return the rows received, and whether any process
         is active.
@@ -335,8 +344,8 @@ class EmbeddingTable(RowsBase):
         """
         if not self.collective:  # the general path would make a small step a tenth slower
             return [(ids, rows)], active
-        own = np.array([self.version, self.lr, active], np.float64)
-        facts, (parts,) = self.peers.send(what, own, [(ids, rows)])
+        stated = np.array([self.version, self.lr, active], np.float64)
+        facts, (parts,) = self.peers.send(title, stated, [(ids, rows)])
         for k, name in enumerate(("version", "lr")):
             if len(set(facts[:, k])) > 1:
                 raise ValueError(
@@ -347,7 +356,7 @@ class EmbeddingTable(RowsBase):
 
     def _change(self, ids: Ints, change: Callable[[Mapping[str, Tensor], Ints], None]) -> None:
         """Apply a function to local rows of all arrays, by their places, in one commit."""
-        places = self._whole.rows_of(ids)
+        places = self._local.rows_of(ids)
         which = torch.from_numpy(places)
         wanted = {"version": torch.zeros(1, dtype=torch.int64)}
         wanted |= dict.fromkeys(("rows", "written", *self._optimizer.states), which)
@@ -364,15 +373,16 @@ class EmbeddingTable(RowsBase):
         """Change rows and states by gradients, in arrays that a commit has opened."""
         which = torch.from_numpy(places)
         rows = arrays["rows"]
-        at = places
+        rows_at = places
         self._begin(arrays, ids, places)
         # update 16-bit rows in a wider copy, so that a step rounds them once
         if short := self.dtype != self._exact:
             rows = rows.index_select(0, which).to(self._exact)
-            at = np.arange(len(places))
+            rows_at = np.arange(len(places))
         states = {name: arrays[name].numpy() for name in self._optimizer.states}
         numbers = grads.contiguous().numpy()
-        self._optimizer.update(rows.numpy(), at, states, places, numbers, int(arrays["version"]))
+        step = int(arrays["version"])
+        self._optimizer.update(rows.numpy(), rows_at, states, places, numbers, step)
         if short:
             arrays["rows"].index_copy_(0, which, rows.to(self.dtype))
 
@@ -410,9 +420,9 @@ class EmbeddingTable(RowsBase):
         """
         if not isinstance(state, Mapping) or not {"settings", "version"} <= set(state):
             raise ValueError(f"state must be what state_dict returned, got {describe(state)}")
-        whole = "a table in one process"
-        there = state.get("nodes", whole)
-        here = self._part.get("nodes", whole)
+        undivided = "a table in one process"
+        there = state.get("nodes", undivided)
+        here = self._part.get("nodes", undivided)
         if there != here:
             raise ValueError(f"the state is of {there}, this is {here}")
         for name, value in self._settings.items():
@@ -471,6 +481,7 @@ class EmbeddingTable(RowsBase):
                 "itself"
             )
         state = dict(vars(self))
+        # Neither a lock nor rows that wait for a step mean anything in another process.
         del state["_lock"], state["_pulls"]
         return state
 
@@ -478,6 +489,9 @@ class EmbeddingTable(RowsBase):
         vars(self).update(state, _lock=threading.Lock(), _pulls=Pulls())
 
     def _details(self) -> str:
-        where = "" if self._store.folder is None else f", in {self._store.folder}"
-        share = f", {len(self._store.arrays['written'])} rows here" if self.collective else ""
-        return f"{self._settings['optimizer']}, lr={self.lr}{share}{where}"
+        words = f"{self._settings['optimizer']}, lr={self.lr}"
+        if self.collective:
+            words += f", {len(self._store.arrays['written'])} rows here"
+        if self._store.folder is not None:
+            words += f", in {self._store.folder}"
+        return words

@@ -71,8 +71,11 @@ class FileRows(RowsBase):
             raise OSError(
                 f"this system cannot read past its page cache: open {path} with direct=False"
             )
+        flags = os.O_RDONLY
+        if direct:
+            flags |= os.O_DIRECT
         try:
-            self._file = os.open(path, os.O_RDONLY | (os.O_DIRECT if direct else 0))
+            self._file = os.open(path, flags)
         except OSError as error:
             if direct and path.is_file():
                 raise OSError(
@@ -81,8 +84,11 @@ class FileRows(RowsBase):
                     str(path),
                 ) from None
             raise
+        # Not in __del__, which may not run when the interpreter ends.
         weakref.finalize(self, os.close, self._file)
-        self._block = _block_of(self._file, path) if direct else 1
+        self._block = 1
+        if direct:
+            self._block = _block_of(self._file, path)
         self._workers: tuple[int, Workers] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -126,9 +132,11 @@ class FileRows(RowsBase):
         """
         offsets = self._start + first * self._row
         target = out.view(-1).view(torch.uint8).numpy()
+        # In the order of the file: a disk reads forwards, and neighbours share a block.
         order = np.argsort(offsets, kind="stable")
         parts = max(1, min(self.threads, len(order) // _SHARE))
         cuts = [len(order) * k // parts for k in range(parts + 1)]
+        # Blocks begin before the first byte that is wanted, and end after the last.
         room = min(_SCRATCH, -(-len(target) // _BLOCKS[-1]) * _BLOCKS[-1] + 2 * _BLOCKS[-1])
 
         sizes = count * self._row
@@ -148,7 +156,12 @@ class FileRows(RowsBase):
         waits = [self._pool().submit(partial(read, k)) for k in range(1, parts)]
         results = [read(0), *(wait() for wait in waits)]
         if (failed := min(results)) < 0:
-            self._raise_read_error(-failed - 1)
+            raise OSError(
+                errno.EIO,
+                f"byte {-failed - 1} cannot be read: the disk failed, or the file was cut off "
+                "after it was opened",
+                str(self.path),
+            )
         with self._lock:
             self.bytes_read += sum(results)
 
@@ -160,21 +173,11 @@ class FileRows(RowsBase):
         # threads do not live on in a forked process
         if self._workers is None or self._workers[0] != os.getpid():
             workers = Workers(self.threads - 1, "nodeflow-file")
+            # At the end of the interpreter the threads are daemons, and waiting for them could
+            # hang.
             weakref.finalize(self, workers.stop).atexit = False
             self._workers = os.getpid(), workers
         return self._workers[1]
-
-    def _raise_read_error(self, offset: int) -> None:
-        start = offset // _BLOCKS[-1] * _BLOCKS[-1]
-        # the loop does not say why it stopped: reading again raises the error of the system, if it
-        # still has one
-        if hasattr(os, "preadv"):
-            block = memoryview(_aligned(_BLOCKS[-1]).data)
-            if os.preadv(self._file, [block], start) > offset - start:
-                raise OSError(
-                    errno.EIO, f"reading byte {offset} failed, and then succeeded", str(self.path)
-                )
-        raise ValueError(f"{self.path} has no byte {offset}: it was cut off after it was opened")
 
     def _details(self) -> str:
         return repr(str(self.path)) + (", past the page cache" if self.direct else "")

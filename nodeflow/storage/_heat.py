@@ -78,13 +78,14 @@ def presample(loader: NodeFlowLoader, epochs: int | Iterable[int] = 1, *, layer:
     >>> presample(NodeFlowLoader(NeighborSampler(graph, [5]), [2, 3], batch_size=1))
     tensor([0, 2, 1, 1])
     """
-    at = as_index(layer, "layer", loader.sampler.num_flows + 1)
+    number = as_index(layer, "layer", loader.sampler.num_flows + 1)
     count = np.zeros(loader.sampler.graph.num_nodes, np.int64)
     if isinstance(epochs, int):
         epochs = range(as_count(epochs, "epochs", 1))
+    # Batches are drawn without columns, so that counting reads no rows.
     for epoch in epochs:
         for batch in loader.draws(epoch):
-            count[np.unique(batch.layers[at].parent_nid.numpy())] += 1
+            count[np.unique(batch.layers[number].parent_nid.numpy())] += 1
     return torch.from_numpy(count)
 
 
@@ -101,9 +102,11 @@ def degree_heat(graph: Graph, direction: str = "in") -> Tensor:
     tensor([2, 1, 0])
     """
     check_one_of(direction, "direction", ("in", "out", "both"))
-    if direction == "both":
-        return graph.out_degrees() + graph.in_degrees()
-    return graph.out_degrees() if direction == "in" else graph.in_degrees()
+    if direction == "in":
+        return graph.out_degrees()
+    if direction == "out":
+        return graph.in_degrees()
+    return graph.out_degrees() + graph.in_degrees()
 
 
 @checked
@@ -137,17 +140,16 @@ def reach_heat(
     times = np.bincount(ids, minlength=graph.num_nodes)
     reached = np.minimum(times * (size / max(len(ids), size)), 1.0)
     # a row per node and relation, which draws on its own
-    schema = graph.schema
     rows = graph.schema.node_rows("in")
     edges = Edges._trusted(*graph.csc())
     nodes = np.arange(graph.num_nodes)
     edges = edges.by_kind(
-        lambda: schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows
+        lambda: graph.schema.relations_of(np.arange(graph.num_edges)), own=rows, whole=rows
     )
     node = np.repeat(nodes, rows.first(nodes)[1])
     kinds = rows.kinds_of(np.arange(rows.num_rows))
     for fanout in reversed(fanouts):
-        counts = _numbers(schema, fanout)
+        counts = _numbers(graph.schema, fanout)
         drawn = np.minimum(1.0, counts[kinds] / np.maximum(np.diff(edges.indptr), 1))
         with np.errstate(divide="ignore"):
             missed = np.log1p(-reached[node] * drawn)  # -inf: certainly reached

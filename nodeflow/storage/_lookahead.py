@@ -25,7 +25,7 @@ from nodeflow.loader import NodeFlowLoader
 from nodeflow.storage._heat import as_heat
 from nodeflow.storage._memory import mean_bytes, sparse_bytes
 from nodeflow.storage._packed import OnDemand, Packed, as_place
-from nodeflow.storage._plan import DensePool, Plan, SparsePool
+from nodeflow.storage._plan import DensePool, ReadPlan, SparsePool
 
 Fetched: TypeAlias = tuple[Tensor, dict[str, Tensor]]
 """Nodes, and their rows of each column."""
@@ -137,7 +137,8 @@ class Lookahead:
         first = next(loader.draws(0), None)  # raises where batches cannot be drawn ahead
         self.loader = loader
         graph = loader.sampler.graph
-        self._parts, self._rest, self._copied = _divided(loader)
+        self._parts, self._unplanned, self._copied = _divided(loader)
+        # Tensors in memory need no plan, and are copied by the loader as always.
         columns = [rows for part in self._parts for rows in part.columns.values()]
         if not columns:
             raise TypeError(
@@ -221,7 +222,7 @@ class Lookahead:
             rows_of_batch = fetched.popleft()
             self._fill(batch, rows_of_batch())
 
-        batches = self.loader.iterate(self._rest, fill)
+        batches = self.loader.iterate(self._unplanned, fill)
         epoch = self.loader.epoch
         start = self.loader.batch_number
         if self._foreseen != (epoch, start) or (self._epochs is not None and epoch >= self._epochs):
@@ -229,6 +230,8 @@ class Lookahead:
                 part.forget()
             self._coming = self._ids(epoch, start)
         self._foreseen = None  # an iteration that is left early has planned more than it gave
+        # One thread: a plan serves batches in their order, and each copies rows that the one
+        # before kept.
         workers = Workers(1, "nodeflow-lookahead")
         try:
             tasks = (workers.submit(self._fetch) for _ in range(len(self) - start))
@@ -249,8 +252,9 @@ class Lookahead:
         if self._epochs is not None:
             numbers = range(epoch, max(self._epochs, epoch + 1))
         for number in numbers:
-            for batch in self.loader.draws(number, start if number == epoch else 0):
+            for batch in self.loader.draws(number, start):
                 yield [part.ids(batch) for part in self._parts]
+            start = 0
 
     def _foresee(self) -> None:
         """Tell all parts of one more batch, if there is one: their plans ask for it one after the
@@ -278,9 +282,9 @@ class Lookahead:
         for part, (ids, columns) in zip(self._parts, fetched, strict=True):
             part.fill(batch, ids, columns, pin)
         for i, node_type, name in self._copied:
-            of = _of(batch.layers[i], node_type)
-            rows = fetch_rows(_frame(graph, node_type)[name], of.parent_nid)
-            of.data[name] = pinned(rows) if pin else rows
+            nodes = _of(batch.layers[i], node_type)
+            rows = fetch_rows(_frame(graph, node_type)[name], nodes.parent_nid)
+            nodes.data[name] = pinned(rows) if pin else rows
 
     def __repr__(self) -> str:
         names = dict.fromkeys(name for part in self._parts for name in part.columns)
@@ -298,7 +302,7 @@ class _Part:
     there is one.
     """
 
-    plan: Plan
+    plan: ReadPlan
     reader: OnDemand
     foresee: Callable[[], None]
 
@@ -318,8 +322,9 @@ class _Part:
         most.
         """
         room = min(memory // max(self.row, 1), len(self.nodes))
-        own = None if heat is None else heat[self.nodes.start : self.nodes.stop]
-        self.plan = Plan(len(self.nodes), room, window, own)
+        if heat is not None:
+            heat = heat[self.nodes.start : self.nodes.stop]
+        self.plan = ReadPlan(len(self.nodes), room, window, heat)
         self.kept = {
             name: SparsePool(rows, room) if is_sparse(rows) else DensePool(rows, room)
             for name, rows in self.stored.items()
@@ -344,12 +349,16 @@ class _Part:
     def ids(self, batch: NodeFlow) -> Ints:
         """Return the distinct nodes whose rows a batch reads: of its layer, in order, or of all."""
         nodes = [_of(batch.layers[i], self.node_type).parent_nid for i in self.layers]
-        ids = torch.cat(nodes).numpy()
-        return ids if self._is_one_layer(batch) else np.unique(ids)
+        ids: Ints = torch.cat(nodes).numpy()
+        if self._is_one_layer(batch):
+            return ids
+        return np.unique(ids)
 
     def bytes_of(self, batch: NodeFlow | None) -> int:
         """Return how many bytes of rows a batch reads, none where there is no batch."""
-        return 0 if batch is None else len(self.ids(batch)) * self.row
+        if batch is None:
+            return 0
+        return len(self.ids(batch)) * self.row
 
     def _is_one_layer(self, batch: NodeFlow) -> bool:
         return len(self.layers) == 1 and all(batch.layers[i].context is None for i in self.layers)
@@ -382,9 +391,9 @@ class _Part:
         """Set the columns of a batch whose rows were fetched."""
         for i, names in self.layers.items():
             part = _of(batch.layers[i], self.node_type)
-            at = None if self._is_one_layer(batch) else torch.searchsorted(ids, part.parent_nid)
+            places = None if self._is_one_layer(batch) else torch.searchsorted(ids, part.parent_nid)
             for name in names:
-                rows = columns[name] if at is None else take_rows(columns[name], at)
+                rows = columns[name] if places is None else take_rows(columns[name], places)
                 part.data[name] = pinned(rows) if pin else rows
 
 
@@ -409,23 +418,28 @@ def _divided(
     graph = loader.sampler.graph
     empty = empty_node_flow(graph, loader.sampler.num_flows)
     planned: dict[str | None, dict[int, list[str]]] = {}
-    rest: dict[int, list[str]] = {}
+    others: dict[int, list[str]] = {}
     copied: list[tuple[int, str | None, str]] = []
     chosen = dict(node_columns(empty, loader.ndata))
+    # An empty batch says which columns each layer and type gets, with the rules of the loader
+    # itself.
     empty.copy_from_parent(loader.ndata)
     for i, layer in enumerate(empty.layers):
         columns: list[tuple[str | None, str]] = [(None, name) for name in chosen.get(i, ())]
-        columns += [
-            (node_type, name) for node_type, own in layer.typed_frames().items() for name in own
+        for node_type, frame in layer.typed_frames().items():
+            columns += [(node_type, name) for name in frame]
+        # the loader copies by name, for all types at once: a tensor whose name a fetched column of
+        # another type has is copied here
+        tensors = [
+            (node_type, name)
+            for node_type, name in columns
+            if isinstance(_frame(graph, node_type)[name], Tensor)
         ]
-        fetched = [
-            (of, name) for of, name in columns if not isinstance(_frame(graph, of)[name], Tensor)
-        ]
+        fetched = [column for column in columns if column not in tensors]
         names = {name for _, name in fetched}
-        for of, name in fetched:
-            planned.setdefault(of, {}).setdefault(i, []).append(name)
-        copied += [
-            (i, of, name) for of, name in columns if name in names and (of, name) not in fetched
-        ]
-        rest[i] = list(dict.fromkeys(name for _, name in columns if name not in names))
-    return [_Part(graph, node_type, layers) for node_type, layers in planned.items()], rest, copied
+        for type_name, name in fetched:
+            planned.setdefault(type_name, {}).setdefault(i, []).append(name)
+        copied += [(i, *column) for column in tensors if column[1] in names]
+        others[i] = list(dict.fromkeys(name for _, name in tensors if name not in names))
+    parts = [_Part(graph, node_type, layers) for node_type, layers in planned.items()]
+    return parts, others, copied

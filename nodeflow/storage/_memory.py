@@ -80,8 +80,10 @@ def copied(rows: Tensor | Rows, ids: Tensor, device: torch.device | str = "cpu")
 def copy_into(out: Tensor, rows: Tensor | Rows, ids: Tensor) -> None:
     """Copy dense rows into a tensor, or a map of a file, piece by piece."""
     step = max(1, _PIECE // max(row_bytes(rows), 1))
-    for begin in range(0, len(ids), step):
-        out[begin : begin + step] = fetch_rows(rows, ids[begin : begin + step])
+    begin = 0
+    for piece in ids.split(step):
+        out[begin : begin + len(piece)] = fetch_rows(rows, piece)
+        begin += len(piece)
 
 
 @checked

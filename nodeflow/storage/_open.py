@@ -28,6 +28,7 @@ from nodeflow._files.disk.arrays import (
     numpy_type,
     open_file,
     read_header,
+    sizes_of,
 )
 from nodeflow._files.disk.folders import new_folder
 from nodeflow._files.disk.manifest import Manifest
@@ -96,9 +97,10 @@ def open(
     )
     if (shape is None) != (dtype is None):
         raise TypeError("shape and dtype belong together: pass both for raw numbers, or neither")
-    raw = {"shape": shape, "dtype": dtype, "offset": offset or None}
+    given = {"name": name, "shape": shape, "dtype": dtype, "offset": offset or None}
+    given["verify"] = verify
     if isinstance(path, Tensor | NarrowRows):
-        _refuse({"name": name, **raw, "verify": verify}, "a tensor")
+        _check_takes(given, (), "a tensor", "path")
         if (column := opened(path, rows)) is None:
             raise ValueError(
                 f"path is a tensor in memory, {describe(path)}: only one that maps a file can be "
@@ -107,24 +109,16 @@ def open(
         return column
     place = Path(path).absolute()
     if place.is_dir():
-        _refuse({"name": name, **raw}, "a folder", f"{place}")
+        _check_takes(given, ("verify",), "a folder", place)
         return _sparse_folder(place, rows, verify)
     if place.suffix == ".safetensors":
-        _refuse(
-            {**raw, "verify": verify},
-            "a .safetensors file, which says itself what it holds",
-            f"{place}",
-        )
+        _check_takes(given, ("name",), "a .safetensors file, which says what it holds", place)
         extent = _safetensors_extent(place, name)
     elif place.suffix == ".npy":
-        _refuse(
-            {"name": name, **raw, "verify": verify},
-            "a .npy file, which says itself what it holds",
-            f"{place}",
-        )
+        _check_takes(given, (), "a .npy file, which says what it holds", place)
         extent = _npy_extent(place)
     elif shape is not None and dtype is not None:
-        _refuse({"name": name, "verify": verify}, "a file of raw numbers", f"{place}")
+        _check_takes(given, ("shape", "dtype", "offset"), "a file of raw numbers", place)
         extent = _raw_extent(place, shape, dtype, as_count(offset, "offset"))
     else:
         raise ValueError(
@@ -135,11 +129,15 @@ def open(
     return rows(place, extent)
 
 
-def _refuse(arguments: Mapping[str, object], what: str, where: str = "path") -> None:
-    """Raise TypeError for the first argument that is not None."""
-    for name, value in arguments.items():
-        if value is not None:
-            raise TypeError(f"{where}: {name} is no argument for {what}: leave it out")
+def _check_takes(
+    given: Mapping[str, object], takes: Sequence[str], kind: str, where: str | Path
+) -> None:
+    """Raise TypeError for the first argument that is given and that this kind of file does not
+    take.
+    """
+    for name, value in given.items():
+        if value is not None and name not in takes:
+            raise TypeError(f"{where}: {name} is no argument for {kind}: leave it out")
 
 
 def opened(
@@ -165,6 +163,7 @@ def opened(
 
 
 def _mapped(column: Tensor, rows: Callable[[Path, Extent], FileRows]) -> FileRows | None:
+    # The storage of a slice of rows, too, begins where the map does.
     mapped = find_map(column.untyped_storage().data_ptr())
     if mapped is None or not column.is_contiguous():
         return None
@@ -208,7 +207,7 @@ def _npy_extent(path: Path) -> Extent:
 def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: int) -> Extent:
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     check_numbers(dtype, str(path))
-    sizes = tuple(as_count(size, "shape") for size in shape)
+    sizes = sizes_of(shape)
     expected = start + math.prod(sizes) * dtype.itemsize
     with blaming(f"{path} cannot be read", ValueError), open_file(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -222,44 +221,30 @@ def _raw_extent(path: Path, shape: tuple[int, ...], dtype: torch.dtype, start: i
 
 def _safetensors_extent(path: Path, name: str | None) -> Extent:
     """Return where a tensor lies in a ``.safetensors`` file, by default its only one."""
-    with (
-        blaming(
-            f"{path} is damaged, was cut off or is no .safetensors file", ValueError, RecursionError
-        ),
-        open_file(path) as file,
-    ):
-        begin = 8 + int.from_bytes(file.read(8), "little")
-        if begin > path.stat().st_size:
-            raise ValueError("its header is longer than the file")
-        header = json.loads(file.read(begin - 8))
-        metadata = header.pop("__metadata__", {}) if isinstance(header, dict) else None
-        if not isinstance(metadata, dict):
-            raise ValueError("its header is no table")
-    names = list(header)
-    if name is None and len(names) != 1:
-        raise ValueError(
-            f"{path} holds {len(names)} tensors: pass name=, one of {', '.join(names)}"
-        )
-    chosen = names[0] if name is None else name
-    if chosen not in names:
-        raise ValueError(f"{path} has no tensor {chosen!r}; it has {', '.join(names) or 'none'}")
-    with blaming(
-        f"{path} is damaged: its header does not describe the tensor {chosen!r}",
-        KeyError,
-        TypeError,
-        ValueError,
-    ):
+    damage = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+    with blaming(f"{path} is damaged, was cut off or is no .safetensors file", *damage):
+        with open_file(path) as file:
+            begin = 8 + int.from_bytes(file.read(8), "little")
+            end = path.stat().st_size
+            if begin > end:
+                raise ValueError("its header is longer than the file")
+            header = json.loads(file.read(begin - 8))
+        header.pop("__metadata__", None)
+        names = ", ".join(header) or "none"
+    if name is None and len(header) != 1:
+        raise ValueError(f"{path} holds {len(header)} tensors: pass name=, one of {names}")
+    chosen = next(iter(header)) if name is None else name
+    if chosen not in header:
+        raise ValueError(f"{path} has no tensor {chosen!r}; it has {names}")
+    with blaming(f"{path} is damaged, or was cut off: of the tensor {chosen!r}", *damage):
         facts = header[chosen]
+        shape = sizes_of(facts["shape"])
+        first, last = (as_count(place, "an offset") for place in facts["data_offsets"])
         kind = _SAFETENSORS.get(facts["dtype"])
-        shape = tuple(as_count(size, "a size") for size in facts["shape"])
-        first, last = facts["data_offsets"]
-        size = as_count(last, "an offset") - as_count(first, "an offset")
-    if kind is None:
-        raise ValueError(f"{path}: numbers of type {facts['dtype']} cannot be read")
-    if size != math.prod(shape) * kind.itemsize or begin + last > path.stat().st_size:
-        raise ValueError(
-            f"{path} was cut off or is damaged: it does not hold all of the tensor {chosen!r}"
-        )
+        if kind is None:
+            raise ValueError(f"numbers of type {facts['dtype']} cannot be read")
+        if last - first != math.prod(shape) * kind.itemsize or begin + last > end:
+            raise ValueError("it does not hold all of it")
     return begin + first, shape, kind
 
 
@@ -291,7 +276,7 @@ def create(path: FileLike, shape: Sequence[int], dtype: torch.dtype = torch.floa
     check_type(dtype, "dtype", torch.dtype, "a torch.dtype")
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise TypeError(f"shape must be a sequence of sizes, got {describe(shape)}")
-    sizes = tuple(as_count(size, "a size in shape") for size in shape)
+    sizes = sizes_of(shape)
     if os.path.lexists(file):
         raise FileExistsError(f"{file} exists; remove it, or choose another path")
     return from_numpy(create_array(file, numpy_type(dtype), sizes), dtype)

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from nodeflow._core.base.checks import Ints, check_type
 from nodeflow._core.rows.rows import Rows, fetch_rows, move_rows, new_rows, row_bytes, take_rows
-from nodeflow.storage._plan import Step
+from nodeflow.storage._plan import ReadStep
 
 _PIECE = 2**26  # bytes of rows that are packed at a time
 
 
-Served = tuple[Step, dict[str, Tensor], int]
+Served = tuple[ReadStep, dict[str, Tensor], int]
 """A step, the rows that it reads by column, and how many rows were packed for it."""
 
 
@@ -35,12 +35,12 @@ class OnDemand:
     def __init__(self, columns: Mapping[str, Tensor | Rows]) -> None:
         self.columns = columns
 
-    def serve(self, advance: Callable[[], Step | None]) -> Iterator[Served]:
+    def serve(self, advance: Callable[[], ReadStep | None]) -> Iterator[Served]:
         """Yield the steps that ``advance`` gives, until there is none, and their rows."""
         for step in iter(advance, None):
             yield step, self._read(step), 0
 
-    def _read(self, step: Step) -> dict[str, Tensor]:
+    def _read(self, step: ReadStep) -> dict[str, Tensor]:
         ids = torch.from_numpy(step.new)
         return {name: fetch_rows(rows, ids).cpu() for name, rows in self.columns.items()}
 
@@ -66,10 +66,12 @@ class Packed(OnDemand):
         self.limit = limit
         self._row = sum(map(row_bytes, columns.values()))
 
-    def serve(self, advance: Callable[[], Step | None]) -> Iterator[Served]:
+    def serve(self, advance: Callable[[], ReadStep | None]) -> Iterator[Served]:
         step = advance()
         while step is not None:
-            steps = list[Step]()
+            steps = list[ReadStep]()
+            # As many steps as fit are packed together: a row that several of them read is fetched
+            # once.
             free = self.space // max(self._row, 1)
             while step is not None:
                 # one step at least, whatever it takes
@@ -80,7 +82,7 @@ class Packed(OnDemand):
                 step = advance()
             yield from self._serve_all(steps)
 
-    def _serve_all(self, steps: list[Step]) -> Iterator[Served]:
+    def _serve_all(self, steps: list[ReadStep]) -> Iterator[Served]:
         new = [np.sort(step.new) for step in steps]
         if not all(self._pays(rows, new) for rows in self.columns.values()):
             yield from ((step, self._read(step), 0) for step in steps)
@@ -91,6 +93,8 @@ class Packed(OnDemand):
                 for name, rows in self.columns.items()
             }
             for i, step in enumerate(steps):
+                # The file has rows of a step by ascending id; the batch wants them in its own
+                # order.
                 order = np.argsort(step.new, kind="stable")
                 rows_of_step = {name: file.rows_of(i, order) for name, file in files.items()}
                 yield step, rows_of_step, len(order)

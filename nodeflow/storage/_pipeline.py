@@ -5,7 +5,7 @@ stages that overlap.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -94,11 +94,11 @@ class Pipeline(Generic[Batch, Result]):
                 "pulls must name at least one table and the ids to pull from it, got an empty dict"
             )
         for name, pull in self._pulls.items():
-            what = "pulls" if self._single else f"pulls[{name!r}]"
+            argument = "pulls" if self._single else f"pulls[{name!r}]"
             fits = isinstance(pull, tuple) and len(pull) == 2
             if not (fits and isinstance(pull[0], EmbeddingTable) and callable(pull[1])):
                 raise TypeError(
-                    f"{what} must be (table, ids), an EmbeddingTable and a function, got "
+                    f"{argument} must be (table, ids), an EmbeddingTable and a function, got "
                     f"{describe(pull)}"
                 )
         self.staleness = as_count(staleness, "staleness", 1)
@@ -110,117 +110,130 @@ class Pipeline(Generic[Batch, Result]):
         return len(self.batches)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        named = [
-            f"{name}: {table!r}" if name else repr(table)
-            for name, (table, _) in self._pulls.items()
-        ]
+        tables = {name: table for name, (table, _) in self._pulls.items()}
+        named = [f"{name}: {table!r}".removeprefix(": ") for name, table in tables.items()]
         return (
             f"Pipeline(rows of {', '.join(named)}; staleness {self.staleness}, {self.under_way} "
             "batches under way)"
         )
 
     def __iter__(self) -> Generator[Result, None, None]:
-        source = iter(self.batches)
-        errors = list[BaseException]()
-        left = False
-        # rows that were asked for and wait for a step, whatever became of their batch
-        held: dict[int, Rows] = {}
-        # its one thread runs tasks in order, so every batch reads rows of a known step; without it,
-        # a task is run in this thread when its result is asked for
-        workers = Workers(1, "nodeflow-pipeline") if self.staleness > 1 else None
-        # the worker exchanges rows while the caller may exchange gradients: a channel of its own
-        # keeps them apart
-        channels = self._channels() if workers is not None else {}
-
-        def submit(task: Callable[[], Any]) -> Callable[[], Any]:
-            return task if workers is None else workers.submit(task)
-
-        def beside() -> ExitStack:
-            stack = ExitStack()
-            for peers, channel in channels.items():
-                stack.enter_context(peers.using(channel))
-            return stack
-
-        def draw() -> tuple[Batch, Rows] | None:
-            with beside():
-                return None if errors or left else self._draw(source, held)
-
-        def write(rows: Rows) -> None:
-            try:
-                if not errors:
-                    with beside():
-                        self._write(rows)
-                    del held[id(rows)]
-            except BaseException as error:
-                errors.append(error)
-
+        run = _Run(self, self._pulls)
         ahead: deque[Callable[[], tuple[Batch, Rows] | None]] = deque()
         try:
             for _ in range(self.staleness):
-                ahead.append(submit(draw))
-            while (drawn := ahead.popleft()()) is not None and not errors:
+                ahead.append(run.submit(run.draw))
+            while (drawn := ahead.popleft()()) is not None and not run.errors:
                 batch, rows = drawn
                 del drawn
                 result = self.compute(batch, rows[""] if self._single else rows)
-                written = submit(partial(write, rows))
-                if workers is None:
-                    written()
-                if errors:
+                run.write_later(rows)
+                if run.errors:
                     break
-                ahead.append(submit(draw))
+                ahead.append(run.submit(run.draw))
                 yield result
-                del result, written, batch, rows
+                # nothing of a batch lives longer than its step: it may be large
+                del result, batch, rows
         finally:
-            left = True  # draws that are still queued take no batch
-            try:
-                # a generator, such as a loader's, ends its threads now; on the worker, which may
-                # still be inside of it. Tasks run in order, so this one follows all draws and
-                # writes
-                submit(getattr(source, "close", lambda: None))()
-            finally:
-                if workers is not None:
-                    workers.stop()
-                for rows in held.values():
-                    self._drop(rows)
-            if errors:
-                raise errors[0]
+            run.end()
 
-    def _channels(self) -> dict[Peers, object]:
-        """Return a channel of their own for all processes that hold tables; collective."""
-        tables = [table for table, _ in self._pulls.values() if table.collective]
-        groups = dict.fromkeys(table.peers for table in tables)
-        return {peers: peers.channel() for peers in groups}
 
-    # ---- stages
+class _Run(Generic[Batch]):
+    """An epoch of a pipeline: the stages that may run beside the caller's, and what they share.
 
-    def _draw(self, source: Iterator[Batch], held: dict[int, Rows]) -> tuple[Batch, Rows] | None:
-        rows: Rows = {}
-        held[id(rows)] = rows
-        self.under_way += 1
-        for batch in source:  # takes one batch
-            with torch.enable_grad():
-                for name, (table, ids) in self._pulls.items():
-                    rows[name] = table.pull(ids(batch), self.device)
-            return batch, rows
-        del held[id(rows)]
-        self.under_way -= 1
-        return None
+    ``errors`` are those of writes, whose results nobody waits for.
+    """
+
+    def __init__(self, pipeline: Pipeline[Batch, Any], pulls: Mapping[str, Pull[Batch]]) -> None:
+        self.errors = list[BaseException]()
+        self._pipeline = pipeline
+        self._pulls = pulls
+        self._source = iter(pipeline.batches)
+        self._is_left = False
+        # rows that were asked for and wait for a step, whatever became of their batch
+        self._waiting: dict[int, Rows] = {}
+        self._workers: Workers | None = None
+        self._channels: dict[Peers, object] = {}
+        if pipeline.staleness > 1:
+            # its one thread runs tasks in order, so every batch reads rows of a known step; without
+            # it, a task is run in this thread when its result is asked for
+            self._workers = Workers(1, "nodeflow-pipeline")
+            # the worker exchanges rows while the caller may exchange gradients: a channel of its
+            # own keeps them apart, which all processes that hold tables make together
+            tables = [table for table, _ in pulls.values() if table.collective]
+            groups = dict.fromkeys(table.peers for table in tables)
+            self._channels = {peers: peers.channel() for peers in groups}
+
+    def submit(self, task: Callable[[], Any]) -> Callable[[], Any]:
+        """Have the worker run a task; return a function that waits for its result."""
+        return task if self._workers is None else self._workers.submit(task)
+
+    def write_later(self, rows: Rows) -> None:
+        """Write the rows of a batch that was computed back to their tables."""
+        written = self.submit(partial(self._write, rows))
+        if self._workers is None:
+            written()
+
+    def _beside(self) -> ExitStack:
+        stack = ExitStack()
+        for peers, channel in self._channels.items():
+            stack.enter_context(peers.using(channel))
+        return stack
+
+    def draw(self) -> tuple[Batch, Rows] | None:
+        """Take the next batch, and pull its rows; None after the last, or where the run ends."""
+        with self._beside():
+            if self.errors or self._is_left:
+                return None
+            rows: Rows = {}
+            self._waiting[id(rows)] = rows
+            self._pipeline.under_way += 1
+            for batch in self._source:  # takes one batch
+                with torch.enable_grad():
+                    for name, (table, ids) in self._pulls.items():
+                        rows[name] = table.pull(ids(batch), self._pipeline.device)
+                return batch, rows
+            del self._waiting[id(rows)]
+            self._pipeline.under_way -= 1
+            return None
 
     def _write(self, rows: Rows) -> None:
-        waiting: dict[EmbeddingTable, list[Tensor]] = {}
+        try:
+            if not self.errors:
+                with self._beside():
+                    self._step(rows)
+                del self._waiting[id(rows)]
+        except BaseException as error:
+            self.errors.append(error)
+
+    def _step(self, rows: Rows) -> None:
+        """Change each table by the gradients of its rows, in one step."""
+        leaves_of: dict[EmbeddingTable, list[Tensor]] = {}
         for name, leaf in rows.items():
-            waiting.setdefault(self._pulls[name][0], []).append(leaf)
-        for table, leaves in waiting.items():
+            leaves_of.setdefault(self._pulls[name][0], []).append(leaf)
+        for table, leaves in leaves_of.items():
             # without gradients a collective table steps too: the other processes wait in the
             # exchange
             if table.collective or any(leaf.grad is not None for leaf in leaves):
                 table.step(*leaves)
             else:
                 table.drop(*leaves)
-        self.under_way -= 1
+        self._pipeline.under_way -= 1
 
-    def _drop(self, rows: Rows) -> None:
-        for name, leaf in rows.items():
-            with suppress(ValueError):  # its table has made the step
-                self._pulls[name][0].drop(leaf)
-        self.under_way -= 1
+    def end(self) -> None:
+        """Stop the worker, and drop rows that no step will take; raises the first error."""
+        self._is_left = True  # draws that are still queued take no batch
+        try:
+            # a generator, such as a loader's, ends its threads now; on the worker, which may still
+            # be inside of it. Tasks run in order, so this one follows all draws and writes
+            self.submit(getattr(self._source, "close", lambda: None))()
+        finally:
+            if self._workers is not None:
+                self._workers.stop()
+            for rows in self._waiting.values():
+                for name, leaf in rows.items():
+                    with suppress(ValueError):  # its table has made the step
+                        self._pulls[name][0].drop(leaf)
+                self._pipeline.under_way -= 1
+        if self.errors:
+            raise self.errors[0]

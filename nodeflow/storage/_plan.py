@@ -22,7 +22,7 @@ from nodeflow.storage._memory import mean_bytes
 _UNKNOWN = 256  # classes of heat for rows whose next use is not known
 
 
-class Step(NamedTuple):
+class ReadStep(NamedTuple):
     """What a plan says of a batch, int64 ``[k]`` each.
 
     Attributes:
@@ -41,7 +41,7 @@ class Step(NamedTuple):
         return self.ids[self.hit < 0]
 
 
-class Plan:
+class ReadPlan:
     """A cache of ``room`` rows that serves batches in order, and knows the ids of a window of
     batches ahead.
 
@@ -59,6 +59,7 @@ class Plan:
         self.window = window
         self._cold = np.zeros(num_nodes, np.uint8)
         if heat is not None:
+            # 256 classes of heat are enough to choose by, and take a byte per node.
             order = np.argsort(-heat, kind="stable")
             self._cold[order] = np.arange(num_nodes) * _UNKNOWN // max(num_nodes, 1)
         self._place = np.full(num_nodes, -1, np.int32)
@@ -85,7 +86,7 @@ class Plan:
         # numbers of the next batch to serve, and of the next to become known
         self._now = self._last = 0
 
-    def advance(self, ids_ahead: Callable[[], Ints | None]) -> Step | None:
+    def advance(self, ids_ahead: Callable[[], Ints | None]) -> ReadStep | None:
         """Serve the next batch. ``ids_ahead`` gives the distinct ids of the next unknown batch,
         None after the last.
 
@@ -97,6 +98,7 @@ class Plan:
         if not self._known:
             return None
         ids = self._known.popleft().astype(np.int64)
+        # Of each id of the batch, the number of the batch that uses it next.
         uses = self._uses[self._served - self._base : self._served - self._base + len(ids)]
         hit = np.empty(len(ids), np.int64)
         kept = np.empty(len(ids), np.int64)
@@ -116,7 +118,7 @@ class Plan:
         )
         self._served += len(ids)
         self._now += 1
-        return Step(ids, hit, kept)
+        return ReadStep(ids, hit, kept)
 
     def _foresee(self, ids: Ints) -> None:
         # uses that are served make room at the front; twice what lives, so that this is rare
@@ -186,8 +188,10 @@ class SparsePool:
         slots = hit[old]
         width = read.shape[1]
         indptr = torch.from_numpy(np.concatenate([[0], np.cumsum(self._size[slots])]))
-        at = self._entries(slots)
-        rows = csr_tensor(indptr, self._indices[at], self._values[at], (len(slots), width))
+        places = self._entries(slots)
+        rows = csr_tensor(indptr, self._indices[places], self._values[places], (len(slots), width))
+        # Rows of the batch are put together before slots are written again: some of these hold
+        # them.
         out = put_rows([(rows, old), (read, new)], len(hit))
         self._put(kept[staying], take_rows(out, torch.from_numpy(staying)))
         return out
@@ -207,16 +211,16 @@ class SparsePool:
     def _compact(self, more: int) -> None:
         """Move the entries of all slots to the front of arrays that have room for as many more."""
         slots = np.flatnonzero(self._size)
-        at = self._entries(slots)
-        room = max(len(self._indices), len(at) + len(at) // 4 + more)
+        places = self._entries(slots)
+        room = max(len(self._indices), len(places) + len(places) // 4 + more)
         indices = torch.empty(room, dtype=torch.int64)
         values = torch.empty(room, dtype=self._values.dtype)
-        indices[: len(at)] = self._indices[at]
-        values[: len(at)] = self._values[at]
+        indices[: len(places)] = self._indices[places]
+        values[: len(places)] = self._values[places]
         self._begin[slots] = np.cumsum(self._size[slots]) - self._size[slots]
         self._indices = indices
         self._values = values
-        self._end = len(at)
+        self._end = len(places)
 
     def _entries(self, slots: Ints) -> Tensor:
         sizes = self._size[slots]

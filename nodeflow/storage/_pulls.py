@@ -37,6 +37,7 @@ class Pulls:
         """Return the rows ``ids``, which may repeat, as a leaf that waits; ``fetch`` reads rows of
         distinct ids.
         """
+        # The nodes of a layer are distinct and often in order: nothing is to be sorted then.
         if len(ids) < 2 or (ids[1:] > ids[:-1]).all():
             distinct = ids.copy()
             places = None

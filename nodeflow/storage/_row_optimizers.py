@@ -49,7 +49,9 @@ class RowOptimizer:
                     f"{setting} is for optimizer={takers_of_it}, not {name!r}; leave it out"
                 )
         check_type(betas, "betas", tuple | list | None, "two numbers, as in (0.9, 0.999)")
-        pair = (0.9, 0.999) if betas is None else tuple(betas)
+        pair: tuple[float, ...] = (0.9, 0.999)
+        if betas is not None:
+            pair = tuple(betas)
         if len(pair) != 2:
             raise ValueError(
                 f"betas must be two numbers, as in (0.9, 0.999), got {describe(betas)}"
@@ -88,6 +90,7 @@ class RowOptimizer:
             )
         else:
             first, second = self.betas
+            # Both corrections of the bias in one number, in float64, as torch computes it.
             size = number(self.lr * math.sqrt(1 - second**step) / (1 - first**step))
             kernels.row_steps.adam(
                 rows=rows,
@@ -112,10 +115,13 @@ def initial_rows(init: str, scale: float, key: int, ids: Ints, width: int) -> Fl
     if init == "zeros":
         return rows
     random = Random(key)
-    number = math.ceil(width / 2) if init == "normal" else width
+    number = width
+    if init == "normal":  # two numbers of 64 bits
+        number = math.ceil(width / 2)
     step = max(1, _PIECE // number)
     for start in range(0, len(ids), step):
         part = ids[start : start + step]
+        # Each row has counters of its own, so that it is the same whoever asks for it, and when.
         counters = part[:, None] * number + np.arange(number)
         bits = random.bits(counters.ravel()).reshape(counters.shape)
         out = rows[start : start + step]
@@ -132,6 +138,7 @@ def _normal_pairs(
     """Write two independent normal numbers for every 64 bits (Box and Muller 1958), the second half
     to the right.
     """
+    # Half a step above zero, whose logarithm would be infinite.
     radius = ((bits >> np.uint64(32)) + 0.5) * 2.0**-32
     np.log(radius, out=radius)
     radius *= -2 * scale**2

@@ -17,7 +17,7 @@ from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints, as_ids, check_length, check_type, describe
 from nodeflow._core.base.types import FileLike, IdsLike, NumbersLike
 from nodeflow._core.rows.base import RowsBase, decoded, elsewhere_first, pieces_of, stored, summary
-from nodeflow._core.rows.columns import check_numbers
+from nodeflow._core.rows.columns import check_rows
 from nodeflow._core.rows.pieces import Piece, put_pieces, write_pieces
 from nodeflow._core.rows.rows import (
     Rows,
@@ -64,13 +64,7 @@ class Cached(RowsBase):
     """
 
     def __init__(self, rows: Tensor | Rows, heat: NumbersLike, memory: int | str) -> None:
-        check_type(
-            rows,
-            "rows",
-            Tensor | Rows,
-            "a tensor, or an object with shape, dtype and fetch(ids, out=None)",
-        )
-        check_numbers(rows.dtype, "rows")
+        check_rows(rows, "rows")
         self.rows = rows
         self.shape = tuple(rows.shape)
         self.dtype = rows.dtype
@@ -79,6 +73,8 @@ class Cached(RowsBase):
         order = hottest(heat)
         check_length(order, "heat", self.shape[0], "row")
         self._stored = stored(rows)  # what is kept
+        # A row that this process holds anyway is worth less than one that it would ask another
+        # for.
         order = elsewhere_first(self._stored, order)
         count = fitting(self._stored, order, memory)
         self.ids = order[:count]
@@ -108,23 +104,26 @@ class Cached(RowsBase):
             if out is None:
                 return fetch_rows(self._hot, torch.from_numpy(ids))
             return torch.index_select(self._hot, 0, torch.from_numpy(ids), out=out)
-        at, cold = np.empty((2, len(ids)), np.int64)
-        count = int(kernels.copying.find_places(self._place, ids, at, cold))
+        places, cold = np.empty((2, len(ids)), np.int64)
+        count = int(kernels.copying.find_places(self._place, ids, places, cold))
         self.hits += len(ids) - count
         self.misses += count
         if count == len(ids):
             return fetch_rows(self._stored, torch.from_numpy(ids)).cpu()
         cold = cold[:count]
+        # A collective column is asked also for no rows: the other processes wait for it.
         missing = list[Piece]()
         if count or self.collective:
             missing = [
-                Piece(rows, of, cold[to]) for rows, of, to in pieces_of(self._stored, ids[cold])
+                Piece(rows, chosen, cold[to])
+                for rows, chosen, to in pieces_of(self._stored, ids[cold])
             ]
         if is_sparse(self):
-            hot = np.flatnonzero(at >= 0)
-            return put_pieces([Piece(self._hot, at[hot], hot), *missing], len(ids), self._hot)
-        out = new_rows(len(ids), self._hot.shape[1:], self._hot.dtype) if out is None else out
-        gather_into(self._hot, at, out)
+            hot = np.flatnonzero(places >= 0)
+            return put_pieces([Piece(self._hot, places[hot], hot), *missing], len(ids), self._hot)
+        if out is None:
+            out = new_rows(len(ids), self._hot.shape[1:], self._hot.dtype)
+        gather_into(self._hot, places, out)
         write_pieces(missing, out)
         return out
 
@@ -161,17 +160,13 @@ class Tiered(RowsBase):
         if not tiers:
             raise ValueError("tiers must hold at least one column")
         for k, tier in enumerate(tiers):
-            check_type(
-                tier,
-                f"tiers[{k}]",
-                Tensor | Rows,
-                "a tensor, or an object with shape, dtype and fetch",
+            check_rows(tier, f"tiers[{k}]")
+            kind, first = (
+                f"{rows.dtype} {list(rows.shape[1:])}, {layout_of(rows)}"
+                for rows in (tier, tiers[0])
             )
-            check_numbers(tier.dtype, f"tiers[{k}]")
-            got = _kind_in_words(tier)
-            first = _kind_in_words(tiers[0])
-            if got != first:
-                raise ValueError(f"tiers[{k}] has rows {got}, but tiers[0] has {first}")
+            if kind != first:
+                raise ValueError(f"tiers[{k}] has rows {kind}, but tiers[0] has {first}")
         self.tiers = tuple(tiers)
         self.sizes = [int(tier.shape[0]) for tier in tiers]
         self.shape = (sum(self.sizes), *tiers[0].shape[1:])
@@ -237,25 +232,28 @@ class Tiered(RowsBase):
                 "None"
             )
         split = zip(tiers, order.split(counts), strict=True)
+        # The order of heat is turned round: from a row of all tiers to its place.
         index = torch.empty_like(order)
         index[order] = torch.arange(len(order))
         return cls([_moved(rows, ids, place) for (place, _), ids in split], index)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        at = ids if self._index is None else self._index[ids]
+        numbers = ids
+        if self._index is not None:
+            numbers = self._index[ids]
         parts: list[tuple[Tensor, Ints]] = []
         if not is_sparse(self):
             out = self._room(len(ids), out)
         for k, tier in enumerate(self.tiers):
             begin = int(self._ends[k]) - self.sizes[k]
-            mine = (at >= begin) & (at < self._ends[k])
+            mine = (numbers >= begin) & (numbers < self._ends[k])
             count = int(mine.sum())
             self.fetched[k] += count
             # rows in memory are copied to their places at once
             if out is not None and count and _is_plain(tier) and not out.requires_grad:
-                gather_into(tier, np.where(mine, at - begin, -1), out)
+                gather_into(tier, np.where(mine, numbers - begin, -1), out)
             elif count or is_collective(tier):
-                local = torch.from_numpy(at[mine] - begin)
+                local = torch.from_numpy(numbers[mine] - begin)
                 rows = fetch_rows(tier, local).cpu()
                 if out is None:
                     parts.append((rows, np.flatnonzero(mine)))
@@ -295,11 +293,6 @@ def _moved(rows: Tensor | Rows, ids: Tensor, place: FileLike | torch.device | st
     array = create_array(path, numpy_type(rows.dtype), (len(ids), *rows.shape[1:]))
     copy_into(from_numpy(array), rows, ids)
     return open(path)
-
-
-def _kind_in_words(tier: Tensor | Rows) -> str:
-    """Return type, shape and layout of the rows of a tier."""
-    return f"{tier.dtype} {list(tier.shape[1:])}, {layout_of(tier)}"
 
 
 def _device_of(place: FileLike | torch.device | str) -> torch.device | None:

@@ -4,9 +4,11 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_files import OF_FILES
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
+    **OF_FILES,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
@@ -611,10 +613,10 @@ BY_HAND = {
         (
             "storage.narrow(feat.long())",
             "TypeError",
-            "floating-point numbers, got torch.int64 [20, 4]",
+            "not narrow yet, got int64 [20, 4]",
         ),
-        ("storage.narrow(sparse)", "TypeError", "sparse rows are narrow already"),
-        ("storage.narrow(storage.narrow(feat))", "TypeError", "narrow already"),
+        ("storage.narrow(sparse)", "TypeError", "must be dense rows"),
+        ("storage.narrow(storage.narrow(feat))", "TypeError", "not narrow yet"),
         ("storage.narrow(feat / 0)", "ValueError", "row 0 has inf in column 0"),
         (
             "storage.narrow(torch.tensor([[1.0], [0.5], [0.3], [1e9]]))",
@@ -626,7 +628,11 @@ BY_HAND = {
         ("storage.narrow(feat).fetch([20])", "IndexError", "ids[0] is 20"),
         ("storage.narrow(feat).fetch([0], out=torch.empty(1, 3))", "ValueError", "out must be"),
         ("storage.open(storage.narrow(feat))", "ValueError", "only one that maps a file"),
-        ("storage.create(file.with_suffix('.npy'), (-1, 2))", "ValueError", "shape"),
+        (
+            "storage.create(file.with_suffix('.npy'), (-1, 2))",
+            "ValueError",
+            "a size must be at least 0",
+        ),
         ("storage.reach_heat(graph, [20], [2], 1)", "IndexError", "20"),
         ("distributed.comet_order(0, 1)", "ValueError", "num_parts"),
         ("distributed.write_partitions(graph, folder, 0)", "ValueError", "num_parts"),

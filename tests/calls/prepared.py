@@ -12,6 +12,7 @@ import pandas
 import scipy.sparse
 import torch
 from calls.callables import DOORS
+from calls.readers import readers
 from calls.wrong_parts import (
     Chosen,
     NoDrawn,
@@ -355,6 +356,8 @@ def namespace(place: Path) -> dict[str, Any]:
         "Schema": nodeflow.graph.Schema,
         **{name: getattr(nodeflow, name) for name in nodeflow.__all__ if name != "random"},
         **rooms,
+        **readers(place / "files"),
+        "scipy": scipy,
         "np": np,
         "torch": torch,
         "graph": graph,

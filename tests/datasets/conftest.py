@@ -7,9 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.sparse
+from _support.text_folders import RING_FILES, write_files
 
 
 @pytest.fixture
@@ -32,13 +31,4 @@ def real_folder(shared_data: Path) -> Callable[[str], Path]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A small data set in plain files: 8 nodes on a ring, 3 features, 2 classes, no split."""
-    path = tmp_path / "ring"
-    path.mkdir()
-    src = np.arange(8)
-    ring = scipy.sparse.csr_matrix((np.ones(8, dtype=np.int8), (src, (src + 1) % 8)), shape=(8, 8))
-    scipy.sparse.save_npz(path / "adjacency.npz", ring)
-    scipy.sparse.save_npz(
-        path / "features.npz", scipy.sparse.csr_matrix(np.eye(8, 3, dtype=np.float32))
-    )
-    np.save(path / "labels.npy", np.array([0, 1, 0, 1, -1, 1, 0, 1]))
-    return path
+    return write_files(tmp_path / "ring", RING_FILES)

@@ -94,6 +94,14 @@ def test_text_files_are_one_list(
         same(graph, read_edge_list(files[0], **how, header=header))
 
 
+@pytest.mark.usefixtures("small")
+def test_a_wrong_line_of_a_later_piece_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    file = write(tmp_path / "e.csv", "src,dst\n0,1\n1,2\n2,0\n3,1\n1,1\nx,1\n")
+    with pytest.raises(ValueError, match=r"e\.csv, line 7: src must be an integer"):
+        build_graph(file, tmp_path / "g", **QUIET)
+    assert list(tmp_path.iterdir()) == [file]
+
+
 @pytest.mark.parametrize(
     "text", ["0 1\n2 0\n", "from,to\n0,1\n", "dst\tsrc\tw\n0\t1\t2\n", "0;1;5\n"]
 )
@@ -230,109 +238,97 @@ def test_a_spool_takes_pieces_without_edges(tmp_path: Path) -> None:
         assert (spool.num_edges, spool.largest, list(spool.pieces())) == (0, -1, [])
 
 
+def built(place: Path, *tables: dict[str, Any], **options: Any) -> Graph:
+    """Build a graph of Parquet files with these columns."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    files = [place / f"{at}.parquet" for at in range(len(tables))]
+    for file, columns in zip(files, tables, strict=True):
+        parquet.write_table(sys.modules["pyarrow"].table(columns), file)
+    return build_graph(files, place / "g", overwrite=True, **options, **QUIET)
+
+
+def evaluated(arguments: str, place: Path) -> Graph:
+    """Build a graph of columns that are written down as arguments of ``built``."""
+    arrow = pytest.importorskip("pyarrow", reason="needs pyarrow")
+    names = {"built": built, "place": place, "arrow": arrow, "np": np}
+    graph: Graph = eval(f"built(place, {arguments})", names)
+    return graph
+
+
 @pytest.mark.usefixtures("small")
 def test_parquet(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
-    arrow = sys.modules["pyarrow"]
     random = np.random.default_rng(1)
-    table = {
-        "to": random.integers(0, 9, 20),
-        "w": random.normal(size=20),
-        "src": random.integers(0, 9, 20),
-    }
-    parquet.write_table(
-        arrow.table({"src": table["src"], "dst": table["to"], "w": table["w"]}),
-        tmp_path / "e.parquet",
-    )
-    parquet.write_table(arrow.table(table), tmp_path / "f.parquet")
-    wanted = Graph.from_edges(table["src"], table["to"], edata={"w": table["w"]})
-    same(build_graph(tmp_path / "e.parquet", tmp_path / "g", **QUIET), wanted)
-    same(
-        build_graph(tmp_path / "f.parquet", tmp_path / "h", columns=("dst", "w", "src"), **QUIET),
-        wanted,
-    )
-    words = arrow.table({"a": ["x", "y", "z", "x"], "b": ["y", "z", "w", "y"]})
-    parquet.write_table(words, tmp_path / "words.parquet")
-    graph = build_graph(tmp_path / "words.parquet", tmp_path / "i", named=True, **QUIET)
-    assert (graph.num_nodes, list(node_names(tmp_path / "i") or ())) == (4, ["x", "y", "z", "w"])
-    with pytest.raises(ValueError, match=r"column 'src' must hold integers \(named=True"):
-        build_graph(tmp_path / "words.parquet", tmp_path / "j", **QUIET)
-    parquet.write_table(
-        arrow.table({"a": [0, 1, 2, 3, None], "b": [1, 2, 3, 4, 5]}), tmp_path / "null.parquet"
-    )
-    with pytest.raises(ValueError, match=r"null\.parquet, row 4: column 'src' has no entry"):
-        build_graph(tmp_path / "null.parquet", tmp_path / "j", **QUIET)
-    parquet.write_table(
-        arrow.table({"a": [0, 1, 2, 3], "b": [1, 2, 3, -4]}), tmp_path / "negative.parquet"
-    )
-    with pytest.raises(
-        ValueError, match=r"negative\.parquet, row 3: dst must be an integer from 0, got -4"
-    ):
-        build_graph(tmp_path / "negative.parquet", tmp_path / "j", **QUIET)
-    parquet.write_table(
-        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2], "int32")}),
-        tmp_path / "narrow.parquet",
-    )
-    parquet.write_table(arrow.table({"src": [0], "dst": [1], "w": [2]}), tmp_path / "wide.parquet")
-    with pytest.raises(
-        ValueError,
-        match=r"wide\.parquet: column 'w' must be torch\.int32 as before, got torch\.int64",
-    ):
-        build_graph(
-            [tmp_path / "narrow.parquet", tmp_path / "wide.parquet"], tmp_path / "j", **QUIET
-        )
-    with pytest.raises(
-        ValueError, match=r"wide\.parquet has 3 columns \(src, dst, w\), but columns names 2"
-    ):
-        build_graph(tmp_path / "wide.parquet", tmp_path / "j", columns=("src", "dst"), **QUIET)
-    parquet.write_table(
-        arrow.table({"src": [0], "dst": [1], "w": arrow.array([2**63], "uint64")}),
-        tmp_path / "u.parquet",
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"u\.parquet: column 'w' holds 9223372036854775808, beyond the largest 64-bit",
-    ):
-        build_graph(tmp_path / "u.parquet", tmp_path / "j", **QUIET)
-    ends = {"src": [0, 1], "dst": [1, 0]}
-    for kind in (arrow.list_(arrow.int16()), arrow.list_(arrow.int16(), 2)):
-        rows = arrow.array([[1, 2], [3, 4]], kind)
-        parquet.write_table(arrow.table({**ends, "w": rows}), tmp_path / "rows.parquet")
-        graph = build_graph(tmp_path / "rows.parquet", tmp_path / str(kind), **QUIET)
-        assert (graph.edata["w"].dtype, graph.edata["w"][:].tolist()) == (
-            torch.int16,
-            [[1, 2], [3, 4]],
-        )
-    for rows, words in (
-        ([[1, 2], [3]], "must have lists of one length"),
-        ([[1], [None]], "no missing entries"),
-    ):
-        parquet.write_table(
-            arrow.table({**ends, "w": arrow.array(rows)}), tmp_path / "wrong.parquet"
-        )
-        with pytest.raises(ValueError, match=rf"wrong\.parquet: column 'w' .*{words}"):
-            build_graph(tmp_path / "wrong.parquet", tmp_path / "j", **QUIET)
-    wider = arrow.table(
-        {**ends, "w": arrow.array([[1, 2, 3], [4, 5, 6]], arrow.list_(arrow.int16()))}
-    )
-    parquet.write_table(wider, tmp_path / "wider.parquet")
-    with pytest.raises(
-        ValueError, match=r"wider\.parquet: column 'w' must have rows \[2\] as before, got \[3\]"
-    ):
-        build_graph(
-            [tmp_path / "rows.parquet", tmp_path / "wider.parquet"], tmp_path / "j", **QUIET
-        )
-    parquet.write_table(
-        arrow.table({"a": np.zeros(0, np.int64), "b": np.zeros(0, np.int64)}),
-        tmp_path / "no.parquet",
-    )
-    wanted = Graph.from_edges([0], [1], num_nodes=3)
-    parquet.write_table(arrow.table({"a": [0], "b": [1]}), tmp_path / "one.parquet")
-    both = [tmp_path / "no.parquet", tmp_path / "one.parquet"]
-    same(build_graph(both, tmp_path / "k", num_nodes=3, **QUIET), wanted)
-    (tmp_path / "cut.parquet").write_bytes((tmp_path / "e.parquet").read_bytes()[:200])
-    with pytest.raises(ValueError, match=r"cut\.parquet must be a Parquet file"):
-        build_graph(tmp_path / "cut.parquet", tmp_path / "j", **QUIET)
+    src, dst = random.integers(0, 9, (2, 20))
+    w = random.normal(size=20)
+    wanted = Graph.from_edges(src, dst, edata={"w": w})
+    same(built(tmp_path, {"src": src, "dst": dst, "w": w}), wanted)
+    table = {"to": dst, "w": w, "src": src}
+    same(built(tmp_path, table, columns=("dst", "w", "src")), wanted)
+    none = {"a": np.zeros(0, np.int64), "b": np.zeros(0, np.int64)}
+    graph = built(tmp_path, none, {"a": [0], "b": [1]}, num_nodes=3)
+    same(graph, Graph.from_edges([0], [1], num_nodes=3))
+    file = tmp_path / "0.parquet"
+    file.write_bytes(file.read_bytes()[:200])
+    with pytest.raises(ValueError, match=r"0\.parquet must be a Parquet file"):
+        build_graph(file, tmp_path / "j", **QUIET)
+
+
+@pytest.mark.parametrize("kind", ["arrow.list_(arrow.int16())", "arrow.list_(arrow.int16(), 2)"])
+def test_lists_of_one_length_in_parquet_are_rows(kind: str, tmp_path: Path) -> None:
+    columns = f"{{'src': [0, 1], 'dst': [1, 0], 'w': arrow.array([[1, 2], [3, 4]], {kind})}}"
+    rows = evaluated(columns, tmp_path).edata["w"]
+    assert (rows.dtype, rows[:].tolist()) == (torch.int16, [[1, 2], [3, 4]])
+
+
+REFUSED = {
+    "{'a': ['x', 'y'], 'b': ['y', 'z']}": r"column 'src' must hold integers \(named=True",
+    "{'a': [0, 1, None], 'b': [1, 2, 5]}": "column 'src' has no entry in row 2",
+    "{'a': [0, 1, 2, 3], 'b': [1, 2, 3, -4]}": "row 3: dst must be an integer from 0, got -4",
+    "{'src': [0], 'dst': [1], 'w': [2]}, columns=('src', 'dst')": (
+        r"has 3 columns \(src, dst, w\), but columns names 2"
+    ),
+    "{'src': [0], 'dst': [1], 'w': arrow.array([2**63], 'uint64')}": (
+        "column 'w' holds 9223372036854775808, beyond the largest 64-bit"
+    ),
+    (
+        "{'src': [0], 'dst': [1], 'w': arrow.array([2], 'int32')}, "
+        "{'src': [0], 'dst': [1], 'w': [2]}"
+    ): r"column 'w' must be torch\.int32 as before, got torch\.int64",
+    "{'src': [0, 1], 'dst': [1, 0], 'w': [[1, 2], [3]]}": "'w' .*must have lists of one length",
+    "{'src': [0, 1], 'dst': [1, 0], 'w': [[1], [None]]}": "column 'w' .*no missing entries",
+    (
+        "{'src': [0], 'dst': [1], 'w': [[1, 2]]}, {'src': [0], 'dst': [1], 'w': [[1, 2, 3]]}"
+    ): r"column 'w' must have rows \[2\] as before, got \[3\]",
+    "{'src': [b'\\xff'], 'dst': [b'a']}, named=True": (
+        r"column 'src', row 0: b'\\xff' is no text in UTF-8"
+    ),
+    "{'src': [1.0], 'dst': [2.0**53]}, named=True": (
+        "column 'dst', row 0: floats of float64 do not tell integers"
+    ),
+    "{'src': [1.0, float('nan')], 'dst': [2, 3]}, named=True": "column 'src' has no entry in row 1",
+    "{'src': arrow.array([1001], 'timestamp[ns]'), 'dst': ['a']}, named=True": (
+        "'src' must hold dates to the microsecond"
+    ),
+    "{'src': arrow.array([1001], 'duration[ns]'), 'dst': ['a']}, named=True": (
+        "'src', row 0: a duration .* is finer than microseconds"
+    ),
+    "{'src': [1], 'dst': [2], 'w': ['red']}": (
+        "column 'w' must hold numbers or times, got string; code them"
+    ),
+    "{'src': [1], 'dst': [2], 't': arrow.array([1001], 'timestamp[ns]')}": (
+        "'t' must hold dates to the microsecond"
+    ),
+    "{'src': [1], 'dst': [2], 'w': [['red']]}": (
+        "column 'w' must hold numbers or times, got list<.*string>; code them"
+    ),
+}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(("arguments", "words"), REFUSED.items())
+def test_what_parquet_cannot_say_of_edges(arguments: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"\d\.parquet.*{words}"):
+        evaluated(arguments, tmp_path)
 
 
 def test_a_missing_pyarrow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,72 +338,53 @@ def test_a_missing_pyarrow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         build_graph(tmp_path / "e.parquet", tmp_path / "g", **QUIET)
 
 
-def test_parquet_names_of_known_types_and_times(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
-    arrow = sys.modules["pyarrow"]
-    file = tmp_path / "e.parquet"
+DAYS = "[0, 86_400 * 10**6, 86_400 * 10**6 + 1]"
+NAMES = {
+    "{'a': ['x', 'y', 'z', 'x'], 'b': ['y', 'z', 'w', 'y']}": ["x", "y", "z", "w"],
+    "{'src': [1, 2, 3], 'dst': [2.0, 3.0, 1.0]}": ["1", "2", "3"],
+    "{'src': [b'a', b'b'], 'dst': [b'b', 'é'.encode()]}": ["a", "b", "é"],
+    "{'src': arrow.array(['007', '7']).dictionary_encode(), 'dst': ['7', '08']}": [
+        "007",
+        "7",
+        "08",
+    ],
+    # a moment is one word, whatever its unit
+    f"{{'src': arrow.array({DAYS}[:2], 'timestamp[us]'), 'dst': arrow.array([1, 1], 'date32')}}": [
+        "1970-01-01",
+        "1970-01-02",
+    ],
+    f"{{'a': arrow.array({DAYS}, 'timestamp[us]').cast('timestamp[ns]'), 'b': [b'x'] * 3}}": [
+        "1970-01-01",
+        "x",
+        "1970-01-02",
+        "1970-01-02 00:00:00.000001",
+    ],
+    f"{{'a': arrow.array({DAYS}[:2], 'duration[us]'), 'b': ['x'] * 2}}": [
+        "0:00:00",
+        "x",
+        "1 day, 0:00:00",
+    ],
+}
 
-    def built(named: bool = True, **columns: Any) -> Graph:
-        parquet.write_table(arrow.table(columns), file)
-        return build_graph(file, tmp_path / "g", named=named, overwrite=True, **QUIET)
 
-    ring: dict[str, Any] = {"src": [1, 2, 3], "dst": [2.0, 3.0, 1.0]}
-    assert (built(**ring).num_nodes, list(node_names(tmp_path / "g") or ())) == (3, ["1", "2", "3"])
-    assert built(named=False, **ring).edges()[1].tolist() == [2, 3, 1]
-    built(src=[b"a", b"b"], dst=[b"b", "é".encode()])
-    assert list(node_names(tmp_path / "g") or ()) == ["a", "b", "é"]
-    built(src=arrow.array(["007", "7"]).dictionary_encode(), dst=["7", "08"])
-    assert list(node_names(tmp_path / "g") or ()) == ["007", "7", "08"]
-    stamps = arrow.array([1500, 2000], arrow.timestamp("ms", "Europe/Paris"))
-    graph = built(
-        to=["a", "b"],
-        weight=[1, 2],
-        **{"from": ["b", "c"]},
-        at=stamps,
-        day=arrow.array([1, 2], "date32"),
+@pytest.mark.parametrize(("columns", "names"), NAMES.items())
+def test_names_of_known_types_in_parquet(columns: str, names: list[str], tmp_path: Path) -> None:
+    evaluated(f"{columns}, named=True", tmp_path)
+    assert list(node_names(tmp_path / "g") or ()) == names
+
+
+def test_times_in_parquet_are_seconds(tmp_path: Path) -> None:
+    columns = (
+        "{'to': ['a', 'b'], 'weight': [1, 2], 'from': ['b', 'c'], "
+        "'at': arrow.array([1500, 2000], arrow.timestamp('ms', 'Europe/Paris')), "
+        "'day': arrow.array([1, 2], 'date32')}"
     )
+    graph = evaluated(f"{columns}, named=True", tmp_path)
     assert list(node_names(tmp_path / "g") or ()) == ["b", "a", "c"]
     assert {name: column.tolist() for name, column in graph.edata.items()} == {
-        "weight": [1, 2], "at": [1.5, 2], "day": [86400, 172800]
-    }  # fmt: skip
-    # a moment is one word, whatever its unit
-    days = [0, 86_400 * 10**9, 86_400 * 10**9 + 1000]
-    for unit, scale in (("ns", 1), ("us", 1000)):
-        times = arrow.array([time // scale for time in days], arrow.timestamp(unit))
-        built(src=times[:2], dst=arrow.array([1, 1], "date32"))
-        assert list(node_names(tmp_path / "g") or ()) == ["1970-01-01", "1970-01-02"]
-        built(src=times[1:], dst=times[:2])
-        assert list(node_names(tmp_path / "g") or ())[2] == "1970-01-02 00:00:00.000001"
-        spans = arrow.array([time // scale for time in days[:2]], arrow.duration(unit))
-        built(src=spans, dst=spans)
-        assert list(node_names(tmp_path / "g") or ()) == ["0:00:00", "1 day, 0:00:00"]
-    for columns, words in (
-        ({"src": [b"\xff"], "dst": [b"a"]}, r"column 'src', row 0: b'\\xff' is no text in UTF-8"),
-        (
-            {"src": [1.0], "dst": [2.0**53]},
-            r"column 'dst', row 0: floats of float64 do not tell integers",
-        ),
-        ({"src": [1.0, float("nan")], "dst": [2, 3]}, "row 1: column 'src' has no entry"),
-        (
-            {"src": arrow.array([1001], "timestamp[ns]"), "dst": ["a"]},
-            "'src' must hold dates to the microsecond",
-        ),
-        (
-            {"src": arrow.array([1001], "duration[ns]"), "dst": ["a"]},
-            "'src', row 0: a duration .* is finer than microseconds",
-        ),
-        (
-            {"src": [1], "dst": [2], "w": ["red"]},
-            r"column 'w' must hold numbers or times, got string; code them",
-        ),
-        (
-            {"src": [1], "dst": [2], "t": arrow.array([1001], "timestamp[ns]")},
-            "'t' must hold dates to the microsecond",
-        ),
-        (
-            {"src": [1], "dst": [2], "w": [["red"]]},
-            r"column 'w' must hold numbers or times, got list<.*string>; code them",
-        ),
-    ):
-        with pytest.raises(ValueError, match=words):
-            built(**columns)
+        "weight": [1, 2],
+        "at": [1.5, 2],
+        "day": [86400, 172800],
+    }
+    graph = evaluated("{'src': [1, 2, 3], 'dst': [2.0, 3.0, 1.0]}", tmp_path)
+    assert graph.edges()[1].tolist() == [2, 3, 1]

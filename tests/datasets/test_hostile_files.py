@@ -45,20 +45,13 @@ def test_arrays_of_other_formats_are_named(folder: Path) -> None:
         np.savez(file, x=np.zeros(8, np.int64))
     with pytest.raises(
         ValueError,
-        match=r"labels\.npy must be a \.npy file of numbers.*an archive of several arrays",
+        match=r"labels\.npy must be a \.npy file of numbers.*it begins with",
     ):
         read_folder(folder)
     (folder / "labels.npy").write_bytes(content[:6] + b"\x03" + content[7:])
-    with pytest.raises(
-        ValueError, match=r"labels\.npy .*version \(3, 0\) of the \.npy format, .* names of columns"
-    ):
+    with pytest.raises(ValueError, match=r"labels\.npy .*it begins with b'.x93NUMPY.x03"):
         read_folder(folder)
     (folder / "labels.npy").write_bytes(content)
-    scipy.sparse.save_npz(folder / "features.npz", scipy.sparse.coo_array(np.ones(8)))
-    with pytest.raises(
-        ValueError, match=r"features\.npz must be a sparse matrix .*it has the shape \(8,\)"
-    ):
-        read_folder(folder)
 
 
 @pytest.mark.parametrize("kind", PLACES)
@@ -147,24 +140,6 @@ def test_numbers_that_fit_stay_as_they_are(tmp_path: Path) -> None:
         assert graph.edata["w"].tolist() == [1e300, -np.inf, 1e19]
 
 
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (["1", "9" * 30], "line 3: label must be a class in 64 bits"),
-        (["1", "1e30"], "line 3: label must be a class in 64 bits"),
-        (["0.5", "1e39"], "column 'label' holds 1e\\+39 in entry 1, beyond the largest float32"),
-        (["1", "1e400"], "beyond 64 bits"),
-    ],
-)
-def test_labels_that_cannot_be_kept(labels: list[str], words: str, tmp_path: Path) -> None:
-    (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
-    (tmp_path / "nodes.csv").write_text(
-        "id,label\n" + "".join(f"{v},{label}\n" for v, label in enumerate(labels))
-    )
-    with pytest.raises(ValueError, match=f"nodes.csv.*{words}"):
-        read_folder(tmp_path)
-
-
 def test_a_class_is_not_rounded(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("src,dst\n0,1\n1,0\n")
     (tmp_path / "nodes.csv").write_text(f"id,label\n0,{2**53 + 1}\n1,\n")
@@ -230,7 +205,7 @@ HEADERS = {
     ),
     "negative": (
         b"{'descr': '<i8', 'fortran_order': False, 'shape': (-8,), }\n",
-        "array int64 .-8. takes",
+        "cannot be read",
     ),
     "longer": (
         b"{'descr': '<i8', 'fortran_order': False, 'shape': (7,), }\n",
@@ -278,32 +253,12 @@ def test_arrays_larger_than_memory_are_refused_before_they_are_read(
         read_folder(folder)
 
 
-def test_a_matrix_of_labels_larger_than_memory(folder: Path) -> None:
-    (folder / "labels.npy").unlink()
-    scipy.sparse.save_npz(
-        folder / "labels.npz", scipy.sparse.csr_matrix((8, 2**50), dtype=np.float32)
-    )
-    with pytest.raises(ValueError, match=r"labels\.npz: a dense matrix .* takes .*nodeflow build"):
-        read_folder(folder)
-
-
 @pytest.mark.parametrize("kind", ["csr", "csc", "bsr"])
 def test_indices_outside_of_a_matrix(kind: str, folder: Path) -> None:
     matrix = scipy.sparse.csr_matrix(np.eye(8)).asformat(kind)
     matrix.indices[3] = 99
     scipy.sparse.save_npz(folder / "adjacency.npz", matrix)
     with pytest.raises(ValueError, match=r"adjacency\.npz must be a sparse matrix"):
-        read_folder(folder)
-
-
-@pytest.mark.parametrize("name", ["labels.npy", "feat.npy"])
-def test_arrays_that_float32_does_not_hold(name: str, folder: Path) -> None:
-    (folder / "features.npz").unlink()
-    array = np.full(8, 1e300) if name == "labels.npy" else np.full((8, 1), 1e300, np.longdouble)
-    np.save(folder / name, array)
-    with pytest.raises(
-        ValueError, match=rf"{name} holds 1e\+300 in entry 0, beyond the largest float32"
-    ):
         read_folder(folder)
 
 
@@ -337,12 +292,3 @@ def test_numbers_that_torch_does_not_have_are_refused(folder: Path) -> None:
     np.savez(folder / "edges.npz", src=[0], dst=[1], w=np.zeros(1, np.longdouble))
     with pytest.raises(ValueError, match=r"edges\.npz, array 'w', holds float\d+, which torch"):
         read_folder(folder, labels=False)
-
-
-def test_a_class_of_any_number_is_described(folder: Path) -> None:
-    labels = np.load(folder / "labels.npy")
-    labels[0] = 2**60
-    np.save(folder / "labels.npy", labels)
-    assert (
-        f"  classes     3, largest '1' (4), smallest '{2**60}' (1); " in read_folder(folder).info()
-    )

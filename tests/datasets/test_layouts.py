@@ -47,15 +47,6 @@ def test_ends_are_found_by_title_anywhere(tmp_path: Path, titles: str, named: bo
     assert data.node_names == (("a", "b", "c") if named else None)
 
 
-@pytest.mark.parametrize("title", ["id", "weight", "timestamp", "Type"])
-def test_what_is_no_end_is_not_taken_for_one(tmp_path: Path, title: str) -> None:
-    with pytest.raises(
-        ValueError,
-        match=rf"the ends of edges src and dst, .* got \['{title}', 'person', 'friend'\]; call",
-    ):
-        read(tmp_path, edges_csv=f"{title},person,friend\n1,2,3\n4,5,6\n")
-
-
 @pytest.mark.parametrize(
     ("titles", "src", "dst"),
     [
@@ -72,33 +63,18 @@ def test_titles_of_ends_have_a_side(titles: str, src: int, dst: int, tmp_path: P
     (tmp_path / "e.csv").write_text(f"{titles}\n{','.join(row)}\n")
     graph = read_edge_list(tmp_path / "e.csv", header=True)
     assert [end.tolist() for end in graph.edges()] == [[int(row[src])], [int(row[dst])]]
-    for other in ("w,x1,x2", "start,end,w", "x1,y2,w"):
-        (tmp_path / "e.csv").write_text(f"{other}\n3,4,5\n")
-        with pytest.raises(ValueError, match="the ends of edges"):
-            read_edge_list(tmp_path / "e.csv", header=True)
 
 
 def test_titles_and_names_are_told_apart_or_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"\['ann', 'bob'\] reads like an edge; put the line src,dst before"
-    ):
-        read(tmp_path, edges_csv="ann,bob\ncid,dan\neve,fay\n")
     data = read(tmp_path, edges_csv="person,friend\n7,9\n")  # numbers below a word
     assert data.node_names == ("7", "9")
-    with pytest.raises(ValueError, match="reads like an edge"):
-        read(tmp_path, edges_csv="ann,bob,2018\ncid,dan,2019\n")
     assert (
         read(tmp_path, edges_csv="p,q\nann,bob\n", nodes_csv="name\nann\nbob\n").graph.num_edges
         == 1
     )
-    with pytest.raises(ValueError, match="reads like an edge"):
-        read(tmp_path, edges_csv="ann,bob\nbob,cid\n", nodes_csv="name\nann\nbob\ncid\n")
 
 
 def test_a_header_that_is_an_edge_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_text("# src,dst\n0,1\n1,2\n")  # as numpy.savetxt writes titles
-    with pytest.raises(ValueError, match=r"line 2: header=True, but \['0', '1'\] is an edge"):
-        read_edge_list(tmp_path / "e.csv", header=True)
     folder = folder_of(tmp_path, edges_csv="# src,dst\n0,1\n1,2\n")
     assert read_folder(folder, labels=False).graph.num_edges == 2
 
@@ -121,10 +97,6 @@ def test_relations_are_integers_or_names(tmp_path: Path) -> None:
     for words in (("True", "False"), ("2021-01-01", "x"), ("1.5", "1")):
         data = read(tmp_path, train_tsv="".join(f"a\t{word}\tb\n" for word in words))
         assert (data.relation_names, data.graph.edata["relation"].tolist()) == (words, [0, 1])
-    with pytest.raises(
-        ValueError, match=r"train\.tsv, line 2: 1\.0 and 1 are one number but two words"
-    ):
-        read(tmp_path, train_tsv="a\t1\tb\na\t1.0\tb\n")
 
 
 def test_comments_before_names(tmp_path: Path) -> None:
@@ -138,18 +110,10 @@ def test_comments_before_names(tmp_path: Path) -> None:
         build_graph(file, tmp_path / "g", named=True, **QUIET)
         assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "cid"]
     file.write_text("ann\tbob\n#tag\tann\n")
-    with pytest.raises(
-        ValueError, match=r"line 2 begins with '#', but has columns; .*pass comments=None"
-    ):
-        build_graph(file, tmp_path / "g", named=True, **QUIET)
     build_graph(file, tmp_path / "g", named=True, comments=None, **QUIET)
     assert list(node_names(tmp_path / "g") or ()) == ["ann", "bob", "#tag"]
     data = read(tmp_path, train_tsv="# made by hand\n#tag\tr\tb\n")
     assert data.node_names == ("#tag", "b")
-    with pytest.raises(
-        ValueError, match=r"line 1 begins with '#', but has columns; remove the mark"
-    ):
-        read(tmp_path, train_tsv="a\tr\tb\n", nodes_tsv="# id\tx\na\t1\nb\t2\n")
 
 
 @pytest.mark.parametrize(
@@ -183,8 +147,6 @@ def test_tables_of_users_and_items_are_refused(titles: str, tmp_path: Path) -> N
         ("t,x,h,r", 2, 0),
         ("a,b,s,o", 0, 1),
         ("o,x,s,p", 2, 0),
-        ("k,l,h,t", -1, -1),
-        ("k,s,l,o", -1, -1),
     ],
 )
 def test_short_titles_are_ends_only_beside_their_third(
@@ -193,16 +155,6 @@ def test_short_titles_are_ends_only_beside_their_third(
     """``t`` may be a time, and ``h``, ``s``, ``o`` anything."""
     text = f"{titles}\n3,4,5,6\n"
     (tmp_path / "e.csv").write_text(text)
-    if src < 0:
-        for read_it in (
-            lambda: read(tmp_path, edges_csv=text),
-            lambda: read_edge_list(tmp_path / "e.csv", header=True),
-        ):
-            with pytest.raises(
-                ValueError, match="must name two or more columns, each once, and the ends of edges"
-            ):
-                read_it()
-        return
     graph = read_edge_list(tmp_path / "e.csv", header=True)
     assert [end.tolist() for end in graph.edges()] == [[src + 3], [dst + 3]]
 
@@ -241,12 +193,6 @@ def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
         return list(node_names(tmp_path / "g") or ())
 
     unknown = "alice_col,bob_col\nann,bob\nbob,cid\n"
-    for texts in ((unknown,), (unknown, unknown), (unknown.replace("ann,bob", "1,2"),)):
-        with pytest.raises(
-            ValueError,
-            match=r"0\.csv, line 1: \['alice_col', 'bob_col'\] may be titles .*header=False",
-        ):
-            built(*texts)
     assert built(unknown, header=True) == ["ann", "bob", "cid"]
     assert built(unknown, header=False) == ["alice_col", "bob_col", "ann", "bob", "cid"]
     # an edge is told by its names in other rows or files, by a number, and by being alone
@@ -254,21 +200,6 @@ def test_first_rows_of_names_that_may_be_titles(tmp_path: Path) -> None:
     assert built("ann,7\ncid,dan\n") == ["ann", "7", "cid", "dan"]
     assert built("ann,bob,2\ncid,dan,3\n") == ["ann", "bob", "cid", "dan"]
     assert built("ann,bob\n") == ["ann", "bob"]
-
-
-def test_first_rows_of_triples_that_may_be_titles(tmp_path: Path) -> None:
-    titles = "a_col\tr_col\tb_col\n"
-    for files in (
-        {"train_tsv": f"{titles}a\tr\tb\n"},
-        {"train_tsv": "a\tr\tb\n", "test_txt": f"{titles}a\tr\tb\n"},
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"line 1: \['a_col', 'r_col', 'b_col'\] reads like titles; take it out",
-        ):
-            read(tmp_path, **files)
-        (tmp_path / "text" / "train.tsv").unlink()
-    assert read(tmp_path, train_tsv="a\tr\tb\nc\tr\td\n", test_txt="a\ts\tb\n").graph.num_edges == 3
 
 
 @pytest.mark.parametrize("between", [" ", "\t", ","])
@@ -364,16 +295,6 @@ def test_matrix_market(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hello\n", "must be a sparse matrix in Matrix Market format"),
-        (
-            MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 5 3"),
-            r"must hold a square .*\[4, 5\]",
-        ),
-        (
-            MATRIX.format("pattern general", "", "", "").replace("4 4 3", "4 4 4"),
-            "may be cut short",
-        ),
-        (MATRIX.format("pattern general", "", "", "").replace("1 1", "0 1"), "out of bounds"),
         *(
             (
                 MATRIX.format(f"{kind} general", "", " 3", " 3").replace("1 1", line),
@@ -394,18 +315,6 @@ def test_matrix_market(
                 ("pattern", "1 1 7"),
                 ("pattern", "1 1.5"),
             ]
-        ),
-        (
-            MATRIX.format("real general", " 0.5", " inf", " -1e400"),
-            "line 6: '-1e400' is beyond the largest float64",
-        ),
-        (
-            "%%MatrixMarket matrix array real general\n1 1\n3\n",
-            "must hold a square sparse matrix .* got array real",
-        ),
-        (
-            "%%MatrixMarket matrix coordinate real general\n2 2 99999999999999\n1 1 1\n",
-            "99,999,999,999,999 entries",
         ),
     ],
 )
@@ -434,16 +343,6 @@ def test_separators_and_comments_of_known_formats(tmp_path: Path) -> None:
         [[1, 2], [2, 3]],
         [99, 98],
     )
-    (tmp_path / "out.konect").write_text("% sym weighted\n1 2 1 99\n2 3\n")
-    with pytest.raises(
-        ValueError, match=r"line 3: expected 4 columns .* got 2; .*no row may leave one out"
-    ):
-        read_edge_list(tmp_path / "out.konect")
-    jodie = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,0.0,0,-0.1,0.2\n"
-    with pytest.raises(
-        ValueError, match=r"line 2: expected 5 columns .* got 6: .* every column needs a title"
-    ):
-        read(tmp_path, edges_csv=jodie)
 
 
 @pytest.mark.parametrize("between", ["\t", " ", "  "])
@@ -451,10 +350,6 @@ def test_triples_after_their_number_have_the_tail_second(tmp_path: Path, between
     rows = ["2", between.join("010"), between.join("121")]
     data = read(tmp_path, train_txt="\n".join(rows))
     assert (ends(data), data.graph.edata["relation"].tolist()) == ([[0, 1], [1, 2]], [0, 1])
-    with pytest.raises(
-        ValueError, match=r"train\.txt, line 1: it says that there are 2 triples, got 1"
-    ):
-        read(tmp_path, train_txt="\n".join(rows[:-1]))
 
 
 def test_files_of_openke_begin_with_the_number_of_triples(tmp_path: Path) -> None:
@@ -465,9 +360,6 @@ def test_files_of_openke_begin_with_the_number_of_triples(tmp_path: Path) -> Non
         [[0, 1, 0], [1, 2, 2]],
         [0, 1, 1],
     )
-    (tmp_path / "test2id.txt").write_text("0\t2\t1\n")
-    with pytest.raises(ValueError, match=r"test2id\.txt, line 1: expected the number of triples"):
-        read_folder(tmp_path, labels=False)
 
 
 def test_columns_without_any_entry_stop_no_file(tmp_path: Path) -> None:
@@ -476,10 +368,6 @@ def test_columns_without_any_entry_stop_no_file(tmp_path: Path) -> None:
     )
     data = read(tmp_path, edges_csv=gephi, nodes_csv="Id,x,empty\na,1,\nb,2,\nc,3,\n")
     assert (list(data.graph.edata), data.feature_names) == (["Type", "Id", "Weight"], ("x",))
-    with pytest.raises(
-        ValueError, match=r"line 3: the entry of column 'Label' is empty; a title .* such as _Label"
-    ):
-        read(tmp_path, edges_csv=gephi.replace("Directed,0,,", "Directed,0,one,"))
 
 
 @pytest.mark.parametrize("base", [0, 1])
@@ -506,27 +394,3 @@ def test_rows_of_arrays_are_those_of_the_table(tmp_path: Path, base: int) -> Non
     data = read_folder(folder)
     label = data.graph.ndata["label"]
     assert [label[end].tolist() for end in data.graph.edges()] == [ids[:2], ids[1:]]
-
-
-def test_held_out_triples_that_training_has_are_said(tmp_path: Path) -> None:
-    train = "a\tr\tb\nb\ts\tc\n"
-    test = "a\tr\tb\na\ts\tb\nc\tr\tnew\n"
-    assert "  held out    1 are edges of train too, 1 nodes have no edge of train" in read(
-        tmp_path, train_tsv=train, test_tsv=test
-    ).info().splitlines()  # fmt: skip
-    assert "held out" not in read(tmp_path, train_tsv=train, test_tsv="a\ts\tb\n").info()
-
-
-def test_a_folder_of_ogb_says_how_it_is_read(tmp_path: Path) -> None:
-    (tmp_path / "raw").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"looks like one of OGB: read_ogb\(folder\)\.save"):
-        read_folder(tmp_path)
-
-
-def test_names_that_are_wanted_in_a_list_of_numbers_are_told_the_way(tmp_path: Path) -> None:
-    (tmp_path / "e.csv").write_text("ann,bob\ncid,dan\n")
-    with pytest.raises(
-        ValueError,
-        match=r"got 'ann'; .*header=True, or take it out; build_graph\(named=True\) and read_folder take names",
-    ):
-        read_edge_list(tmp_path / "e.csv")

@@ -4,12 +4,10 @@ they stay coded.
 
 from __future__ import annotations
 
-import copy
 import pickle
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, strategies as st
@@ -170,42 +168,42 @@ IDS = torch.tensor([3, 0, 3, 9, 5])
 @pytest.mark.parametrize(
     "operation",
     [
-        lambda h: h + 1,
-        lambda h: 1 - h,
-        lambda h: torch.cat([h, h], 1),
-        lambda h: h.t() @ h,
-        lambda h: h[1:3],
-        lambda h: h[[0, 2]],
-        lambda h: h[:, 2],
-        lambda h: h[-2:],
-        lambda h: h.index_select(0, torch.tensor([4, 0])),
-        lambda h: h.index_select(1, torch.tensor([4, 0])),
-        lambda h: h[1:].index_select(0, torch.tensor([1])),
-        lambda h: h.to(torch.float64),
-        lambda h: h.to("cpu").clone(),
-        lambda h: h.detach(),
-        lambda h: torch.from_numpy(h.numpy()),
-        lambda h: torch.from_numpy(np.asarray(h)),
-        lambda h: torch.tensor(h.tolist()),
-        lambda h: torch.nn.functional.linear(h, torch.ones(2, 16)),
-        lambda h: pickle.loads(pickle.dumps(h)),
-        copy.deepcopy,
-        lambda h: torch.empty_like(h).copy_(h),
-        lambda h: h.max(0).values,
-        lambda h: torch.vmap(lambda row: row * 2)(h),
-        lambda h: torch.zeros(5, 16).add_(h),
-        lambda h: torch.stack(list(h)),
-        lambda h: torch.stack(h.split(5)),
-        lambda h: h.unflatten(1, (2, 8)),
-        lambda h: torch.nn.Dropout(0.0)(h),
-        lambda h: h.new_zeros(3),
-        lambda h: torch.zeros(5, 16).index_add_(0, torch.arange(5), h),
+        "h + 1",
+        "1 - h",
+        "torch.cat([h, h], 1)",
+        "h.t() @ h",
+        "h[1:3]",
+        "h[[0, 2]]",
+        "h[:, 2]",
+        "h[-2:]",
+        "h.index_select(0, torch.tensor([4, 0]))",
+        "h.index_select(1, torch.tensor([4, 0]))",
+        "h[1:].index_select(0, torch.tensor([1]))",
+        "h.to(torch.float64)",
+        "h.to('cpu').clone()",
+        "h.detach()",
+        "torch.from_numpy(h.numpy())",
+        "torch.from_numpy(h.__array__())",
+        "torch.tensor(h.tolist())",
+        "torch.nn.functional.linear(h, torch.ones(2, 16))",
+        "pickle.loads(pickle.dumps(h))",
+        "h.__deepcopy__({})",
+        "torch.empty_like(h).copy_(h)",
+        "h.max(0).values",
+        "torch.vmap(lambda row: row * 2)(h)",
+        "torch.zeros(5, 16).add_(h)",
+        "torch.stack(list(h))",
+        "torch.stack(h.split(5))",
+        "h.unflatten(1, (2, 8))",
+        "torch.nn.Dropout(0.0)(h)",
+        "h.new_zeros(3)",
+        "torch.zeros(5, 16).index_add_(0, torch.arange(5), h)",
     ],
 )
-def test_operations_see_plain_rows(operation: Callable[[Tensor], Tensor]) -> None:
+def test_operations_see_plain_rows(operation: str) -> None:
     rows = column(10, 16)
-    out = operation(rows.fetch(IDS))
-    assert out.equal(operation(plain_of(rows).fetch(IDS)))
+    out = eval(operation, {**globals(), "h": rows.fetch(IDS)})
+    assert out.equal(eval(operation, {**globals(), "h": plain_of(rows).fetch(IDS)}))
     assert type(out + 0) is Tensor
 
 
@@ -312,20 +310,18 @@ def batches(width: int, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 @pytest.mark.parametrize(
     ("make", "stays"),
     [
-        (lambda: nn.GraphSAGE(20, 4, 3), True),
-        (lambda: nn.GraphSAGE(20, 4, 3, aggregator="gcn"), True),
-        (lambda: nn.GraphSAGE(20, 4, 3, aggregator="pool"), False),
-        (lambda: nn.GCN(20, 4, 3), True),
-        (lambda: nn.GIN(20, 4, 3), True),
-        (lambda: nn.GAT(20, 4, 3), False),
+        ("nn.GraphSAGE(20, 4, 3)", True),
+        ("nn.GraphSAGE(20, 4, 3, aggregator='gcn')", True),
+        ("nn.GraphSAGE(20, 4, 3, aggregator='pool')", False),
+        ("nn.GCN(20, 4, 3)", True),
+        ("nn.GIN(20, 4, 3)", True),
+        ("nn.GAT(20, 4, 3)", False),
     ],
 )
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_models(
-    make: Callable[[], nn.FlowModel], stays: bool, order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models(make: str, stays: bool, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    model = make()
+    model: Any = eval(make)
     results = []
     linear = isinstance(model.convs[0], nn.LinearConv)
     if order == "transform" and (not linear or not stays):
@@ -399,10 +395,3 @@ def test_small_batches_and_given_tensors_are_plain(monkeypatch: pytest.MonkeyPat
     assert type(rows.fetch(IDS[:4])) is Tensor
     assert rows.fetch(IDS, out) is out
     assert out.equal(plain_of(rows).fetch(IDS))
-
-
-def test_other_columns_are_refused() -> None:
-    with pytest.raises(
-        TypeError, match=r"rows must be a narrow column, which storage\.narrow makes, got"
-    ):
-        CodedRows(torch.ones(3, 16))  # type: ignore[arg-type]

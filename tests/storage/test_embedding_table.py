@@ -321,25 +321,12 @@ def test_a_run_goes_on_from_its_state(name: str, tmp_path: Path) -> None:
     assert again.version == 5
 
 
-def test_states_of_other_tables(tmp_path: Path) -> None:
+def test_a_state_of_another_table_changes_nothing() -> None:
     table = EmbeddingTable(4, 2, lr=1)
-    state = trained(table, 1).state_dict()
-    cases: list[tuple[EmbeddingTable, Any, str]] = [
-        (EmbeddingTable(4, 2, lr=1, seed=3), state, "a table with seed=0, this one has 3"),
-        (EmbeddingTable(4, 2, lr=1, optimizer="adam"), state, "with optimizer='adagrad'"),
-        (EmbeddingTable(5, 2, lr=1), state, "another table: rows is"),
-        (
-            EmbeddingTable(4, 2, lr=1, folder=tmp_path / "t"),
-            state,
-            "of a table in memory, this one is in files",
-        ),
-        (table, {"rows": 3}, "must be what state_dict returned"),
-    ]
-    for other, wrong, words in cases:
-        before = other.fetch(range(4))
-        with pytest.raises(ValueError, match=words):
-            other.load_state_dict(wrong)
-        assert other.fetch(range(4)).equal(before)
+    before = table.fetch(range(4))
+    with pytest.raises(ValueError, match="another table"):
+        table.load_state_dict(trained(EmbeddingTable(5, 2, lr=1), 1).state_dict())
+    assert table.fetch(range(4)).equal(before)
 
 
 def test_the_state_of_files_is_their_folder(tmp_path: Path) -> None:
@@ -393,55 +380,3 @@ def test_gradients_that_are_not_finite_are_not_written(bad: float) -> None:
     with pytest.raises(ValueError, match="the gradient of row 1 is not finite"):
         table.step()
     assert table.fetch(range(4)).equal(before)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"optimizer": "rmsprop"},
-            ValueError,
-            "optimizer must be 'adagrad', 'sgd' or 'adam', got 'rmsprop'",
-        ),
-        ({"lr": -1}, ValueError, "lr must be finite and at least 0"),
-        ({"betas": (0.9, 0.99)}, ValueError, "betas is for optimizer='adam', not 'adagrad'"),
-        (
-            {"optimizer": "adam", "betas": (0.9, 1)},
-            ValueError,
-            r"betas\[1\] must be at least 0 and below 1",
-        ),
-        ({"optimizer": "adam", "betas": 0.9}, TypeError, "betas must be two numbers"),
-        ({"optimizer": "adam", "betas": (0.9,)}, ValueError, "betas must be two numbers"),
-        (
-            {"optimizer": "sgd", "eps": 1e-3},
-            ValueError,
-            "eps is for optimizer='adam' or 'adagrad', not 'sgd'",
-        ),
-        ({"init": "ones"}, ValueError, "init must be"),
-        ({"scale": "big"}, TypeError, "scale must be a number"),
-        ({"dtype": torch.int64}, ValueError, "dtype must be torch.float32"),
-        ({"seed": 0.5}, TypeError, "seed must be an integer"),
-        ({"width": 0}, ValueError, "width must be at least 1"),
-        ({"nodes": -1}, ValueError, "nodes must be at least 0"),
-    ],
-)
-def test_wrong_arguments(options: dict[str, Any], error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        EmbeddingTable(**{"nodes": 4, "width": 2, "lr": 0.1, **options})
-
-
-def test_wrong_ids_and_rows() -> None:
-    table = EmbeddingTable(4, 2, lr=0.1)
-    for job in (table.pull, table.fetch):
-        with pytest.raises(IndexError, match=r"ids\[1\] is 4, but node ids go from 0 to 3"):
-            job([0, 4])
-        with pytest.raises(IndexError, match=r"ids\[0\] is -1"):
-            job(torch.tensor([-1]))
-        with pytest.raises(TypeError, match="bool mask"):
-            job(torch.tensor([True]))
-    with pytest.raises(ValueError, match=r"out must be a contiguous CPU tensor torch\.float32"):
-        table.fetch([1], torch.empty(2, 2))
-    with pytest.raises(TypeError, match=r"rows\[0\] must be a tensor that pull returned"):
-        table.step([1])  # type: ignore[arg-type]
-    assert table.pull([]).shape == (0, 2)
-    assert EmbeddingTable(0, 2, lr=1).fetch([]).shape == (0, 2)

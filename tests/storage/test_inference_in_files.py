@@ -107,32 +107,6 @@ def test_bfloat16_outputs(tmp_path: Path) -> None:
     assert torch.equal(out, model.inference(graph, x, chunk_size=7))
 
 
-@pytest.mark.parametrize(
-    ("out", "error", "message"),
-    [
-        (torch.zeros(3, 3), ValueError, "out must have 60 rows"),
-        (
-            torch.zeros(60, 4),
-            ValueError,
-            r"out must be torch\.float32 \[60, 3\].* got torch\.float32 \[60, 4\]",
-        ),
-        (torch.zeros(60, 3).double(), ValueError, r"got torch\.float64 \[60, 3\]"),
-        (torch.zeros(60, 3, requires_grad=True), ValueError, "requires a gradient"),
-        (np.zeros((60, 3)), TypeError, r"out must be a tensor .* storage\.create"),
-    ],
-)
-@pytest.mark.parametrize("filed", [True, False])
-def test_what_cannot_take_the_outputs_is_refused(
-    tmp_path: Path, out: Any, error: type[Exception], message: str, filed: bool
-) -> None:
-    model = nn.GraphSAGE(5, 8, 3)
-    with pytest.raises(error, match=message):
-        model.inference(
-            weighted_graph(), torch.rand(NODES, 5), out=out, folder=tmp_path if filed else None
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_read_only_files_and_the_inputs_are_refused(tmp_path: Path) -> None:
     graph = weighted_graph()
     graph.ndata["x"] = torch.rand(NODES, 3)
@@ -141,12 +115,6 @@ def test_read_only_files_and_the_inputs_are_refused(tmp_path: Path) -> None:
     model = nn.GraphSAGE(3, 8, 3)
     with pytest.raises(ValueError, match="opened for reading only"):
         model.inference(graph, column, out=column)
-    with pytest.raises(ValueError, match="another tensor than h"):
-        model.inference(graph, graph.ndata["x"], out=graph.ndata["x"])
-    with pytest.raises(ValueError, match="out must have 2 rows"):
-        model.inference(graph, column, nodes=[1, 2], out=torch.zeros(60, 3))
-    with pytest.raises(ValueError, match=r"out must be torch\.float32 \[2, 3\]"):
-        model.inference(graph, column, nodes=[1, 2], out=torch.zeros(2, 5))
 
 
 def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,20 +129,6 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         create(tmp_path / "out.npy", (NODES, 3))
     assert list(tmp_path.iterdir()) == []
     assert model.training
-
-
-def test_create_refuses_what_is_wrong(tmp_path: Path) -> None:
-    create(tmp_path / "a.npy", [2, 0])
-    with pytest.raises(FileExistsError, match=r"a\.npy exists"):
-        create(tmp_path / "a.npy", [2])
-    with pytest.raises(ValueError, match=r"must end in \.npy"):
-        create(tmp_path / "a.bin", [2])
-    with pytest.raises(ValueError, match="at least 0, got -1"):
-        create(tmp_path / "b.npy", [-1])
-    with pytest.raises(TypeError, match="shape must be a sequence"):
-        create(tmp_path / "b.npy", 3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"dtype must be a torch\.dtype"):
-        create(tmp_path / "b.npy", [3], np.float32)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("stored", [False, True])

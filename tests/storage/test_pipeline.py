@@ -381,35 +381,3 @@ def test_ctrl_c_leaves_whole_steps() -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
     assert done.stdout == "whole\n", f"status {done.returncode}: {done.stderr}"
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "words"),
-    [
-        ({"batches": 3}, TypeError, "batches must be a loader or another iterable, got int 3"),
-        ({"compute": 3}, TypeError, "compute must be a function of a batch and its rows"),
-        ({"pulls": {}}, ValueError, "pulls must name at least one table"),
-        ({"pulls": (3, identity)}, TypeError, r"pulls must be \(table, ids\)"),
-        ({"pulls": {"x": identity}}, TypeError, r"pulls\['x'\] must be \(table, ids\)"),
-        ({"staleness": 0}, ValueError, "staleness must be at least 1, got 0"),
-        ({"staleness": 1.5}, TypeError, "staleness must be an integer"),
-    ],
-)
-def test_wrong_arguments(change: dict[str, Any], error: type[Exception], words: str) -> None:
-    arguments: dict[str, Any] = {
-        "batches": [],
-        "pulls": (made(), identity),
-        "compute": compute,
-        **change,
-    }
-    with pytest.raises(error, match=words):
-        Pipeline(**arguments)
-
-
-def test_ids_that_are_no_rows() -> None:
-    with pytest.raises(IndexError, match=r"ids\[0\] is 20, but node ids go from 0 to 19"):
-        list(
-            Pipeline(
-                [[0], [20]], (made(), lambda batch: batch), lambda batch, rows: None, staleness=2
-            )
-        )

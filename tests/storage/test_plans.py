@@ -13,10 +13,10 @@ from hypothesis import given, strategies as st
 
 from nodeflow._core.base.checks import Ints
 from nodeflow._core.base.types import Floats
-from nodeflow.storage._plan import Plan
+from nodeflow.storage._plan import ReadPlan
 
 
-def served(plan: Plan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Ints]]:
+def served(plan: ReadPlan, coming: Iterator[Ints]) -> Iterator[tuple[Ints, Ints, Ints]]:
     """Yield what ``plan.advance`` returns until the last of the coming batches."""
     while (step := plan.advance(lambda: next(coming, None))) is not None:
         yield step
@@ -29,7 +29,7 @@ def fewest_reads(batches: list[Ints], room: int) -> int:
     if not batches:
         return 0
     num_nodes = 1 + max((int(ids.max(initial=-1)) for ids in batches), default=-1)
-    plan = Plan(num_nodes, room, len(batches), None)
+    plan = ReadPlan(num_nodes, room, len(batches), None)
     coming = iter(batches)
     return sum(int((hit < 0).sum()) for _, hit, _ in served(plan, coming))
 
@@ -77,7 +77,7 @@ def test_slots_hold_what_the_plan_says(
     batches: list[Ints], room: int, window: int, hot: bool, random: object
 ) -> None:
     heat = np.array([random.random() for _ in range(NODES)]) if hot else None  # type: ignore[attr-defined]
-    plan = Plan(NODES, room, window, heat)
+    plan = ReadPlan(NODES, room, window, heat)
     coming = iter(batches)
     slots = np.full(room, -1)
     asked = []
@@ -93,7 +93,7 @@ def test_slots_hold_what_the_plan_says(
 
 @given(batches_of_nodes, st.integers(1, NODES))
 def test_with_room_for_all_every_row_is_read_once(batches: list[Ints], window: int) -> None:
-    plan = Plan(NODES, NODES, window, None)
+    plan = ReadPlan(NODES, NODES, window, None)
     coming = iter(batches)
     reads = [node for ids, hit, _ in served(plan, coming) for node in ids[hit < 0].tolist()]
     assert sorted(reads) == sorted({node for ids in batches for node in ids.tolist()})
@@ -106,7 +106,7 @@ def test_without_a_window_the_hottest_rows_stay(nodes: int, hottest: int) -> Non
     """
     rng = np.random.default_rng(0)
     batches = [rng.permutation(nodes)[: 3 * nodes // 10] for _ in range(30)]
-    plan = Plan(nodes, 10, 0, np.arange(float(nodes)))
+    plan = ReadPlan(nodes, 10, 0, np.arange(float(nodes)))
     coming = iter(batches)
     for ids, _, kept in served(plan, coming):
         last = ids, kept
@@ -124,12 +124,12 @@ def test_a_window_ends_with_its_last_batch(window: int, later: int) -> None:
     """
     between = [np.array([2 + k]) for k in range(window - 1 + later)]
     batches = [np.array([0, 1]), *between, np.array([1])]
-    steps = list(served(Plan(9, 1, window, -np.arange(9.0)), iter(batches)))
+    steps = list(served(ReadPlan(9, 1, window, -np.arange(9.0)), iter(batches)))
     assert (steps[-1][1][0] >= 0) == (later == 0)
 
 
 def test_rows_stay_when_the_coming_batches_are_forgotten() -> None:
-    plan = Plan(4, 2, 1, None)
+    plan = ReadPlan(4, 2, 1, None)
     batches = [np.array([0, 1]), np.array([0, 1])]
     assert [(hit < 0).sum() for _, hit, _ in served(plan, iter(batches))] == [2, 0]
     plan.forget()
@@ -156,7 +156,7 @@ LONG = {
 """Numbers of nodes, of which a plan tells 256 classes of heat apart, and of slots; batches."""
 
 
-def follow_the_rule(plan: Plan, coming: list[Ints], heat: Floats, room: int) -> Iterator[int]:
+def follow_the_rule(plan: ReadPlan, coming: list[Ints], heat: Floats, room: int) -> Iterator[int]:
     """Serve batches, and compare with the rule written out: rows that a known batch uses stay, the
     nearest first, then the hottest. No two are as hot. Yields how many rows of each batch are
     read.
@@ -181,7 +181,7 @@ def test_a_window_follows_the_rule(kind: str, window: int | None) -> None:
     nodes, room, batches = LONG[kind]
     window = len(batches) if window is None else window
     heat = np.random.default_rng(3).permutation(nodes).astype(float)
-    reads = sum(follow_the_rule(Plan(nodes, room, window, heat), batches, heat, room))
+    reads = sum(follow_the_rule(ReadPlan(nodes, room, window, heat), batches, heat, room))
     assert fewest_reads(batches, room) <= reads
     assert window < len(batches) or fewest_reads(batches, room) == reads
 
@@ -191,7 +191,7 @@ def test_what_was_known_before_a_plan_forgot_does_not_count(window: int) -> None
     """Nor that of batches which were known, but are not served."""
     nodes, room, batches = LONG["hub"]
     heat = np.random.default_rng(3).permutation(nodes).astype(float)
-    plan = Plan(nodes, room, window, heat)
+    plan = ReadPlan(nodes, room, window, heat)
     for part in (batches[:40], batches[40:80], batches[80:]):
         list(islice(follow_the_rule(plan, part, heat, room), 25))
         plan.forget()

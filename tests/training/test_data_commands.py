@@ -116,9 +116,9 @@ def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> Non
     cli("build", data, "--store", "int8", "--output", tmp_path / "g")
     plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
     assert whole_column(narrow).equal(whole_column(storage.narrow(plain)))
-    assert ", float32 as int8, dense, " in cli("info", tmp_path / "g")
+    assert "; feat float32 as int8 [120, 4]; " in cli("info", tmp_path / "g")
     words = ["build", tmp_path / "g", "--store", "int8", "--output", tmp_path / "h"]
-    assert "column 'feat' is narrow already" in cli.failure(*words)
+    assert "floating-point numbers that are not narrow yet" in cli.failure(*words)
     assert not (tmp_path / "h").exists()
 
 

@@ -296,7 +296,7 @@ def test_a_file_that_is_cut_off_while_training(folders: dict[str, Path], tmp_pat
     features: Any = trainer.task.features["node"]
     with features.rows.path.open("rb+") as file:
         file.truncate(600)
-    with pytest.raises(ValueError, match=r"has no byte \d+: it was cut off after it was opened"):
+    with pytest.raises(OSError, match=r"byte \d+ cannot be read: .* after it was opened"):
         trainer.run()
 
 

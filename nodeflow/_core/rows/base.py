@@ -46,7 +46,9 @@ class RowsBase(ABC):
         if out is not None:
             self._check_out(out, len(wanted))
         rows = self._read(wanted, out)
-        return rows if out is None or rows is out else out.copy_(rows)
+        if out is None or rows is out:
+            return rows
+        return out.copy_(rows)
 
     @abstractmethod
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
@@ -144,9 +146,12 @@ def with_stored(
 
 def type_words(column: Tensor | Rows) -> str:
     """Return the type of a column's numbers in words, and of its stored rows if it is another."""
-    read, lies = (str(rows.dtype).removeprefix("torch.") for rows in (column, stored(column)))
-    words = read if read == lies else f"{read} as {lies}"
-    return f"sparse {words}" if is_sparse(column) else words
+    words, lies = (str(rows.dtype).removeprefix("torch.") for rows in (column, stored(column)))
+    if words != lies:
+        words += f" as {lies}"
+    if is_sparse(column):
+        words = f"sparse {words}"
+    return words
 
 
 def summary(column: Tensor | Rows) -> str:

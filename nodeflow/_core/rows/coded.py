@@ -134,6 +134,7 @@ class CodedTensor(Tensor):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         if args and is_coded(args[0]):
+            # Without this, asking for the shape would come back here without end.
             if func in _FACTS:
                 with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 (torch has no public name for it)
                     return func(*args, **(kwargs or {}))
@@ -161,7 +162,9 @@ def is_coded(rows: object) -> bool:
 
 def rows_if_made(value: Any) -> Any:
     """Return the plain rows of coded ones that have been read; any other value as it is."""
-    return value.rows() if isinstance(value, CodedTensor) and not value.is_coded else value
+    if isinstance(value, CodedTensor) and not value.is_coded:
+        return value.rows()
+    return value
 
 
 def _read(arguments: Any) -> Any:

@@ -16,7 +16,7 @@ from nodeflow._core.base.arrays import NUMBERS, array_of, of_objects
 from nodeflow._core.base.checks import check_type, describe, plain_array
 from nodeflow._core.base.dtypes import COLUMN_TYPES, WIDER, as_floats
 from nodeflow._core.rows.csr import check_csr, from_scipy
-from nodeflow._core.rows.rows import entries_of, from_numpy
+from nodeflow._core.rows.rows import Rows, entries_of, from_numpy
 
 _NUMBER = (bool, int, float, complex, np.number, np.bool_)
 
@@ -70,6 +70,7 @@ def as_type(column: Tensor, dtype: torch.dtype | None, name: str) -> Tensor:
     Raises ValueError for a number that the type does not have: an integer that it would change, a
     fraction or NaN where it has integers, and a float too large for it.
     """
+    # A complex column that becomes real keeps its real part here; what is lost shows below.
     result = (column if dtype is None or dtype.is_complex else column.real).to(
         dtype or column.dtype
     )
@@ -77,17 +78,22 @@ def as_type(column: Tensor, dtype: torch.dtype | None, name: str) -> Tensor:
     may_round = torch.can_cast(column.dtype, result.dtype) and not torch.can_cast(
         column.dtype, torch.int64
     )
-    lost = (
-        result.isfinite() != column.isfinite()
-        if may_round
-        else result.real.to(column.dtype) != column
-    )
+    lost = result.real.to(column.dtype) != column
+    if may_round:
+        lost = result.isfinite() != column.isfinite()
     if lost.any():
         raise ValueError(
             f"{name} has {column[lost][0].item()}, which {dtype} does not hold; give another type, "
             "or None"
         )
     return result
+
+
+def check_rows(column: object, name: str) -> None:
+    """Raise TypeError for what is neither a tensor nor ``Rows``, of numbers that columns have."""
+    kinds = "a tensor, or an object with shape, dtype and fetch(ids, out=None)"
+    check_type(column, name, Tensor | Rows, kinds)
+    check_numbers(column.dtype, name)  # type: ignore[attr-defined]
 
 
 def check_numbers(dtype: torch.dtype, name: str) -> None:
@@ -107,11 +113,11 @@ def _known_numbers(array: np.ndarray, name: str) -> np.ndarray:
     kind = array.dtype.kind
     size = array.dtype.itemsize
     if kind not in NUMBERS or size > (16 if kind == "c" else 8):
-        at = next(
-            (at for at, value in np.ndenumerate(array) if not isinstance(value, _NUMBER)),
+        place = next(
+            (place for place, value in np.ndenumerate(array) if not isinstance(value, _NUMBER)),
             (0,) * array.ndim,
         )
-        example = f" such as {describe(array[at])} as entry {list(at)}" if array.size else ""
+        example = f" such as {describe(array[place])} as entry {list(place)}" if array.size else ""
         raise TypeError(
             f"{name} must hold numbers, got {array.dtype}{example}; convert it first (.astype of a "
             "type of numbers, codes of a category, seconds of a date), and fill missing entries"
@@ -137,16 +143,18 @@ def _checked(column: Tensor, name: str) -> Tensor:
     if column.dtype in WIDER:
         column = _widened(column, name)
     check_numbers(column.dtype, name)
-    return column if column.layout == torch.strided else check_csr(column, name)
+    if column.layout == torch.strided:
+        return column
+    return check_csr(column, name)
 
 
 def _widened(column: Tensor, name: str) -> Tensor:
     if column.dtype == torch.uint64:
         numbers = entries_of(column).detach().view(torch.int64)
         if len(beyond := (numbers < 0).nonzero()):
-            at = tuple(beyond[0].tolist())
+            place = tuple(beyond[0].tolist())
             raise ValueError(
-                f"{name} holds {int(numbers[at]) + 2**64}, beyond the largest 64-bit signed "
-                f"integer, as entry {list(at)}; convert it first, to float64 if digits may be lost"
+                f"{name} holds {int(numbers[place]) + 2**64}, beyond the largest 64-bit signed "
+                f"integer, as entry {list(place)}; convert it first, to float64 if digits may be lost"
             )
     return column.to(WIDER[column.dtype])

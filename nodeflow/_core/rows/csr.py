@@ -122,11 +122,12 @@ def _float_type(values: np.ndarray, name: str) -> type:
             f"{name} must hold real numbers of at most 64 bits, got {values.dtype}; convert it "
             "first"
         )
-    if values.dtype.kind not in "iu" or not values.size:
-        return np.float64 if values.dtype == np.float64 else np.float32
-    ends = int(values.min()), int(values.max())
-    check_exact(name, *ends)
-    return np.float64 if max(map(abs, ends)) > 2**24 else np.float32
+    needs_double = values.dtype == np.float64
+    if values.dtype.kind in "iu" and values.size:
+        ends = int(values.min()), int(values.max())
+        check_exact(name, *ends)
+        needs_double = max(map(abs, ends)) > 2**24
+    return np.float64 if needs_double else np.float32
 
 
 def csr_positions(indptr: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:

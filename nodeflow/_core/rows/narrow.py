@@ -96,6 +96,7 @@ class Coding:
             codes = np.rint(numbers.double().numpy() / scale) + zero
             packed = torch.from_numpy(np.clip(codes, -128, 127).astype(np.int8))
         else:
+            # torch rounds to the nearest, ties to even, on every machine.
             packed = numbers.to(dtype)
         if not len(self.wide):
             return packed
@@ -117,7 +118,7 @@ class Coding:
         if codes.dtype == torch.float16:
             codes = codes.view(torch.int16)  # as which ``simd.load`` takes them
         words = as_array(codes).reshape(-1)
-        whole = words.view(np.float32) if len(self.wide) else np.empty(0, np.float32)
+        wide_words = words.view(np.float32) if len(self.wide) else np.empty(0, np.float32)
         zero, scale = self.table[:2].numpy()
         bad = kernels.narrow.gather_unpacked(
             codes=words,
@@ -125,7 +126,7 @@ class Coding:
             ids=ids,
             zero=zero,
             scale=scale,
-            whole=whole,
+            whole=wide_words,
             last=self.stride * codes.itemsize // 4,
             first=self.first,
             wide=self.wide,
@@ -199,9 +200,10 @@ class NarrowRows(RowsBase):
             return super().fetch(ids, out)
         # they check the ids, together with other processes where these have a part of the codes
         rows = self.decoded(self._codes.fetch(ids))
-        if out is not None:
-            self._check_out(out, len(rows))
-        return rows if out is None else out.copy_(rows)
+        if out is None:
+            return rows
+        self._check_out(out, len(rows))
+        return out.copy_(rows)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         if isinstance(self._codes, Tensor):
@@ -215,7 +217,9 @@ class NarrowRows(RowsBase):
 
     def _details(self) -> str:
         wide = len(self.coding.wide)
-        return f"{wide} of {math.prod(self.coding.row)} columns as float32" if wide else ""
+        if not wide:
+            return ""
+        return f"{wide} of {math.prod(self.coding.row)} columns as float32"
 
 
 def _restore(kind: str, row: tuple[int, ...], parts: Any, memory: list[Piece]) -> NarrowRows:

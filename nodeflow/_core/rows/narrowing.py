@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
-from nodeflow._core.base.checks import as_number, check_one_of, check_type
+from nodeflow._core.base.checks import as_number, check_one_of
 from nodeflow._core.base.types import Array, Floats
+from nodeflow._core.rows.base import summary
+from nodeflow._core.rows.columns import check_rows
 from nodeflow._core.rows.narrow import EXACT, KINDS, Coding, NarrowRows, PackedRows
 from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse
 
@@ -32,26 +34,14 @@ def narrowed(
     """Return a column whose codes are computed when they are fetched; see ``storage.narrow``. Reads
     it once.
     """
-    check_type(
-        column,
-        name,
-        Tensor | Rows,
-        "a tensor, or an object with shape, dtype and fetch(ids, out=None)",
-    )
+    check_rows(column, name)
     check_one_of(width, "width", WIDTHS)
     most = as_number(limit, "limit", above=0)
-    if is_sparse(column):
+    is_plain = not is_sparse(column) and not isinstance(column, NarrowRows)
+    if not is_plain or not column.dtype.is_floating_point or not len(column.shape):
         raise TypeError(
-            f"{name} is sparse, and sparse rows are narrow already: they have the entries that are "
-            "not 0"
-        )
-    if isinstance(column, NarrowRows):
-        raise TypeError(f"{name} is narrow already, {column}: pass the column that it was made of")
-    if not column.dtype.is_floating_point or not len(column.shape):
-        kind = f"{column.dtype} {list(column.shape)}"
-        raise TypeError(
-            f"{name} must be rows of floating-point numbers, got {kind}; convert counts with "
-            ".float()"
+            f"{name} must be dense rows of floating-point numbers that are not narrow yet, got "
+            f"{summary(column)}"
         )
     if isinstance(column, Tensor) and column.requires_grad:
         raise TypeError(
@@ -60,13 +50,14 @@ def narrowed(
     row = tuple(column.shape[1:])
     seen = _seen(column, name)
     sample = _sample(column)
+    # Every kind is measured on the same rows, so that their errors can be compared.
     codings = [
         _measured(kind, row, seen, sample) for kind in (_AUTO if width == "auto" else (width,))
     ]
     # "auto" takes what needs the fewest bytes, with columns of too large errors in float32
     if width == "auto":
         codings = [_with_wide(coding, most) for coding in codings]
-        coding = min(codings, key=lambda each: each.stride * KINDS[each.kind].itemsize)
+        coding = min(codings, key=lambda option: option.stride * KINDS[option.kind].itemsize)
         if coding.stride * KINDS[coding.kind].itemsize >= 4 * max(math.prod(row), 1):
             raise ValueError(
                 f"{name} has no column that can be narrow with errors up to {most:.1%}: leave it "
@@ -118,6 +109,7 @@ def _sample(column: Tensor | Rows) -> Floats:
     """Return rows evenly spaced over all, float64 ``[k, columns]``."""
     width = max(math.prod(column.shape[1:]), 1)
     count = min(max(_PIECE // width, _SAMPLE), column.shape[0])
+    # Evenly over all rows: files are often sorted, and their beginning is like no other part.
     ids = np.linspace(0, column.shape[0] - 1, count).astype(np.int64)
     return _read(column, torch.from_numpy(ids)).astype(np.float64)
 
@@ -169,6 +161,7 @@ def _grid(
         # the next would be infinite
         down = np.where(nearest > even, np.nextafter(nearest, np.float32(0)), nearest)
         scale = np.where(size > _HUGE, down, up).astype(np.float32)
+        # The last that fits wins: a step that all numbers share loses nothing.
         for multiple in (step, unit):
             exact = (least / np.rint(least / multiple)).astype(np.float32)
             steps = np.rint(high / exact) - np.rint(low / exact)

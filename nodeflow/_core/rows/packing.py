@@ -52,6 +52,7 @@ class Pool:
         mapped = find_map(memory[0])
         if mapped is not None:
             return ["file", part_of_file(as_array(tensor), mapped), tensor.dtype]
+        # A list, so that ``memory`` can fill in the piece and the place in it later.
         reference = ["strided", memory, start, tuple(tensor.shape)]
         # with the tensor itself: a freed copy's address could be reused
         self._spans.setdefault(memory, []).append(
@@ -67,6 +68,8 @@ class Pool:
         # Tensors that overlap in memory are stored as one piece, from the first number that any of
         # them has to the last. What lies between pieces is in no tensor, and is not stored.
         for (_, dtype), spans in self._spans.items():
+            # By their beginning, so that each span either overlaps the group before it or begins
+            # a new one.
             spans.sort(key=lambda span: span[0])
             groups: list[list[list[Any]]] = []
             end = -1
@@ -78,8 +81,8 @@ class Pool:
             for group in groups:
                 start = group[0][0]
                 stop = max(span[1] for span in group)
-                whole = group[0][2].as_strided((stop - start,), (1,), start)
-                data = whole.view(torch.uint8).numpy()
+                joined = group[0][2].as_strided((stop - start,), (1,), start)
+                data = joined.view(torch.uint8).numpy()
                 pieces.append((data.copy(), dtype))
                 for span in group:
                     span[3][1:3] = len(pieces) - 1, span[0] - start
@@ -99,8 +102,8 @@ def restored(memory: list[Piece], reference: Any) -> Any:
         return csr_tensor(indptr, indices, values, reference[2])
     if reference[0] == "file":
         return from_numpy(reference[1].open(), reference[2])
-    _, at, start, shape = reference
-    data, dtype = memory[at]
+    _, number, start, shape = reference
+    data, dtype = memory[number]
     size = math.prod(shape)
     if size == 0:  # torch does not take every empty array for one of another type
         return torch.empty(shape, dtype=dtype, device="cpu")

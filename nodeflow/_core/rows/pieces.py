@@ -24,25 +24,28 @@ class Piece(NamedTuple):
 
     def copied(self) -> Tensor:
         """Return the rows one after another."""
-        return self.rows if self.at is None else fetch_rows(self.rows, torch.from_numpy(self.at))
+        if self.at is None:
+            return self.rows
+        return fetch_rows(self.rows, torch.from_numpy(self.at))
 
 
 def write_pieces(pieces: Sequence[Piece], out: Tensor) -> None:
     """Write dense rows to their numbers in ``out``."""
-    for rows, at, to in pieces:
-        move_rows(rows.contiguous(), np.arange(len(to)) if at is None else at, out, to)
+    for rows, places, to in pieces:
+        move_rows(rows.contiguous(), np.arange(len(to)) if places is None else places, out, to)
 
 
 def put_pieces(pieces: Sequence[Piece], count: int, empty: Tensor) -> Tensor:
     """Return ``count`` rows, each of which is in one piece; ``empty`` are no rows, of their type
     and shape.
     """
+    # Usually all rows lie in one tensor, in their order: it is the result.
     if len(pieces) == 1 and pieces[0].at is None and (pieces[0].to[1:] > pieces[0].to[:-1]).all():
         return pieces[0].rows
     if is_sparse(empty):
-        return (
-            put_rows([(piece.copied(), piece.to) for piece in pieces], count) if pieces else empty
-        )
+        if not pieces:
+            return empty
+        return put_rows([(piece.copied(), piece.to) for piece in pieces], count)
     out = new_rows(count, tuple(empty.shape[1:]), empty.dtype)
     write_pieces(pieces, out)
     return out

@@ -127,10 +127,10 @@ def from_numpy(array: Array, dtype: torch.dtype | None = None) -> Tensor:
     remember(array)
     with ignored_warnings(".*non-writable.*") if not array.flags.writeable else nullcontext():
         tensor = torch.from_numpy(array)
-    tensor = tensor if dtype is None or tensor.dtype == dtype else tensor.view(dtype)
-    if array.flags.writeable:
-        return tensor
-    setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
+    if dtype is not None:
+        tensor = tensor.view(dtype)
+    if not array.flags.writeable:
+        setattr(tensor, _READ_ONLY, True)  # torch itself has no read-only tensors
     return tensor
 
 
@@ -195,6 +195,7 @@ def fetch_rows(column: Tensor | Rows, ids: Tensor) -> Tensor:
 
 def _fetched(column: Rows, ids: Tensor) -> Tensor:
     """Fetch rows from a store, maybe a user's own, and check that they are what it says."""
+    # What a user wrote is checked each time: a wrong shape would be read far outside of the rows.
     rows = column.fetch(ids.cpu())
     name = f"fetch of {type(column).__name__}"
     if not isinstance(rows, Tensor):
@@ -213,25 +214,26 @@ def _fetched(column: Rows, ids: Tensor) -> Tensor:
     return rows
 
 
-def gather_into(rows: Tensor, at: Ints, out: Tensor) -> None:
+def gather_into(rows: Tensor, places: Ints, out: Tensor) -> None:
     """Copy row ``at[i]`` to row i of ``out``, for all i where it is not -1.
 
     Both tensors are contiguous, on the CPU and of one type and shape of rows.
     """
     words, width, target = _as_words(rows, out)
-    kernels.copying.copy_found(words, width, at, target)
+    kernels.copying.copy_found(words, width, places, target)
 
 
-def move_rows(rows: Tensor, at: Ints, out: Tensor, to: Ints | None = None) -> None:
+def move_rows(rows: Tensor, places: Ints, out: Tensor, to: Ints | None = None) -> None:
     """Copy row ``at[i]`` to row ``to[i]`` of ``out`` (None: to row i), for all i.
 
     The tensors are as for ``gather_into``. Raises IndexError for a number that is not a row.
     """
-    if len(at) and row_bytes(rows):
+    if len(places) and row_bytes(rows):
         words, width, target = _as_words(rows, out)
-        bad = kernels.copying.copy_rows(words, width, at, target, to)
+        # The loop checks ids as it goes, which costs nothing beside the memory that it waits for.
+        bad = kernels.copying.copy_rows(words, width, places, target, to)
         if bad >= 0:
-            raise IndexError(f"there is no row {int(at[bad])} in a column of {len(rows)} rows")
+            raise IndexError(f"there is no row {int(places[bad])} in a column of {len(rows)} rows")
 
 
 def _as_words(rows: Tensor, out: Tensor) -> tuple[Array, int, Array]:
@@ -278,7 +280,9 @@ def put_rows(parts: Iterable[tuple[Tensor, Ints]], count: int) -> Tensor:
 
 def whole_column(column: Tensor | Rows) -> Tensor:
     """Return all rows of a column: a tensor itself, else all rows fetched into memory."""
-    return column if isinstance(column, Tensor) else _fetched(column, torch.arange(column.shape[0]))
+    if isinstance(column, Tensor):
+        return column
+    return _fetched(column, torch.arange(column.shape[0]))
 
 
 def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
@@ -289,7 +293,8 @@ def slice_rows(column: Tensor, start: int, stop: int) -> Tensor:
     first = int(indptr[0])
     last = int(indptr[-1])
     # only a slice from the beginning shares its indptr: others begin at 0 anew
-    indptr = indptr - first if first else indptr
+    if first:
+        indptr = indptr - first
     return csr_tensor(
         indptr,
         column.col_indices()[first:last],
@@ -333,6 +338,7 @@ def to_arrays(rows: Tensor) -> list[Array]:
         return [as_array(rows.contiguous())]
     # a row has fewer entries than there are columns: both fit into the type of the columns
     kind = np.int32 if rows.shape[1] < 2**31 else np.int64
+    # Sizes travel, and not where rows end: they are small, and fit into half of the bytes.
     sizes = np.diff(rows.crow_indices().numpy())
     indices = rows.col_indices().numpy()
     return [sizes.astype(kind), indices.astype(kind), as_array(rows.values().contiguous())]

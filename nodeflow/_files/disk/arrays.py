@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path, PureWindowsPath
-from typing import Any, BinaryIO, Literal
+from typing import IO, Any, BinaryIO, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.checks import as_count, blaming
+from nodeflow._core.base.checks import as_count, as_flag, blaming
 from nodeflow._core.base.dtypes import DTYPES
 from nodeflow._core.base.types import Array
 from nodeflow._core.rows.csr import csr_tensor
@@ -63,25 +63,23 @@ class ArrayFile:
         if csr is not None:
             indptr, indices = map(cls.of, csr)
             csr = indptr, indices
-        sizes = _sizes(facts["shape"])
+        sizes = sizes_of(facts["shape"])
         narrow = facts.get("narrow")
         if narrow is not None:
-            narrow = cls.of(narrow["columns"]), _sizes(narrow["row"])
+            narrow = cls.of(narrow["columns"]), sizes_of(narrow["row"])
         array = cls(**{**facts, "shape": sizes, "csr": csr, "narrow": narrow})
         place = PureWindowsPath(array.file)  # which has the drives and separators of every system
         if place.anchor or ".." in place.parts or "\0" in array.file:
             raise ValueError(f"the file {array.file!r} lies outside of the folder")
         as_count(array.checksum, "a checksum")
-        if array.dtype not in DTYPES or _is_huge(sizes):
+        is_known = array.dtype in DTYPES and not _is_huge(sizes)
+        if csr is not None:
+            is_known &= [len(part.shape) for part in (array, *csr)] == [2, 1, 1]
+        if narrow is not None:
+            is_codes = array.dtype in KINDS and len(sizes) == 2 and csr is None
+            is_known &= is_codes and narrow[0].dtype == "float32"
+        if not is_known:
             raise ValueError(f"{array.file} is said to hold {array.dtype} {array.shape}")
-        if csr is not None and [len(part.shape) for part in (array, *csr)] != [2, 1, 1]:
-            raise ValueError(f"{array.file} is said to hold sparse rows {array.shape}")
-        if narrow is not None and (
-            csr or narrow[0].dtype != "float32" or array.dtype not in KINDS or len(sizes) != 2
-        ):
-            raise ValueError(
-                f"{array.file} is said to hold narrow rows {array.dtype} {array.shape}"
-            )
         return array
 
     def facts(self) -> dict[str, Any]:
@@ -135,7 +133,7 @@ class ArrayFile:
         return sum(math.prod(array.shape) * array.torch_type.itemsize for array in self.plain)
 
 
-def _sizes(numbers: Sequence[Any]) -> tuple[int, ...]:
+def sizes_of(numbers: Sequence[Any]) -> tuple[int, ...]:
     """Return the sizes of a shape; raises TypeError or ValueError for anything else."""
     return tuple(as_count(size, "a size") for size in numbers)
 
@@ -155,13 +153,12 @@ def create_array(
     Disk space is allocated now: a write to a mapped page that the disk cannot hold would end the
     process. Raises OSError where the disk cannot hold it; then there is no file.
     """
+    # The file gets its name when its room is taken, so that none is left that cannot be written.
     with making(file.parent), replacing(file) as draft, draft.open("wb") as opened:
         write_header(opened, np.dtype(dtype), shape)
         opened.flush()
         take_room(opened.fileno(), opened.tell(), math.prod(shape) * np.dtype(dtype).itemsize)
-    if 0 in shape:  # nothing to map
-        return np.zeros(shape, dtype).view(np.memmap)
-    return _map(file, "r+")
+    return map_file(file, "r+")
 
 
 def write_header(opened: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
@@ -197,14 +194,14 @@ def making(folder: Path) -> Iterator[None]:
     """Make a folder with its parents; those that were missing are removed again, if empty, where
     the block fails.
     """
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        for each in missing:
+        for place in missing:
             with suppress(OSError):  # one that is not empty, or was not made
-                each.rmdir()
+                place.rmdir()
         raise
 
 
@@ -271,53 +268,45 @@ def read_header(file: Path) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     Fortran order or holds anything but numbers; FileNotFoundError.
     """
     with open_file(file) as opened:
-        begin = opened.read(12)
-        sizes = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}
-        if begin[:8] not in sizes:
-            raise ValueError(
-                f"it begins with {begin[:8]!r}, not as a .npy file of version 1.0 or 2.0"
-            )
-        start = 8 + sizes[begin[:8]]
-        length = int.from_bytes(begin[8:start], "little")
-        if length > _HEADER:
-            raise ValueError(f"its header has {length} bytes")
-        opened.seek(start)
-        text = opened.read(length)
-        start += length
-    if len(text) < length or b"\\" in text or b"\0" in text:
-        raise ValueError("its header is no table")
-    # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it
-    # does not expect
-    wrong = blaming(
-        "its header cannot be read",
-        SyntaxError,
-        ValueError,
-        TypeError,
-        KeyError,
-        RecursionError,
-        MemoryError,
-    )
-    with wrong, process.syntax_lock:
-        words = ast.literal_eval(text.decode())
-        fortran = words["fortran_order"]
-        shape = words["shape"]
-        dtype = np.dtype(words["descr"])
-        right = len(words) == 3 and isinstance(fortran, bool) and isinstance(words["descr"], str)
-    if not right or not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
-        raise ValueError(f"its header says {words}")
-    if min(shape, default=0) < 0 or _is_huge(shape):
-        raise ValueError(f"its header says that it has the shape {list(shape)}")
+        dtype, shape, fortran = header_of(opened, os.fstat(opened.fileno()).st_size)
+        start = opened.tell()
     if dtype.kind not in "biufc":
         raise ValueError(f"its array has dtype {dtype}, not numbers")
     if fortran and len(shape) > 1:
         raise ValueError("its array is in Fortran order, so that a row does not lie in one place")
-    size = file.stat().st_size
-    expected = start + math.prod(shape) * dtype.itemsize
-    if size != expected:
-        raise ValueError(
-            f"it has {size} bytes, but an array {dtype} {list(shape)} takes {expected}"
-        )
     return dtype, shape, start
+
+
+def header_of(opened: FileIO | IO[bytes], size: int) -> tuple[np.dtype[Any], tuple[int, ...], bool]:
+    """Read the header of a ``.npy`` file of ``size`` bytes: type and shape of its array, and
+    whether that is in Fortran order; ValueError as for ``read_header``.
+    """
+    begin = opened.read(8)
+    width = {b"\x93NUMPY\x01\x00": 2, b"\x93NUMPY\x02\x00": 4}.get(begin)
+    if width is None:
+        raise ValueError(f"it begins with {begin!r}, not as a .npy file of version 1.0 or 2.0")
+    length = int.from_bytes(opened.read(width), "little")
+    if length > _HEADER:
+        raise ValueError(f"its header has {length} bytes")
+    text = opened.read(length)
+    if len(text) < length or b"\\" in text or b"\0" in text:
+        raise ValueError("its header is no table")
+    # not by numpy, which takes minutes for the headers of some damaged files, and lets pass what it
+    # does not expect
+    damage = (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError)
+    with blaming("its header cannot be read", *damage), process.syntax_lock:
+        words = ast.literal_eval(text.decode())
+        fortran = as_flag(words["fortran_order"], "fortran_order")
+        shape = sizes_of(words["shape"])
+        dtype = np.lib.format.descr_to_dtype(words["descr"])
+    if _is_huge(shape):
+        raise ValueError(f"its header says that it has the shape {list(shape)}")
+    expected = opened.tell() + math.prod(shape) * dtype.itemsize
+    if size != expected and not dtype.hasobject:  # whose size no header says
+        raise ValueError(
+            f"it has {size:,} bytes, but an array {dtype} {list(shape)} takes {expected:,}"
+        )
+    return dtype, shape, fortran
 
 
 def open_file(file: Path) -> FileIO:
@@ -361,9 +350,9 @@ def check_array(folder: Path, array: ArrayFile) -> None:
         try:
             dtype, shape, _ = read_header(path)
         except FileNotFoundError:
-            what = "is a link to a file that is missing" if path.is_symlink() else "is missing"
+            fault = "is a link to a file that is missing" if path.is_symlink() else "is missing"
             raise ValueError(
-                f"{path} {what}: the folder is damaged, or was not copied whole"
+                f"{path} {fault}: the folder is damaged, or was not copied whole"
             ) from None
         except (ValueError, IsADirectoryError) as error:
             raise ValueError(
@@ -380,11 +369,14 @@ def map_array(folder: Path, array: ArrayFile, mode: Literal["r", "r+"] = "r") ->
     """Return the array of a file, mapped, read-only unless the mode is "r+"; bfloat16 as uint16."""
     if 0 in array.shape:  # nothing to map
         return np.zeros(array.shape, numpy_type(array.torch_type))
-    return _map(folder / array.file, mode)
+    return map_file(folder / array.file, mode)
 
 
-def _map(file: Path, mode: Literal["r", "r+"]) -> np.memmap[Any, Any]:
+def map_file(file: Path, mode: Literal["r", "r+"] = "r") -> np.memmap[Any, Any]:
+    """Return the array of a ``.npy`` file of numbers, mapped; raises as ``read_header`` does."""
     dtype, shape, start = read_header(file)
+    if 0 in shape:  # nothing to map
+        return np.zeros(shape, dtype).view(np.memmap)
     return np.memmap(file, dtype, mode, start, shape)
 
 
@@ -425,6 +417,8 @@ def map_csr(
     another.
     """
     where = f"{folder / array.file}: the arrays of a sparse column"
+    # A look at the ends alone, which costs nothing: the numbers between were checked when the
+    # folder was opened.
     types = {indptr.dtype, indices.dtype}
     if not indptr.ndim == indices.ndim == values.ndim == 1 or types - {torch.int64, torch.int32}:
         raise ValueError(f"{where} are of wrong types")

@@ -51,6 +51,7 @@ def check_contents(
     errors of ``check``.
     """
     files = {plain.file: plain.checksum for array in arrays.values() for plain in array.plain}
+    # before the look: what changes during it is looked at again next time
     start = time.time_ns()
     states = {file: _state(folder / file) for file in files}
     stamp = Stamp.read(folder) if verify is not True else Stamp()
@@ -62,6 +63,8 @@ def check_contents(
     if verify is not False:
         _compare(folder, {file: value for file, value in files.items() if file not in summed})
         summed = set(files)
+    # Bounds of indices are looked at with any ``verify``: compiled loops would read outside of
+    # arrays.
     if stamp.key != key or unchanged.keys() != files.keys():
         for array in arrays.values():
             check_sparse(folder, array)
@@ -122,6 +125,7 @@ class Stamp:
 
 def _compare(folder: Path, checksums: Mapping[str, int]) -> None:
     """Raise ValueError for the first file that has another checksum; several are read at a time."""
+    # zlib lets other threads run, and a disk reads several files at once.
     with ThreadPoolExecutor(_THREADS) as pool:
         values = pool.map(lambda file: checksum(folder / file), checksums)
         for (file, expected), value in zip(checksums.items(), values, strict=True):
@@ -144,7 +148,7 @@ def check_ends(folder: Path, array: ArrayFile, size: int) -> None:
 
 
 def check_ids(
-    folder: Path, array: ArrayFile, upper: int, what: str = "node", *, lower: int = 0
+    folder: Path, array: ArrayFile, upper: int, noun: str = "node", *, lower: int = 0
 ) -> None:
     """Raise ValueError unless all numbers of a file are in ``[lower, upper)``."""
     ids = _integers(folder, array)
@@ -153,7 +157,7 @@ def check_ids(
             piece = ids[start : start + _PIECE]
             if piece.min() < lower or piece.max() >= upper:
                 name = Path(array.file).stem.split("-")[0]
-                check_range(ids[: start + _PIECE], name, upper, what, lower=lower)
+                check_range(ids[: start + _PIECE], name, upper, noun, lower=lower)
 
 
 def check_sparse(folder: Path, array: ArrayFile) -> None:

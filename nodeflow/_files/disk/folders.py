@@ -41,9 +41,10 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
     path = Path(os.path.abspath(path))
     check_free(path, overwrite=overwrite)
     draft = _draft(path)
-    with making(path.parent), ExitStack() as held:
+    with making(path.parent), ExitStack() as locks:
         if alone and overwrite and (path / MANIFEST).is_file():
-            held.enter_context(locked(path))
+            locks.enter_context(locked(path))
+        # Before the draft is made: the disk may be full of what killed processes left.
         remove_drafts(path.parent)
         with naming(path):
             lock = _begin(draft, path)
@@ -52,14 +53,18 @@ def new_folder(path: Path, *, overwrite: bool = False, alone: bool = False) -> I
                     _end_replacing(path)  # which a killed process had begun
                 # another process may have finished it in between
                 check_free(path, overwrite=overwrite)
-                for rest in draft.iterdir():
-                    if rest.name != LOCK:
-                        shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+                for entry in draft.iterdir():
+                    if entry.is_dir():
+                        shutil.rmtree(entry)
+                    elif entry.name != LOCK:
+                        entry.unlink()
                 yield draft
+                # Entries of the draft reach the disk before its new name does: a power cut leaves
+                # one whole folder.
                 sync_folder(draft)
                 check_free(path, overwrite=overwrite)
                 if files.USED_FILES_STAY:
-                    held.close()
+                    locks.close()
                     _let_go(lock, draft)
                 _replace(draft, path)
                 sync_folder(path.parent)
@@ -79,17 +84,11 @@ def _replace(draft: Path, path: Path) -> None:
     if _exchange(draft, path):
         return
     if (path / MANIFEST).is_file():
-        try:
-            path.replace(_replaced(path))
-        except PermissionError as error:
-            raise PermissionError(
-                error.errno,
-                f"{error.strerror}: a file in it is open or mapped, so that this system does not "
-                "replace it; close what uses it",
-                str(path),
-            ) from error
+        path.replace(_replaced(path))
+    elif path.is_symlink():
+        path.unlink()
     elif path.exists():
-        path.unlink() if path.is_symlink() else path.rmdir()
+        path.rmdir()
     draft.replace(path)
 
 
@@ -102,6 +101,7 @@ def _exchange(draft: Path, path: Path) -> bool:
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     if rename is None:
         return False
+    # The old folder has the name of the draft then, and is removed as one.
     status = rename(_AT_FDCWD, os.fsencode(draft), _AT_FDCWD, os.fsencode(path), _RENAME_EXCHANGE)
     return bool(status == 0)
 
@@ -203,14 +203,14 @@ def take_lock(folder: Path, name: Path, *, shared: bool, patience: float = 0) ->
 
     # a finalizer may release it
     lock = FileLock(folder / LOCK, is_singleton=shared, thread_local=False)
-    held = lock.lock_counter
+    count = lock.lock_counter
     try:
         lock.acquire(timeout=patience)
     except Timeout:
         raise BlockingIOError(f"{name} is being written by another process") from None
     except BaseException:
         # Ctrl-C, or a lack of memory, may come when the file is locked already
-        if lock.is_locked and (not held or lock.lock_counter > held):
-            lock.release(force=not held)
+        if lock.is_locked and (not count or lock.lock_counter > count):
+            lock.release(force=not count)
         raise
     return lock

@@ -98,7 +98,7 @@ class Manifest:
             AttributeError,
             RecursionError,
         ):
-            words = json.loads(text, object_pairs_hook=_once)
+            words = json.loads(text)
             # folders of before have none
             if "checksum" in words and words.pop("checksum") != _checksum(words):
                 raise ValueError("its contents have another checksum than when it was written")
@@ -118,8 +118,11 @@ class Manifest:
                 f"{folder} has version {manifest.version} of the layout of {kind!r}, this nodeflow "
                 f"reads {version}"
             )
+        # Sizes and types first, which are in the headers: contents are read only of files that
+        # can be right.
         for array in manifest.arrays.values():
             check_array(folder, array)
+        # What was checked holds for this manifest alone: another one may name other files.
         digest = hashlib.blake2b(text + key.encode(), digest_size=16).hexdigest()
         check_contents(
             folder,
@@ -156,14 +159,6 @@ def kind_of(folder: Path) -> str | None:
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None
     return kind if isinstance(kind, str) else None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a table of JSON; raises ValueError for a name that it has twice."""
-    words = dict(pairs)
-    if len(words) < len(pairs):
-        raise ValueError("it has a name twice")
-    return words
 
 
 def _checksum(words: object) -> int:

@@ -81,12 +81,14 @@ class ArrayWriter:
         after = numpy_type(dtype)
         size = self.num_rows * math.prod(self.row)
         with naming(self.file), self.file.open("rb+") as opened:
+            # In place, number by number of one width: the file keeps its size, and memory a
+            # piece.
             for start in range(0, size, _PIECE):
-                at = self._start + start * before.itemsize
+                offset = self._start + start * before.itemsize
                 count = min(_PIECE, size - start)
-                opened.seek(at)
+                opened.seek(offset)
                 piece = np.frombuffer(opened.read(count * before.itemsize), before)
-                opened.seek(at)
+                opened.seek(offset)
                 opened.write(piece.astype(after).tobytes())
         self.dtype = dtype
 
@@ -98,6 +100,7 @@ class ArrayWriter:
         ``name-checksum.npy``, so that a name that someone has kept never leads to other contents.
         ``folder`` is by default the one where the file lies.
         """
+        # Rows that nobody appended are zeros, as in a file that was made whole.
         if self._total is not None:
             self.append(np.zeros((self._total - self.num_rows, *self.row), numpy_type(self.dtype)))
         with naming(self.file), self.file.open("rb+") as opened:
@@ -139,6 +142,7 @@ class SparseWriter:
 
     def append(self, rows: Tensor) -> None:
         ends = rows.crow_indices()[1:].cpu().long()
+        # Rows of each piece count their entries from 0, those of the file from its beginning.
         self._indptr.append(ends + self._values.num_rows)
         self._indices.append(rows.col_indices().long())
         self._values.append(rows.values())

@@ -33,14 +33,14 @@ class Texts(Sequence[str]):
         self._ends = ends
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[str, ...]: ...
-    def __getitem__(self, at: int | slice) -> str | tuple[str, ...]:
-        if isinstance(at, slice):
-            places = at.indices(len(self))
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        if isinstance(index, slice):
+            places = index.indices(len(self))
             return tuple(self[i] for i in range(*places))
-        i = as_index(at, "index", len(self))
+        i = as_index(index, "index", len(self))
         begin = self._ends[i - 1] if i else 0
         return bytes(self._data[begin : self._ends[i]]).decode("utf-8", "surrogatepass")
 
@@ -70,10 +70,10 @@ def _opened(*parts: FilePart | Array) -> Texts:
 def write_texts(folder: Path, name: str, texts: Iterable[str]) -> dict[str, ArrayFile]:
     """Write texts and return the descriptions of their arrays, ``name`` and ``name.ends``."""
     end = 0
-    rest = iter(texts)
+    remaining = iter(texts)
     data = ArrayWriter(folder / f"{name}.npy", torch.uint8)
     ends = ArrayWriter(folder / f"{name}.ends.npy", torch.int64)
-    while piece := [text.encode("utf-8", "surrogatepass") for text in islice(rest, _TEXTS)]:
+    while piece := [text.encode("utf-8", "surrogatepass") for text in islice(remaining, _TEXTS)]:
         data.append(np.frombuffer(b"".join(piece), np.uint8))
         stops = end + np.cumsum(list(map(len, piece)))
         ends.append(stops)

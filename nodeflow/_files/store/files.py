@@ -89,6 +89,7 @@ class FileStore(Store):
         self._process = os.getpid()
         if not (folder / MANIFEST).exists():
             self._create()
+        # The lock of the folder itself, also where the path is a link to it.
         self._lock: BaseFileLock | None = take_lock(folder.resolve(), folder, shared=True)
         self._doubt = False
         self.number = self._read(words or {})
@@ -107,8 +108,9 @@ class FileStore(Store):
         else it is undone. Arrays that one process has replaced are replaced on all.
         """
         commits = int(self.arrays[counter]) if counter else 0
-        own = np.array([self.number, self._journal.marked, commits], np.int64)
-        answers = self.peers.gather(f"commits of {self.what}", [own])
+        stated = np.array([self.number, self._journal.marked, commits], np.int64)
+        answers = self.peers.gather(f"commits of {self.what}", [stated])
+        # All processes see the same table of facts, and so decide alike.
         gathered: Ints = np.stack([facts for (facts,) in answers])
         ended = gathered[gathered[:, 1] == 0, 2]
         latest = int(gathered[:, 0].max())
@@ -194,6 +196,7 @@ class FileStore(Store):
     def _seal(self) -> None:
         """Write checksums of the arrays into the manifest, after the rows are on the disk."""
         manifest = Manifest.read(self.folder, self._kind, self._version)
+        # Rows first: a checksum of rows that a power cut loses would call the folder damaged.
         sync_arrays(self.folder, manifest.arrays.values())
         arrays = {
             name: replace(array, checksum=checksum(self.folder / array.file))

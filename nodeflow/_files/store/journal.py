@@ -71,6 +71,7 @@ class Journal:
             torch.index_select(
                 array, 0, which, out=self._block(after, array.dtype, (len(which), *array.shape[1:]))
             )
+        # The old rows are in place; these words say where, and are nothing without the mark.
         self._words[_INDEX] = len(index)
         self._words[_KIND] = _MAGIC
         self._words[_SUM] = self._sum(end)
@@ -85,10 +86,10 @@ class Journal:
             return
         end = int(self._words[_MARK])
         length = int(self._words[_INDEX])
-        whole = (
+        is_whole = (
             _LINE <= end <= len(self._memory) and end % _LINE == 0 and self._words[_KIND] == _MAGIC
         )
-        if not whole or self._words[_SUM] != self._sum(end):
+        if not is_whole or self._words[_SUM] != self._sum(end):
             raise ValueError(
                 f"{self._file} is damaged, as by a power cut: the rows of a commit that did not "
                 "end cannot be put back and are partly those after it; take the folder of a "
@@ -101,6 +102,7 @@ class Journal:
         self.erase()
 
     def _put_back(self, arrays: Mapping[str, Tensor], length: int) -> None:
+        # Rows are put back in the order in which they were kept, whatever the arrays are called.
         place = _aligned(_LINE + length)
         for name, count in json.loads(self._memory[_LINE : _LINE + length].tobytes()):
             array = arrays[name]

@@ -44,6 +44,8 @@ def layout(
 
     ``header`` None takes the first row for one if neither of its first two entries is a number.
     """
+    # The first line that is no comment tells the delimiter, so it is looked for before rows are
+    # split.
     begin = ""
     # whole lines: a character that occurs in no text
     for line, fields in replace(table, delimiter="\0").rows():
@@ -53,8 +55,8 @@ def layout(
             break
         table = replace(table, skip=line)
     if table.delimiter is None:
-        marks = [mark for mark in (",", "::") if mark in begin]
-        table = replace(table, delimiter=marks[0] if marks else None)
+        delimiter = next((mark for mark in (",", "::") if mark in begin), None)
+        table = replace(table, delimiter=delimiter)
     # rows are read again below after a row of titles, which is no row of the table then
     line, first = next(table.rows(), (0, None))
     are_numbers = [is_number(field) for field in (first or ())[:2]]
@@ -94,7 +96,7 @@ def names_of_columns(
     if is_movielens and len(first) > 2:
         why = "reads like ratings of MovieLens, by users of items"
         raise two_kinds(f"{table.path}", why, "pass columns=('src', 'dst', 'rating', 'time')")
-    return (*ENDS, *(f"c{at}" for at in range(2, len(first))))
+    return (*ENDS, *(f"c{number}" for number in range(2, len(first))))
 
 
 def column_names(columns: Sequence[str]) -> tuple[str, ...]:
@@ -132,11 +134,11 @@ class EdgeRows:
     ) -> None:
         self._path = path
         self._names = names
-        self._upper = upper
-        self.places = {name: at for at, name in enumerate(names) if name != "_"}
+        self.upper = LARGEST if upper is None else upper
+        self.places = {name: place for place, name in enumerate(names) if name != "_"}
         self.kinds: dict[str, str] = {}
-        for name, at in self.places.items():
-            kind = kind_of(first[at]) if at < len(first) else NUMBER
+        for name, place in self.places.items():
+            kind = kind_of(first[place]) if place < len(first) else NUMBER
             # words are refused
             self.kinds[name] = NUMBER if kind == NAME else kind
         self.kinds |= dict.fromkeys(ENDS, NAME if named else ID)
@@ -154,22 +156,25 @@ class EdgeRows:
                     f"({', '.join(self._names[:8])}{more}), got {len(fields)}; name all columns of "
                     "the file in `columns`, '_' for those to skip; no row may leave one out"
                 )
-            for name, at in self.places.items():
-                if why := self._fault(name, fields[at], fields):
+            for name, place in self.places.items():
+                if why := self._fault(name, fields[place], fields):
                     raise ValueError(f"{self._path}, line {line}: {why}")
-                words[name].append(fields[at])
+                words[name].append(fields[place])
         return {name: values_of(self.kinds[name], column) for name, column in words.items()}
 
     def _fault(self, name: str, field: str, fields: Sequence[str]) -> str | None:
         """Say what is wrong with an entry of a row, None where nothing is."""
         kind = self.kinds[name]
+        if kind == NAME and not field:
+            return f"the name of {name} is empty"
         if kind == NAME:
-            return None if field else f"the name of {name} is empty"
+            return None
         if kind == ID:
-            upper = LARGEST if self._upper is None else self._upper
-            if is_integer(field) and 0 <= int(field) < upper:
+            if is_integer(field) and 0 <= int(field) < self.upper:
                 return None
-            below = "" if self._upper is None else f" and below num_nodes, {self._upper}"
+            below = ""
+            if self.upper < LARGEST:
+                below = f" and below num_nodes, {self.upper}"
             hint = ""
             if not any(map(is_number, fields)):
                 hint = "; if the line names the columns, pass header=True, or take it out"
@@ -197,22 +202,19 @@ class EdgeTable:
         self, table: Table, names: tuple[str, ...], first: list[str], upper: int | None
     ) -> None:
         self._table = table
-        self._upper = LARGEST if upper is None else upper
         self._rows = EdgeRows(table.path, names, first, upper)
         places = self._rows.places
         # without columns to skip, numpy itself checks that all rows have the same number of columns
         self._use = list(places.values()) if len(places) < len(names) else None
         self._dtypes: dict[str, type[Any]] = {}
-        for name, at in places.items():
-            is_whole = name in ENDS or (at < len(first) and is_integer(first[at]))
+        for name, place in places.items():
+            is_whole = name in ENDS or (place < len(first) and is_integer(first[place]))
             self._dtypes[name] = np.int64 if is_whole else np.float64
 
-    def pieces(self, size: int = 2**15) -> Iterator[tuple[dict[str, Array], int]]:
-        """Yield the columns of ``size`` lines at a time, and the bytes read so far; ValueError with
-        the wrong line.
-        """
+    def pieces(self, size: int = 2**15) -> Iterator[dict[str, Array]]:
+        """Yield the columns of ``size`` lines at a time; ValueError with the wrong line."""
         only_numbers = {*self._rows.kinds.values()} <= {ID, NUMBER}
-        for number, lines, read in self._table.blocks(size):
+        for number, lines in self._table.blocks(size):
             try:
                 if not only_numbers or _may_hold_codes(lines, self._table.delimiter):
                     raise ValueError("numpy would not keep what is written")
@@ -225,14 +227,14 @@ class EdgeTable:
                     if column.dtype != np.int64:
                         self._dtypes[name] = np.float64
             if len(columns["src"]):
-                yield columns, read
+                yield columns
 
     def whole(self) -> dict[str, Array]:
         """Return the columns of all lines; ValueError with the wrong line."""
         columns: dict[str, list[Array]] = {}
         for name, dtype in self._dtypes.items():
             columns[name] = [np.zeros(0, dtype)]
-        for piece, _ in self.pieces():
+        for piece in self.pieces():
             for name, column in piece.items():
                 columns[name].append(column)
         # a column that began with integers may go on with others: numpy makes float64 of both
@@ -244,12 +246,17 @@ class EdgeTable:
         Raises ``FAILURES``, also for wrong ids and for numbers that may not be as they are written.
         """
         # positions serve as field names, because a title may be anything
-        dtype = [(str(at), kind) for at, kind in enumerate(self._dtypes.values())]
+        dtype = [(str(number), kind) for number, kind in enumerate(self._dtypes.values())]
+        # numpy reads all columns in one pass, each in a type of its own.
         loaded = self._table.load(dtype, lines, self._use)
         columns = {}
-        for at, name in enumerate(self._dtypes):
-            column = np.ascontiguousarray(loaded[str(at)])
-            if name in ENDS and len(column) and not 0 <= column.min() <= column.max() < self._upper:
+        for number, name in enumerate(self._dtypes):
+            column = np.ascontiguousarray(loaded[str(number)])
+            if (
+                name in ENDS
+                and len(column)
+                and not 0 <= column.min() <= column.max() < self._rows.upper
+            ):
                 raise ValueError(f"{name} has ids beyond the nodes")
             if column.dtype.kind == "f" and (abs(column) >= 2.0**63).any():
                 raise ValueError("numbers so large may be infinite, or integers beyond 64 bits")

@@ -32,6 +32,7 @@ def read_matrix_market(path: Path) -> tuple[int, dict[str, Array]]:
     import scipy.io
 
     with reading(path, "a sparse matrix in Matrix Market format"):
+        # The header first: a damaged one may state more entries than memory holds.
         rows, columns, entries, layout, numbers, _ = scipy.io.mminfo(path)
     if layout != "coordinate" or numbers == "complex" or rows != columns:
         raise ValueError(
@@ -69,7 +70,7 @@ def _check_lines(path: Path, numbers: str) -> None:
     """
     entry = rf"[ \t]*[0-9]+[ \t]+[0-9]+{_NUMBERS[numbers]}"
     size_line, _ = next(Table(path, None, "%").rows())
-    for first, lines, _ in Table(path, None, skip=size_line).blocks(2**16):
+    for first, lines in Table(path, None, skip=size_line).blocks(2**16):
         text = "".join(lines)
         if wrong := re.search(rf"^(?!(?:{entry})?[ \t]*$|%).*$", text, re.MULTILINE):
             line = first + text.count("\n", 0, wrong.start())

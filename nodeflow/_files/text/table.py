@@ -11,10 +11,9 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +72,8 @@ def rows_of_words(
     and, with "#" or None, those before the first row that begin with # or % and a blank; "": none.
     One before the first row that names the ends of edges is the row of titles.
     """
+    # Bytes that are no UTF-8 are let through here, and refused with their line where lines are
+    # counted.
     opened = gzip.open if path.suffix == ".gz" else open
     quoted = ".csv" in path.suffixes or delimiter is not None
     between = _between(delimiter or ("," if quoted else "\t"))
@@ -125,10 +126,11 @@ def _without_comments(
             if stated:
                 hint += ", or pass comments=None, or put a blank after a comment"
             raise ValueError(f"{path}, line {number} begins with {mark!r}, but has columns; {hint}")
+        row = line
         if is_titles:
             row = words.lstrip()
-        else:
-            row = "\n" if mark and (has_blank or stated) else line
+        elif mark and (has_blank or stated):
+            row = "\n"
         begun = begun or bool(row.strip())
         yield row
 
@@ -188,26 +190,26 @@ class Table:
         """Yield ``(line number from 1, fields)`` of each row. Slow: for the first rows, and to
         explain errors.
         """
-        for number, lines, _ in self.blocks(256):
+        for number, lines in self.blocks(256):
             yield from self.split(number, lines)
 
-    def blocks(self, size: int) -> Iterator[tuple[int, list[str], int]]:
-        """Yield pieces of ``size`` lines:
-        ``(line number of the first, lines, bytes of the file read so far)``.
-        """
-        with reading(self.path, "a text file", DAMAGE), self.path.open("rb") as raw:
-            unpacked = gzip.GzipFile(fileobj=raw) if self.path.suffix == ".gz" else raw
-            with TextIOWrapper(cast(BinaryIO, unpacked), _UTF8, _KEPT) as file:
-                number = 1
-                # the lines to skip are checked too, as a block of their own
-                while lines := list(islice(file, size if number > self.skip else self.skip)):
-                    text = "".join(lines)
-                    # line by line only where something may be wrong: it costs a third of the time
-                    if number == 1 or "\0" in text or not text.isascii():
-                        lines = list(text_lines(self.path, lines, number))
-                    if number > self.skip:
-                        yield number, self._separated(lines), raw.tell()
-                    number += len(lines)
+    def blocks(self, size: int) -> Iterator[tuple[int, list[str]]]:
+        """Yield pieces of ``size`` lines: ``(line number of the first, lines)``."""
+        opened = gzip.open if self.path.suffix == ".gz" else open
+        with (
+            reading(self.path, "a text file", DAMAGE),
+            opened(self.path, "rt", encoding=_UTF8, errors=_KEPT) as file,
+        ):
+            number = 1
+            # the lines to skip are checked too, as a block of their own
+            while lines := list(islice(file, size if number > self.skip else self.skip)):
+                text = "".join(lines)
+                # line by line only where something may be wrong: it costs a third of the time
+                if number == 1 or "\0" in text or not text.isascii():
+                    lines = list(text_lines(self.path, lines, number))
+                if number > self.skip:
+                    yield number, self._separated(lines)
+                number += len(lines)
 
     def _separated(self, lines: list[str]) -> list[str]:
         """Return lines with a single character between columns, which is all that numpy takes."""
@@ -221,10 +223,10 @@ class Table:
         first line.
         """
         between = self.delimiter and _between(self.delimiter)
-        for at, line in enumerate(lines, start=number):
+        for line_number, line in enumerate(lines, start=number):
             text = line if self.comments is None else line.split(self.comments, 1)[0]
             if text.strip():
-                yield at, [*map(str.strip, text.strip("\r\n").split(between))]
+                yield line_number, [*map(str.strip, text.strip("\r\n").split(between))]
 
     def load(self, dtype: Any, lines: Iterable[str], use: Sequence[int] | None = None) -> Array:
         """Return lines, as ``blocks`` yields them, as an array; the columns ``use`` only, if given.
@@ -248,14 +250,14 @@ class Table:
             except DeprecationWarning as warning:
                 raise ValueError(str(warning)) from warning
 
-    def numbers(self, dtype: Any, what: str) -> Array:
+    def numbers(self, dtype: Any, words: str) -> Array:
         """Return a table of ``what``, ``[rows, columns]``; raises ValueError with the line that is
         not one.
         """
         # float32 has all integers below
         exact = 2.0**24 if dtype is np.float32 else np.inf
         try:
-            pieces = [self.load(dtype, lines) for _, lines, _ in self.blocks(_ROWS)]
+            pieces = [self.load(dtype, lines) for _, lines in self.blocks(_ROWS)]
             values = np.concatenate(pieces or [np.zeros((0, 1), dtype)])
             if values.dtype.kind == "f" and (np.abs(values) >= exact).any():
                 raise ValueError("it holds numbers that are infinite, too large, or rounded")
@@ -268,16 +270,16 @@ class Table:
                 if rows and len(fields) != len(rows[0]):
                     expected = f"{len(rows[0])} columns as above, got {len(fields)}"
                     raise ValueError(f"{where}: expected {expected}") from None
-                rows.append(_numbers(fields, dtype, what, where))
+                rows.append(_numbers(fields, dtype, words, where))
             return np.stack(rows)
 
 
-def _numbers(fields: list[str], dtype: Any, what: str, where: str) -> Array:
+def _numbers(fields: list[str], dtype: Any, words: str, where: str) -> Array:
     """Return the numbers of one row; raises ValueError for the first that is none of ``dtype``."""
     is_whole = np.dtype(dtype).kind == "i"
     for field in fields:
-        if not (is_integer(field) if is_whole else is_number(field)):
-            raise ValueError(f"{where}: expected {what}, got {short(field)}")
+        if not is_number(field) or (is_whole and not is_integer(field)):
+            raise ValueError(f"{where}: expected {words}, got {short(field)}")
         is_beyond = not is_whole and abs(float(field)) > float(np.finfo(dtype).max)
         if is_beyond and not is_infinite(field):
             raise ValueError(f"{where}: {short(field)} is beyond the largest {np.dtype(dtype)}")

@@ -24,10 +24,10 @@ _OF = ("", "id", "nodeid", "node", "idx", "index", "entity", "name", "ip", "user
 _PAIRS = (
     # alone, "start" and "from" may be times
     *(
-        (src + of, dst + of)
-        for of in _OF
+        (src + ending, dst + ending)
+        for ending in _OF
         for src, dst in _SIDES
-        if src + of not in ("start", "from")
+        if src + ending not in ("start", "from")
     ),
     ("node1", "node2"),
     ("entity1", "entity2"),
@@ -75,6 +75,7 @@ def places_of_ends(titles: Sequence[str]) -> tuple[int, int] | None:
     """Return the places of source and destination among titles, None where these name no ends that
     are known.
     """
+    # The names that we write ourselves go before all others, as they are.
     titles = titles if {*ENDS} <= {*titles} else list(map(plain, titles))
     present = (pair for pair in _PAIRS if {*pair} <= {*titles})
     return next(((titles.index(src), titles.index(dst)) for src, dst, *_ in present), None)
@@ -104,7 +105,8 @@ def titled_columns(titles: Sequence[str], where: str) -> tuple[str, ...]:
             where, f"names nodes of two kinds, {list(titles)}", "name the columns src and dst"
         )
     ends = dict(zip(known or (0, 1), ENDS, strict=True))
-    names = [ends.get(at, title) for at, title in enumerate(titles)]
+    names = [ends.get(place, title) for place, title in enumerate(titles)]
+    # protein1 and protein2, node_a and node_b, x0 and x1: the same but for the last letter.
     first, second = (plain(title) for title in [*titles, "", ""][:2])
     are_numbered = first[:-1] == second[:-1] and first[-1:] + second[-1:] in ("12", "01", "ab")
     if (known is None and len(titles) != 2 and not are_numbered) or len({*names}) < len(names):

@@ -131,10 +131,10 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
         return None
     written: dict[Decimal | int, str] = {}
     # integers first, so that the fault is said of the other one
-    for at, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
+    for position, word in sorted(enumerate(words), key=lambda place: not is_integer(place[1])):
         if word.lower() in _GAPS or math.isnan(float(word)):
             raise fault(
-                at,
+                position,
                 f"{word} among numbers is a missing entry; leave the row out, or put a letter "
                 "before names",
             )
@@ -146,7 +146,7 @@ def whole_numbers(words: Collection[str], fault: Fault) -> list[int] | None:
         twin = written.setdefault(number, word)
         if twin != word:
             hint = f"write both as {twin}, or put a letter before names"
-            raise fault(at, f"{word} and {twin} are one number but two words; {hint}")
+            raise fault(position, f"{word} and {twin} are one number but two words; {hint}")
     return None
 
 
@@ -161,9 +161,9 @@ class WordColumn:
         self.names, self.codes = numbered(words)
         self._fault = fault
 
-    def error(self, at: int, why: str) -> ValueError:
+    def error(self, number: int, why: str) -> ValueError:
         """Return the ValueError for the first row that has the word number ``at``."""
-        return self._fault(int((self.codes == at).argmax()), why)
+        return self._fault(int((self.codes == number).argmax()), why)
 
     def integers(self) -> list[int] | None:
         """Return the different words as ``whole_numbers`` does."""
@@ -179,13 +179,15 @@ class WordColumn:
         ValueError for a number too large to keep, and for a word beside dates that is none.
         """
         kinds = list(map(kind_of, self.names))
-        for at, name in enumerate(self.names):
-            if (why := _mistake(name, kinds[at], kinds)) is not None:
-                raise self.error(at, f"{short(name)} {why}")
+        for number, name in enumerate(self.names):
+            if (why := _mistake(name, kinds[number], kinds)) is not None:
+                raise self.error(number, f"{short(name)} {why}")
+        # "+4" beside "4" is a name; where every number has a sign, it belongs to the number.
         begins = {name[:1] for name in self.names}
         has_signs = "+" in begins and not begins.isdisjoint("123456789")
         if NAME in kinds or len(set(kinds)) > 1 or has_signs:
             return self.codes, tuple(self.names)
+        # Different words are converted once, however many rows have them.
         values = values_of(kinds[0] if kinds else NUMBER, self.names)
         if values.dtype == np.float64:
             self._check_rounded(values)
@@ -193,13 +195,13 @@ class WordColumn:
 
     def _check_rounded(self, values: Array) -> None:
         """Raise ValueError for a number that float64 does not have; below 2**53 are all integers."""
-        for at in np.flatnonzero(abs(values) >= 2.0**53).tolist():
-            name = self.names[at]
+        for number in np.flatnonzero(abs(values) >= 2.0**53).tolist():
+            name = self.names[number]
             if not is_kept(name):
-                raise self.error(at, f"{short(name)} is beyond 64 bits; write it as a decimal")
-            if is_integer(name) and int(name) != int(values[at]):
+                raise self.error(number, f"{short(name)} is beyond 64 bits; write it as a decimal")
+            if is_integer(name) and int(name) != int(values[number]):
                 why = "would be rounded, because others of its column are no integers"
-                raise self.error(at, f"{short(name)} {why}; write all as integers")
+                raise self.error(number, f"{short(name)} {why}; write all as integers")
 
 
 def _mistake(name: str, kind: str, kinds: Collection[str]) -> str | None:
@@ -224,11 +226,13 @@ def kind_of(word: str) -> str:
     """Return what the values of a column are that begins with a word: ``NUMBER``, ``TRUTH``,
     ``DATE`` or ``NAME``.
     """
-    if is_number(word):
-        return NAME if _PADDED.fullmatch(word) else NUMBER
+    if is_number(word) and not _PADDED.fullmatch(word):
+        return NUMBER
     if word.lower() in _TRUTH:
         return TRUTH
-    return NAME if _stamp(word) is None else DATE
+    if _stamp(word) is not None:
+        return DATE
+    return NAME
 
 
 def values_of(kind: str, words: Sequence[str]) -> Any:
@@ -269,6 +273,7 @@ def as_names(values: Array, where: str, first: int = 0) -> list[Any]:
     if values.dtype.kind == "f":
         wrong = abs(values) >= 2.0 ** (np.finfo(values.dtype).nmant + 1)
     elif values.dtype.kind == "m":
+        # There and back: what does not return was finer than microseconds.
         durations = values.astype("m8[us]")
         wrong = (durations.astype(values.dtype) != values) & ~np.isnat(values)
         why = "a duration of {} such as {} is finer than microseconds; round it first"
