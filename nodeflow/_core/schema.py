@@ -163,10 +163,7 @@ class Schema(Frozen):
                 f"{len(named)} relations have the name {name!r}: name it by a triple, "
                 f"{_listed(named)}"
             )
-        same_name = []
-        if isinstance(relation, tuple) and len(relation) == 3:
-            same_name = self._by_name.get(relation[1], [])
-        raise KeyError(f"no relation {name!r}; there are {_listed(same_name or self.relations)}")
+        raise KeyError(f"no relation {name!r}; there are {_listed(self.relations)}")
 
     def entering(self, node_type: str) -> tuple[Relation, ...]:
         """Return the relations whose destinations are of a type, in the order of the edge ids."""

@@ -15,7 +15,6 @@ from nodeflow._core.base.checks import as_count, as_flag, check_type, describe
 from nodeflow._core.base.types import FileLike
 from nodeflow._core.rows.rows import Rows, first_not_finite, take_rows
 from nodeflow.control_variates._history import History
-from nodeflow.propagation import LayeredModel
 
 _CHUNK = 2**16  # rows at a time, where the layers lie in files
 
@@ -64,7 +63,7 @@ class Updater:
 
     def __init__(
         self,
-        model: LayeredModel,
+        model: Any,
         history: History,
         x: Tensor | Rows,
         *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -37,7 +36,7 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
             f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of "
             f"another, {other.parent}"
         )
-    rows = _rows_of_joint_layer(first, other)
+    rows = _match(first.back, other.front)
     graph = parents[0] if parents else None
     for part in (first, other):
         if graph is not None and part.parent is None:
@@ -73,21 +72,6 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     )
     batch.seed_data.update(other.seed_data)
     return batch
-
-
-def _rows_of_joint_layer(first: NodeFlow, other: NodeFlow) -> Tensor | None:
-    """Return the row in the other's first layer of each node of the joint one; None: the same."""
-    try:
-        return _match(first.back, other.front)
-    except ValueError as error:
-        hint = ""
-        with suppress(ValueError):
-            if first.front.has_parent:
-                _match(other.back, first.front)
-                hint = (
-                    "; the other's last layer is this one's first: call other.append(this) instead"
-                )
-        raise ValueError(f"{error}{hint}") from None
 
 
 def _match(back: Layer, front: Layer) -> Tensor | None:

@@ -386,16 +386,11 @@ class Flow(Frozen):
         if rows is None:
             return slice_rows(h, 0, self.num_dst)
         if len(rows) and int(rows.min()) < 0:
-            if not (self.src_layer.has_parent and self.dst_layer.has_parent):
-                raise ValueError(
-                    f"the destinations of flow {self.layers} have no rows of their own, since a "
-                    "layer of it has no parent ids (parent_nid): use layers that do not read own "
-                    "rows, such as GraphConv(self_loops=False)"
-                )
             missing = int((rows < 0).nonzero()[0])
             raise ValueError(
-                f"destination {missing} of flow {self.layers} is not in its source layer, so it "
-                "has no row of its own there; sample with include_dst=True"
+                f"destination {missing} of flow {self.layers} is not in its source layer, or a "
+                "layer has no parent ids (parent_nid), so it has no row of its own there; sample "
+                "with include_dst=True"
             )
         return take_rows(h, rows)
 

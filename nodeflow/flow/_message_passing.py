@@ -186,23 +186,15 @@ def register_layer_computation(
     Raises ValueError for functions that are missing or too many.
     """
     i = as_index(layer, "layer", batch.num_layers)
-    if message is None:
-        if reduce is not None:
-            raise ValueError(
-                "a reduce function needs a message function: give both, or update alone"
-            )
-        if update is None:
-            raise ValueError(
-                f"layer {i} needs a computation: message and reduce functions, or an update "
-                "function"
-            )
-    elif i == 0:
+    if (message is None) != (reduce is None) or (message is None and update is None):
+        raise ValueError(
+            f"layer {i} needs a message and a reduce function, or an update function alone"
+        )
+    if i == 0 and message is not None:
         raise ValueError(
             "layer 0 has no flow into it, so it takes an update function only: leave out message "
             "and reduce"
         )
-    elif reduce is None:
-        raise ValueError("a message function needs a reduce function: give both")
     batch.computations[i] = message, reduce, update
 
 

@@ -133,13 +133,13 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
         with explained(reducer, "reduce function", where, seen, box):
             reduced = columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node")
             results.append(reduced)
-            shapes = {name: tuple(column.shape[1:]) for name, column in reduced.items()}
-            first = {name: tuple(column.shape[1:]) for name, column in results[0].items()}
-            if shapes != first:
+            first = results[0]
+            same_names = reduced.keys() == first.keys()
+            if not same_names or any(reduced[n].shape[1:] != first[n].shape[1:] for n in first):
                 raise ValueError(
                     f"the reduce function {name_of(reducer)} must return the same columns for "
-                    f"every degree, with rows of one shape, got {first} for degree {groups[0][1]} "
-                    f"and {shapes} for degree {degree}: reduce over dimension 1"
+                    f"every degree, with rows of one shape, got others for degree {degree} than "
+                    f"for degree {groups[0][1]}: reduce over dimension 1"
                 )
 
     for k, (rows, degree) in enumerate(groups):

@@ -338,7 +338,6 @@ class NodeFlow(Frozen):
             dst.append(destinations.cpu() + starts[j])
         return Graph.from_edges(torch.cat(src), torch.cat(dst), num_nodes=starts[-1])
 
-
     append = _append.append
 
     @checked

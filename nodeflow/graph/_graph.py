@@ -20,15 +20,16 @@ from nodeflow._core.base.checks import (
     ALL,
     Ints,
     _All,
+    as_count,
     as_ids,
     check_indptr,
     check_pairs,
     check_range,
-    lasting,
     titles,
 )
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.habits import taught
+from nodeflow._core.base.sizes import check_memory
 from nodeflow._core.base.types import ColumnsLike, EdgeFilter, FileLike, IdsLike
 from nodeflow._core.display.columns import column_table
 from nodeflow._core.display.html import page
@@ -55,7 +56,6 @@ from nodeflow._core.schema import Relation, Schema
 from nodeflow._files.disk.folders import new_folder
 from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._names import NodeNames, check_all_or_none, listed
 from nodeflow.graph._plot import plot
 from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts, with_schema
@@ -126,12 +126,7 @@ class Graph(Frozen):
         edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
-        check_arrays(
-            indptr,
-            indices,
-            "Graph",
-            "indptr and indices of the in-edges, two one-dimensional arrays",
-        )
+        _check_both(indices, "Graph takes indptr and indices of the in-edges")
         indptr = integers(indptr, "indptr")
         indices = integers(indices, "indices")
         check_indptr(indptr, len(indices))
@@ -175,7 +170,6 @@ class Graph(Frozen):
             _positions=Lazy(positions),
             _types=types or Types.of_one(ndata, edata),
         )
-        self._types.link(ndata, edata)
         process.graphs[uid] = self
 
     @classmethod
@@ -205,24 +199,11 @@ class Graph(Frozen):
         >>> Graph.from_edges([0, 1], [1, 2], edge_ids=[1, 0]).edges()
         (tensor([1, 0]), tensor([2, 1]))
         """
-        check_arrays(
-            src,
-            dst,
-            "Graph.from_edges",
-            "src and dst, the ends of the edges in two one-dimensional arrays",
-        )
-        # read here, since each check below would read from it
-        src = lasting(src)
-        dst = lasting(dst)
-        if holds_text(src) or holds_text(dst):
-            raise TypeError(
-                "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) "
-                "numbers named nodes"
-            )
+        _check_both(dst, "Graph.from_edges takes src and dst, the ends of the edges")
         src = integers(src, "src")
         dst = integers(dst, "dst")
         check_pairs(src, dst, "src and dst", "edge")
-        num_nodes = size_of(num_nodes, src, dst)
+        num_nodes = _size_of(num_nodes, src, dst)
         check_range(src, "src", num_nodes, "node")
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
@@ -604,3 +585,30 @@ class Graph(Frozen):
         # in the process where the graph still lives, batches go on finding that very object
         if living_one is not None:
             process.graphs[uid] = living_one
+
+
+def _check_both(second: object, expected: str) -> None:
+    """Raise TypeError where one argument came in place of two arrays."""
+    if second is None:
+        raise TypeError(
+            f"{expected}, in two one-dimensional arrays, and got one argument; of an edge_index of "
+            "shape [2, num_edges] make a graph by Graph.from_edges(*edge_index), of a graph or "
+            "table of another library by a function of nodeflow.convert"
+        )
+
+
+def _size_of(num_nodes: int | None, src: Ints, dst: Ints) -> int:
+    """Return the number of nodes of a list of edges, the largest id + 1 for None; raises ValueError
+    beyond memory.
+    """
+    what = "num_nodes"
+    if num_nodes is None:
+        num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+        what = "num_nodes, the largest id + 1,"
+    size = as_count(num_nodes, "num_nodes")
+    check_memory(
+        16 * size,
+        f"{what} of {size}",
+        "ids count from 0 without large gaps: Graph.from_named_edges numbers others",
+    )
+    return size

@@ -179,16 +179,6 @@ class Types(NamedTuple):
                 frames.append((name, frame))
         return frames
 
-    def link(self, ndata: Frame, edata: Frame) -> None:
-        """Let the frames of all nodes and of all edges say, where they miss a column, which type
-        has it.
-        """
-        nodes = zip(self.schema.nodes, self.nodes, strict=True)
-        relations = zip(self.schema.relations, self.relations, strict=True)
-        for whole, kind, parts in ((ndata, "nodes", nodes), (edata, "relations", relations)):
-            if isinstance(whole, GraphFrame):
-                whole.parts = (kind, {name: frame for name, frame in parts if frame is not whole})
-
     def of_nodes(self) -> ByName[str]:
         schema = self.schema
         return ByName(schema.nodes, self.nodes, schema.node_type, schema.number)

@@ -60,8 +60,7 @@ class FlowConv(nn.Module, metaclass=Explained):
     def __call__(self, where: Flow | NodeFlow, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
         if isinstance(where, NodeFlow):
-            pair = bool(args) and isinstance(args[0], tuple) and len(args[0]) == 2
-            if not args or not (isinstance(args[0], int) or pair):
+            if not args or isinstance(args[0], Tensor):
                 raise TypeError(
                     f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i, "
                     "or as conv(batch, (i, j), h) for the flow from layer i to layer j"

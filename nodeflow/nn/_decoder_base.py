@@ -56,18 +56,13 @@ class Decoder(nn.Module, metaclass=Explained):
     """Whether rows are complex numbers, real parts first, so that their width is even."""
 
     def __init__(
-        self, width: int | None = None, num_relations: int | None = None, *, inverse: bool = False
+        self, width: int, num_relations: int | None = None, *, inverse: bool = False
     ) -> None:
         super().__init__()
-        name = type(self).__name__
-        if width is None:
-            raise TypeError(
-                f"{name} needs the width of the rows that it compares, as in {name}(64)"
-            )
         self.width = as_count(width, "width", 1 + self.two_part_rows)
         if self.two_part_rows and width % 2:
             raise ValueError(
-                f"width must be even, because rows of {name} are complex numbers of two parts, got "
+                f"width must be even, because rows of {type(self).__name__} are complex numbers of two parts, got "
                 f"{width}"
             )
         self.num_relations = 1

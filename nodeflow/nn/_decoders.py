@@ -174,7 +174,7 @@ class _Distance(Decoder):
 
     def __init__(
         self,
-        width: int | None = None,
+        width: int,
         num_relations: int | None = None,
         *,
         inverse: bool = False,
@@ -320,7 +320,7 @@ class MLPDecoder(Decoder):
 
     def __init__(
         self,
-        width: int | None = None,
+        width: int,
         num_relations: int | None = None,
         *,
         inverse: bool = False,

@@ -26,19 +26,16 @@ from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
 from nodeflow.propagation import FullPass, Propagation, check_features, check_out
 
 
-def whole_graph(edges: Graph | EdgeView | Propagation, h: object) -> Graph:
-    """Return the graph that ``inference`` is of; TypeError, with a hint, for anything else."""
+def whole_graph(edges: Graph | EdgeView | Propagation) -> Graph:
+    """Return the graph that ``inference`` is of; raises TypeError for anything else."""
     if isinstance(edges, Graph):
         return edges
     if isinstance(edges, EdgeView | Propagation):
         whole: Graph = edges.graph
         return whole
-    hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
-    if isinstance(edges, NodeFlow):
-        hint = ": for a batch call model(batch, h)"
     raise TypeError(
-        "inference takes a Graph, a view of one or a Propagation first, got "
-        f"{describe(edges)}{hint}"
+        "inference takes a Graph, a view of one or a Propagation first, and then rows, got "
+        f"{describe(edges)}; for a batch call model(batch, h)"
     )
 
 
@@ -133,7 +130,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         ``jumping``, when a destination is not in the source layer (sample with
         ``include_dst=True``); TypeError for arguments of another type.
         """
-        check_batch(self, batch, h)
+        check_batch(self, batch)
         check_features(h)
         check_num_rows(
             h.shape,
@@ -228,21 +225,11 @@ class FlowModel(nn.Module, metaclass=Explained):
             return out + (own if own.layout == torch.strided else own.to_dense())
         except Exception as error:
             where = f"convolution {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
-            rows = f"rows of shape {tuple(h.shape)}"
             weight = next(self.convs[i].parameters(), h)
-            if h.layout != torch.strided:
-                rows += ", which are sparse: x.to_dense() makes them dense"
-            elif h.dtype != weight.dtype:
-                rows += (
-                    f" and {h.dtype}, where weights are {weight.dtype}: h.to({weight.dtype}) "
-                    "converts them"
-                )
-            error.add_note(f"in {where}, on {flow!r} with {rows}")
-            if isinstance(error, RuntimeError) and flow.weight.dtype == torch.float64 != h.dtype:
-                error.add_note(
-                    "flow.weight is float64, as the sampler's edge column is, and the rows are "
-                    f"{h.dtype}: a layer of your own takes flow.weight.to(h.dtype)"
-                )
+            error.add_note(
+                f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}, {h.dtype} and "
+                f"{h.layout}; weights are {weight.dtype}, flow.weight {flow.weight.dtype}"
+            )
             raise
 
     @torch.no_grad()
@@ -295,7 +282,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         fit, IndexError for unknown nodes, OSError where the disk cannot hold a layer, and what
         ``Propagation`` raises.
         """
-        whole = whole_graph(graph, h)
+        whole = whole_graph(graph)
         with whole.peers.together("inference"):
             if not isinstance(graph, Propagation):
                 graph = Propagation(graph)
@@ -410,31 +397,21 @@ def inference(
     )
 
 
-def check_batch(model: FlowModel, batch: object, h: object) -> None:
+def check_batch(model: FlowModel, batch: object) -> None:
     """Raise TypeError unless ``batch`` is a NodeFlow, ValueError if its flows do not match the
     model's layers.
     """
     name = type(model).__name__
     if not isinstance(batch, NodeFlow):
-        hint = ""
-        if isinstance(h, NodeFlow):
-            hint = ": the arguments are the other way round"
-        elif isinstance(batch, Graph) or isinstance(h, Graph):
-            hint = (
-                ": for a whole graph use model.inference(graph, x), or "
-                "model(create_full_node_flow(graph, L), x)"
-            )
-        elif isinstance(batch, Flow):
-            hint = ": model.convs[i](flow, h) computes one flow"
         raise TypeError(
-            f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}"
+            f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}; for a "
+            "whole graph use model.inference(graph, x), for one flow model.convs[i](flow, h)"
         )
     if batch.num_flows != len(model.convs):
         layers = len(model.convs)
         raise ValueError(
-            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}; "
-            "num_layers of a batch counts its layers of nodes, one more than its flows: num_layers "
-            "of a model is batch.num_flows"
+            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}: "
+            "num_layers of a model is batch.num_flows"
         )
     skipping = [pair for pair in batch.flows.pairs() if pair[1] != pair[0] + 1]
     if skipping:

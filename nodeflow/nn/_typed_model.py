@@ -218,7 +218,7 @@ class TypedModel(FlowModel):
         for a call.
         """
         rows = self._maker(batch) if h is None else h
-        check_batch(self, batch, rows)
+        check_batch(self, batch)
         for i, flow in enumerate(batch.flows):
             rows = super().convolve(i, flow, self.step(i, rows))
         return self.step(len(self.convs), rows)
@@ -244,7 +244,7 @@ class TypedModel(FlowModel):
         """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a
         call.
         """
-        rows = EncodedRows(self._maker, whole_graph(graph, h)) if h is None else h
+        rows = EncodedRows(self._maker, whole_graph(graph)) if h is None else h
         return super().inference(
             graph,
             rows,

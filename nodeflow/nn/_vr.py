@@ -198,7 +198,7 @@ class VRModel(FlowModel):
         Raises ValueError for another number of flows, flows that skip layers, a batch without
         history, and with "ns" a batch with sums of inputs; TypeError for rows that are missing.
         """
-        check_batch(self, batch, h)
+        check_batch(self, batch)
         reads_inputs = self.estimator == "ns" or 0 in self.history_widths
         if h is None and (reads_inputs or self.convs[0].own is not None):
             raise TypeError("h is missing: this model reads the rows of the input layer")

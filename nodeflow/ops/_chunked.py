@@ -27,7 +27,7 @@ working memory.
 """
 
 
-class Piece(NamedTuple):
+class EdgePiece(NamedTuple):
     """Some edges: source row, destination row and id of each; the ids are a slice when they are
     consecutive.
     """
@@ -49,15 +49,15 @@ class Piece(NamedTuple):
         return taken
 
 
-def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int, int, Piece]]:
+def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int, int, EdgePiece]]:
     """Cut all edges, grouped by the target's rows, into consecutive pieces of at most ``size``."""
     by, edges = structure.grouped(target)
     for a in range(0, structure.num_edges, size):
         b = min(a + size, structure.num_edges)
         if edges is None:
-            yield a, b, Piece(by.indices[a:b], by.dst[a:b], slice(a, b))
+            yield a, b, EdgePiece(by.indices[a:b], by.dst[a:b], slice(a, b))
         else:
-            yield a, b, Piece(by.dst[a:b], by.indices[a:b], edges[a:b])
+            yield a, b, EdgePiece(by.dst[a:b], by.indices[a:b], edges[a:b])
 
 
 def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -165,7 +165,7 @@ def _by_degree(
     def reduced(edge: Tensor) -> Tensor:
         flat = edge.reshape(-1)
         src = structure.indices.index_select(0, flat)
-        piece = Piece(src, structure.dst.index_select(0, flat), flat)
+        piece = EdgePiece(src, structure.dst.index_select(0, flat), flat)
         message = function(*piece.take(kinds, tensors))
         return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 

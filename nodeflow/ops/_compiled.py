@@ -132,7 +132,7 @@ def weighted_sum(
             width=width,
             out=out.reshape(-1),
         )
-        _in_threads(
+        in_threads(
             lambda a, b, c, d: add(group_range=(a, b), column_range=(c, d)),
             _column_ranges(groups, width, structure.num_edges),
         )
@@ -245,7 +245,7 @@ def _sum_codes(
             last=last,
         )
 
-    _in_threads(run, _row_ranges(indptr, width))
+    in_threads(run, _row_ranges(indptr, width))
     return torch.from_numpy(out)
 
 
@@ -274,9 +274,9 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
         scale=np.float32(drop_scale(rate)),
         out=out.reshape(-1),
     )
-    _in_threads(
+    in_threads(
         lambda a, b: run(first=a * _PIECE, last=min(b * _PIECE, words.size)),
-        _even_ranges(-(-words.size // _PIECE), _PIECE),
+        even_ranges(-(-words.size // _PIECE), _PIECE),
     )
     return _tensor(out, x.dtype)
 
@@ -304,8 +304,8 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
     """
     words = _flat(rows)
     added = bias.detach().float().numpy()
-    ranges = _even_ranges(len(rows), bias.numel())
-    _in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
+    ranges = even_ranges(len(rows), bias.numel())
+    in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -330,7 +330,7 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
         for k in range(first, last):
             run(sums=sums[k], first=k * _ROWS, last=min((k + 1) * _ROWS, count))
 
-    _in_threads(pieces, _even_ranges(len(sums), _ROWS * width))
+    in_threads(pieces, even_ranges(len(sums), _ROWS * width))
     return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))
 
 
@@ -426,7 +426,7 @@ def share(
     # the loop adds to any row, so threads do a range of columns each
     if out.size and structure.num_dst:
         ranges = _column_ranges(1, width, structure.num_edges)
-        _in_threads(lambda _a, _b, *columns: run(columns=columns), ranges)
+        in_threads(lambda _a, _b, *columns: run(columns=columns), ranges)
     return torch.from_numpy(out)
 
 
@@ -449,7 +449,7 @@ def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Te
     size = tensors[0].shape[1:].numel()
     if out.size:
         indptr = _ints(structure.indptr)
-        _in_threads(
+        in_threads(
             lambda a, b: loop(indptr, *arrays, size, out.reshape(-1), a, b),
             _row_ranges(indptr, 8 * size),
         )
@@ -461,7 +461,7 @@ def _by_row(loop: Callable[..., None], by: Structure, size: int, **arguments: An
     # by keyword: a loop has up to 15 arguments, which no reader could count
     indptr = _ints(by.indptr)
     run = partial(loop, indptr=indptr, **arguments)
-    _in_threads(lambda a, b: run(first=a, last=b), _row_ranges(indptr, size))
+    in_threads(lambda a, b: run(first=a, last=b), _row_ranges(indptr, size))
 
 
 def _ints(tensor: Tensor) -> Ints:
@@ -524,22 +524,22 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
     A single group is cut into whole vectors.
     """
     if groups > 1:
-        for a, b in _even_ranges(groups, edges * width):
+        for a, b in even_ranges(groups, edges * width):
             yield a, b, 0, width
         return
     unit = kernels.simd.LANES
     units = -(-width // unit)
-    for a, b in _even_ranges(units, edges * width // max(units, 1)):
+    for a, b in even_ranges(units, edges * width // max(units, 1)):
         yield 0, 1, a * unit, min(b * unit, width)
 
 
-def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
+def even_ranges(count: int, size: int) -> list[tuple[int, int]]:
     """Return one range of ``count`` items of ``size`` numbers per thread, about equally long."""
     threads = min(_count(count * size), max(count, 1))
     return list(pairwise([count * k // threads for k in range(threads + 1)]))
 
 
-def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
+def in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
     if len(parts) == 1:  # quicker, which small sums feel

@@ -6,13 +6,13 @@ Rows of layers lie in memory, or in files, for graphs whose rows do not fit into
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
 from nodeflow._core.base.checks import (
@@ -22,7 +22,6 @@ from nodeflow._core.base.checks import (
     as_ids,
     check_num_rows,
     check_type,
-    describe,
 )
 from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.types import FileLike, IdsLike
@@ -36,52 +35,12 @@ _PIECE = 2**16  # rows that are copied at a time
 _CHUNK = 2**16  # nodes computed at a time with files, where the caller does not say
 
 
-class LayeredModel(Protocol):
-    """The part of a ``nodeflow.nn.FlowModel``, or of a model of the user's, that a full pass uses;
-    see there.
-    """
-
-    @property
-    def convs(self) -> Sized:
-        """The convolutions, one per layer."""
-
-    @property
-    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
-        """What joins the results of all layers; None takes the last."""
-
-    def modules(self) -> Iterator[nn.Module]:
-        """Return the model and its parts, whose modes are kept."""
-
-    def eval(self) -> object:
-        """Compute for evaluation from now on."""
-
-    def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows of layer i as the next convolution reads them."""
-
-    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
-        """Return the result of convolution i along a flow."""
-
-    def layers(
-        self,
-        propagation: Propagation,
-        h: Tensor | Rows,
-        *,
-        chunk_size: int | None = None,
-        progress: bool = False,
-    ) -> Iterable[Tensor]:
-        """Return the results of every layer for all nodes."""
-
-
 def check_features(h: object) -> None:
     """Raise TypeError unless ``h`` is a tensor that models take as rows of features."""
-    if not isinstance(h, Tensor):
-        if isinstance(h, str):
-            hint = f"pass the rows themselves, such as batch.ldata[0][{h!r}] or graph.ndata[{h!r}]"
-        elif isinstance(h, np.ndarray):
-            hint = "torch.from_numpy(h) makes one of it"
-        else:
-            hint = "graph.ndata['feat'] = h makes one of a data frame or a scipy sparse matrix"
-        raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}: {hint}")
+    check_type(
+        h, "h", Tensor, "a tensor with a row per node, such as graph.ndata['feat'] after it was set"
+    )
+    assert isinstance(h, Tensor)
     if h.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(
             f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()"
@@ -95,11 +54,10 @@ def check_out(out: object, num_rows: int) -> Tensor | None:
     check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
     assert isinstance(out, Tensor)
     if out.layout != torch.strided or out.requires_grad or is_read_only(out):
-        if is_read_only(out):
-            what = "a file that was opened for reading only"
-        else:
-            what = "sparse, or requires a gradient"
-        raise ValueError(f"out must be a dense tensor that can be written, but it is {what}")
+        raise ValueError(
+            "out must be a dense tensor that can be written, but it is sparse, requires a gradient, "
+            "or is a file that was opened for reading only"
+        )
     check_num_rows(out.shape, "out", num_rows, "node of the outputs")
     return out
 
@@ -119,7 +77,7 @@ class FullPass:
 
     def __init__(
         self,
-        model: LayeredModel,
+        model: Any,
         propagation: Propagation,
         *,
         nodes: IdsLike | None = None,
@@ -144,9 +102,7 @@ class FullPass:
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.view.direction)
-            if nodes is None:
-                self.nodes = None
-            else:
+            if nodes is not None:
                 self.nodes = as_ids(nodes, "nodes", propagation.graph.num_nodes)
         self.num_outputs = propagation.plan.num_masters if self.nodes is None else len(self.nodes)
         # a process alone has all rows that the outputs depend on; several compute what they own,
@@ -209,7 +165,7 @@ class FullPass:
         needed = self.needed[0]
         h = self.propagation.graph.held.of_all_nodes(h)
         rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
-        return self.model.activate(0, rows)
+        return cast(Tensor, self.model.activate(0, rows))
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
         """The outputs of convolution ``i``, activated as they enter the next one."""
@@ -217,8 +173,10 @@ class FullPass:
         last = i == len(model.convs) - 1 and model.jumping is None
 
         def compute(start: int, stop: int) -> Tensor:
-            part = model.convolve(i, *self._entering(i, h, start, stop))
-            return part if last else model.activate(i + 1, part)
+            part: Tensor = model.convolve(i, *self._entering(i, h, start, stop))
+            if not last:
+                part = model.activate(i + 1, part)
+            return part
 
         return self._in_ranges(i + 1, compute, last=last, bar=bar)
 

@@ -184,12 +184,3 @@ def test_any_two_join_exactly_when_their_nodes_agree(first: NodeFlow, second: No
     elif not same:
         with pytest.raises(ValueError, match="append needs"):
             first.append(second)
-
-
-def test_append_the_wrong_way_round_names_the_right_call() -> None:
-    whole = NeighborSampler(Graph.from_edges([1, 2, 3, 4], [0, 0, 1, 2]), [2, 2])([0])
-    lower = whole[:2]
-    upper = whole[1:]
-    with pytest.raises(ValueError, match=r"call other\.append\(this\) instead"):
-        upper.append(lower)
-    assert lower.append(upper).layer_sizes == whole.layer_sizes

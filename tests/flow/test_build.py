@@ -257,7 +257,7 @@ def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
     batch.apply_flows((0, 2), lambda edges: {"d": edges.src["h"] - edges.dst["h"]})
     assert batch.fdata[0, 2]["d"].tolist() == [[-1], [-1]]
     assert batch.flows[0, 2].take_dst(batch.ldata[0]["h"]).tolist() == [[4]]
-    with pytest.raises(ValueError, match=r"destinations of flow .0, 1. have no rows of their own"):
+    with pytest.raises(ValueError, match=r"flow .0, 1. .*has no row of its own"):
         batch.flows[0].take_dst(batch.ldata[0]["h"])
     with pytest.raises(IndexError, match="there is no flow from layer 2 to layer 0"):
         batch.flow_compute((2, 0), fn.copy_u("h", "m"), fn.sum("m", "h"))

@@ -360,23 +360,6 @@ def test_registered_computations_run_in_layer_order():
     assert (other.layers[1].data["old"] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("layer", "arguments", "words"),
-    [
-        (0, (COPY, SUM), "layer 0 has no flow into it"),
-        (1, (COPY,), "a message function needs a reduce function"),
-        (1, (None, SUM), "a reduce function needs a message function"),
-        (1, (), "layer 1 needs a computation"),
-    ],
-)
-def test_registrations_that_make_no_sense(layer, arguments, words):
-    batch = make_batch()
-    with pytest.raises(ValueError, match=words):
-        batch.register_layer_computation(layer, *arguments)
-    with pytest.raises(ValueError, match="no layer has a computation"):
-        batch.compute()
-
-
 def test_sparse_columns():
     batch = make_batch()
     batch.layers[0].data["x"] = scipy.sparse.eye(4, 5, format="csr")

@@ -8,11 +8,9 @@ import copy
 import pickle
 from typing import Any
 
-import networkx
 import numpy as np
 import pandas
 import pytest
-import scipy.sparse
 import torch
 
 from nodeflow import Frame, Graph, NeighborSampler
@@ -110,52 +108,3 @@ def test_names_in_an_order_of_ones_own() -> None:
 def test_bad_names_are_refused(src: Any, dst: Any, options: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         Graph.from_named_edges(src, dst, **options)
-
-
-def test_strings_in_place_of_ids_point_to_names() -> None:
-    for src, dst in ((["a"], ["b"]), (np.array(["a"]), np.array(["b"])), ([0], ["b"])):
-        with pytest.raises(TypeError, match=r"got strings; Graph.from_named_edges\(src, dst\)"):
-            Graph.from_edges(src, dst)  # type: ignore[arg-type]
-
-
-INDEX = torch.tensor([[0, 1, 2], [1, 2, 0]])
-
-
-@pytest.mark.parametrize("make", [Graph, Graph.from_edges])
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (
-            INDEX,
-            r"got only Tensor of dtype torch.int64 and shape \(2, 3\); .*use "
-            r"Graph.from_edges\(\*edge_index\)",
-        ),
-        (INDEX.numpy(), r"use Graph.from_edges\(\*edge_index\)"),
-        (INDEX.T, r"for pairs of shape \[num_edges, 2\] use Graph.from_edges\(\*pairs.T\)"),
-        ([(0, 1), (1, 2)], r"Graph.from_edges\(src, dst\)"),
-        (scipy.sparse.eye_array(3), r"use nodeflow.convert.from_scipy\(...\)"),
-        (networkx.path_graph(3), r"use nodeflow.convert.from_networkx\(...\)"),
-        (pandas.DataFrame({"src": [0]}), r"use nodeflow.convert.from_edge_table\(...\)"),
-        (
-            torch.eye(3).to_sparse(),
-            r"Graph.from_edges\(\*adjacency.to_sparse_coo\(\).coalesce\(\).indices\(\)\)",
-        ),
-    ],
-)
-def test_one_argument_in_place_of_two(make: Any, value: Any, words: str) -> None:
-    with pytest.raises(TypeError, match=words):
-        make(value)
-
-
-def test_the_calls_that_errors_show_work() -> None:
-    adjacency = torch.zeros(3, 3)
-    adjacency[tuple(INDEX)] = 1
-    for ends in (INDEX, INDEX.T.T, adjacency.to_sparse().to_sparse_coo().coalesce().indices()):
-        assert [end.tolist() for end in Graph.from_edges(*ends).edges()] == INDEX.tolist()
-
-
-def test_a_matrix_as_the_first_of_two_arguments() -> None:
-    with pytest.raises(
-        TypeError, match=r"takes indptr and indices .*, got csr_array; .*from_scipy"
-    ):
-        Graph(scipy.sparse.csr_array((2, 2)), [0])  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
+from nodeflow import FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
 from nodeflow.nn import (
     GAT,
     GCN,
@@ -75,38 +75,8 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
     for conv in model.convs:
         torch.nn.init.ones_(conv.linear.weight)
     assert model(batch, h).tolist() == [[7.0]]
-    with pytest.raises(
-        ValueError, match=r"flow \(0, 1\) have no rows of their own.*GraphConv\(self_loops=False\)"
-    ):
+    with pytest.raises(ValueError, match=r"flow \(0, 1\) .*so it has no row of its own there"):
         GCN(1, 2, 2)(batch, h)
-
-
-def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
-    model = GCN(2, 3, 2)
-    x = torch.ones(6, 2)
-    batch = FullSampler(graph, 2)([0])
-    for call, words in (
-        (lambda: model(x, batch), r"model\(batch, h\).*the other way round"),
-        (lambda: model(graph, x), r"model\(batch, h\).*model\.inference\(graph, x\)"),
-        (lambda: model(x, graph), r"model\(batch, h\).*model\.inference\(graph, x\)"),
-        (lambda: model(batch.flows[0], x), r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"),
-        (
-            lambda: model.inference(x, graph),
-            r"a Graph, a view of one or a Propagation first.*the other way round",
-        ),
-        (lambda: model.inference(batch, x), r"for a batch call model\(batch, h\)"),
-        (
-            lambda: inference(lambda batch, h: h, graph, x),
-            r"model must be a torch\.nn\.Module, got function",
-        ),
-        (lambda: model(3, x), r"with a NodeFlow first, got int 3$"),
-        (
-            lambda: SAGEConv(2, 2)(x, None),
-            r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)",
-        ),
-    ):
-        with pytest.raises(TypeError, match=words):
-            call()
 
 
 def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> None:
@@ -120,9 +90,7 @@ def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> No
         model(batch, x)
     with pytest.raises(RuntimeError) as caught:
         model(batch, x[: batch.layer_sizes[0]].double())
-    assert (
-        "float64, where weights are torch.float32: h.to(torch.float32)" in caught.value.__notes__[0]
-    )
+    assert "torch.float64 and torch.strided; weights are torch.float32" in caught.value.__notes__[0]
     with pytest.raises(
         TypeError, match=r"activation must be a function, such as torch\.relu.*'relu'"
     ):
@@ -141,20 +109,6 @@ def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) ->
                 match=r"Conv takes rows of width 3 \(in_features\), got shape \(\d+, 5\)",
             ):
                 model(batch, rows)
-
-
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-def test_sparse_rows_in_a_dense_layer_say_what_makes_them_dense(graph: Graph) -> None:
-    class Normed(torch.nn.Module):
-        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.layer_norm(h, [3])
-
-    batch = FullSampler(graph, 1)([0])
-    x = torch.ones(batch.layer_sizes[0], 3).to_sparse_csr()
-    for layer in (Normed(), GINConv(torch.nn.Linear(3, 2))):
-        with pytest.raises((RuntimeError, TypeError)) as caught:
-            FlowModel([layer])(batch, x)
-        assert "which are sparse: x.to_dense() makes them dense" in caught.value.__notes__[0]
 
 
 WRONG = [
@@ -208,11 +162,8 @@ OF_TYPE = [
         for conv in (GINConv, partial(GINEConv, in_features=2))
     ),
     (partial(SAGEConv, "a", 3), "in_features must be an integer, got str 'a'"),
-    (partial(RGCN, 4, 8, 3), "RGCN needs num_relations=, which its convolutions take"),
-    (
-        partial(RGCN, 4, 8, 3, num_relations=2, type="kind"),
-        "RGCN has no argument 'type'; .*num_relations, .*edge_type",
-    ),
+    (partial(RGCN, 4, 8, 3), "RGCNConv: missing a required argument: 'num_relations'"),
+    (partial(RGCN, 4, 8, 3, num_relations=2, type="kind"), "RGCNConv got an unexpected .*'type'"),
 ]
 
 
