@@ -73,7 +73,9 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
                 f"the inputs of the history have width {sums.shape[1]}, but the rows have "
                 f"{h.shape[1]}"
             )
-        return sums if is_sparse(sums) else sums.to(h.dtype)
+        if is_sparse(sums):
+            return sums
+        return sums.to(h.dtype)
     advice = (
         "; sample with a ControlVariateSampler whose history has layer "
         f"{i}{' or the inputs' if i == 0 else ''} (or, for a batch that was drawn with the "

@@ -228,36 +228,29 @@ class History(KeptRows):
                 ``known_i``. "refuse" raises ValueError.
 
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were
-        none. All columns are set, or none. Warns once, with RuntimeWarning, when 200 batches of
-        training (with gradients enabled, and each for other seeds than the one before) have read
-        rows that were never written, and none was committed.
+        none. All columns are set, or none.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
         with self._together("the history of a batch"):
             check_one_of(missing, "missing", MISSING)
             self._check_batch(batch)
-            columns: list[tuple[int, str, Tensor]] = []
+            columns = []
             ages = []
             for i in layers:
                 nodes = self._ids(batch.layers[i].parent_nid)
                 age = self._age(i, nodes)
                 if missing == "refuse" and bool((age < 0).any()):
-                    at = int((age < 0).nonzero()[0, 0])
+                    node = int(nodes[(age < 0).numpy(force=True)][0])
                     raise ValueError(
-                        f"layer {i} of the history has no row yet of node {int(nodes[at])}; fill "
-                        "it with an Updater, or pull with missing='zero'"
+                        f"layer {i} of the history has no row yet of node {node}; fill it with an "
+                        "Updater, or pull with missing='zero'"
                     )
                 ages.append(age[age >= 0])
                 columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
                 if missing == "mask":
                     columns.append((i, f"known_{i}", age >= 0))
-                columns.append(
-                    (
-                        i + 1,
-                        f"agg_h_{i}",
-                        self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid)),
-                    )
-                )
+                sums = self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))
+                columns.append((i + 1, f"agg_h_{i}", sums))
             if self._sums_of_inputs is not None and batch.num_flows:
                 sums = self._fetch(
                     "sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid)

@@ -110,7 +110,7 @@ def _flow(
     """Return a flow of given edges, whose other columns ``order`` puts in the edges' order."""
     size = structure.num_edges
     columns = Frame(size, data)
-    eid: Tensor | None = None
+    eid = None
     if parent_eid is not None:
         eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", LARGEST, "edge", lower=-1).copy())
         check_length(eid, "parent_eid", size, "edge")
@@ -193,7 +193,7 @@ def _layer(
 ) -> Layer:
     sizes = {flow.num_src for (a, _), flow in flows.items() if a == i}
     sizes |= {flow.num_dst for (_, b), flow in flows.items() if b == i}
-    parent_nid: Tensor | None = None
+    parent_nid = None
     if ids is not None:
         upper = LARGEST if graph is None else graph.num_nodes
         parent_nid = torch.from_numpy(as_ids(ids, f"layers[{i}]", upper).copy())

@@ -87,7 +87,9 @@ def _looked_up(
 
 def _parent_ids(part: Layer | LayerPart | Flow) -> Tensor:
     """Return the parent ids of a layer or flow; raises ValueError where there are none."""
-    return part.parent_eid if isinstance(part, Flow) else part.parent_nid
+    if isinstance(part, Flow):
+        return part.parent_eid
+    return part.parent_nid
 
 
 def check_fits(batch: NodeFlow, graph: Graph) -> None:
@@ -183,8 +185,8 @@ def copy_to_parent(
     Raises ValueError for a column whose rows have another shape or type than the parent's, or whose
     memory in the parent cannot be written (a memory-mapped file); then the parent is as it was.
     """
-    writes: list[tuple[Frame, str, Tensor, Tensor]] = []
-    targets: dict[tuple[int, str], Tensor] = {}
+    writes = []
+    targets = {}
     # all checks come before the first write
     for copy in _planned_copies(batch, ndata, edata, from_parent=False):
         last = _last_of_each(copy.rows)  # an edge may be there repeatedly, a node in contexts
@@ -241,7 +243,7 @@ def _planned_copies(
         lambda key: as_index(key, "layer", len(batch)),
     )
     flows = _by_part(edges, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
-    sides: tuple[tuple[str, str, Any, Frame, Mapping[Any, OfType]], ...] = (
+    sides = (
         ("ndata", "layer", layers, graph.ndata, graph.nodes),
         ("edata", "flow", flows, graph.edata, graph.relations),
     )
@@ -312,16 +314,12 @@ def _names(names: object, argument: str, frames: Sequence[Frame], owner: str) ->
     present = list(dict.fromkeys(name for frame in frames for name in frame))
     if isinstance(names, _All):
         return present
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    is_listed = isinstance(names, Iterable) and not isinstance(names, str)
+    columns: list[str] = list(names) if is_listed else []  # type: ignore[call-overload]
+    if not is_listed or not all(isinstance(name, str) for name in columns):
         raise TypeError(
-            f"{argument} must be ALL, None, a list of column names or a dict of such lists, got "
-            f"{describe(names)}"
-        )
-    columns = list(names)
-    if not all(isinstance(name, str) for name in columns):
-        raise TypeError(
-            f"{argument} must name columns; for a choice per layer or flow give a dict, as in {{0: "
-            f"['x'], -1: ['y']}}; got {describe(columns)}"
+            f"{argument} must be ALL, None, a list of column names, or a dict of such lists by "
+            f"layer or flow, as in {{0: ['x'], -1: ['y']}}; got {describe(names)}"
         )
     for name in columns:
         if name not in present:  # before anything is written

@@ -430,7 +430,7 @@ class Flow(Frozen):
         >>> mean, largest
         (tensor([1.5000, 2.0000, 0.0000]), tensor([2., 2., 0.]))
         """
-        return ops.aggregate(self.structure, h, reduce, weight)
+        return ops.aggregate(self.structure, h, reduce, weight)  # type: ignore[no-any-return]
 
     def aggregate_beside_own(
         self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None
@@ -577,4 +577,6 @@ class Flow(Frozen):
 
 
 def _lazy(value: Lazy[Tensor] | Tensor | None) -> Lazy[Tensor] | None:
-    return Lazy.of(value) if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        return Lazy.of(value)
+    return value

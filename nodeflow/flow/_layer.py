@@ -382,7 +382,7 @@ def once(change: Move) -> Move:
     The tensors of a batch with ``reuse=True`` are prefixes of one array. They become prefixes of
     the longest one, that of the inputs, which is moved first.
     """
-    moved: dict[int, tuple[Any, Any]] = {}
+    moved = {}
     longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
@@ -404,6 +404,8 @@ def once(change: Move) -> Move:
         if start not in longest or len(longest[start][0]) < size:
             longest[start] = (value, change(value))
         original, result = longest[start]
-        return result if len(original) == size else result[:size]
+        if len(original) == size:
+            return result
+        return result[:size]
 
     return move

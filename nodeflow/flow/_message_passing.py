@@ -224,7 +224,7 @@ def run(
     them.
     """
     messages = Messages(part, _functions(message, "message", ReduceFunction))
-    columns: dict[str, Tensor] = {}
+    columns = {}
     for reducer in _functions(reduce, "reduce", MessageFunction):
         columns.update(reduce_messages(messages, reducer))
     frame = part.flow.dst_layer.data

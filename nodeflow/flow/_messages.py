@@ -123,7 +123,7 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
     def columns(name: str) -> list[Tensor]:
         return ops.split_rows(structure, part.dst[name]) or [part.dst[name][:0]]
 
-    results: list[dict[str, Tensor]] = []
+    results = []
 
     def call(k: int, rows: Tensor, degree: int) -> None:
         seen = Columns(part.dst, part.dst.where, lambda name: columns(name)[k])

@@ -107,11 +107,15 @@ class Part:
 
     def as_asked(self, values: Tensor) -> Tensor:
         """Rows in the structure's order put in the order asked for."""
-        return values if self.order is None else take_rows(values, self.order)
+        if self.order is None:
+            return values
+        return take_rows(values, self.order)
 
     def as_stored(self, values: Tensor) -> Tensor:
         """Rows in the order asked for put in the structure's order."""
-        return values if self.order is None else take_rows(values, torch.argsort(self.order))
+        if self.order is None:
+            return values
+        return take_rows(values, torch.argsort(self.order))
 
     def __str__(self) -> str:
         i, j = self.flow.layers
@@ -139,7 +143,7 @@ def written(
     """
     if rows is None:
         return columns
-    whole: dict[str, Tensor] = {}
+    whole = {}
     for name, column in columns.items():
         if column.layout != torch.strided:
             raise TypeError(

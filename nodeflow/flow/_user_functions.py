@@ -64,7 +64,9 @@ class Columns(Mapping[str, Tensor]):
 
     def _describe(self, name: str) -> str:
         # printing must not read a column: making it may be slow
-        return f"{name} {summary(self._seen[name])}" if name in self._seen else name
+        if name in self._seen:
+            return f"{name} {summary(self._seen[name])}"
+        return name
 
 
 class EdgeBatch:

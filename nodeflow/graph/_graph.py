@@ -157,7 +157,9 @@ class Graph(Frozen):
         indptr, indices, edge_ids = arrays
 
         def positions() -> Stored | None:
-            return None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)
+            if edge_ids is None:
+                return None
+            return by_id(np.arange(len(edge_ids)), edge_ids)
 
         self._set(
             indptr=indptr,
@@ -493,7 +495,9 @@ class Graph(Frozen):
         (tensor([0, 0]), tensor([1, 1]), tensor([0, 1]))
         """
         between = self._between(u, v)
-        return between.every() if return_uv else between.lowest()
+        if return_uv:
+            return between.every()
+        return between.lowest()
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.

@@ -80,7 +80,9 @@ class OfType(Frozen):
 
     @property
     def _what(self) -> str:
-        return f"{self.name} node" if isinstance(self.name, str) else f"{self.name[1]} edge"
+        if isinstance(self.name, str):
+            return f"{self.name} node"
+        return f"{self.name[1]} edge"
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -308,7 +310,9 @@ class TypedParts(NamedTuple):
 
     def only(self, kind: str) -> ColumnsLike | None:
         """Return the columns of the only type, or relation; None where there are several."""
-        return self.columns[kind][0] if len(self.columns[kind]) == 1 else None
+        if len(self.columns[kind]) == 1:
+            return self.columns[kind][0]
+        return None
 
     def frame(self, kind: str, number: int, num_rows: int) -> Frame:
         """Return the frame of a type, as ``Types.of`` asks for it."""

@@ -55,7 +55,9 @@ class Dropout(nn.Dropout):
     """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return drop(input, self.p) if self.training else input
+        if self.training:
+            return drop(input, self.p)
+        return input
 
 
 class NodeDropout(nn.Module):

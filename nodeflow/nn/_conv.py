@@ -157,7 +157,9 @@ def with_own_row(
     """Return rows of destinations plus a map of each one's own row, and a bias, if there are any."""
     if own is not None:
         out = out + sparse_linear(flow.take_dst(h), own.weight)
-    return out if bias is None else out + bias
+    if bias is None:
+        return out
+    return out + bias
 
 
 def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:

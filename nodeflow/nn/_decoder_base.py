@@ -18,7 +18,6 @@ from nodeflow._core.base.checks import as_count, check_one_of, describe
 from nodeflow._core.links import SIDES
 from nodeflow.flow import NodeFlow
 from nodeflow.nn._conv import check_range
-from nodeflow.sampling import LinkChunk
 
 _SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
 
@@ -156,7 +155,7 @@ class Decoder(nn.Module, metaclass=Explained):
         >>> [scores.shape for scores in DotProduct(4).score_chunks(torch.ones(batch.layer_sizes[-1], 4), batch)]
         [torch.Size([3]), torch.Size([3, 6])]
         """
-        chunks: list[LinkChunk] = batch.chunks
+        chunks = batch.chunks
         places = []
         for chunk in chunks:
             # none where every seed has negatives of its own
@@ -288,7 +287,9 @@ class Decoder(nn.Module, metaclass=Explained):
         words = f"the relations of {type(self).__name__} (num_relations=)"
         check_range(ids, self.num_relations, "relation", words)
         ids = ids.to(torch.int64)
-        return ids + self.num_relations if self._is_inverse(side) else ids
+        if self._is_inverse(side):
+            return ids + self.num_relations
+        return ids
 
 
 def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:

@@ -232,7 +232,9 @@ class TransE(_Distance):
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         step = F.embedding(relation, self.relation).to(rows.dtype)
-        return rows + step if side == "destination" else rows - step
+        if side == "destination":
+            return rows + step
+        return rows - step
 
 
 class RotatE(_Distance):

@@ -121,11 +121,10 @@ class GraphConv(LinearConv):
         return along if edge is None else edge * along, own, None
 
     def extra_repr(self) -> str:
-        words = [
-            f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}",
-            super().extra_repr(),
-        ]
-        return ", ".join(filter(None, words))
+        return (
+            f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}, "
+            f"{super().extra_repr()}"
+        )
 
 
 def _inverse(x: Tensor) -> Tensor:

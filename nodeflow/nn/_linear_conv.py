@@ -103,7 +103,9 @@ class LinearConv(FlowConv):
         """Return rows of destinations and the matrices for them, where the sum comes first."""
         neigh, own = self.maps
         pairs = [(self.aggregate(flow, h), neigh.weight)]
-        return pairs if own is None else [*pairs, (flow.take_dst(h), own.weight)]
+        if own is None:
+            return pairs
+        return [*pairs, (flow.take_dst(h), own.weight)]
 
     @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
@@ -129,7 +131,9 @@ class LinearConv(FlowConv):
             out = linear_sum((rows, own.weight), bias=neigh.bias) + total
         if self.relu:
             out = out.relu()
-        return drop(out, dropout) if dropout else out
+        if dropout:
+            return drop(out, dropout)
+        return out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order for a flow and its rows ``h``: "aggregate" or "transform".
@@ -206,8 +210,7 @@ class LinearConv(FlowConv):
         }
 
     def extra_repr(self) -> str:
-        words = [] if self.order == "auto" else [f"order={self.order!r}"]
-        return ", ".join([*words, *["relu=True"] * self.relu])
+        return f"order={self.order!r}, relu={self.relu}"
 
 
 def _passes(backward: bool, needed: bool) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -31,8 +31,7 @@ def whole_graph(edges: Graph | EdgeView | Propagation) -> Graph:
     if isinstance(edges, Graph):
         return edges
     if isinstance(edges, EdgeView | Propagation):
-        whole: Graph = edges.graph
-        return whole
+        return cast(Graph, edges.graph)
     raise TypeError(
         "inference takes a Graph, a view of one or a Propagation first, and then rows, got "
         f"{describe(edges)}; for a batch call model(batch, h)"
@@ -153,7 +152,9 @@ class FlowModel(nn.Module, metaclass=Explained):
                 h = self.convolve(i, flow, h, dropout=self.dropout.p)
             else:  # a subclass may drop nothing itself
                 h = self.convolve(i, flow, h)
-        return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
+        if self.jumping is not None:
+            h = self.jumping([*kept, self.step(len(self.convs), h)])
+        return h
 
     def step(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then
@@ -162,7 +163,9 @@ class FlowModel(nn.Module, metaclass=Explained):
         The inputs (layer 0) stay as they are. The last layer has a step with ``jumping`` only.
         """
         h = self.activate(i, h)
-        return self.dropout(h) if i else h
+        if i:
+            h = self.dropout(h)
+        return h
 
     def activate(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the
@@ -175,9 +178,13 @@ class FlowModel(nn.Module, metaclass=Explained):
         if self.norms is not None:
             h = self.norms[i - 1](h)
         elif self.activation is torch.relu and self.residuals is None:
-            is_activated: bool = getattr(self.convs[i - 1], "relu", False)
-            return h if is_activated else h.relu()
-        return h if self.activation is None else self.activation(h)
+            is_activated = getattr(self.convs[i - 1], "relu", False)
+            if is_activated:
+                return h
+            return h.relu()
+        if self.activation is None:
+            return h
+        return self.activation(h)
 
     def _applies_relu(self, conv: nn.Module) -> TypeGuard[LinearConv]:
         """Whether a convolution may apply the ReLU: nothing reads or changes the rows before it."""
@@ -359,18 +366,14 @@ def inference(
     model: nn.Module,
     graph: Graph | EdgeView | Propagation,
     h: Tensor | Rows,
-    *,
-    nodes: IdsLike | None = None,
-    chunk_size: int | None = None,
-    progress: bool = False,
-    out: Tensor | None = None,
-    folder: FileLike | None = None,
+    **options: Any,
 ) -> Tensor:
     """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
 
     A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your
     own has no method ``inference``. Only the FlowModel inside is computed; steps of the wrapper
-    before or after it are not. The keywords are those of ``FlowModel.inference``.
+    before or after it are not. ``options`` are those of
+    ``FlowModel.inference``: ``nodes``, ``chunk_size``, ``progress``, ``out`` and ``folder``.
 
     Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one
     FlowModel.
@@ -386,15 +389,7 @@ def inference(
         raise ValueError(
             f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}"
         )
-    return models[0].inference(
-        graph,
-        h,
-        nodes=nodes,
-        chunk_size=chunk_size,
-        progress=progress,
-        out=out,
-        folder=folder,
-    )
+    return models[0].inference(graph, h, **options)
 
 
 def check_batch(model: FlowModel, batch: object) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -154,7 +156,9 @@ class RGCNConv(FlowConv):
             else:
                 total = flow.aggregate(h, "sum", weight=weight).to(h.dtype)
                 summands.append((total, matrix))
-        return torch.stack(parts).sum(0) if multiplies_first else linear_sum(*summands)
+        if multiplies_first:
+            return torch.stack(parts).sum(0)
+        return linear_sum(*summands)
 
     def _by_relation(self, flow: Flow, h: Tensor, types: Tensor, share: Tensor) -> Tensor:
         """Return the means of every relation times its matrix.
@@ -182,7 +186,8 @@ class RGCNConv(FlowConv):
             matrix = blocks[0] if self.num_blocks == 1 else torch.block_diag(*blocks)
             products.append(sparse_linear(x, matrix))
         z = torch.cat(products)
-        return aggregate(Structure._trusted(flow.indptr, pair, len(pairs)), z, "sum", share)
+        edges = Structure._trusted(flow.indptr, pair, len(pairs))
+        return cast(Tensor, aggregate(edges, z, "sum", share))
 
 
 def _checked_types(types: Tensor, num_relations: int, name: str) -> Tensor:

@@ -104,7 +104,9 @@ class SAGEConv(LinearConv):
             self.pool.reset_parameters()
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
-        return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
+        if self.aggregator == "pool":
+            return "aggregate"
+        return super().order_for(flow, h)
 
     @checked
     def flops(
@@ -153,5 +155,4 @@ class SAGEConv(LinearConv):
         return "sum", flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
-        words = [f"aggregator={self.aggregator!r}", super().extra_repr()]
-        return ", ".join(filter(None, words))
+        return f"aggregator={self.aggregator!r}, {super().extra_repr()}"

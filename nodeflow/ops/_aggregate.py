@@ -6,7 +6,7 @@ matrix of the size of the rows with zeros, and add the two.
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,28 +22,13 @@ from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
 
-@overload
-def aggregate(
-    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ...
-) -> Tensor: ...
-
-
-@overload
-def aggregate(
-    structure: Structure,
-    h: Tensor,
-    reduce: list[str] | tuple[str, ...],
-    weight: Tensor | None = ...,
-) -> tuple[Tensor, ...]: ...
-
-
 @opaque
 def aggregate(
     structure: Structure,
     h: Tensor,
     reduce: str | list[str] | tuple[str, ...] = "sum",
     weight: Tensor | None = None,
-) -> Tensor | tuple[Tensor, ...]:
+) -> Any:
     """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to
     ``[num_dst, ...]``.
 
@@ -188,7 +173,7 @@ class _OwnBesideSum(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         h, w = ctx.saved_tensors
-        structure: Structure = ctx.structure
+        structure = ctx.structure
         own = g[:, : ctx.width]
         total = g[:, ctx.width :]
         if ctx.mean:

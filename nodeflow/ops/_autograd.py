@@ -111,13 +111,15 @@ class Spmm(Op):
             out = out.reshape(len(out), *h.shape[1:]).clone()
         if mean:
             out = out.div_(structure.divisor(out))
-        return out if dtype is None else out.to(dtype)
+        if dtype is None:
+            return out
+        return out.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         h, w = ctx.saved_tensors
-        structure: Structure = ctx.structure
+        structure = ctx.structure
         grad_h = grad_w = None
         # a mean is the sum of rows that are divided by the degrees of their destinations
         if ctx.mean:

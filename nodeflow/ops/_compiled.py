@@ -288,7 +288,9 @@ def _least(rate: float) -> int:
 def drop_scale(rate: float) -> float:
     """Return the factor by which ``drop`` scales the kept numbers."""
     least = _least(rate)
-    return 2**16 / (2**16 - least) if least < 2**16 else 0.0
+    if least < 2**16:
+        return 2**16 / (2**16 - least)
+    return 0.0
 
 
 def is_words(x: Tensor) -> bool:
@@ -437,7 +439,9 @@ def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _indices(structure: Structure, kind: str) -> Ints | None:
     """Return which row each edge reads, None where edges have rows of their own."""
-    return _ints(structure.indices) if kind == "u" else None
+    if kind == "u":
+        return _ints(structure.indices)
+    return None
 
 
 def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
@@ -487,7 +491,9 @@ def _tensor(out: Array, dtype: torch.dtype) -> Tensor:
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an array to be filled; a large one lies in a reused buffer."""
     large = math.prod(shape) * dtype.itemsize >= LARGE
-    return reused(shape, dtype) if large else np.empty(shape, dtype)
+    if large:
+        return reused(shape, dtype)
+    return np.empty(shape, dtype)
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -37,7 +37,9 @@ def paired_dot(a: Tensor, b: Tensor) -> Tensor:
         half = width // 2
         folded = product[..., :half] + product[..., half : 2 * half]
         product = torch.cat([folded, product[..., 2 * half :]], -1) if width % 2 else folded
-    return product if width else product.sum(-1, keepdim=True)
+    if width:
+        return product
+    return product.sum(-1, keepdim=True)
 
 
 OPERATIONS: Final[dict[str, EdgeFunction]] = {

@@ -56,7 +56,9 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     exact = weight.float() if low is not None else weight
     values = x.values().to(exact.dtype)
     out = Spmm.apply(structure, exact.t().contiguous(), values, "v", low)
-    return out if bias is None else out + bias.to(low or bias.dtype)
+    if bias is None:
+        return out
+    return out + bias.to(low or bias.dtype)
 
 
 def _check(x: object, weight: object, bias: object = None) -> None:
@@ -135,7 +137,9 @@ def linear_sum(
             out = out + sparse_linear(x, w)
         if relu:
             out = out.relu()
-    return _dropped(out, dropout) if dropout else out
+    if dropout:
+        return _dropped(out, dropout)
+    return out
 
 
 def _flat(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:

@@ -53,7 +53,9 @@ def product_type(device: torch.device | str = "cpu") -> torch.dtype:
     True
     """
     is_fast = torch.device(device).type != "cpu" or _multiplies()
-    return torch.bfloat16 if is_fast else torch.float32
+    if is_fast:
+        return torch.bfloat16
+    return torch.float32
 
 
 @cache
@@ -89,7 +91,9 @@ def is_widened(x: Tensor) -> bool:
 
 def widened(x: Tensor) -> Tensor:
     """Return rows or a weight in the type in which products are computed."""
-    return x.float() if is_widened(x) else x
+    if is_widened(x):
+        return x.float()
+    return x
 
 
 def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
@@ -109,7 +113,9 @@ def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
         if size & block:
             sizes.append(block)
         block //= 2
-    return [*sizes, size % SMALL] if size % SMALL else sizes
+    if size % SMALL:
+        return [*sizes, size % SMALL]
+    return sizes
 
 
 def times(x: Tensor, w: Tensor) -> Tensor:

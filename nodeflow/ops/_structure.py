@@ -134,7 +134,9 @@ class Structure(Frozen):
         """Return the edges grouped by the rows of one end, "u" or "v", and the id of each; None: in
         order.
         """
-        return self.transposed() if end == "u" else (self, None)
+        if end == "u":
+            return self.transposed()
+        return (self, None)
 
     def divisor(self, rows: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Return the in-degrees, at least 1, as a divisor of the rank of ``rows``,

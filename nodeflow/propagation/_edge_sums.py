@@ -52,7 +52,7 @@ class EdgeSums(Frozen):
 
     def _hash(self) -> int:
         parts = [len(self.edges.indices)]
-        arrays: list[Array] = [self.edges.indptr, self.edges.indices]
+        arrays = [self.edges.indptr, self.edges.indices]
         for array in arrays if self.weights is None else [*arrays, self.weights]:
             for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
                 piece = array[start : start + _EDGES]
@@ -205,4 +205,6 @@ def _as_words(h: Tensor) -> tuple[Array, int] | None:
     stride = h.stride(0)
     size = (len(h) - 1) * stride + width
     words = h.as_strided((size,), (1,)).view(kind).numpy()
-    return (words, stride) if words.flags.aligned else None
+    if words.flags.aligned:
+        return (words, stride)
+    return None

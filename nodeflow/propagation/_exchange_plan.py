@@ -105,7 +105,9 @@ class ExchangePlan(Frozen):
         collective.
         """
         mirrors = self.broadcast(rows)
-        return concat_rows([whole_column(rows), mirrors]) if self.num_mirrors else rows
+        if self.num_mirrors:
+            return concat_rows([whole_column(rows), mirrors])
+        return rows
 
     def reduced(self, rows: Tensor) -> Tensor:
         """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``;
@@ -117,7 +119,9 @@ class ExchangePlan(Frozen):
 
     def own(self, rows: Tensor) -> Tensor:
         """Return the rows of the nodes that this process owns, given the rows of ``nodes``."""
-        return slice_rows(rows, 0, self.num_masters) if self.num_mirrors else rows
+        if self.num_mirrors:
+            return slice_rows(rows, 0, self.num_masters)
+        return rows
 
     @property
     def partners(self) -> list[int]:
@@ -160,7 +164,9 @@ class ExchangePlan(Frozen):
             arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
         if into is None:
             empty = zero_rows(rows, 0)
-            return put_rows(arrived, self.num_mirrors).to(empty.device) if arrived else empty
+            if arrived:
+                return put_rows(arrived, self.num_mirrors).to(empty.device)
+            return empty
         for values, at in arrived:
             into[torch.from_numpy(at)] = values.to(into.device)
         return into

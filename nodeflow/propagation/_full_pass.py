@@ -143,7 +143,7 @@ class FullPass:
         plan = self.propagation.plan
         jumping = self.model.jumping
         end = len(self.model.convs)
-        kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
+        kept = []  # with jumping: the rows of every layer, of the nodes wanted
         rows = self._inputs(h)
         for i in range(end):
             rows = plan.gathered(rows) if i and self.needed[i] is None else rows
@@ -195,7 +195,7 @@ class FullPass:
     ) -> Tensor:
         """Rows for the nodes of layer ``i``, a range at a time; ``last``: they are the outputs."""
         ranges = self._ranges(i)
-        out: Tensor | None = None
+        out = None
         for start, stop in ranges:
             part = compute(start, stop)
             out = self._target(part, ranges[-1][1], last=last) if out is None else out
@@ -212,7 +212,9 @@ class FullPass:
             return self._fitting(part)
         if self.folder is not None and not last:
             return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
-        return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
+        if len(part) == size:
+            return part
+        return part.new_empty((size, *part.shape[1:]))
 
     def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
         """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows
@@ -230,7 +232,9 @@ class FullPass:
                 peers.owners,
                 lambda ids: rows[self._rows(end, torch.from_numpy(ids))],
             )
-            return wanted if out is None else self._fitting(wanted).copy_(wanted)
+            if out is None:
+                return wanted
+            return self._fitting(wanted).copy_(wanted)
         self._fitting(rows)
         for start in range(0, len(self.nodes), _PIECE):  # outputs may be larger than memory
             piece = slice(start, start + _PIECE)

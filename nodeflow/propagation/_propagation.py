@@ -65,7 +65,7 @@ class Propagation(Frozen):
 
     @checked
     def __init__(self, graph: Graph | EdgeView) -> None:
-        whole: Graph = graph_of(graph)
+        whole = graph_of(graph)
         with together(whole, "making a Propagation"):
             view = as_view(graph)
             plan = ExchangePlan(whole)
@@ -189,7 +189,9 @@ class Propagation(Frozen):
             return take_rows(sums, torch.from_numpy(rows))
 
         fetched = peers.fetch("sums", nodes, peers.owners, held)
-        return fetched.to(h.device) if isinstance(h, Tensor) else fetched
+        if isinstance(h, Tensor):
+            return fetched.to(h.device)
+        return fetched
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges held here into the nodes ``plan.nodes[start:stop]``, from
@@ -253,29 +255,14 @@ class Propagation(Frozen):
             kind = np.float64 if exact else np.float32  # as in sampled flows
             entries = torch.from_numpy(weights[positions].astype(kind))
             weight = Lazy.of(entries.to(device))
-        at = Lazy(
-            lambda: (
-                np.arange(positions.start, positions.stop)
-                if isinstance(positions, slice)
-                else positions
-            )
-        )
-
-        def parent_eid() -> Tensor:
-            return edges.parent_eid(at.get()).to(device)
-
-        def edges_here() -> Tensor:
-            ids = edges.ids(at.get())
-            return torch.from_numpy(ids).to(device)
-
-        eid = Lazy(parent_eid)
-        held = Lazy(edges_here)
-        data = EdgeColumns(len(indices), self.graph.held.edata, held)
+        at = Lazy(lambda: np.r_[positions])
+        ids = Lazy(lambda: torch.from_numpy(edges.ids(at.get())).to(device))
+        data = EdgeColumns(len(indices), self.graph.held.edata, ids)
         flow = FullFlow._trusted(
             structure,
             *ends,
             (0, 1),
-            parent_eid=eid,
+            parent_eid=Lazy(lambda: edges.parent_eid(at.get()).to(device)),
             weight=weight,
             needs_weight=weight is not None,
             data=data,
