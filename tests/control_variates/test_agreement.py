@@ -285,21 +285,6 @@ def test_wrong_inputs(inputs: Any, error: type[Exception], words: str, graph: Gr
         History(graph, {1: 4}, inputs=inputs)
 
 
-def test_other_mistakes(graph: Graph, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="widths has no layer; a model of one layer"):
-        History(graph, VRGCN(3, 4, 2, num_layers=1).history_widths)
-    with pytest.raises(TypeError, match="rows of layer 1 must be a tensor, got list"):
-        History(graph, {1: 1}).write(1, [0], [[1.0]])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="a history in files lies on the CPU"):
-        History(graph, {1: 1}, folder=tmp_path / "rows", device="meta")
-    with pytest.raises(ValueError, match="takes 132 TB, and this machine has"):
-        History(graph, {1: 2**40})
-    History(graph, {1: 1}, folder=tmp_path / "rows")
-    (tmp_path / "rows" / "manifest.json").write_text("")
-    with pytest.raises(ValueError, match=r"manifest\.json is damaged"):
-        History(graph, {1: 1}, folder=tmp_path / "rows")
-
-
 def test_what_is_shown_and_stored(graph: Graph, tmp_path: Path) -> None:
     history = History(graph, {1: 4}, folder=tmp_path / "rows")
     # that of folders of before

@@ -193,20 +193,6 @@ def test_the_moments_of_estimates_under_dropout() -> None:
         assert values.var(unbiased=False).item() == pytest.approx(expected[kind], rel=1e-5)
 
 
-def test_batches_without_history_are_refused() -> None:
-    batch = Fixed(STAR, [0], "p")([0])
-    h = random(2, 2)
-    with pytest.raises(
-        ValueError, match="the batch has no column 'h_0'; sample with a ControlVariateSampler"
-    ):
-        control_variate(batch.flows[0], h)
-    history_of(STAR, random(6, 2)).pull(batch)
-    with pytest.raises(ValueError, match="no column 'scale'"):
-        control_variate_dropout(batch.flows[0], h, h)
-    with pytest.raises(ValueError, match="layer 0 of the history has width 2, but the rows have 3"):
-        control_variate(batch.flows[0], random(2, 3))
-
-
 def test_the_scale_of_a_node_that_draws_nothing_is_one() -> None:
     graph = Graph.from_edges([0, 1, 0], [2, 2, 1], num_nodes=4)
     history = History(graph, {1: 2}, inputs=torch.ones(4, 3))

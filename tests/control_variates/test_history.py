@@ -412,18 +412,6 @@ def test_batches_of_a_loader_have_the_history_of_the_moment(ring: Graph) -> None
     assert found[0] == found[1]
 
 
-def test_samplers_of_other_histories(ring: Graph) -> None:
-    history = filled(ring)
-    with pytest.raises(TypeError, match="history must be a History, got str"):
-        ControlVariateSampler("history", [1])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="history must be a History, got Graph"):
-        ControlVariateSampler(history.graph, [1])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="missing must be 'zero', 'mask' or 'refuse', got 'none'"):
-        ControlVariateSampler(history, [1], missing="none")
-    with pytest.raises(AttributeError):  # checked once, so that it cannot be set
-        ControlVariateSampler(history, [1, 1], missing="mask").missing = "nonsense"
-
-
 # ---- updater
 
 

@@ -140,21 +140,6 @@ def test_a_batch_grows_layer_by_layer_from_the_latest_activations() -> None:
         batch = grown
 
 
-def test_what_does_not_join(graph: Graph) -> None:
-    first = FullSampler(graph, 1)([1, 2])
-    for nodes, words in (
-        ([1], r"append needs the same nodes in Layer\(2 nodes\)"),
-        ([1, 3], "parent node 2 is only in the first"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            first.append(create_node_flow([], [nodes], parent=graph))
-    with pytest.raises(TypeError, match="append takes a NodeFlow, got list"):
-        first.append([first])  # type: ignore[arg-type]
-    other = Graph.from_edges([0], [0], num_nodes=6)
-    with pytest.raises(ValueError, match="append needs NodeFlows of one parent graph"):
-        first.append(create_node_flow([], [[1, 2]], parent=other))
-
-
 def test_a_part_without_a_parent_takes_the_others(graph: Graph) -> None:
     first = FullSampler(graph, 1)([1, 2])
     bare = create_node_flow([], [[2, 1]])

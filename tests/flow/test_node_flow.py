@@ -65,15 +65,6 @@ def test_no_attribute_of_any_part_can_be_rebound(batch: NodeFlow) -> None:
     assert snapshot(batch) == before
 
 
-def test_structure_and_its_transpose_are_frozen_too() -> None:
-    flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
-    assert isinstance(flow.structure.buckets(), tuple)
-    for part in (flow.structure, flow.structure.transposed()[0]):
-        for name in ("indptr", "indices", "num_src", "num_dst", "other"):
-            with pytest.raises(AttributeError, match="Structure is immutable"):
-                setattr(part, name, 0)
-
-
 @given(node_flows(), st.data())
 def test_public_calls_leave_the_structure_alone(batch: NodeFlow, data: st.DataObject) -> None:
     before = snapshot(batch)
@@ -173,21 +164,6 @@ def test_slices_are_node_flows_of_consecutive_layers(
     if len(numbers) == batch.num_layers:
         del part.front.data["only here"]
         assert_same_node_flow(part, batch)
-
-
-@pytest.mark.parametrize("index", [slice(None, None, 2), slice(None, None, -1), slice(2, 1)])
-def test_bad_slices(graph: Graph, index: Any) -> None:
-    with pytest.raises(ValueError, match=r"batch|consecutive|slice"):
-        FullSampler(graph, 2)([1])[index]
-
-
-@pytest.mark.parametrize("index", [0, -1, (0, 1), slice(0.5, 1), "a"])
-def test_a_node_flow_is_neither_indexed_nor_iterated(graph: Graph, index: Any) -> None:
-    batch = FullSampler(graph, 2)([1])
-    with pytest.raises(TypeError, match=r"batch|consecutive|slice"):
-        batch[index]
-    with pytest.raises(TypeError, match=r"for one layer use batch.layers\[0\]"):
-        list(batch)  # type: ignore[call-overload]
 
 
 @given(node_flows())

@@ -13,7 +13,6 @@ from hypothesis import given, strategies as st
 
 from nodeflow import (
     ALL,
-    Flow,
     Graph,
     Layer,
     NeighborSampler,
@@ -149,25 +148,6 @@ def test_without_types_there_is_one_of_each() -> None:
     assert batch.layers[0].of("node").data is batch.layers[0].data
     assert batch.layers[0].of("node").rows.tolist() == [0, 1, 2]
     assert batch.flows[0].of("edge") is batch.flows[0]
-
-
-def test_what_is_not_there_is_named() -> None:
-    batch = batch_of(typed(), [7])
-    with pytest.raises(
-        KeyError, match="no node type 'papers'; there are 'author', 'venue', 'paper', 'empty'"
-    ):
-        batch.layers[0].of("papers")
-    with pytest.raises(
-        KeyError, match=r"no relation 'wrote'; there are \('author', 'writes', 'paper'\)"
-    ):
-        batch.flows[0].of("wrote")
-    with pytest.raises(
-        KeyError, match="no column 'y' in the parent graph's ndata, which has 'all', 'x', 'id'"
-    ):
-        batch.copy_from_parent(["y"])
-    with pytest.raises(ValueError, match="this layer belongs to no graph"):
-        Layer(2, torch.tensor([0, 1])).of("paper")
-    assert isinstance(batch.flows[0].of("prints"), Flow)
 
 
 def test_a_batch_by_hand_has_the_types_of_its_graph() -> None:

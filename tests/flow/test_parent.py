@@ -83,26 +83,6 @@ def test_missing_nodes_raise_or_give_minus_one(batch: NodeFlow) -> None:
                 batch.map_from_parent_nid(i, every)
 
 
-def test_maps_refuse_ids_that_do_not_exist(batch: NodeFlow) -> None:
-    for ids in ([9], [-1]):
-        with pytest.raises(IndexError, match=r"nid\[0\] is .*node ids go from 0 to 8"):
-            batch.map_to_parent_nid(ids)
-    with pytest.raises(IndexError, match=r"eid\[1\] is 11, but edge ids go from 0 to 10"):
-        batch.map_to_parent_eid([0, 11])
-    with pytest.raises(IndexError, match=r"parent_nid\[0\] is 6, but node ids go from 0 to 5"):
-        batch.map_from_parent_nid(0, [6], allow_missing=True)
-    with pytest.raises(IndexError, match="layer 3 is out of range"):
-        batch.map_from_parent_nid(3, [0])
-    for call in (
-        batch.map_to_parent_nid,
-        batch.map_to_parent_eid,
-        lambda ids: batch.map_from_parent_nid(0, ids),
-    ):
-        for ids in ([0.5], torch.tensor([True]), [True, 2]):
-            with pytest.raises(TypeError):
-                call(ids)
-
-
 def test_maps_of_layers_and_flows_without_parents(mixed: NodeFlow) -> None:
     assert mixed.map_to_parent_nid([4, 0, 1]).tolist() == [5, 7, 5]
     with pytest.raises(
@@ -214,14 +194,6 @@ def test_bad_choices_change_nothing(
         batch.copy_to_parent(nodes, edges)
     assert list(batch.parent.ndata) == list(before)
     assert all(torch.equal(batch.parent.ndata[name], before[name]) for name in before)
-
-
-def test_without_a_parent_there_is_nothing_to_copy(mixed: NodeFlow) -> None:
-    for copy in (mixed.copy_from_parent, mixed.copy_to_parent):
-        with pytest.raises(
-            ValueError, match=r"no parent graph; attach one with batch.with_parent\(graph\)"
-        ):
-            copy()
 
 
 def test_pooled_layers_take_part_only_when_named(mixed: NodeFlow) -> None:

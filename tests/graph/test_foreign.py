@@ -49,13 +49,6 @@ def test_rows_of_a_series_are_taken_in_their_order() -> None:
         Frame(3, {"x": pandas.Series([1, None, 3], dtype="object")})
 
 
-def test_columns_must_have_names() -> None:
-    with pytest.raises(
-        TypeError, match="columns must be a dict from names to columns, or a data frame, got Tensor"
-    ):
-        Graph.from_edges([0], [1], edata=torch.ones(1))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("named", [list, np.array, pandas.Series])
 def test_names_of_nodes(named: Any) -> None:
     graph, names = Graph.from_named_edges(named(["b", "a", "c", "b"]), named(["a", "c", "b", "a"]))
@@ -83,28 +76,3 @@ def test_names_in_an_order_of_ones_own() -> None:
         [],
         [],
     )
-
-
-@pytest.mark.parametrize(
-    ("src", "dst", "options", "error", "words"),
-    [
-        (["a"], ["b"], {"names": ["a"]}, KeyError, "no node has the name 'b'; there are 1 names"),
-        (
-            ["a"],
-            ["b"],
-            {"names": ["a", "b", "a"]},
-            ValueError,
-            "every name once, but 'a' occurs more than once",
-        ),
-        (["a", None], ["b", "c"], {}, ValueError, r"src\[1\] is None: a name is missing"),
-        (["a"], [float("nan")], {}, ValueError, r"dst\[0\] is nan: a name is missing"),
-        (["a", "b"], ["a"], {}, ValueError, "one entry per edge, got 2 and 1"),
-        ("ab", ["a"], {}, TypeError, "src must be a list of names, got str 'ab'"),
-        ([["a"]], ["a"], {}, TypeError, r"src\[0\] must be hashable"),
-        ([True], [1], {}, ValueError, "all be True or False, or none, but True is one, and 1 is"),
-        ([0], [1], {"names": [0, 1, np.False_]}, ValueError, "np.False_ is one, and 0 is not"),
-    ],
-)
-def test_bad_names_are_refused(src: Any, dst: Any, options: Any, error: Any, words: str) -> None:
-    with pytest.raises(error, match=words):
-        Graph.from_named_edges(src, dst, **options)

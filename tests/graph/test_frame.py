@@ -102,27 +102,6 @@ def test_what_is_no_column_is_refused_and_changes_nothing(
     assert all(frame[name] is before[name] for name in before)
 
 
-def test_unknown_columns_name_the_known_ones(frame: Frame) -> None:
-    for access in (lambda: frame["x"], lambda: frame.__delitem__("x"), lambda: frame.pop("x")):
-        with pytest.raises(KeyError, match=r"no column 'x'; the frame has 'h', 'label'"):
-            access()
-    with pytest.raises(KeyError, match="the frame has no columns"):
-        Frame(3)["x"]
-    with pytest.raises(TypeError, match="a column name must be a str, got int 3"):
-        frame[3] = torch.ones(3)  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("rows", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError), (None, TypeError)]
-)
-def test_row_counts_are_checked_and_fixed(frame: Frame, rows: Any, error: Any) -> None:
-    with pytest.raises(error, match="num_rows must be"):
-        Frame(rows)
-    with pytest.raises(AttributeError):
-        frame.num_rows = 4  # type: ignore[misc]
-    assert not hasattr(frame, "__dict__")
-
-
 def test_copies_are_independent_but_share_columns(frame: Frame) -> None:
     moved = frame.to("cpu")
     assert moved is not frame

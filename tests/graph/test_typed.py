@@ -181,95 +181,6 @@ def test_a_wrong_schema_in_a_folder_is_named(schema: Any, tmp_path: Path) -> Non
         Graph.open(folder)
 
 
-NODES = {"author": 3, "paper": 4}
-
-
-@pytest.mark.parametrize(
-    ("nodes", "edges", "error", "words"),
-    [
-        (
-            NODES,
-            {("author", "writes", "book"): ([], [])},
-            KeyError,
-            "no node type 'book'; there are 'author', 'paper'",
-        ),
-        (
-            NODES,
-            {WRITES: ([3], [0])},
-            IndexError,
-            r"src of edges\[.*\]\[0\] is 3, but author node ids go from 0 to 2",
-        ),
-        (
-            NODES,
-            {WRITES: ([0], [-1])},
-            IndexError,
-            r"dst of edges\[.*\]\[0\] is -1, but paper node",
-        ),
-        (
-            NODES,
-            {WRITES: ([0], [0, 1])},
-            ValueError,
-            "src and dst of edges.*one entry per edge, got 1 and 2",
-        ),
-        (NODES, {WRITES: ([0.5], [0])}, TypeError, "src of edges.* must be integers"),
-        (NODES, {"writes": ([0], [0])}, TypeError, "a relation must be a triple"),
-        (
-            NODES,
-            {("author", "", "paper"): ([0], [0])},
-            ValueError,
-            "the name of a relation must not be empty",
-        ),
-        (NODES, {WRITES: [0]}, TypeError, r"must be \(src, dst\) or \(src, dst, columns\)"),
-        (NODES, {WRITES: ([0], [0], {"w": torch.ones(2)})}, ValueError, "column 'w'"),
-        (NODES, [], TypeError, "edges must be a dict from triples"),
-        ([], {}, TypeError, "nodes must be a dict from names"),
-        ({}, {}, ValueError, "nodes must have a type at least"),
-        ({"a": -1}, {}, ValueError, r"nodes\['a'\] must be at least 0"),
-        (
-            {"a": {}},
-            {},
-            ValueError,
-            r"nodes\['a'\] has no columns, so it does not say how many nodes",
-        ),
-        (
-            {"a": {"x": torch.ones(2), "y": torch.ones(3)}},
-            {},
-            ValueError,
-            r"columns of nodes\['a'\] must have one num",
-        ),
-        ({1: 2}, {}, TypeError, "a node type must be a string"),
-    ],
-)
-def test_wrong_types_are_refused(
-    nodes: Any, edges: Any, error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        Graph.typed(nodes, edges)
-
-
-def test_names_that_are_not_there_or_not_enough() -> None:
-    graph = Graph.typed(
-        {"a": 2, "b": 2}, {("a", "r", "a"): ([0], [1]), ("a", "r", "b"): ([0], [1])}
-    )
-    with pytest.raises(KeyError, match="no node type 'c'; there are 'a', 'b'"):
-        graph.nodes["c"]
-    with pytest.raises(
-        ValueError, match=r"2 relations have the name 'r': name it by a triple, \('a', 'r', 'a'\)"
-    ):
-        graph.relations["r"]
-    assert graph.relations["a", "r", "b"].ids == range(1, 2)
-    with pytest.raises(
-        KeyError, match=r"no relation \('b', 'r', 'a'\); there are \('a', 'r', 'a'\), \('a'"
-    ):
-        graph.relations["b", "r", "a"]
-    with pytest.raises(IndexError, match=r"ids\[0\] is 1, but b node ids go from 2 to 3"):
-        graph.nodes["b"].to_local([1])
-    with pytest.raises(ValueError, match=r"makes the relation .* which edges has already"):
-        Graph.typed(
-            {"a": 1}, {("a", "r", "a"): ([], []), ("a", "rev_r", "a"): ([], [])}, reverse=True
-        )
-
-
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=50), st.data())
 def test_types_of_ids(sizes: list[int], data: st.DataObject) -> None:
     names = [f"t{i}" for i in range(len(sizes))]
@@ -376,11 +287,6 @@ def test_types_in_another_order_are_refused() -> None:
 def test_a_sparse_column_says_how_many_nodes_there_are() -> None:
     graph = Graph.typed({"a": {"x": scipy.sparse.eye_array(3, 5, format="csr")}}, {})
     assert (graph.num_nodes, graph.nodes["a"].data["x"].shape) == (3, (3, 5))
-
-
-def test_what_is_no_column_is_named() -> None:
-    with pytest.raises(TypeError, match="or a dict of columns, but 'num_nodes' is no column"):
-        Graph.typed({"a": {"num_nodes": 3}}, {})
 
 
 @given(typed_graphs())

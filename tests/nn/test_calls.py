@@ -5,28 +5,19 @@ in all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
 from nodeflow import FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
 from nodeflow.nn import (
     GAT,
     GCN,
-    RGCN,
     FlowModel,
-    GATConv,
-    GATv2Conv,
-    GINConv,
-    GINEConv,
     GraphConv,
     GraphSAGE,
     IgnoredWeightWarning,
-    PropagationConv,
-    RGCNConv,
     SAGEConv,
     VRGraphSAGE,
     inference,
@@ -109,74 +100,6 @@ def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) ->
                 match=r"Conv takes rows of width 3 \(in_features\), got shape \(\d+, 5\)",
             ):
                 model(batch, rows)
-
-
-WRONG = [
-    (partial(GraphConv, 2, 2, norm="left"), "norm must be 'right', 'both' or 'none', got 'left'"),
-    (partial(GraphConv, 2, 2, degrees="whole"), "degrees must be 'sampled' or 'parent'"),
-    (partial(SAGEConv, 2, 2, aggregator="lstm"), "aggregator must be 'mean', 'gcn' or 'pool'"),
-    (partial(SAGEConv, 2, 2, aggregator="pool", order="transform"), "a maximum is not linear"),
-    (partial(SAGEConv, 2, 2, order="first"), "order must be 'auto', 'aggregate' or 'transform'"),
-    (
-        partial(SAGEConv, 2, 2, aggregator="pool", weighted=True),
-        "weighted=True needs aggregator='mean', got 'pool'",
-    ),
-    (
-        partial(GINConv, nn.Identity(), aggregator="min"),
-        "aggregator must be 'sum', 'mean' or 'max'",
-    ),
-    (
-        partial(GINConv, nn.Identity(), aggregator="mean", weighted=True),
-        "weighted=True needs aggregator='sum', got 'mean'",
-    ),
-    (partial(GATConv, 2, 3, 0), "heads must be at least 1, got 0"),
-    (partial(GATv2Conv, 2, 0), "out_features must be at least 1, got 0"),
-    (partial(RGCNConv, 2, 3, 0), "num_relations must be at least 1, got 0"),
-    (partial(RGCNConv, 2, 3, 2, num_bases=0), "num_bases must be at least 1, got 0"),
-    *(
-        (partial(conv, 0, 3), "in_features must be at least 1, got 0")
-        for conv in (SAGEConv, GATConv, PropagationConv)
-    ),
-    (partial(GCN, 5, 4, 3, 0), "num_layers must be at least 1, got 0"),
-    (partial(GraphSAGE, 0, 4, 3), "in_features must be at least 1, got 0"),
-    (partial(GCN, 2, 3, 4, norm="group"), "norm must be 'batch', 'layer' or None, got 'group'"),
-    (partial(GCN, 2, 3, 4, jumping="sum"), "jumping must be 'cat' or 'max', got 'sum'"),
-    (partial(GAT, 2, 5, 4, heads=2), "hidden must be a multiple of heads, got hidden=5, heads=2"),
-    (
-        partial(FlowModel, [SAGEConv(2, 3)], residual=True),
-        "need widths: 2 numbers for 1 convolutions.* got None",
-    ),
-    (
-        partial(FlowModel, [SAGEConv(2, 3)], norm="layer", widths=[2]),
-        "need widths: 2 numbers .* got 1",
-    ),
-    (
-        partial(FlowModel, [SAGEConv(2, 3)], jumping="cat", widths=[2, 3]),
-        "jumping needs out_features",
-    ),
-    (partial(FlowModel, []), "at least one convolution"),
-]
-OF_TYPE = [
-    *(
-        (partial(conv, torch.relu), "mlp must be a torch.nn.Module, got")
-        for conv in (GINConv, partial(GINEConv, in_features=2))
-    ),
-    (partial(SAGEConv, "a", 3), "in_features must be an integer, got str 'a'"),
-    (partial(RGCN, 4, 8, 3), "RGCNConv: missing a required argument: 'num_relations'"),
-    (partial(RGCN, 4, 8, 3, num_relations=2, type="kind"), "RGCNConv got an unexpected .*'type'"),
-]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [(call, ValueError, words) for call, words in WRONG]
-    + [(call, TypeError, words) for call, words in OF_TYPE],
-)
-def test_arguments_are_checked_when_a_layer_or_model_is_made(
-    call: Callable[[], object], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        call()
 
 
 # ---- compiled: the same values, and no compilation per batch

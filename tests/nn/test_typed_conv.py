@@ -273,59 +273,6 @@ def test_rgcn_of_a_model_has_the_relations_of_the_schema() -> None:
     torch.testing.assert_close(model.inference(graph, x, nodes=SEEDS), full[SEEDS])
 
 
-def test_wrong_arguments() -> None:
-    flow = next(flows())
-    h = rows(flow)
-    plain = flow_from_edges([0], [0], num_src=1, num_dst=1)
-    for call, error, words in [
-        (lambda: TypedConv({}), ValueError, "a relation at least"),
-        (lambda: TypedConv([SAGEConv(2, 2)]), TypeError, "a dict from relations"),
-        (lambda: TypedConv({"writes": 3}), TypeError, r"convs\['writes'\] must be a convolution"),
-        (lambda: TypedConv({"writes": SAGEConv(2, 2)}, "min"), ValueError, "reduce must be"),
-        (
-            lambda: TypedConv({"of": SAGEConv(2, 2, weighted=True)}),
-            ValueError,
-            "count the edges of all relations",
-        ),
-        (
-            lambda: TypedConv({"of": GraphConv(2, 2, norm="both")}),
-            ValueError,
-            "count the edges of all relations",
-        ),
-        (
-            lambda: TypedConv({"wrote": SAGEConv(8, 2)}).double()(flow, h),
-            KeyError,
-            "no relation 'wrote'",
-        ),
-        (
-            lambda: sage(names=["writes", RELATIONS[0]])(flow, h),
-            ValueError,
-            "name every relation once",
-        ),
-        (lambda: sage()(flow, h[:, :7]), ValueError, "columns"),
-        (lambda: sage()(flow, h[1:]), ValueError, "h must have 19 rows"),
-        (lambda: sage()(plain, h[:1]), ValueError, "belongs to no graph"),
-        (
-            lambda: RGCNConv(8, 6, typed_graph().schema)(plain, h[:1]),
-            ValueError,
-            "belongs to no graph",
-        ),
-        (
-            lambda: RGCNConv(8, 6, Graph.from_edges([0], [0]).schema)(flow, h),
-            ValueError,
-            "is for the relations",
-        ),
-        (
-            lambda: RGCNConv(8, 6, 2, num_blocks=3),
-            ValueError,
-            "num_blocks needs widths that are multiples",
-        ),
-        (lambda: RGCNConv(8, 6, 2, num_blocks=2, num_bases=2), ValueError, "and no num_bases"),
-    ]:
-        with pytest.raises(error, match=words):
-            call()
-
-
 @pytest.mark.parametrize("options", [{"include_dst": False}, {"disjoint": True}, {"reuse": True}])
 def test_other_kinds_of_batches(options: dict[str, Any]) -> None:
     first = GATConv(8, 6) if "include_dst" not in options else GraphConv(8, 6, self_loops=False)

@@ -13,7 +13,7 @@ import torch
 from _support.typed_nn import RELATIONS, TYPES, by_type, pyg_view, typed_graph
 from torch import Tensor
 
-from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_full_node_flow
+from nodeflow import Flow, FullSampler, NeighborSampler, create_full_node_flow
 from nodeflow.graph import Schema
 from nodeflow.nn import HGTConv, IgnoredWeightWarning, RelativeTime
 from nodeflow.propagation import Propagation
@@ -246,32 +246,3 @@ def test_weights_warn_within_a_relation_only() -> None:
             warnings.simplefilter("always")
             layer()(batch, 0, h)
         assert [w.category for w in caught] == [IgnoredWeightWarning] * warns
-
-
-def test_wrong_arguments() -> None:
-    schema = typed_graph().schema
-    batch = FullSampler(typed_graph(), 1)(SEEDS)
-    h = torch.randn(batch.layer_sizes[0], 8, dtype=torch.float64)
-    other = Graph.from_edges([0], [1])
-    renamed = Schema({"a": 2, "node": 1}, {("node", "edge", "node"): 1})
-    alone = FullSampler(other, 1)([1])
-    for call, error, words in [
-        (lambda: HGTConv(8, 6, schema, heads=4), ValueError, "a multiple of heads=4"),
-        (lambda: HGTConv(8, 6, Schema({"a": 2}, {})), ValueError, "schema have a relation"),
-        (lambda: HGTConv(8, 6, 3), TypeError, "schema must be a Schema"),
-        (lambda: layer()(batch, 0, h[:, 1:]), ValueError, "takes rows of width 8"),
-        (lambda: layer()(batch, 0, h[1:]), ValueError, "h must have"),
-        (lambda: layer()(batch, 0, h.to_sparse_csr()), ValueError, "h must be dense"),
-        (lambda: layer()(alone, 0, torch.ones(2, 8)), ValueError, "another schema"),
-        (lambda: HGTConv(8, 6, renamed)(alone, 0, torch.ones(2, 8)), ValueError, "another schema"),
-        (lambda: layer(edge_time="age")(batch, 0, h), KeyError, "no column 'age'"),
-        (lambda: layer(edge_time="age")(batch, 0, h, torch.ones(3)), ValueError, "'age' must have"),
-        (lambda: layer()(batch, 0, h, torch.ones(3)), TypeError, "edge_time"),
-        (
-            lambda: layer()(NeighborSampler(typed_graph().view("out"), [3])(SEEDS), 0, h),
-            ValueError,
-            "direction",
-        ),
-    ]:
-        with pytest.raises(error, match=words):
-            call()

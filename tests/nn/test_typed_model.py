@@ -200,49 +200,6 @@ def test_rows_may_be_given() -> None:
     assert by_type(graph.schema, batch.back.parent_nid, model(batch))["author"].shape == (2, 3)
 
 
-def test_wrong_arguments() -> None:
-    graph = typed_graph()
-    batch = batch_of(graph)
-    bare = FullSampler(graph, 2)(SEEDS)
-    model = nn.TypedModel(encoder(), convs("sage", graph), 3).double()
-    for call, error, words in [
-        (lambda: nn.TypedLinear([3], 6), TypeError, "widths must be a dict"),
-        (lambda: nn.TypedLinear({"a": 0}, 6), ValueError, r"widths\['a'\] must be at least 1"),
-        (lambda: nn.TypedLinear({"a": "table"}, 6), TypeError, r"widths\['a'\]"),
-        (lambda: nn.TypedLinear({"a": 3}, 6, column=3), TypeError, "column must be"),
-        (
-            lambda: nn.TypedLinear({"author": 8}, 6)(batch),
-            ValueError,
-            "widths has no node type 'type'",
-        ),
-        (lambda: encoder(author=5)(batch), ValueError, "'author' takes rows of width 5"),
-        (
-            lambda: encoder(author=torch_nn.Embedding(7, 5))(batch),
-            ValueError,
-            "rows of 'author' must be 6 wide",
-        ),
-        (lambda: encoder()(bare), KeyError, "no column 'x'"),
-        (lambda: encoder()(torch.ones(2)), TypeError, "the argument of TypedLinear must be"),
-        (
-            lambda: nn.TypedModel(convs("sage", graph), [], 3),
-            TypeError,
-            "encoder must be a TypedLinear",
-        ),
-        (lambda: nn.TypedModel(encoder(), [], 3), ValueError, "convs must hold at least one"),
-        (
-            lambda: nn.TypedModel(encoder(), convs("sage", graph), 0),
-            ValueError,
-            "out_features must be at least 1",
-        ),
-        (lambda: model(graph), TypeError, "TypedModel"),
-        (lambda: model.inference(batch), TypeError, "for a batch call"),
-        (lambda: model(batch_of(graph, flows=1)), ValueError, "needs batches of 2 flows"),
-        (lambda: nn.RelativeTime(0), ValueError, "at least 1"),
-    ]:
-        with pytest.raises(error, match=words):
-            call()
-
-
 @pytest.mark.parametrize(
     "options", [{}, {"norm": "layer", "residual": True}, {"activation": None}], ids=str
 )

@@ -4,10 +4,8 @@ there at once.
 
 import numpy as np
 import pytest
-import scipy.sparse
 import torch
 from _support.effort import examples
-from _support.graphs import sparse_column
 from _support.ops_reference import (
     MESSAGES,
     REDUCTIONS,
@@ -184,53 +182,6 @@ def test_large_weighted_integers_stay_exact():
     h = torch.tensor([[2**52 + 1], [2**53 + 1], [3]])
     got = ops.aggregate(edges.structure, h, "sum")
     assert got.tolist() == [[0], [sum(h[k % 3, 0].item() for k in range(23))]]
-
-
-@pytest.mark.parametrize(
-    ("lhs", "rhs", "names"),
-    [
-        (
-            torch.ones(3, 2),
-            torch.ones(9),
-            r"h must have 4 rows, one per source, got shape \(3, 2\)",
-        ),
-        (
-            torch.ones(4, 2),
-            torch.ones(8),
-            r"weight must have 9 rows, one per edge, got shape \(8,\)",
-        ),
-        (
-            torch.ones(4, 2),
-            torch.ones(9, 3),
-            r"feature shapes of h, \(2,\), and of weight, \(3,\), do not broadcast",
-        ),
-        (torch.tensor(1.0), None, r"h must have 4 rows, one per source, got shape \(\)"),
-    ],
-)
-def test_wrong_shapes_are_named(lhs, rhs, names):
-    with pytest.raises(ValueError, match=names):
-        ops.aggregate(SAMPLES["mixed"].structure, lhs, "sum", rhs)
-
-
-def test_wrong_words_and_types_are_named():
-    structure = SAMPLES["mixed"].structure
-    h = torch.ones(4, 2)
-    with pytest.raises(ValueError, match=r"reduce must be 'sum', .* got 'median'"):
-        ops.aggregate(structure, h, "median")
-    with pytest.raises(ValueError, match="op must be 'copy'"):
-        ops.message(structure, "pow", "u", h, "u", h)
-    with pytest.raises(ValueError, match="kind must be 'u', 'v' or 'e', got 'src'"):
-        ops.message(structure, "copy", "src", h)
-    with pytest.raises(
-        TypeError, match=r"h is a sparse matrix.*multiply it by a weight matrix first"
-    ):
-        ops.aggregate(structure, sparse_column(scipy.sparse.eye(4, format="csr")))
-    with pytest.raises(TypeError, match="h must be a tensor with one row per source, got list"):
-        ops.aggregate(structure, [[1.0]] * 4)
-    with pytest.raises(TypeError, match="real numbers"):
-        ops.aggregate(structure, h.to(torch.complex64))
-    with pytest.raises(ValueError, match=r"h is on meta, but the flow is on cpu"):
-        ops.aggregate(structure, h.to("meta"))
 
 
 def test_views_and_expanded_operands_give_the_same():

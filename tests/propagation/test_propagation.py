@@ -138,26 +138,6 @@ def test_hubs_and_gradients() -> None:
     assert not out.requires_grad
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda g, h: Propagation(g.view(weight="no")), KeyError, "no"),
-        (
-            lambda g, h: Propagation(g.view("up")),
-            ValueError,
-            "direction must be 'in', 'out' or 'both'",
-        ),
-        (lambda g, h: Propagation(g)(h[:2]), ValueError, "rows, one per node of the graph"),
-        (lambda g, h: Propagation(g)(h, [9]), IndexError, r"nodes\[0\] is 9"),
-        (lambda g, h: Propagation(g).ranges(0), ValueError, "chunk_size must be at least 1"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Sparse CSR")
-def test_mistakes(make: Any, error: Any, words: str, graph: Graph) -> None:
-    with pytest.raises(error, match=words):
-        make(graph, torch.ones(6, 2))
-
-
 def test_flows_of_a_float64_column_are_exact() -> None:
     graph = Graph.from_edges(
         [0, 1, 2], [2, 2, 2], edata={"p": torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)}
