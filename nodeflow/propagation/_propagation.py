@@ -255,14 +255,21 @@ class Propagation(Frozen):
             kind = np.float64 if exact else np.float32  # as in sampled flows
             entries = torch.from_numpy(weights[positions].astype(kind))
             weight = Lazy.of(entries.to(device))
-        at = Lazy(lambda: np.r_[positions])
-        ids = Lazy(lambda: torch.from_numpy(edges.ids(at.get())).to(device))
-        data = EdgeColumns(len(indices), self.graph.held.edata, ids)
+
+        # made when asked for: np.r_ makes numbers of a slice, and leaves numbers as they are
+        def parent_eid() -> Tensor:
+            return edges.parent_eid(np.r_[positions]).to(device)
+
+        def edges_here() -> Tensor:
+            ids = edges.ids(np.r_[positions])
+            return torch.from_numpy(ids).to(device)
+
+        data = EdgeColumns(len(indices), self.graph.held.edata, Lazy(edges_here))
         flow = FullFlow._trusted(
             structure,
             *ends,
             (0, 1),
-            parent_eid=Lazy(lambda: edges.parent_eid(at.get()).to(device)),
+            parent_eid=Lazy(parent_eid),
             weight=weight,
             needs_weight=weight is not None,
             data=data,

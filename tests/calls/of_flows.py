@@ -272,6 +272,28 @@ OF_FLOWS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "Views and ids of a NodeFlow": [
+        ("batch.copy_from_parent(None, ['nope'])", "KeyError", "no column 'nope'"),
+        ("batch.copy_to_parent({0: ['feat'], 1: ['nope']})", "KeyError", "no column 'nope'"),
+        ("batch.copy_from_parent({3: ['feat']})", "IndexError", "layer 3 is out of range"),
+        ("batch.copy_from_parent({0.0: ['feat']})", "TypeError", "layer must be an integer"),
+        (
+            "batch.copy_from_parent({0: ['feat'], -3: ['feat']})",
+            "ValueError",
+            "ndata names one layer or flow twice",
+        ),
+        ("batch.copy_from_parent(['feat'], {2: ['w']})", "IndexError", "flow 2 is out of range"),
+        (
+            "batch.copy_from_parent(['feat'], {(0, 2): ['w']})",
+            "IndexError",
+            "there is no flow from layer 0 to layer 2",
+        ),
+        ("batch.copy_to_parent('feat')", "TypeError", "got str 'feat'"),
+        (
+            "batch.copy_from_parent(['feat'], {0: 'w'})",
+            "TypeError",
+            "edata must be ALL, None, a list",
+        ),
+        ("batch.copy_from_parent(3)", "TypeError", "ndata must be ALL"),
         (
             "batch.flows[2]",
             "IndexError",
@@ -775,6 +797,21 @@ OF_FLOWS: dict[str, list[tuple[str, str, str]]] = {
         ("Graph.open(folder)", "FileNotFoundError", "does not exist"),
     ],
     "Operations on one flow": [
+        (
+            "ops.gather_src(structure, torch.ones(2))",
+            "ValueError",
+            "h must have 3 rows, one per source",
+        ),
+        (
+            "ops.gather_dst(structure, torch.ones(3))",
+            "ValueError",
+            "h must have 2 rows, one per destination",
+        ),
+        (
+            "ops.segment_reduce(structure, torch.ones(2))",
+            "ValueError",
+            "values must have 3 rows, one per edge",
+        ),
         (
             "ops.aggregate(structure, torch.ones(2, 2), 'sum', torch.ones(3))",
             "ValueError",
@@ -1355,6 +1392,51 @@ OF_FLOWS: dict[str, list[tuple[str, str, str]]] = {
         ("nn.one_vs_all_loss(torch.tensor(1.0), torch.tensor([0]))", "ValueError", "got a number"),
     ],
     "History and control variates": [
+        (
+            "History(graph, {1: 4}, inputs=np.ones((20, 4)))",
+            "TypeError",
+            "inputs must be a dense or sparse CSR tensor, got",
+        ),
+        (
+            "History(graph, {1: 4}, inputs=feat.to_sparse_coo())",
+            "TypeError",
+            "inputs must be a dense or sparse CSR tensor, got",
+        ),
+        (
+            "History(graph, {1: 4}, inputs=feat[:, 0])",
+            "ValueError",
+            "inputs must have a row per node, floats [20, width], got torch.float32 (20,)",
+        ),
+        (
+            "History(graph, {1: 4}, inputs=feat.long())",
+            "ValueError",
+            "inputs must have a row per node",
+        ),
+        (
+            "History(graph, {1: 4}, inputs=feat.clone().requires_grad_())",
+            "ValueError",
+            "inputs that are learned change",
+        ),
+        ("History(graph, {1: 4}, inputs=feat / 0)", "ValueError", "inputs must be finite"),
+        ("history.write(1, [2, 2], torch.ones(2, 4))", "ValueError", "holds a node twice"),
+        (
+            "history.write(1, [2], torch.ones(1, 3))",
+            "ValueError",
+            "must have shape (1, 4), got (1, 3)",
+        ),
+        (
+            "history.write(1, [2], torch.full((1, 4), torch.nan))",
+            "ValueError",
+            "must be finite in torch.float32, but row 0 is not",
+        ),
+        (
+            "history.write(2, [2], torch.ones(1, 4))",
+            "ValueError",
+            "layer 2 is no layer of this history, which has [1]",
+        ),
+        ("history.write(1, [20], torch.ones(1, 4))", "IndexError", "nodes[0] is 20"),
+        ("history.pull(batch.with_parent(None))", "ValueError", "another graph"),
+        ("history.push(batch)", "ValueError", "no column 'h' in any history layer"),
         (
             "History(graph, nn.VRGCN(3, 4, 2, num_layers=1).history_widths)",
             "ValueError",

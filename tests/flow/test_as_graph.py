@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from _support.old_nodeflow import Edges, edge_lists
+from _support.old_nodeflow import edge_lists
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph, NeighborSampler, create_node_flow, flow_from_edges
@@ -14,7 +14,7 @@ from nodeflow import Graph, NeighborSampler, create_node_flow, flow_from_edges
     fanouts=st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=3),
     own=st.booleans(),
 )
-def test_ids_are_those_of_the_nodeflow(edges: Edges, fanouts: list[int], own: bool) -> None:
+def test_ids_are_those_of_the_nodeflow(edges, fanouts, own):
     parent = Graph.from_edges(edges.src, edges.dst, num_nodes=edges.num_nodes)
     batch = NeighborSampler(parent, fanouts, include_dst=own)(range(edges.num_nodes))
     graph = batch.as_graph()
@@ -33,7 +33,7 @@ def test_ids_are_those_of_the_nodeflow(edges: Edges, fanouts: list[int], own: bo
         assert torch.equal(graph.out_degrees(batch.layers(i)), batch.out_degrees(i))
 
 
-def test_flows_that_skip_layers_come_last_in_the_graph() -> None:
+def test_flows_that_skip_layers_come_last_in_the_graph():
     low, high = (flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=n) for n in (2, 1))
     skip = flow_from_edges([1], [0], num_src=2, num_dst=1)
     batch = create_node_flow({(0, 1): low, (0, 2): skip, (1, 2): high})
@@ -43,7 +43,7 @@ def test_flows_that_skip_layers_come_last_in_the_graph() -> None:
     assert [end.tolist() for end in batch.as_graph().find_edges(batch.flows(0, 2))] == [[1], [4]]
 
 
-def test_a_single_layer() -> None:
+def test_a_single_layer():
     batch = create_node_flow([], [[4, 2]])
     assert (batch.as_graph().num_nodes, batch.as_graph().num_edges) == (2, 0)
     assert (batch.layer_offsets(), batch.flow_offsets()) == ((0, 2), (0,))

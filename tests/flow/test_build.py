@@ -47,8 +47,8 @@ def edges(draw: st.DrawFn) -> tuple[int, int, list[tuple[int, int]]]:
 
 @given(edges())
 def test_a_flow_holds_the_edges_given_grouped_by_destination(
-    drawn: tuple[int, int, list[tuple[int, int]]],
-) -> None:
+    drawn,
+):
     num_src, num_dst, pairs = drawn
     size = len(pairs)
     src = [u for u, _ in pairs]
@@ -71,7 +71,7 @@ def test_a_flow_holds_the_edges_given_grouped_by_destination(
 
 
 @given(edges())
-def test_matrices_of_a_flow(drawn: tuple[int, int, list[tuple[int, int]]]) -> None:
+def test_matrices_of_a_flow(drawn):
     num_src, num_dst, pairs = drawn
     flow = flow_from_edges(
         [u for u, _ in pairs], [v for _, v in pairs], num_src=num_src, num_dst=num_dst
@@ -95,7 +95,7 @@ def test_matrices_of_a_flow(drawn: tuple[int, int, list[tuple[int, int]]]) -> No
     assert np.array_equal(into @ out.T, dense)
 
 
-def test_matrices_are_checked_and_share_nothing() -> None:
+def test_matrices_are_checked_and_share_nothing():
     flow = flow_from_csr([0, 3], [2, 0, 1], num_src=3)
     matrix = flow.to_scipy()
     matrix.sort_indices()
@@ -115,7 +115,7 @@ def test_matrices_are_checked_and_share_nothing() -> None:
         flow.incidence("both")
 
 
-def test_a_flow_owns_its_structure() -> None:
+def test_a_flow_owns_its_structure():
     indptr = torch.tensor([0, 2])
     indices = torch.tensor([1, 0])
     weight = torch.ones(2)
@@ -138,7 +138,7 @@ def test_a_flow_owns_its_structure() -> None:
 # ---- NodeFlows by hand
 
 
-def test_from_a_list_with_and_without_a_parent(graph: Graph) -> None:
+def test_from_a_list_with_and_without_a_parent(graph):
     low = flow_from_edges([0, 2], [1, 0], num_src=3, num_dst=2)
     high = flow_from_edges([1], [0], num_src=2, num_dst=1)
     bare = create_node_flow([low, high])
@@ -157,7 +157,7 @@ def test_from_a_list_with_and_without_a_parent(graph: Graph) -> None:
         bare.flows[0].parent_eid  # noqa: B018
 
 
-def test_one_layer_is_a_node_flow(graph: Graph) -> None:
+def test_one_layer_is_a_node_flow(graph):
     for batch in (
         create_node_flow([], [[2, 0]], parent=graph),
         create_node_flow({}, [[2, 0]], parent=graph),
@@ -172,7 +172,7 @@ def test_one_layer_is_a_node_flow(graph: Graph) -> None:
         assert batch.front is batch.back
 
 
-def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
+def test_pooled_nodes_and_flows_that_skip_layers_compute(graph):
     pool = flow_from_edges([0, 1, 2, 3], [0, 0, 1, 1], num_src=4, num_dst=2)
     read = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     skip = flow_from_edges([3, 3], [0, 0], num_src=4, num_dst=1, weight=torch.tensor([2.0, 3.0]))
@@ -198,7 +198,7 @@ def test_pooled_nodes_and_flows_that_skip_layers_compute(graph: Graph) -> None:
         batch.flow_compute((2, 0), fn.copy_u("h", "m"), fn.sum("m", "h"))
 
 
-def test_flows_bring_their_columns_and_keep_their_own_frames() -> None:
+def test_flows_bring_their_columns_and_keep_their_own_frames():
     flow = flow_from_edges(
         [0, 1], [0, 1], num_src=2, num_dst=2, data={"w": torch.tensor([3.0, 4.0])}
     )
@@ -211,7 +211,7 @@ def test_flows_bring_their_columns_and_keep_their_own_frames() -> None:
 
 
 @given(node_flows())
-def test_parts_of_a_node_flow_make_it_again(batch: NodeFlow) -> None:
+def test_parts_of_a_node_flow_make_it_again(batch):
     flows = {pair: batch.flows[pair] for pair in batch.flows.pairs()}
     layers = [layer.parent_nid if layer.has_parent else None for layer in batch.layers]
     if batch.num_layers == 1 and layers[0] is None:
@@ -227,7 +227,7 @@ def test_parts_of_a_node_flow_make_it_again(batch: NodeFlow) -> None:
 SMALL = flow_from_edges([0], [0], num_src=2, num_dst=1)
 
 
-def test_the_parent_is_a_graph_that_has_the_edges(graph: Graph) -> None:
+def test_the_parent_is_a_graph_that_has_the_edges(graph):
     flow = flow_from_edges([0], [0], num_src=1, num_dst=1, parent_eid=[3])
     assert create_node_flow([flow], [[0], [1]], parent=graph).flows[0].parent_eid.tolist() == [3]
 
@@ -236,7 +236,7 @@ def test_the_parent_is_a_graph_that_has_the_edges(graph: Graph) -> None:
 
 
 @given(graphs(), st.integers(0, 4), st.booleans())
-def test_the_whole_graph(graph: Graph, num_layers: int, add_self_loop: bool) -> None:
+def test_the_whole_graph(graph, num_layers, add_self_loop):
     batch = create_full_node_flow(graph, num_layers, add_self_loop=add_self_loop)
     assert_valid(batch)
     assert (batch.num_flows, batch.num_layers) == (num_layers, num_layers + 1)
@@ -257,7 +257,7 @@ def test_the_whole_graph(graph: Graph, num_layers: int, add_self_loop: bool) -> 
         assert torch.equal(flow.take_dst(h), h)
 
 
-def test_the_structure_of_the_whole_graph_is_stored_once_whatever_the_number_of_layers() -> None:
+def test_the_structure_of_the_whole_graph_is_stored_once_whatever_the_number_of_layers():
     generator = torch.Generator().manual_seed(1)
     src, dst = torch.randint(0, 500, (2, 4_000), generator=generator)
     graph = Graph.from_edges(src, dst, num_nodes=500)
@@ -276,7 +276,7 @@ def test_the_structure_of_the_whole_graph_is_stored_once_whatever_the_number_of_
     )
 
 
-def test_frames_of_a_whole_graph_are_separate(graph: Graph) -> None:
+def test_frames_of_a_whole_graph_are_separate(graph):
     batch = create_full_node_flow(graph, 2)
     batch.ldata[0]["h"] = torch.ones(6)
     batch.fdata[0]["w"] = torch.ones(7)
@@ -285,9 +285,7 @@ def test_frames_of_a_whole_graph_are_separate(graph: Graph) -> None:
 
 
 @given(graphs(min_nodes=1), st.data())
-def test_weights_of_the_whole_graph_are_those_of_full_sampling(
-    graph: Graph, data: st.DataObject
-) -> None:
+def test_weights_of_the_whole_graph_are_those_of_full_sampling(graph, data):
     size = graph.num_edges
     graph.edata["w"] = torch.tensor(
         data.draw(st.lists(st.floats(-9, 9, width=16), min_size=size, max_size=size))
@@ -298,7 +296,7 @@ def test_weights_of_the_whole_graph_are_those_of_full_sampling(
         assert torch.equal(flow.weight, graph.edata["w"][flow.parent_eid])
 
 
-def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do() -> None:
+def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do():
     """Also where the numbers of a column happen to be equal, which is not looked up."""
     graph = Graph.from_edges([0, 1, 0], [1, 2, 2], edata={"w": torch.full((3,), 2.0)})
     for weight in ("w", None):
@@ -312,8 +310,8 @@ def test_flows_of_the_whole_graph_need_weights_as_those_of_a_sampler_do() -> Non
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1.0, 2.0])), max_size=6))
 def test_a_flow_by_hand_needs_its_weights_where_those_of_a_destination_differ(
-    edges: list[tuple[int, float]],
-) -> None:
+    edges,
+):
     ends = [v for v, _ in edges]
     weight = torch.tensor([w for _, w in edges])
     flow = flow_from_edges([0] * len(ends), ends, num_src=1, num_dst=3, weight=weight)

@@ -27,7 +27,7 @@ from nodeflow.testing import assert_valid, node_flows
 
 
 @given(node_flows())
-def test_what_is_made_is_valid(batch: NodeFlow) -> None:
+def test_what_is_made_is_valid(batch):
     batch.validate()
 
 
@@ -112,7 +112,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("words", BROKEN)
-def test_each_broken_invariant_is_named(graph: Graph, words: str) -> None:
+def test_each_broken_invariant_is_named(graph, words):
     batch = FullSampler(graph, 2)([1, 2])
     assert (batch.layer_sizes, batch.flow_sizes) == ((4, 3, 2), (6, 5))
     batch.validate()
@@ -124,8 +124,8 @@ def test_each_broken_invariant_is_named(graph: Graph, words: str) -> None:
 
 
 def test_a_batch_without_edges_does_not_make_the_ends_of_all(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """So that what is made of a huge graph, such as a loader, costs no more than of a small one."""
     graph = Graph.from_edges([0, 1], [1, 2])
     monkeypatch.setattr(Graph, "edges", lambda self: pytest.fail("the ends of all edges were made"))
@@ -135,7 +135,7 @@ def test_a_batch_without_edges_does_not_make_the_ends_of_all(
     NodeFlowLoader(NeighborSampler(graph, [2]), [0, 1, 2], 2)
 
 
-def test_constructors_take_parts_that_fit() -> None:
+def test_constructors_take_parts_that_fit():
     low = Layer(2, torch.tensor([7, 3]))
     high = Layer(1, torch.tensor([7]))
     batch = NodeFlow(

@@ -29,7 +29,7 @@ def skipping() -> NodeFlow:
 
 
 @given(node_flows())
-def test_views_are_sequences(batch: NodeFlow) -> None:
+def test_views_are_sequences(batch):
     layers = batch.layers
     flows = batch.flows
     assert (len(layers), len(flows), len(batch)) == (
@@ -67,7 +67,7 @@ def test_views_are_sequences(batch: NodeFlow) -> None:
 
 
 @given(node_flows())
-def test_frames_are_reached_both_ways(batch: NodeFlow) -> None:
+def test_frames_are_reached_both_ways(batch):
     assert len(batch.ldata) == batch.num_layers
     assert len(batch.fdata) == batch.num_flows
     for i, (frame, layer) in enumerate(zip(batch.ldata, batch.layers, strict=True)):
@@ -80,7 +80,7 @@ def test_frames_are_reached_both_ways(batch: NodeFlow) -> None:
 
 
 @given(node_flows())
-def test_node_flow_ids_are_consecutive(batch: NodeFlow) -> None:
+def test_node_flow_ids_are_consecutive(batch):
     nodes = torch.cat([batch.layers(i) for i in range(batch.num_layers)])
     assert nodes.tolist() == list(range(sum(batch.layer_sizes)))
     assert torch.equal(batch.layers(-1), batch.layers(batch.num_layers - 1))
@@ -93,7 +93,7 @@ def test_node_flow_ids_are_consecutive(batch: NodeFlow) -> None:
     assert nodes.dtype == torch.int64
 
 
-def test_flows_that_skip_layers_follow_the_others(skipping: NodeFlow) -> None:
+def test_flows_that_skip_layers_follow_the_others(skipping):
     assert skipping.flows.pairs() == [(0, 1), (1, 2), (2, 3), (0, 2), (0, 3), (1, 3)]
     assert len(skipping.flows) == 3
     assert skipping.flow_sizes == (1, 2, 3)
@@ -103,18 +103,18 @@ def test_flows_that_skip_layers_follow_the_others(skipping: NodeFlow) -> None:
     assert repr(skipping.flows[0, 2]) == "Flow(0->2: 4 -> 2 nodes, 2 edges)"
 
 
-def test_views_can_not_be_assigned_to(skipping: NodeFlow) -> None:
+def test_views_can_not_be_assigned_to(skipping):
     for view in (skipping.layers, skipping.flows, skipping.ldata, skipping.fdata):
         with pytest.raises(TypeError, match="item assignment"):
-            view[0] = 1  # type: ignore[index]
+            view[0] = 1
         with pytest.raises(TypeError, match="item deletion"):
-            del view[0]  # type: ignore[attr-defined]
+            del view[0]
     layers = skipping.layers
     with pytest.raises(AttributeError):
-        layers.new = 1  # type: ignore[attr-defined]
+        layers.new = 1
 
 
-def test_reprs_are_one_line(skipping: NodeFlow) -> None:
+def test_reprs_are_one_line(skipping):
     skipping.ldata[0]["h"] = torch.ones(4)
     views = (skipping.layers, skipping.flows, skipping.ldata, skipping.fdata)
     for thing in (skipping, *views, skipping.flows[0], skipping.back):
@@ -132,7 +132,7 @@ def test_reprs_are_one_line(skipping: NodeFlow) -> None:
 
 
 @given(node_flows())
-def test_degrees_per_layer(batch: NodeFlow) -> None:
+def test_degrees_per_layer(batch):
     for i in range(batch.num_layers):
         into = torch.zeros(batch.layer_sizes[i], dtype=torch.int64)
         out = into.clone()

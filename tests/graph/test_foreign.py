@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
 
 import numpy as np
 import pandas
@@ -17,7 +16,7 @@ from nodeflow import Frame, Graph, NeighborSampler
 from nodeflow.graph import NodeNames
 
 
-def test_columns_of_data_frames() -> None:
+def test_columns_of_data_frames():
     series = pandas.Series
     table = pandas.DataFrame
     columns = table({"w": series([0.5, 1.5]), "kind": series(np.array([3, 4], np.int32))})
@@ -42,7 +41,7 @@ def test_columns_of_data_frames() -> None:
         graph.edata["s"] = series([1, 2, 3])
 
 
-def test_rows_of_a_series_are_taken_in_their_order() -> None:
+def test_rows_of_a_series_are_taken_in_their_order():
     series = pandas.Series([1, 2, 3], index=[2, 0, 1])
     assert Frame(3, {"x": series})["x"].tolist() == [1, 2, 3]
     with pytest.raises(TypeError, match="fill missing entries"):
@@ -50,7 +49,7 @@ def test_rows_of_a_series_are_taken_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("named", [list, np.array, pandas.Series])
-def test_names_of_nodes(named: Any) -> None:
+def test_names_of_nodes(named):
     graph, names = Graph.from_named_edges(named(["b", "a", "c", "b"]), named(["a", "c", "b", "a"]))
     assert list(names) == ["b", "a", "c"]
     assert [end.tolist() for end in graph.edges()] == [[0, 1, 2, 0], [1, 2, 0, 1]]
@@ -65,7 +64,7 @@ def test_names_of_nodes(named: Any) -> None:
     assert repr(NodeNames(["a", "b", "c", "d"])) == "NodeNames(4: 'a', 'b', 'c', ...)"
 
 
-def test_names_in_an_order_of_ones_own() -> None:
+def test_names_in_an_order_of_ones_own():
     graph, names = Graph.from_named_edges([10**15, 7], [7, 7], names=[7, 5, 10**15])
     assert (graph.num_nodes, [end.tolist() for end in graph.edges()]) == (3, [[2, 0], [0, 0]])
     assert names.ids(torch.tensor([5])).tolist() == [1]

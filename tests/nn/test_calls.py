@@ -24,7 +24,7 @@ from nodeflow.nn import (
 )
 
 
-def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
+def test_a_wrapped_model_keeps_inference(graph):
     model = GraphSAGE(3, 4, 2)
     x = torch.rand(graph.num_nodes, 3)
     expected = model.inference(graph, x)
@@ -40,7 +40,7 @@ def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
         inference(torch.nn.Linear(2, 2), graph, x)
 
 
-def test_flows_that_skip_layers() -> None:
+def test_flows_that_skip_layers():
     near, far = (flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1) for _ in range(2))
     first = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2)
     batch = create_node_flow({(0, 1): first, (1, 2): near, (0, 2): far}, [[0, 1], [0, 1], [0]])
@@ -54,7 +54,7 @@ def test_flows_that_skip_layers() -> None:
         conv(batch, h)
 
 
-def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
+def test_a_pooled_layer_in_a_model_without_own_rows():
     first = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
     second = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     batch = create_node_flow([first, second], [[5, 6, 7], None, [5]])
@@ -70,7 +70,7 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
         GCN(1, 2, 2)(batch, h)
 
 
-def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> None:
+def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph):
     batch = FullSampler(graph, 2)([0])
     model = GCN(2, 3, 2)
     x = torch.ones(graph.num_nodes + 1, 2)
@@ -90,7 +90,7 @@ def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> No
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) -> None:
+def test_a_wrong_width_names_the_widths_of_the_user(graph, order):
     batch = FullSampler(graph, 2)([0])
     x = torch.ones(batch.layer_sizes[0], 5)
     for model in (GraphSAGE(3, 4, 2, order=order), GCN(3, 4, 2, order=order), GAT(3, 4, 2)):
@@ -107,12 +107,12 @@ def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) ->
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_batches_of_all_sizes_share_what_was_compiled() -> None:
+def test_batches_of_all_sizes_share_what_was_compiled():
     compiled_parts: list[set[str]] = []
 
     def backend(module: Any, _: Any) -> Callable[..., Any]:
         compiled_parts.append({str(node.target) for node in module.graph.nodes})
-        return module.forward  # type: ignore[no-any-return]
+        return module.forward
 
     torch.manual_seed(0)
     torch.compiler.reset()
@@ -140,7 +140,7 @@ def test_batches_of_all_sizes_share_what_was_compiled() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_compiled_models_warn_of_weights_and_keep_inference() -> None:
+def test_compiled_models_warn_of_weights_and_keep_inference():
     torch.compiler.reset()
     graph = Graph.from_edges(
         [1, 2, 3, 0], [0, 0, 0, 1], edata={"p": torch.tensor([0.5, 0.3, 0.2, 1.0])}

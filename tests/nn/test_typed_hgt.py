@@ -133,7 +133,7 @@ def flows() -> list[Flow]:
 
 
 @pytest.mark.parametrize(("out", "heads"), [(8, 2), (8, 1), (6, 3)])
-def test_pyg_and_the_equations(out: int, heads: int) -> None:
+def test_pyg_and_the_equations(out, heads):
     conv = layer(out, heads)
     other = pyg_layer(conv)
     for flow in flows():
@@ -162,7 +162,7 @@ def test_pyg_and_the_equations(out: int, heads: int) -> None:
         )
 
 
-def test_relative_time() -> None:
+def test_relative_time():
     conv = layer(edge_time="age")
     graph = typed_graph()
     graph.edata["age"] = torch.randint(-3, 4, (graph.num_edges,))
@@ -187,7 +187,7 @@ def test_relative_time() -> None:
     )
 
 
-def test_large_differences_in_bfloat16() -> None:
+def test_large_differences_in_bfloat16():
     module = RelativeTime(8)
     difference = torch.tensor([20_000, 20_001, 3])
     exact = module.double()(difference)
@@ -196,7 +196,7 @@ def test_large_differences_in_bfloat16() -> None:
     torch.testing.assert_close(low.double(), exact, atol=0.02, rtol=0.02)
 
 
-def test_order_empty_types_and_gradients() -> None:
+def test_order_empty_types_and_gradients():
     graph = typed_graph()
     conv = layer()
     x = torch.randn(graph.num_nodes, 8, dtype=torch.float64)
@@ -214,7 +214,7 @@ def test_order_empty_types_and_gradients() -> None:
 
 
 @pytest.mark.parametrize("fast_mode", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_gradcheck(fast_mode: bool) -> None:
+def test_gradcheck(fast_mode):
     flow = NeighborSampler(typed_graph(), [2], seed=2)([8, 1]).flows[0]
     conv = layer(4, 2, edge_time="age")
     h = torch.randn(flow.num_src, 8, dtype=torch.float64, requires_grad=True)
@@ -223,7 +223,7 @@ def test_gradcheck(fast_mode: bool) -> None:
     torch.autograd.gradcheck(lambda h, *rest: conv(flow, h, age), (h, *values), fast_mode=fast_mode)
 
 
-def test_check_layer() -> None:
+def test_check_layer():
     schema = Schema.of_one_type(11, 30)
     report = check_layer(HGTConv(4, 4, schema, heads=2), 4)
     assert not report.failed
@@ -236,7 +236,7 @@ def test_check_layer() -> None:
     assert not report.failed
 
 
-def test_weights_warn_within_a_relation_only() -> None:
+def test_weights_warn_within_a_relation_only():
     graph = typed_graph()
     graph.edata["p"] = torch.rand(graph.num_edges) + 0.1
     for options, warns in (({}, False), ({"prob": "p"}, True)):

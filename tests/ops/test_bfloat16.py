@@ -371,7 +371,7 @@ def test_nothing_or_everything_is_dropped(rate):
     assert bool(bias.grad.any()) == (rate == 0)
 
 
-def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn() -> None:
+def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn():
     h = torch.randn(50, 3).bfloat16()
     state = torch.get_rng_state()
     assert torch.equal(dropout(h, 0.0), h)

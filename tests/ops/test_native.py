@@ -356,7 +356,7 @@ def test_other_tensors_go_the_way_of_torch():
         ).requires_grad
 
 
-def test_a_compiled_model_calls_operations_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_model_calls_operations_as_they_are(monkeypatch):
     """From the first time on that it is compiled, also where the compiler has given up on the
     caller.
     """
