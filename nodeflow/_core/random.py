@@ -51,10 +51,10 @@ def derive_key(*words: int | str) -> int:
     key = _START
     for value in words:
         word = int.from_bytes(value.encode(), "big") if isinstance(value, str) else value
-        rest, step = (word, GOLDEN) if word >= 0 else (~word, _NEGATIVE)
-        key = mix(((key + step) & _MASK) ^ mix(rest & _MASK))
-        while rest := rest >> 64:
-            key = mix(((key + _MORE) & _MASK) ^ mix(rest & _MASK))
+        bits_left, step = (word, GOLDEN) if word >= 0 else (~word, _NEGATIVE)
+        key = mix(((key + step) & _MASK) ^ mix(bits_left & _MASK))
+        while bits_left := bits_left >> 64:
+            key = mix(((key + _MORE) & _MASK) ^ mix(bits_left & _MASK))
     return key
 
 

@@ -129,17 +129,9 @@ class History(KeptRows):
             peers.agree(
                 "the arguments of History", {name: repr(value) for name, value in facts.items()}
             )
-            size = self.graph.held.num_masters
-            shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
-            for i, width in self.widths.items():
-                shapes[f"h_{i}"] = ((size, width), dtype)
-                shapes[f"written_{i}"] = ((size,), torch.int64)
-                if self.stored:
-                    shapes[f"agg_h_{i}"] = (
-                        (size, width),
-                        torch.promote_types(dtype, torch.float32),
-                    )
-            device = None if device is None else as_device(device)
+            shapes = self._shapes(dtype)
+            if device is not None:
+                device = as_device(device)
             if folder is not None and device is not None and device.type != "cpu":
                 raise ValueError("a history in files lies on the CPU; leave out folder or device")
             size_of = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
@@ -325,9 +317,9 @@ class History(KeptRows):
                 f"{tuple(rows.shape)}"
             )
         new = rows.detach().to(target.device, target.dtype, copy=True)
-        if (at := first_not_finite(new)) is not None:
+        if (row := first_not_finite(new)) is not None:
             raise ValueError(
-                f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not"
+                f"rows of layer {layer} must be finite in {target.dtype}, but row {row} is not"
             )
         return ids, new
 
@@ -346,19 +338,19 @@ class History(KeptRows):
                 pushed = self._staged
                 self._staged = {}
             self._store.restore()  # the step too, before it is read
-            own = np.array([int(self.step)])
+            own_step = np.array([int(self.step)])
             # every process sends every layer, if only empty rows: all take part in one exchange of
             # equal parcels
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
-            steps, received = self.graph.peers.send("rows that were pushed", own, columns)
+            steps, received = self.graph.peers.send("rows that were pushed", own_step, columns)
             if len(set(steps[:, 0])) > 1:
                 raise ValueError(
                     "the histories of the processes are of different commits: numbers "
                     f"{steps[:, 0].tolist()}, by rank; load states, or open folders, that belong "
                     "together"
                 )
-            step = int(own[0]) + 1
+            step = int(own_step[0]) + 1
             device = self.step.device
             changes = {
                 "step": (
@@ -377,6 +369,18 @@ class History(KeptRows):
             self._store.commit(changes)
 
     # ---- inside
+
+    def _shapes(self, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+        """Return shape and type of every array."""
+        size = self.graph.held.num_masters
+        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
+        for i, width in self.widths.items():
+            shapes[f"h_{i}"] = ((size, width), dtype)
+            shapes[f"written_{i}"] = ((size,), torch.int64)
+            if self.stored:
+                wide = torch.promote_types(dtype, torch.float32)
+                shapes[f"agg_h_{i}"] = ((size, width), wide)
+        return shapes
 
     def _column(self, name: str, layer: int) -> Tensor:
         if layer not in self.widths:
@@ -402,10 +406,10 @@ class History(KeptRows):
 
     def _fetch(self, what: str, column: Tensor, ids: Ints) -> Tensor:
         peers = self.graph.peers
-        whole = self.graph.held.whole
+        layout = self.graph.held.whole
 
         def held(nodes: Ints) -> Tensor:
-            return fetch_rows(column, torch.from_numpy(whole.rows_of(nodes)))
+            return fetch_rows(column, torch.from_numpy(layout.rows_of(nodes)))
 
         return peers.fetch(f"{what} of the history", ids, peers.owners, held).to(column.device)
 
@@ -422,7 +426,9 @@ class History(KeptRows):
         return page("History", self.extra_repr(), column_table([("", buffers)]))
 
     def extra_repr(self) -> str:
-        where = "" if self._store.folder is None else f", in {self._store.folder}"
+        where = ""
+        if self._store.folder is not None:
+            where = f", in {self._store.folder}"
         return (
             f"{self.widths}, {self.graph.num_nodes} nodes, sums "
             f"{'stored' if self.stored else 'on demand'}{where}"

@@ -123,8 +123,10 @@ def _flow(
         weight = weight.to(torch.float32, copy=True)
     if order is not None:
         columns = Frame(size, {name: take_rows(x, order) for name, x in columns.items()})
-        eid = None if eid is None else eid[order]
-        weight = None if weight is None else weight[order]
+        if eid is not None:
+            eid = eid[order]
+        if weight is not None:
+            weight = weight[order]
     src = Layer._trusted(structure.num_src)
     dst = Layer._trusted(structure.num_dst)
     return Flow._trusted(structure, src, dst, (0, 1), parent_eid=eid, weight=weight, data=columns)

@@ -78,9 +78,9 @@ def _looked_up(
     wanted = torch.cat(known)[ids]
     orphans = wanted == unknown
     if bool(orphans.any()):
-        at = int(orphans.nonzero()[0])
+        index = int(orphans.nonzero()[0])
         raise ValueError(
-            f"{name}[{at}] is {int(ids[at])}, which is in a {kind} made without parent ids"
+            f"{name}[{index}] is {int(ids[index])}, which is in a {kind} made without parent ids"
         )
     return wanted
 
@@ -129,9 +129,9 @@ def map_from_parent_nid(
     rows = batch.layers[i].rows_of(ids)
     missing = rows < 0
     if not allow_missing and bool(missing.any()):
-        at = int(missing.nonzero()[0])
+        index = int(missing.nonzero()[0])
         raise KeyError(
-            f"parent node {int(ids[at])} (parent_nid[{at}]) is not in layer {i}; "
+            f"parent node {int(ids[index])} (parent_nid[{index}]) is not in layer {i}; "
             "allow_missing=True gives -1 instead"
         )
     if remap_local:
@@ -248,17 +248,17 @@ def _planned_copies(
         ("edata", "flow", flows, graph.edata, graph.relations),
     )
     copies = []
-    for argument, kind, parts, whole, types in sides:
+    for argument, kind, parts, frame_of_all, types in sides:
         # of thousands of types few have columns; no layer is asked for the nodes of the others
         typed = [name for name, of_type in types.items() if parts and of_type.data]
         for key, part, names in parts:
             if from_parent:
                 owner = f"the parent graph's {argument}"
-                frames = _frames_of(part, whole, types, typed)
+                frames = _frames_of(part, frame_of_all, types, typed)
                 sources = [parent for _, _, parent in frames]
             else:
                 owner = f"{kind} {key}"
-                frames = _frames_of(part, whole, types, part.typed_frames())
+                frames = _frames_of(part, frame_of_all, types, part.typed_frames())
                 sources = [frame for frame, _, _ in frames]
             wanted = _names(names, argument, sources, owner)
             for (frame, rows, parent), source in zip(frames, sources, strict=True):
@@ -269,16 +269,16 @@ def _planned_copies(
 
 
 def _frames_of(
-    part: Layer | Flow, whole: Frame, types: Mapping[Any, OfType], names: Iterable[Any]
+    part: Layer | Flow, frame_of_all: Frame, types: Mapping[Any, OfType], names: Iterable[Any]
 ) -> list[tuple[Frame, Tensor, Frame]]:
     """Return the frame of a layer or flow, then those of some types in it.
 
     Each comes with the rows in the parent's frame, and that frame.
     """
-    frames = [(part.data, _parent_ids(part), whole)]
+    frames = [(part.data, _parent_ids(part), frame_of_all)]
     for name in names:
         of_type = types[name]
-        if of_type.data is not whole:
+        if of_type.data is not frame_of_all:
             typed = part.of(name)
             rows = _parent_ids(typed)
             if isinstance(typed, Flow):  # whose parent ids count from the first relation on

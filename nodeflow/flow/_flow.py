@@ -565,7 +565,8 @@ class Flow(Frozen):
         same_ids = src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
         if structure is None and move is None and same_ids:
             parts["rows"] = self._dst_in_src
-        structure = self.structure if structure is None else structure
+        if structure is None:
+            structure = self.structure
         if move is not None:
             structure = move(structure)
             # what is not made yet is made now: its maker would give it on the old device

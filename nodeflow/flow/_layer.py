@@ -321,26 +321,28 @@ class Layer(Frozen):
         return self.parent_nid is other.parent_nid
 
 
-def rows_between(held: Layer, wanted: Layer) -> Tensor:
+def rows_between(holder: Layer, wanted: Layer) -> Tensor:
     """Return the local ids in ``held`` of the nodes of ``wanted``, -1 where it has no such node.
 
     int64 ``[wanted.num_nodes]``; where both have contexts, nodes are the same only in one context.
     """
-    if held.context is None or wanted.context is None:
-        return held.rows_of(wanted.parent_nid)
-    nodes = torch.cat([held.parent_nid, wanted.parent_nid])
-    contexts = torch.cat([held.context, wanted.context])
+    if holder.context is None or wanted.context is None:
+        return holder.rows_of(wanted.parent_nid)
+    nodes = torch.cat([holder.parent_nid, wanted.parent_nid])
+    contexts = torch.cat([holder.context, wanted.context])
     # one id for every pair of node and context
     pairs = torch.stack([contexts, nodes], 1).unique(dim=0, return_inverse=True)[1]
-    size = held.num_nodes
+    size = holder.num_nodes
     return Layer._trusted(size, pairs[:size]).rows_of(pairs[size:])
 
 
-def same_nodes(one: Layer, other: Layer) -> bool:
+def same_nodes(layer: Layer, other: Layer) -> bool:
     """Return whether two layers have the same parent nodes, and contexts where both have them."""
-    if not torch.equal(one.parent_nid, other.parent_nid):
+    if not torch.equal(layer.parent_nid, other.parent_nid):
         return False
-    return one.context is None or other.context is None or torch.equal(one.context, other.context)
+    return (
+        layer.context is None or other.context is None or torch.equal(layer.context, other.context)
+    )
 
 
 def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:

@@ -309,9 +309,9 @@ def distinct(value: object, name: str, upper: int, what: str) -> Ints:
     ids = as_ids(value, name, upper, what)
     again = np.ones(len(ids), np.bool_)
     again[np.unique(ids, return_index=True)[1]] = False
-    if (at := first_true(again)) is not None:
+    if (index := first_true(again)) is not None:
         raise ValueError(
-            f"{name}[{at}] names {what} {ids[at]} again: every {what} may be given once"
+            f"{name}[{index}] names {what} {ids[index]} again: every {what} may be given once"
         )
     return ids
 

@@ -402,7 +402,8 @@ class NodeFlow(Frozen):
         ``change`` moves the tensors, of which shared ones stay shared; ``new`` are parts that
         replace those of this NodeFlow.
         """
-        stop = self.num_layers if stop is None else stop
+        if stop is None:
+            stop = self.num_layers
         # tensors that several layers and flows share are moved once, and stay shared
         move: Move = (lambda value: value) if change is None else once(change)
         layers = [

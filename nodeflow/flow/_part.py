@@ -61,12 +61,12 @@ class Part:
         """The edges ``edges`` (distinct local ids, any order) and the destinations they reach,
         ascending.
         """
-        whole = flow.structure
-        ids, back = torch.sort(torch.from_numpy(edges).to(whole.device))
+        all_edges = flow.structure
+        ids, back = torch.sort(torch.from_numpy(edges).to(all_edges.device))
         order = torch.empty_like(back)
-        order[back] = torch.arange(len(back), device=whole.device)
-        rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
-        structure = Structure._trusted(ends_of(counts), whole.indices[ids], whole.num_src)
+        order[back] = torch.arange(len(back), device=all_edges.device)
+        rows, counts = torch.unique_consecutive(all_edges.dst[ids], return_counts=True)
+        structure = Structure._trusted(ends_of(counts), all_edges.indices[ids], all_edges.num_src)
         return cls(flow, structure, rows, ids, order)
 
     @property
@@ -143,7 +143,7 @@ def written(
     """
     if rows is None:
         return columns
-    whole = {}
+    complete = {}
     for name, column in columns.items():
         if column.layout != torch.strided:
             raise TypeError(
@@ -163,5 +163,5 @@ def written(
                 "cannot be written into it: delete the column first, or give the new one another "
                 "name"
             )
-        whole[name] = base.index_copy(0, rows, column)
-    return whole
+        complete[name] = base.index_copy(0, rows, column)
+    return complete

@@ -141,9 +141,10 @@ def check_reopened(
     in_files = len(files) == sum(part is not None for part in parts)
     if in_files and kind_of(folder) == KIND:
         manifest = read_manifest(folder)
-        whole = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
+        described = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
         if list(parts) == [
-            array if array is None else part_of_file(map_array(folder, array)) for array in whole
+            array if array is None else part_of_file(map_array(folder, array))
+            for array in described
         ]:
             return
     indptr, indices, edge_ids = arrays

@@ -110,7 +110,8 @@ class Frame(MutableMapping[str, Tensor]):
 
     def update(self, columns: ColumnsLike | None = None, /, **more: ColumnLike) -> None:  # type: ignore[override]
         """Set several columns at once: all of them, or none when one is refused."""
-        columns = {} if columns is None else columns
+        if columns is None:
+            columns = {}
         if not hasattr(columns, "items"):
             raise TypeError(
                 "columns must be a dict from names to columns, or a data frame, got "

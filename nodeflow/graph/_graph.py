@@ -248,7 +248,8 @@ class Graph(Frozen):
         destinations = listed(dst, "dst")
         check_pairs(sources, destinations, "src and dst", "edge")
         # True and 1 would be one node
-        names = None if names is None else listed(names, "names")
+        if names is not None:
+            names = listed(names, "names")
         words = chain(sources, destinations, names or ())
         check_all_or_none(words, bool | np.bool_, "True or False")
         if names is None:
@@ -584,8 +585,8 @@ class Graph(Frozen):
         living_one = process.graphs.get(uid)
         if living_one is None:  # a process checks the files of a graph once
             check_reopened(arrays, opened)
-        whole = [None if array is None else read_only(array) for array in opened]
-        self._start(whole, ndata, edata, uid, types)
+        frozen_arrays = [None if array is None else read_only(array) for array in opened]
+        self._start(frozen_arrays, ndata, edata, uid, types)
         # in the process where the graph still lives, batches go on finding that very object
         if living_one is not None:
             process.graphs[uid] = living_one
@@ -605,14 +606,14 @@ def _size_of(num_nodes: int | None, src: Ints, dst: Ints) -> int:
     """Return the number of nodes of a list of edges, the largest id + 1 for None; raises ValueError
     beyond memory.
     """
-    what = "num_nodes"
+    subject = "num_nodes"
     if num_nodes is None:
         num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
-        what = "num_nodes, the largest id + 1,"
+        subject = "num_nodes, the largest id + 1,"
     size = as_count(num_nodes, "num_nodes")
     check_memory(
         16 * size,
-        f"{what} of {size}",
+        f"{subject} of {size}",
         "ids count from 0 without large gaps: Graph.from_named_edges numbers others",
     )
     return size

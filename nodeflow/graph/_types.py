@@ -154,9 +154,9 @@ class Types(NamedTuple):
         of the graph.
         """
 
-        def frames(kind: str, ranges: Collection[range], whole: Frame) -> tuple[Frame, ...]:
+        def frames(kind: str, ranges: Collection[range], frame_of_all: Frame) -> tuple[Frame, ...]:
             if len(ranges) == 1:
-                return (whole,)
+                return (frame_of_all,)
             return tuple(frame_of(kind, i, len(ids)) for i, ids in enumerate(ranges))
 
         nodes = frames("nodes", schema.nodes.values(), ndata)
@@ -203,27 +203,27 @@ def own_parts(graph: Graph) -> dict[str, OfType]:
     """
     parts = {}
     kinds = (("nodes", graph.nodes, graph.ndata), ("edges", graph.relations, graph.edata))
-    for kind, of_types, whole in kinds:
+    for kind, of_types, frame_of_all in kinds:
         for number, part in enumerate(of_types.values()):
-            if part.data is not whole:
+            if part.data is not frame_of_all:
                 parts[columns_of(kind, number)] = part
     return parts
 
 
-def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph:
+def with_types_of(graph: Graph, parent: Graph, nodes: Ints, edges: Ints) -> Graph:
     """Return ``graph``, which has some nodes and edges (ascending) of ``whole``, with its types.
 
     Frames of types have the rows of these nodes and edges. Raises ValueError for nodes of a type
     that do not follow each other in the order of the types.
     """
-    types = whole.schema.types_of(nodes)
+    types = parent.schema.types_of(nodes)
     if (np.diff(types) < 0).any():
-        names = ", ".join(map(repr, whole.schema.nodes))
+        names = ", ".join(map(repr, parent.schema.nodes))
         raise ValueError(
             f"nodes must come type after type, {names}, since a type is a range of ids"
         )
-    schema = whole.schema.counted(types, whole.schema.relations_of(edges))
-    old = {"nodes": list(whole.nodes.values()), "edges": list(whole.relations.values())}
+    schema = parent.schema.counted(types, parent.schema.relations_of(edges))
+    old = {"nodes": list(parent.nodes.values()), "edges": list(parent.relations.values())}
     new = {"nodes": list(schema.nodes.values()), "edges": list(schema.relations.values())}
     ids_in_whole = {"nodes": nodes, "edges": edges}
 

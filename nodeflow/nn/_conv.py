@@ -147,16 +147,18 @@ def check_range(ids: Tensor, size: int, name: str, words: str) -> None:
     if ids.numel():
         low, high = (int(end) for end in ids.aminmax())
         if low < 0 or high >= size:
-            wrong = low if low < 0 else high
+            wrong = high
+            if low < 0:
+                wrong = low
             raise IndexError(f"{name} holds {wrong}, but {words} are 0 to {size - 1}")
 
 
 def with_own_row(
-    out: Tensor, flow: Flow, h: Tensor, own: nn.Linear | None, bias: Tensor | None
+    out: Tensor, flow: Flow, h: Tensor, own_map: nn.Linear | None, bias: Tensor | None
 ) -> Tensor:
     """Return rows of destinations plus a map of each one's own row, and a bias, if there are any."""
-    if own is not None:
-        out = out + sparse_linear(flow.take_dst(h), own.weight)
+    if own_map is not None:
+        out = out + sparse_linear(flow.take_dst(h), own_map.weight)
     if bias is None:
         return out
     return out + bias
@@ -171,11 +173,11 @@ def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]
     ]
 
 
-def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
-    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a
-    column of the flow.
+def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
+    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: those given, else
+    a column of the flow.
     """
-    rows = flow.data[column] if own is None else own
+    rows = flow.data[column] if given is None else given
     check_num_rows(
         rows.shape,
         f"{column!r}",

@@ -102,11 +102,10 @@ class Decoder(nn.Module, metaclass=Explained):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        is_inverse = self._is_inverse(side)
-        near = dst if is_inverse else src
-        far = src if is_inverse else dst
-        query = self.query(near, self._relations(relation, side, near.device), "destination")
-        return self.compare(query, self.candidates(far, "destination"))
+        if self._is_inverse(side):
+            src, dst = dst, src
+        query = self.query(src, self._relations(relation, side, src.device), "destination")
+        return self.compare(query, self.candidates(dst, "destination"))
 
     def score_all(
         self, rows: Tensor, relation: Tensor | int | None, table: Tensor, side: str = "destination"
@@ -167,17 +166,19 @@ class Decoder(nn.Module, metaclass=Explained):
         single = list[tuple[Tensor, Tensor, Tensor]]()
         for chunk, src, dst, table in zip(chunks, rows[::3], rows[1::3], rows[2::3], strict=True):
             positives.append(self(src, dst, chunk.relation, side=chunk.side).flatten())
-            near = dst if chunk.side == "source" else src
+            near = src
+            if chunk.side == "source":
+                near = dst
             query, answers = self._query_for(near, chunk.relation, chunk.side)
             if len(table):
                 shared.append(self.compare_all(query, self.candidates(table, answers)))
             else:
                 shared.append(None)
                 single.append((query.squeeze(1), self.candidates(h, answers), chunk.negatives))
-        own = iter(self._compare_single(single))
+        single_scores = iter(self._compare_single(single))
         negatives = [h.new_zeros(0, 0)]
         for chunk, together in zip(chunks, shared, strict=True):
-            scores = next(own).unsqueeze(1) if together is None else together
+            scores = next(single_scores).unsqueeze(1) if together is None else together
             if chunk.known is not None:
                 scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
             negatives.append(scores.flatten(0, 1))
@@ -257,7 +258,9 @@ class Decoder(nn.Module, metaclass=Explained):
         self, rows: Tensor, relation: Tensor | int | None, side: str
     ) -> tuple[Tensor, str]:
         """Return the queries of rows for a side, and the side whose candidates answer them."""
-        answers = "destination" if self._is_inverse(side) else side
+        answers = side
+        if self._is_inverse(side):
+            answers = "destination"
         return self.query(rows, self._relations(relation, side, rows.device), answers), answers
 
     def _check(self, rows: Tensor, name: str) -> None:

@@ -165,7 +165,10 @@ class Bilinear(_Product):
         pieces = zip(flat[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
         # no rows: the gradient of all matrices is 0
-        grouped = torch.cat(products) if products else flat @ weight[0]
+        if products:
+            grouped = torch.cat(products)
+        else:
+            grouped = flat @ weight[0]
         return grouped[inverse(order)].reshape(*shape, self.width)
 
 
@@ -332,7 +335,9 @@ class MLPDecoder(Decoder):
     ) -> None:
         super().__init__(width, num_relations, inverse=inverse)
         width = self.width
-        hidden = width if hidden is None else as_count(hidden, "hidden", 1)
+        hidden = width
+        if hidden is not None:
+            hidden = as_count(hidden, "hidden", 1)
         has_rows = self.num_rows > 1
         self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if has_rows else None
         self.source = nn.Linear(width, hidden)
@@ -351,7 +356,9 @@ class MLPDecoder(Decoder):
             nn.init.normal_(self.relation, std=self.width**-0.5)
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
-        opposite = "source" if side == "destination" else "destination"
+        opposite = "destination"
+        if side == "destination":
+            opposite = "source"
         query = self.candidates(rows, opposite)
         if self.relation is None or self.middle is None:
             return query

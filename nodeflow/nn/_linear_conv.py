@@ -79,17 +79,17 @@ class LinearConv(FlowConv):
         self.order = order
         self.relu = bool(relu)
 
-    def set_maps(self, neigh: str, own: str | None = None) -> None:
+    def set_maps(self, neigh: str, own_map: str | None = None) -> None:
         """Name the attributes that hold the ``nn.Linear`` modules of W (with the bias) and of
         W_own.
         """
-        self._names = neigh, own
+        self._names = neigh, own_map
 
     @property
     def maps(self) -> tuple[nn.Linear, nn.Linear | None]:
         """The linear maps of the summed rows and of a node's own row, or None for the second."""
-        neigh, own = self._names
-        return getattr(self, neigh), None if own is None else getattr(self, own)
+        neigh, own_map = self._names
+        return getattr(self, neigh), None if own_map is None else getattr(self, own_map)
 
     reset_parameters = draw_glorot
 
@@ -101,11 +101,11 @@ class LinearConv(FlowConv):
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return rows of destinations and the matrices for them, where the sum comes first."""
-        neigh, own = self.maps
+        neigh, own_map = self.maps
         pairs = [(self.aggregate(flow, h), neigh.weight)]
-        if own is None:
+        if own_map is None:
             return pairs
-        return [*pairs, (flow.take_dst(h), own.weight)]
+        return [*pairs, (flow.take_dst(h), own_map.weight)]
 
     @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
@@ -115,20 +115,20 @@ class LinearConv(FlowConv):
         Numbers of the result are dropped with the probability ``dropout``. Raises ValueError for
         rows of another width, and what ``FlowConv`` says.
         """
-        neigh, own = self.maps
+        neigh, own_map = self.maps
         check_width(self, h, neigh.in_features)
         if self.order_for(flow, h) == "aggregate":
             return linear_sum(
                 *self.summands(flow, h), bias=neigh.bias, relu=self.relu, dropout=dropout
             )
-        if own is None:
+        if own_map is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             if neigh.bias is not None:
                 out = out + neigh.bias
         else:
             rows, h = flow.share_dst(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
-            out = linear_sum((rows, own.weight), bias=neigh.bias) + total
+            out = linear_sum((rows, own_map.weight), bias=neigh.bias) + total
         if self.relu:
             out = out.relu()
         if dropout:
@@ -170,17 +170,19 @@ class LinearConv(FlowConv):
             backward: add the operations of the backward pass: gradients of the matrices, and of
                 ``h`` if it needs one.
         """
-        neigh, own = self.maps
-        per_sum = 2 if self.weighted else 1
+        neigh, own_map = self.maps
+        per_sum = 1
+        if self.weighted:
+            per_sum = 2
         if h is not None and h.layout != torch.strided:
             total = (2 * h.values().numel() + per_sum * flow.num_edges) * neigh.out_features
-            if own is not None:
-                total += 2 * flow.take_dst(h).values().numel() * own.out_features
+            if own_map is not None:
+                total += 2 * flow.take_dst(h).values().numel() * own_map.out_features
             return {"transform": total * (1 + backward)}
         needed = h is None or h.requires_grad
         extra = 0
-        if own is not None:
-            extra = 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
+        if own_map is not None:
+            extra = 2 * flow.num_dst * own_map.weight.numel() * _passes(backward, needed)
         counts = {}
         for order, (products, sums, _) in self._work(flow, backward, needed).items():
             counts[order] = products + per_sum * sums + extra

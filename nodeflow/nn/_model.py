@@ -221,15 +221,18 @@ class FlowModel(nn.Module, metaclass=Explained):
         get a note that names the layer.
         """
         try:
-            options = {"dropout": dropout} if dropout else {}
+            if dropout:
+                options = {"dropout": dropout}
+            else:
+                options = {}
             out: Tensor = self.convs[i](flow, h, **options)
             if self.residuals is None:
                 return out
-            own = flow.take_dst(h)
+            own_rows = flow.take_dst(h)
             linear = self.residuals[i]
             if isinstance(linear, nn.Linear):
-                return out + sparse_linear(own, linear.weight)
-            return out + (own if own.layout == torch.strided else own.to_dense())
+                return out + sparse_linear(own_rows, linear.weight)
+            return out + (own_rows if own_rows.layout == torch.strided else own_rows.to_dense())
         except Exception as error:
             where = f"convolution {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
             weight = next(self.convs[i].parameters(), h)
@@ -289,8 +292,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         fit, IndexError for unknown nodes, OSError where the disk cannot hold a layer, and what
         ``Propagation`` raises.
         """
-        whole = whole_graph(graph)
-        with whole.peers.together("inference"):
+        parent = whole_graph(graph)
+        with parent.peers.together("inference"):
             if not isinstance(graph, Propagation):
                 graph = Propagation(graph)
             passing = FullPass(

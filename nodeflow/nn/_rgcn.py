@@ -117,7 +117,9 @@ class RGCNConv(FlowConv):
             for number, edges in enumerate(edges_by_relation(flow, self.relations)):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
-        name = self.edge_type if self.relations is None else "relations"
+        name = "relations"
+        if self.relations is None:
+            name = self.edge_type
         types = _checked_types(types, self.num_relations, name)
         exact = torch.promote_types(self.weight.dtype, torch.float32)
         keys = types * flow.num_dst + flow.edges()[1]
@@ -167,14 +169,18 @@ class RGCNConv(FlowConv):
         """
         src, dst = flow.edges()
         is_dense = h.layout == torch.strided
-        ends = dst if is_dense else src
-        count = flow.num_dst if is_dense else flow.num_src
+        ends = src
+        if is_dense:
+            ends = dst
+        count = flow.num_src
+        if is_dense:
+            count = flow.num_dst
         keys = types * count + ends
         pairs, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         # pairs are sorted by type first, so those of one type are contiguous: one matrix product
         # per relation
         starts = torch.arange(self.num_relations + 1, device=pairs.device) * count
-        counts = torch.searchsorted(pairs, starts).diff().tolist()  # pairs (node, type) by type
+        counts = torch.searchsorted(pairs, starts).diff().tolist()
         if is_dense:
             order = pair.argsort(stable=True)
             edges = Structure._trusted(ends_of(sizes), src[order], flow.num_src)
@@ -183,11 +189,13 @@ class RGCNConv(FlowConv):
             rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
         products = []
         for x, blocks in zip(rows, self.weight.split(self.num_blocks), strict=True):
-            matrix = blocks[0] if self.num_blocks == 1 else torch.block_diag(*blocks)
+            if self.num_blocks == 1:
+                matrix = blocks[0]
+            else:
+                matrix = torch.block_diag(*blocks)
             products.append(sparse_linear(x, matrix))
-        z = torch.cat(products)
         edges = Structure._trusted(flow.indptr, pair, len(pairs))
-        return cast(Tensor, aggregate(edges, z, "sum", share))
+        return cast(Tensor, aggregate(edges, torch.cat(products), "sum", share))
 
 
 def _checked_types(types: Tensor, num_relations: int, name: str) -> Tensor:

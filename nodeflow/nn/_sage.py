@@ -94,8 +94,11 @@ class SAGEConv(LinearConv):
         """Draw new weights, uniform in +-1/sqrt(fan-in) for the fan-in of the concatenated
         matrix.
         """
-        linear, own = self.maps
-        modules = [linear] if own is None else [linear, own]
+        linear, own_map = self.maps
+        if own_map is None:
+            modules = [linear]
+        else:
+            modules = [linear, own_map]
         bound = (linear.in_features * len(modules)) ** -0.5
         for module in modules:
             for parameter in module.parameters():

@@ -159,10 +159,10 @@ class TypedConv(FlowConv):
         """Return the results from the means of all relations, made in one reading of the rows, and
         own rows.
         """
-        own, h = flow.share_dst(h)
+        own_rows, h = flow.share_dst(h)
         part, sizes = entering(flow, relations)
         convs[0].check_weight(part, str(convs[0].weight_advice))
-        rows = split_by_type(flow.dst_layer, own)
+        rows = split_by_type(flow.dst_layer, own_rows)
         means = part.aggregate(h, "mean").to(h.dtype).split(sizes)
         of_type: dict[str, list[tuple[SAGEConv, Tensor]]] = {}
         for relation, conv, mean in zip(relations, convs, means, strict=True):
@@ -174,7 +174,9 @@ class TypedConv(FlowConv):
             biases: list[Tensor] = [
                 conv.neigh.bias for conv, _ in pairs if conv.neigh.bias is not None
             ]
-            bias = torch.stack(biases).sum(0) if biases else None
+            bias = None
+            if biases:
+                bias = torch.stack(biases).sum(0)
             summands = [(mean, conv.neigh.weight) for conv, mean in pairs]
             total = linear_sum((rows[name], own_map), *summands, bias=bias)
             blocks[name] = total / len(pairs) if self.reduce == "mean" else total

@@ -95,7 +95,9 @@ class TypedLinear(nn.Module, metaclass=Explained):
                         f"the table of {name!r} must have a row per node of the type, {sizes[0]}, "
                         f"or of the graph, {sizes[1]}, got {table.shape[0]}"
                     )
-                ids = part.parent_nid if table.shape[0] == sizes[0] else layer.parent_nid[part.rows]
+                ids = part.parent_nid
+                if table.shape[0] != sizes[0]:
+                    ids = layer.parent_nid[part.rows]
                 blocks[name] = table.pull(ids, ids.device)
             elif key not in self.maps:
                 raise ValueError(

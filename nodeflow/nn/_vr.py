@@ -131,7 +131,9 @@ class VRModel(FlowModel):
         """The width of every layer with a history, by layer number: the argument ``widths`` of
         ``History``.
         """
-        first = 0 if self.embed is not None else 1
+        first = 1
+        if self.embed is not None:
+            first = 0
         return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
 
     @checked
@@ -196,7 +198,9 @@ class VRModel(FlowModel):
                 h = mean = self._first(flow, h)
                 continue
             h = self.activate(i, h)
-            mean = self.activate(i, mean) if self.estimator == "cvd" else h
+            mean = h
+            if self.estimator == "cvd":
+                mean = self.activate(i, mean)
             batch.ldata[i]["h"] = mean.detach()
             conv = self.convs[i]
             dropped = self.dropout(h)
@@ -205,7 +209,9 @@ class VRModel(FlowModel):
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
                 mean = conv.combine(of_mean, flow, mean)  # type: ignore[operator]
             else:
-                estimate = control_variate if self.estimator == "cv" else neighbor_sampling
+                estimate = neighbor_sampling
+                if self.estimator == "cv":
+                    estimate = control_variate
                 total = estimate(flow, dropped)
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
         return h

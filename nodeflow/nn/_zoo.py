@@ -49,7 +49,9 @@ class _Stack(FlowModel):
         jumping: str | None = None,
         **conv: Any,
     ) -> None:
-        last_width = out_features if jumping is None else hidden
+        last_width = hidden
+        if jumping is None:
+            last_width = out_features
         pairs = stack_widths(in_features, hidden, last_width, num_layers)
         convs: list[nn.Module] = []
         for first, width in pairs:
@@ -138,7 +140,9 @@ class GIN(_Stack):
     def make(
         self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
     ) -> nn.Module:
-        inner = in_features if last else out_features
+        inner = out_features
+        if last:
+            inner = in_features
         mlp = nn.Sequential(
             nn.Linear(in_features, inner),
             BatchNorm(inner),
@@ -205,7 +209,9 @@ class GAT(_Stack):
     def make(
         self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
     ) -> nn.Module:
-        width = out_features if last else out_features // options["heads"]
+        width = out_features
+        if not last:
+            width = out_features // options["heads"]
         return type(self).conv(in_features, width, concat=not last, **options)
 
 

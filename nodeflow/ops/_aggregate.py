@@ -121,8 +121,8 @@ def aggregate_beside_own(
         is_simple &= weight.shape == (structure.num_edges,)
     if is_simple and native.is_summed(h, weight) and not torch.compiler.is_compiling():
         return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
-    own, rows = rows_beside_own(h, structure.num_dst)
-    return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
+    own_rows, rows = rows_beside_own(h, structure.num_dst)
+    return torch.cat([own_rows, aggregate(structure, rows, reduce, weight)], 1)
 
 
 def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -133,8 +133,8 @@ def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     if not (torch.is_grad_enabled() and h.requires_grad) or torch.compiler.is_compiling():
         return h[:count], h
-    own, rows = _ShareOwn.apply(h, count)
-    return own, rows
+    own_rows, rows = _ShareOwn.apply(h, count)
+    return own_rows, rows
 
 
 class _ShareOwn(Recorded):
@@ -148,14 +148,16 @@ class _ShareOwn(Recorded):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        own, rows = grads
-        if own is None:
+        own_grad, rows = grads
+        if own_grad is None:
             return rows, None
         if rows is None:
-            return torch.cat([own, own.new_zeros((ctx.shape[0] - len(own), *ctx.shape[1:]))]), None
+            return torch.cat(
+                [own_grad, own_grad.new_zeros((ctx.shape[0] - len(own_grad), *ctx.shape[1:]))]
+            ), None
         # not in place: where the rows were added to others, their gradient is that of the others
         # too
-        return torch.cat([rows[: len(own)] + own, rows[len(own) :]]), None
+        return torch.cat([rows[: len(own_grad)] + own_grad, rows[len(own_grad) :]]), None
 
 
 class _OwnBesideSum(Op):
@@ -174,7 +176,7 @@ class _OwnBesideSum(Op):
         (g,) = grads
         h, w = ctx.saved_tensors
         structure = ctx.structure
-        own = g[:, : ctx.width]
+        own_grad = g[:, : ctx.width]
         total = g[:, ctx.width :]
         if ctx.mean:
             total = divided(total, structure)
@@ -182,7 +184,7 @@ class _OwnBesideSum(Op):
         if ctx.needs_input_grad[1]:
             grad_h = Spmm.apply(structure, total, w, "u", g.dtype)
             # nobody else has this matrix yet, so the own rows' gradient is added in place
-            grad_h[: len(own)] += own
+            grad_h[: len(own_grad)] += own_grad
         if ctx.needs_input_grad[2]:
             grad_w = EdgeDot.apply(structure, total, h, None)
         return None, grad_h, grad_w, None

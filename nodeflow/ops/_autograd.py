@@ -61,7 +61,8 @@ def bag(indptr: Tensor, indices: Tensor, x: Tensor, weight: Tensor | None = None
     if 0 in shape or len(indices) == 0:
         return x.new_zeros(shape)
     rows = _flat(x).contiguous()
-    weight = None if weight is None else weight.contiguous()
+    if weight is not None:
+        weight = weight.contiguous()
     out = F.embedding_bag(
         indices, rows, indptr, mode="sum", include_last_offset=True, per_sample_weights=weight
     )
@@ -125,11 +126,18 @@ class Spmm(Op):
         if ctx.mean:
             g = divided(g, structure)
         if ctx.needs_input_grad[1]:
-            other = "u" if ctx.end == "v" else "v"
+            other = "v"
+            if ctx.end == "v":
+                other = "u"
             grad_h = Spmm.apply(structure, g, w, other, ctx.dtype)
         if ctx.needs_input_grad[2]:
-            groups = None if w.ndim == 1 else w.shape[1]
-            ends = (g, h) if ctx.end == "v" else (h, g)
+            groups = None
+            if w.ndim != 1:
+                groups = w.shape[1]
+            if ctx.end == "v":
+                ends = (g, h)
+            else:
+                ends = (h, g)
             grad_w = EdgeDot.apply(structure, *ends, groups)
         return None, grad_h, grad_w, None, None, None
 
@@ -227,7 +235,9 @@ class Permute(Op):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        back = inverse(ctx.order) if ctx.back is None else ctx.back
+        back = ctx.back
+        if ctx.back is None:
+            back = inverse(ctx.order)
         return Permute.apply(grads[0], back, ctx.order), None, None
 
 

@@ -41,10 +41,12 @@ class EdgePiece(NamedTuple):
         rows = {"u": self.src, "v": self.dst, "e": self.edge}
         taken = []
         for kind, tensor in zip(kinds, tensors, strict=True):
-            at = rows[kind]
+            places = rows[kind]
             # a view of a leaf says that it requires a gradient even where none is recorded
             taken.append(
-                tensor.detach()[at] if isinstance(at, slice) else tensor.index_select(0, at)
+                tensor.detach()[places]
+                if isinstance(places, slice)
+                else tensor.index_select(0, places)
             )
         return taken
 
@@ -96,7 +98,9 @@ class EdgeSum(Op):
         empty = _probe(function, tensors)
         size = _piece_size(tensors, empty)
         by, _ = structure.grouped(target)
-        rows = by.num_edges if target == "e" else by.num_dst
+        rows = by.num_dst
+        if target == "e":
+            rows = by.num_edges
         out = empty.new_zeros((rows, *empty.shape[1:]))
         if target == "e":
             for a, b, piece in _pieces(structure, target, size):
@@ -267,7 +271,9 @@ def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> t
     """The same, made of one differentiable operation each."""
     none = h.new_empty(0)
     copy = OPERATIONS["copy"]
-    total = Spmm.apply(structure, h, None) if wanted[TOTAL] else none
+    total = none
+    if wanted[TOTAL]:
+        total = Spmm.apply(structure, h, None)
     extremes = [
         Extreme.apply(structure, k == LARGEST, copy, (kind,), h) if wanted[k] else none
         for k in (LARGEST, SMALLEST)
@@ -310,7 +316,9 @@ class _ReadOnce(Recorded):
             # A gradient of this gradient may be asked for: differentiate the separate operations
             # instead.
             with torch.enable_grad():
-                x = h if h.requires_grad else h.detach().requires_grad_()
+                x = h
+                if not h.requires_grad:
+                    x = h.detach().requires_grad_()
                 separate = _one_by_one(ctx.structure, ctx.kind, x, ctx.wanted)
                 (gradient,) = torch.autograd.grad(
                     [separate[k] for k in present],

@@ -95,7 +95,9 @@ def weighted_sum(
     """
     if dtype is None:
         dtype = x.dtype
-    groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
+    groups = 1
+    if not (weight is None or weight.ndim == 1):
+        groups = weight.shape[1]
     weights = None
     if weight is not None:
         weights = _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
@@ -104,9 +106,14 @@ def weighted_sum(
     is_matrix = end == "v" and dtype == x.dtype and groups == 1
     if is_matrix and isinstance(x, CodedTensor) and _pays(structure, x):
         return _sum_codes(structure, x, weights, mean, own)
-    rows = structure.num_dst if end == "v" else structure.num_src
+    rows = structure.num_src
+    if end == "v":
+        rows = structure.num_dst
     size = x.shape[1:].numel()
-    shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
+    if own:
+        shape = (rows, 2 * size)
+    else:
+        shape = (rows, *x.shape[1:])
     if 0 in (rows, size):
         return torch.zeros(shape, dtype=dtype)
     numbers = _flat(x)
@@ -159,7 +166,9 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     shape = (by.num_dst, *x.shape[1:])
     if 0 in shape:
         return torch.zeros(shape, dtype=x.dtype)
-    indices = None if order is None else _ints(order)
+    indices = None
+    if order is not None:
+        indices = _ints(order)
     return _sum_rows(by, _flat(x), shape, x.dtype, indices=indices, width=x.shape[1:].numel())
 
 
@@ -213,7 +222,9 @@ def _sum_codes(
 ) -> Tensor:
     """Sum rows over the edges of each destination, as ``weighted_sum`` does, from their codes."""
     width = x.shape[1]
-    before = width if own else 0
+    before = 0
+    if own:
+        before = width
     row = before + width
     out = _new((structure.num_dst, row), np.dtype(np.float32))
     codes, ids, zero, scale = x.arrays()

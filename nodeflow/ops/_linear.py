@@ -53,7 +53,9 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     )
     low = _autocast_type((weight, x.values()), bias)
     # summed in float32, also in the gradient, and rounded once
-    exact = weight.float() if low is not None else weight
+    exact = weight
+    if low is not None:
+        exact = weight.float()
     values = x.values().to(exact.dtype)
     out = Spmm.apply(structure, exact.t().contiguous(), values, "v", low)
     if bias is None:
@@ -64,7 +66,10 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
 def _check(x: object, weight: object, bias: object = None) -> None:
     """Raise what ``sparse_linear`` raises for rows, a weight and a bias that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
-        kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
+        if isinstance(x, Tensor):
+            kind = f"layout {x.layout}"
+        else:
+            kind = describe(x)
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
         raise ValueError(
@@ -117,10 +122,10 @@ def linear_sum(
         raise TypeError("linear_sum needs a pair (x, w) at least")
     for x, w in pairs:
         _check(x, w, bias)
-    for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
+    for k, which, counted in ((0, "x", "rows"), (1, "w", "outputs")):
         if len({len(pair[k]) for pair in pairs}) > 1:
             raise ValueError(
-                f"all {which} must have the same number of {what}, got "
+                f"all {which} must have the same number of {counted}, got "
                 f"{[len(pair[k]) for pair in pairs]}"
             )
     low = _autocast_type(_flat(pairs), bias)
@@ -233,7 +238,8 @@ class _LinearSum(Op):
         weights = flat[1::2]
         kind = low or rows[0].dtype
         out = rows[0].new_empty((len(rows[0]), len(weights[0])), dtype=kind)
-        bias = None if bias is None else bias.to(kind)
+        if bias is not None:
+            bias = bias.to(kind)
         wide = is_widened(out)
         # products in float32 take rows and weights of float32 as they are, and round the results
         # alone

@@ -56,7 +56,9 @@ class _Moduli(Op):
                     torch.autograd.grad(ctx.plain(x, y), wanted, grads[0], create_graph=True)
                 )
             return *(next(gradients) if need else None for need in needed), None
-        first = _gradient(x, y, grads[0]) if needed[0] else None
+        first = None
+        if needed[0]:
+            first = _gradient(x, y, grads[0])
         return first, _gradient(y, x, grads[0].T) if needed[1] else None, None
 
 

@@ -142,11 +142,11 @@ def outer(g: Tensor, x: Tensor) -> Tensor:
                 total += left.t() @ right
         return total
     size = len(x) // PARTS
-    whole = PARTS * size
+    covered = PARTS * size
     if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
         return g.t() @ x
-    left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
+    left, right = (rows[:covered].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
-    if whole < len(x):
-        out = torch.addmm(out, x[whole:].t(), g[whole:])
+    if covered < len(x):
+        out = torch.addmm(out, x[covered:].t(), g[covered:])
     return out.t().contiguous()

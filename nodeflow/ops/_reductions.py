@@ -86,13 +86,18 @@ def summed_source(operands: Operands) -> int | None:
 def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor:
     tensors = operands.tensors
     floating = tensors[0].is_floating_point()
-    source = summed_source(operands) if floating else None
+    source = None
+    if floating:
+        source = summed_source(operands)
     if source is not None:
         weight = None
         if len(tensors) > 1:
             weight = tensors[1 - source]
             groups = weight.shape[1:].numel()
-            weight = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
+            if groups == 1:
+                weight = weight.reshape(-1)
+            else:
+                weight = weight.reshape(-1, groups)
         return Spmm.apply(structure, tensors[source], weight, "v", None, mean)
     if floating and operands.op == "copy" and operands.kinds == ("e",):
         out = SegmentSum.apply(structure, tensors[0], "v")

@@ -83,15 +83,17 @@ class EdgeSums(Frozen):
             column = whole_column(h)
             check_csr(column, "h")
             return self._sparse(column.detach(), nodes)
-        h = h.detach() if isinstance(h, Tensor) else h
-        device = h.device if isinstance(h, Tensor) else torch.device("cpu")
+        device = torch.device("cpu")
+        flat = None
+        if isinstance(h, Tensor):
+            h = h.detach()
+            device = h.device
+            flat = _as_words(h)
         exact = h.dtype if h.dtype == torch.float64 else torch.float32
-        out = torch.zeros(
-            (h.shape[0] if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=device
-        )
+        size = h.shape[0] if nodes is None else len(nodes)
+        out = torch.zeros((size, *h.shape[1:]), dtype=exact, device=device)
         if 0 in out.shape:
             return out
-        flat = _as_words(h) if isinstance(h, Tensor) else None
         if flat is not None:
             self._sum_rows(*flat, nodes, out)
             return out
@@ -114,9 +116,14 @@ class EdgeSums(Frozen):
         them.
         """
         indptr = self.edges.indptr
-        sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
+        if nodes is None:
+            sizes = np.diff(indptr)
+        else:
+            sizes = indptr[nodes + 1] - indptr[nodes]
         upto = np.concatenate([[0], np.cumsum(sizes)])
-        step = _EDGES if threads == 1 else min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
+        step = _EDGES
+        if threads != 1:
+            step = min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
         start = 0
         pieces = []
         while start < len(sizes):
@@ -144,6 +151,7 @@ class EdgeSums(Frozen):
         rows = read_only(np.arange(len(out)) if nodes is None else nodes)
 
         def work(k: int) -> None:
+            first, last = pieces[k]
             kernels.row_sums.sum_rows(
                 edges.indptr,
                 edges.indices,
@@ -152,16 +160,19 @@ class EdgeSums(Frozen):
                 words,
                 stride,
                 self.weights,
-                1,
-                width,
-                False,
-                False,
-                False,
-                sums,
-                *pieces[k],
+                groups=1,
+                width=width,
+                mean=False,
+                own=False,
+                streamed=False,
+                out=sums,
+                first=first,
+                last=last,
             )
 
-        threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
+        threads = 1
+        if out.numel() >= _SHARED:
+            threads = torch.get_num_threads()
         if threads == 1 and len(out) <= _AT_ONCE:
             pieces = [(0, len(out))]
         else:
@@ -178,9 +189,12 @@ class EdgeSums(Frozen):
         if nodes is not None:
             indptr, positions = kernels.csr.csr_rows(indptr, nodes)
             near = near[positions]
-            weights = None if weights is None else weights[positions]
+            if weights is not None:
+                weights = weights[positions]
         kind = np.float64 if h.dtype == torch.float64 else np.float32
-        values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
+        if weights is None:
+            weights = np.ones(len(near))
+        values = weights.astype(kind)
         matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, h.shape[0]))
         parts = (
             h.values().cpu().numpy(),

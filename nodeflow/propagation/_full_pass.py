@@ -111,14 +111,17 @@ class FullPass:
             wanted = np.unique(self.nodes)
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
-                wanted = propagation.needed(wanted) if i else wanted
+                if i:
+                    wanted = propagation.needed(wanted)
         if folder is not None:
             self.chunk_size = self.chunk_size or _CHUNK
             self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
             parameters = (
-                one for module in model.modules() for one in module.parameters(recurse=False)
+                parameter
+                for module in model.modules()
+                for parameter in module.parameters(recurse=False)
             )
-            self.device = next((one.device for one in parameters), torch.device("cpu"))
+            self.device = next((parameter.device for parameter in parameters), torch.device("cpu"))
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
         """Yield the rows that enter each convolution, before dropout, then the outputs: of the
@@ -146,7 +149,8 @@ class FullPass:
         kept = []  # with jumping: the rows of every layer, of the nodes wanted
         rows = self._inputs(h)
         for i in range(end):
-            rows = plan.gathered(rows) if i and self.needed[i] is None else rows
+            if i and self.needed[i] is None:
+                rows = plan.gathered(rows)
             yield plan.own(rows)
             rows = self._layer(i, rows, bar)
             kept += [] if jumping is None else [self._wanted(i + 1, rows)]
@@ -164,7 +168,10 @@ class FullPass:
             return cast(Tensor, h)  # read a range at a time
         needed = self.needed[0]
         h = self.propagation.graph.held.of_all_nodes(h)
-        rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
+        if needed is None:
+            rows = whole_column(h)
+        else:
+            rows = fetch_rows(h, torch.from_numpy(needed))
         return cast(Tensor, self.model.activate(0, rows))
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
@@ -198,7 +205,8 @@ class FullPass:
         out = None
         for start, stop in ranges:
             part = compute(start, stop)
-            out = self._target(part, ranges[-1][1], last=last) if out is None else out
+            if out is None:
+                out = self._target(part, ranges[-1][1], last=last)
             if out is not part:
                 out[start:stop] = part
             if bar is not None:
@@ -265,7 +273,10 @@ class FullPass:
         )
         if many and self.folder is None:
             return propagation.flow(start, stop, h.device), h
-        places = np.arange(start, stop) if nodes is None else nodes[start:stop]
+        if nodes is None:
+            places = np.arange(start, stop)
+        else:
+            places = nodes[start:stop]
         flow = propagation.flow_into(places, h.device if self.device is None else self.device)
         rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
         return flow, rows if i or self.folder is None else self.model.activate(0, rows)
@@ -282,8 +293,8 @@ class FullPass:
 
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
         """Positions of nodes among the rows computed for layer ``i``."""
-        held = self.needed[i]
-        if held is None:
+        computed = self.needed[i]
+        if computed is None:
             places = self.propagation.graph.held.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
-        return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
+        return torch.searchsorted(torch.from_numpy(computed).to(nodes.device), nodes)

@@ -65,27 +65,27 @@ class Propagation(Frozen):
 
     @checked
     def __init__(self, graph: Graph | EdgeView) -> None:
-        whole = graph_of(graph)
-        with together(whole, "making a Propagation"):
+        parent = graph_of(graph)
+        with together(parent, "making a Propagation"):
             view = as_view(graph)
-            plan = ExchangePlan(whole)
-            held = whole.held
+            plan = ExchangePlan(parent)
+            part = parent.held
             edges, weights = view.among(plan.edges(view.direction))
             self._set(
-                graph=whole,
+                graph=parent,
                 view=view,
                 plan=plan,
                 _sums=EdgeSums(edges, weights),
                 _leaving=Lazy(self._count_leaving),
                 _columns=Lazy(
                     lambda: {
-                        n: held.of_all_nodes(whole.ndata[n]) for n in DEGREES if n in whole.ndata
+                        n: part.of_all_nodes(parent.ndata[n]) for n in DEGREES if n in parent.ndata
                     }
                 ),
             )
             # these are exchanges, and flows make none; a process alone need not read all edges
             # before it makes flows
-            if whole.peers.size > 1:
+            if parent.peers.size > 1:
                 self._leaving.get(), self._columns.get()
 
     def __repr__(self) -> str:
@@ -104,11 +104,11 @@ class Propagation(Frozen):
         """A hash of edges and weights, int64, which tells propagations apart in files and
         checkpoints.
         """
-        own = self._sums.fingerprint
+        hashed = self._sums.fingerprint
         # files and checkpoints of one process have the hash alone
         if self.graph.peers.size == 1:
-            return own
-        return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), own) >> 1
+            return hashed
+        return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), hashed) >> 1
 
     def degrees_of(self, nodes: Tensor) -> Tensor:
         """Return the number of edges of any ``nodes``, trusted parent ids, int64; collective.
@@ -116,12 +116,12 @@ class Propagation(Frozen):
         For edges that lie with their destinations. Nodes may differ between processes.
         """
         peers = self.graph.peers
-        what = "numbers of edges"
+        words = "numbers of edges"
         places = self.graph.held.whole.rows_of
-        with peers.together(what):
+        with peers.together(words):
             ids = nodes.cpu().numpy()
             degrees = peers.fetch(
-                what, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
+                words, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
             )
         return degrees.to(nodes.device)
 
@@ -142,8 +142,10 @@ class Propagation(Frozen):
         Raises ValueError for a wrong number of rows.
         """
         with together(self.graph, "sums over all edges"):
-            whole = self.plan.num_masters == self.graph.num_nodes
-            owner = "node of the graph" if whole else "node that this process owns"
+            has_all = self.plan.num_masters == self.graph.num_nodes
+            owner = "node that this process owns"
+            if has_all:
+                owner = "node of the graph"
             check_num_rows(h.shape, "h", self.plan.num_masters, owner)
             if nodes is not None:
                 return self.sums_at(h, as_ids(nodes, "nodes", self.graph.num_nodes))
@@ -171,21 +173,21 @@ class Propagation(Frozen):
         # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
-        at = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
-        near = self._sums.needed(at)
-        own = near[near < self.plan.num_masters]
+        places_here = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
+        near = self._sums.needed(places_here)
+        own_places = near[near < self.plan.num_masters]
         others = near[near >= self.plan.num_masters]
 
         def own_rows(ids: Ints) -> Tensor:
             return take_rows(h, torch.from_numpy(places(ids)))
 
         brought = peers.fetch("rows of neighbours", self.plan.nodes[others], peers.owners, own_rows)
-        parts = [(take_rows(h, torch.from_numpy(own)).cpu(), own), (brought, others)]
+        parts = [(take_rows(h, torch.from_numpy(own_places)).cpu(), own_places), (brought, others)]
         # rows that are not needed are never touched, so they take no memory
-        sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), at)
+        sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), places_here)
 
         def held(ids: Ints) -> Tensor:
-            rows = np.searchsorted(at, places(ids))
+            rows = np.searchsorted(places_here, places(ids))
             return take_rows(sums, torch.from_numpy(rows))
 
         fetched = peers.fetch("sums", nodes, peers.owners, held)
@@ -208,7 +210,13 @@ class Propagation(Frozen):
         indices = self._sums.edges.indices[first:last].astype(np.int64)
         ends = indptr[start : stop + 1] - first
         return self._full(
-            ends, indices, slice(first, last), slice(None), slice(start, stop), start == 0, device
+            ends,
+            indices,
+            slice(first, last),
+            slice(None),
+            slice(start, stop),
+            device,
+            prefix=start == 0,
         )
 
     def num_edges(self, start: int, stop: int) -> int:
@@ -228,7 +236,7 @@ class Propagation(Frozen):
             numbering.extend(places.copy())
             indices = numbering.extend(self._sums.edges.indices[positions].astype(np.int64))
             src = torch.from_numpy(numbering.nodes.copy())
-        return self._full(indptr, indices, positions, src, src[: len(places)], True, device)
+        return self._full(indptr, indices, positions, src, src[: len(places)], device, prefix=True)
 
     def _full(
         self,
@@ -237,8 +245,9 @@ class Propagation(Frozen):
         positions: Ints | slice,
         src: Tensor | slice,
         dst: Tensor | slice,
-        prefix: bool,
         device: torch.device | str,
+        *,
+        prefix: bool,
     ) -> FullFlow:
         """The flow of edges at ``positions`` from the nodes at the places ``src`` to those at
         ``dst``.
@@ -283,9 +292,10 @@ class Propagation(Frozen):
         nodes = torch.from_numpy(self.plan.nodes)[places].to(device)
         columns = {}
         if self._columns.get():
-            at = torch.arange(len(self.plan.nodes))[places]
+            numbers = torch.arange(len(self.plan.nodes))[places]
             columns = {
-                name: take_rows(rows, at).to(device) for name, rows in self._columns.get().items()
+                name: take_rows(rows, numbers).to(device)
+                for name, rows in self._columns.get().items()
             }
         return Layer._trusted(
             len(nodes), nodes, Frame(len(nodes), columns), schema=self.graph.schema
@@ -306,6 +316,10 @@ class Propagation(Frozen):
         """Return ranges of ``chunk_size`` that cover ``size`` nodes, by default all owned here;
         None: one range.
         """
-        size = self.plan.num_masters if size is None else size
-        step = max(size, 1) if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
+        if size is None:
+            size = self.plan.num_masters
+        if chunk_size is None:
+            step = max(size, 1)
+        else:
+            step = as_count(chunk_size, "chunk_size", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]
