@@ -25,8 +25,10 @@ __all__ = ["Random", "derive_key", "hash_ids"]
 _MASK: Final = (1 << 64) - 1
 GOLDEN: Final = 0x9E3779B97F4A7C15
 _START: Final = int.from_bytes(b"nodeflow", "big")
-_NEGATIVE: Final = 0xD1342543DE82EF95  # in place of GOLDEN for a negative word
-_MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
+# in place of GOLDEN for a negative word
+_NEGATIVE: Final = 0xD1342543DE82EF95
+# for the bits of a word beyond its lowest 64
+_MORE: Final = 0xAF251AF3B0F025B5
 
 
 def mix(z: int) -> int:

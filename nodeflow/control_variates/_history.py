@@ -38,7 +38,8 @@ from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
 
 MISSING = ("zero", "mask", "refuse")
-_LAYOUT = 2  # of the arrays in a folder
+# of the arrays in a folder
+_LAYOUT = 2
 
 
 class History(KeptRows):
@@ -337,7 +338,8 @@ class History(KeptRows):
             finally:
                 pushed = self._staged
                 self._staged = {}
-            self._store.restore()  # the step too, before it is read
+            # the step too, before it is read
+            self._store.restore()
             own_step = np.array([int(self.step)])
             # every process sends every layer, if only empty rows: all take part in one exchange of
             # equal parcels

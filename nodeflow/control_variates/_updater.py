@@ -16,7 +16,8 @@ from nodeflow._core.base.types import FileLike
 from nodeflow._core.rows.rows import Rows, first_not_finite, take_rows
 from nodeflow.control_variates._history import History
 
-_CHUNK = 2**16  # rows at a time, where the layers lie in files
+# rows at a time, where the layers lie in files
+_CHUNK = 2**16
 
 
 class Updater:

@@ -52,7 +52,8 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     # the row in the joint layer of each node of the other's first layer
     joint_row = None if rows is None else torch.argsort(rows)
     index = other.seed_index
-    if joint_row is not None and other.num_flows == 0:  # the joint layer is the last one
+    # the joint layer is the last one
+    if joint_row is not None and other.num_flows == 0:
         index = joint_row[index]
     for pair, flow in other.flows.items():
         i = pair[0] + first.num_flows

@@ -189,7 +189,8 @@ def copy_to_parent(
     targets = {}
     # all checks come before the first write
     for copy in _planned_copies(batch, ndata, edata, from_parent=False):
-        last = _last_of_each(copy.rows)  # an edge may be there repeatedly, a node in contexts
+        # an edge may be there repeatedly, a node in contexts
+        last = _last_of_each(copy.rows)
         for name in copy.names:
             values = _dense(name, copy.frame[name])[last]
             key = (id(copy.parent), name)
@@ -281,7 +282,8 @@ def _frames_of(
         if of_type.data is not frame_of_all:
             typed = part.of(name)
             rows = _parent_ids(typed)
-            if isinstance(typed, Flow):  # whose parent ids count from the first relation on
+            # whose parent ids count from the first relation on
+            if isinstance(typed, Flow):
                 rows = rows - of_type.ids.start
             frames.append((typed.data, rows, of_type.data))
     return frames
@@ -322,7 +324,8 @@ def _names(names: object, argument: str, frames: Sequence[Frame], owner: str) ->
             f"layer or flow, as in {{0: ['x'], -1: ['y']}}; got {describe(names)}"
         )
     for name in columns:
-        if name not in present:  # before anything is written
+        # before anything is written
+        if name not in present:
             raise KeyError(
                 f"no column {name!r} in {owner}, which has "
                 f"{', '.join(map(repr, present)) or 'no columns'}"

@@ -241,7 +241,8 @@ class Layer(Frozen):
         Raises ValueError for a layer without parent nodes, or with copies of them in several
         contexts.
         """
-        device = self.parent_nid.device  # raises the error that says why there are none
+        # raises the error that says why there are none
+        device = self.parent_nid.device
         if self.context is not None:
             raise ValueError(
                 "this layer may hold a parent node in several contexts (seeds or times), so a "
@@ -363,7 +364,8 @@ def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
     """Return the rows of a layer, type after type, ascending within one, and where those of each
     type begin.
     """
-    if schema is None or ids is None:  # asked for by pickle
+    # asked for by pickle
+    if schema is None or ids is None:
         return torch.zeros(0, dtype=torch.int64, device="cpu"), np.zeros(1, np.int64)
     types = schema.types_of(ids.cpu().numpy())
     first, order = kernels.csr.sort_by_destination(types, len(schema.nodes))
@@ -371,7 +373,8 @@ def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
-    if ids is None:  # asked for by pickle
+    # asked for by pickle
+    if ids is None:
         ids = torch.zeros(0, dtype=torch.int64, device="cpu")
     ascending, order = torch.sort(ids)
     return ascending, order

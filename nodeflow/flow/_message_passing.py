@@ -275,7 +275,8 @@ def message_passing(
     {'mid': tensor([[0.5000, 0.5000]])}
     """
     source = flow.src_layer.with_frame(Frame(flow.num_src, src))
-    columns = Frame(flow.num_dst, dst)  # raises for columns of another length
+    # raises for columns of another length
+    columns = Frame(flow.num_dst, dst)
     target = flow.dst_layer.with_frame(dst.copy() if isinstance(dst, Frame) else columns)
     inner = flow.between(source, target, flow.layers)
     inner.data.update(edge or {})

@@ -26,7 +26,8 @@ class Messages(Columns):
     __slots__ = ("builtin", "part")
 
     def __init__(self, part: Part, functions: Sequence[MessageFunction | ColumnsOfEdges]) -> None:
-        names: dict[str, object] = {}  # of all messages, none of them made by asking
+        # of all messages, none of them made by asking
+        names: dict[str, object] = {}
         builtin: dict[str, MessageFunction] = {}
         # no reference to this object itself: such a circle would keep messages alive after the call
         super().__init__(
@@ -109,7 +110,8 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
     part = messages.part
     structure = messages.part.structure
     groups = [(bucket.rows, bucket.degree) for bucket in structure.buckets()]
-    if not groups:  # a call without nodes gives the names and shapes of the columns
+    # a call without nodes gives the names and shapes of the columns
+    if not groups:
         groups = [(torch.zeros(0, dtype=torch.int64, device=structure.device), 1)]
 
     @cache

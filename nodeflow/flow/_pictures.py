@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
 
-_EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one by one
-_IDS = 10  # parent ids in the table of a layer
+# up to so many edges for each of max_nodes are drawn one by one
+_EDGES_PER_NODE = 10
+# parent ids in the table of a layer
+_IDS = 10
 
 
 def plot(

@@ -229,7 +229,8 @@ def columns_of(
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.
     """
-    if type(returned) is not dict and not isinstance(returned, Mapping):  # the first is quick
+    # the first is quick
+    if type(returned) is not dict and not isinstance(returned, Mapping):
         raise TypeError(
             f"the {role} {name_of(function)} must return a dict of columns, got "
             f"{describe(returned)}"

@@ -127,7 +127,8 @@ def check_flow(
     dst = flow.dst_layer.parent_nid[to][kept].cpu()
     begins, ends = (nodes[edges[kept].cpu()] for nodes in all_ends.get())
     along = (begins == src) & (ends == dst)
-    against = (begins == dst) & (ends == src)  # sampled along out-edges
+    # sampled along out-edges
+    against = (begins == dst) & (ends == src)
     _require((along | against).all(), f"{name}: an edge and its parent edge join different nodes")
 
 

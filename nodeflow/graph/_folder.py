@@ -118,7 +118,8 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     check_ids(folder, indices, indptr.shape[0] - 1)
     if edge_ids is not None:
         check_ids(folder, edge_ids, size, "edge")
-        if verify:  # takes a byte per edge of memory, and no compiled loop relies on it
+        # takes a byte per edge of memory, and no compiled loop relies on it
+        if verify:
             with blaming(f"{folder / edge_ids.file} is damaged", ValueError):
                 permutation(map_array(folder, edge_ids), size)
 

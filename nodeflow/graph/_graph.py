@@ -583,7 +583,8 @@ class Graph(Frozen):
         arrays, ndata, edata, uid, types = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
-        if living_one is None:  # a process checks the files of a graph once
+        # a process checks the files of a graph once
+        if living_one is None:
             check_reopened(arrays, opened)
         frozen_arrays = [None if array is None else read_only(array) for array in opened]
         self._start(frozen_arrays, ndata, edata, uid, types)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from nodeflow.graph._graph import Graph
 
-_EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one by one
+# up to so many edges for each of max_nodes are drawn one by one
+_EDGES_PER_NODE = 10
 
 
 def plot(

@@ -231,7 +231,8 @@ def with_types_of(graph: Graph, parent: Graph, nodes: Ints, edges: Ints) -> Grap
         of_type = old[kind][number]
         ids = new[kind][number]
         rows = ids_in_whole[kind][ids.start : ids.stop] - of_type.ids.start
-        if np.array_equal(rows, np.arange(len(of_type))):  # no new rows: columns are shared
+        # no new rows: columns are shared
+        if np.array_equal(rows, np.arange(len(of_type))):
             return GraphFrame(num_rows, of_type.data)
         return GraphFrame(num_rows, _taken(of_type.data, torch.from_numpy(rows)))
 
@@ -363,7 +364,8 @@ def _size(value: object, name: str) -> int:
                 f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column"
             )
         shape = getattr(column, "shape", ())
-        sizes[key] = shape[0] if shape else len(column)  # which raises for a single number
+        # which raises for a single number
+        sizes[key] = shape[0] if shape else len(column)
     if not sizes:
         raise ValueError(
             f"{name} has no columns, so it does not say how many nodes there are; give their number"

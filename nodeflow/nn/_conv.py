@@ -55,7 +55,8 @@ class FlowConv(nn.Module, metaclass=Explained):
 
     def __init__(self) -> None:
         super().__init__()
-        self.advised: set[str] = set()  # advice given already; the layers of a FlowModel share it
+        # advice given already; the layers of a FlowModel share it
+        self.advised: set[str] = set()
 
     def __call__(self, where: Flow | NodeFlow, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""

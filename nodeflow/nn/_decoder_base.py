@@ -19,7 +19,8 @@ from nodeflow._core.links import SIDES
 from nodeflow.flow import NodeFlow
 from nodeflow.nn._conv import check_range
 
-_SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
+# numbers of one slice of a comparison that needs a number per pair and column
+_SLICE = 1 << 22
 
 
 class Decoder(nn.Module, metaclass=Explained):

@@ -19,7 +19,8 @@ from nodeflow.nn._conv import check_range, draw_glorot
 from nodeflow.nn._decoder_base import Decoder
 from nodeflow.ops import CACHED, EdgeDot, Permute, Structure, inverse, sum_moduli
 
-_FEW = 8  # queries that meet one table
+# queries that meet one table
+_FEW = 8
 
 
 class _Product(Decoder):

@@ -142,7 +142,8 @@ class AttentionConv(FlowConv):
         else:
             # the own score joins the softmax of the edges; dividing sums takes one operation per
             # node, not per edge
-            with torch.no_grad():  # subtracting the largest score keeps exp from overflowing
+            # subtracting the largest score keeps exp from overflowing
+            with torch.no_grad():
                 has_edges = flow.in_degrees.unsqueeze(1) > 0
                 largest = torch.where(has_edges, flow.aggregate_edges(near, "max"), own_score)
                 largest = largest.maximum(own_score)

@@ -147,11 +147,13 @@ class LinearConv(FlowConv):
         backward = torch.is_grad_enabled() and self.maps[0].weight.requires_grad
         work = self._work(flow, backward, h is None or h.requires_grad)
 
-        def time(order: str) -> int:  # in operations of a matrix product
+        # in operations of a matrix product
+        def time(order: str) -> int:
             products, sums, rows = work[order]
             return products + EDGE_COST * sums + ROW_COST * rows
 
-        return min(work, key=time)  # of equal ones the first, "aggregate"
+        # of equal ones the first, "aggregate"
+        return min(work, key=time)
 
     @checked
     def flops(

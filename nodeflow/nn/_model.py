@@ -90,7 +90,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         self.convs = nn.ModuleList(convs)
         if not len(self.convs):
             raise ValueError("convs must hold at least one convolution, got an empty list")
-        advised: set[str] = set()  # one warning per model, not one per layer
+        # one warning per model, not one per layer
+        advised: set[str] = set()
         for conv in self.convs.modules():
             if isinstance(conv, FlowConv):
                 conv.advised = advised

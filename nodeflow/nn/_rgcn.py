@@ -126,7 +126,8 @@ class RGCNConv(FlowConv):
         _, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):
             self._check_weight_by_type(flow.weight, pair, len(sizes))
-        share = 1 / sizes[pair].to(exact)  # weight of each edge in the mean of its relation
+        # weight of each edge in the mean of its relation
+        share = 1 / sizes[pair].to(exact)
         if self.coefficients is None:
             out = self._by_relation(flow, h, types, share)
         else:

@@ -135,7 +135,8 @@ class SAGEConv(LinearConv):
             return flow.aggregate(h, reduce, weight=weight).to(h.dtype)
         rows, h = flow.share_dst(h)
         count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
-        return flow.aggregate(h, "sum").add_(rows).div_(count)  # in place, as a mean is divided
+        # in place, as a mean is divided
+        return flow.aggregate(h, "sum").add_(rows).div_(count)
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return rows and weights; a mean and the node's own row are written side by side, for one

@@ -99,7 +99,8 @@ class TypedConv(FlowConv):
                     f"relations; for estimator weights {_ADVICE}"
                 )
             if isinstance(conv, FlowConv):
-                conv.advised = self.advised  # one warning, not one per relation
+                # one warning, not one per relation
+                conv.advised = self.advised
                 conv.weight_advice = conv.weight_advice and _ADVICE
         self.names = list(convs)
         self.reduce = reduce

@@ -120,7 +120,8 @@ class VRModel(FlowModel):
         embed: nn.Linear | None = None,
     ) -> None:
         super().__init__(convs, dropout)
-        if embed is not None:  # initialised like a PropagationConv
+        # initialised like a PropagationConv
+        if embed is not None:
             draw_glorot(embed)
         check_one_of(estimator, "estimator", ("cv", "cvd", "ns"))
         self.estimator = estimator
@@ -246,7 +247,8 @@ class _VRStack(VRModel):
     ) -> None:
         widths = stack_widths(in_features, hidden, out_features, num_layers)
         embed = None
-        if precomputed:  # with ``own`` the rows are beside the propagated ones
+        # with ``own`` the rows are beside the propagated ones
+        if precomputed:
             first, width = widths.pop(0)
             embed = nn.Linear(2 * first if self.own else first, width)
         convs: list[nn.Module] = [PropagationConv(i, o, own=self.own) for i, o in widths]

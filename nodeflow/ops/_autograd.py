@@ -66,7 +66,8 @@ def bag(indptr: Tensor, indices: Tensor, x: Tensor, weight: Tensor | None = None
     out = F.embedding_bag(
         indices, rows, indptr, mode="sum", include_last_offset=True, per_sample_weights=weight
     )
-    return out.resize_(shape)  # not a view: those refuse to be changed in place outside
+    # not a view: those refuse to be changed in place outside
+    return out.resize_(shape)
 
 
 def _flat(x: Tensor) -> Tensor:

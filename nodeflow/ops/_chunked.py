@@ -379,7 +379,8 @@ class Product(Op):
 
         def share(message: Tensor, product: Tensor, zeros: Tensor, g: Tensor) -> Tensor:
             is_null = message == 0
-            alone = zeros == is_null.to(zeros.dtype)  # no other message is 0
+            # no other message is 0
+            alone = zeros == is_null.to(zeros.dtype)
             others = torch.where(is_null, product, product / torch.where(is_null, 1, message))
             return g * torch.where(alone, others, 0)
 

@@ -38,8 +38,10 @@ _NUMPY: dict[torch.dtype, Any] = {
 _SINGLE = (torch.float32, torch.bfloat16)
 # of codes without wide columns
 _NO_WIDE = {"whole": np.empty(0, np.float32), "last": 0, "first": 0, "wide": np.empty(0, np.int64)}
-_PIECE = 512  # numbers that ``dropout.drop`` does at a time
-_ROWS = 1024  # rows whose gradients are added before the next sum begins
+# numbers that ``dropout.drop`` does at a time
+_PIECE = 512
+# rows whose gradients are added before the next sum begins
+_ROWS = 1024
 THREAD_ELEMENTS = 2**19
 """The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
@@ -559,7 +561,8 @@ def even_ranges(count: int, size: int) -> list[tuple[int, int]]:
 def in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
-    if len(parts) == 1:  # quicker, which small sums feel
+    # quicker, which small sums feel
+    if len(parts) == 1:
         run(*parts[0])
         return
     run_all(lambda k: run(*parts[k]), len(parts))

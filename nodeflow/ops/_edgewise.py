@@ -66,7 +66,8 @@ def derivative(function: EdgeFunction, k: int) -> EdgeFunction:
 
     def pull(*tensors: Tensor) -> Tensor:
         *operands, g = tensors
-        further = torch.is_grad_enabled()  # a derivative of this derivative is being taken
+        # a derivative of this derivative is being taken
+        further = torch.is_grad_enabled()
         with torch.enable_grad():
             if operands[k].requires_grad:
                 x = operands[k]
@@ -74,7 +75,8 @@ def derivative(function: EdgeFunction, k: int) -> EdgeFunction:
                 x = operands[k].detach().requires_grad_()
             operands[k] = x
             message = function(*operands)
-            if not message.requires_grad:  # the function does not depend on this operand
+            # the function does not depend on this operand
+            if not message.requires_grad:
                 return torch.zeros_like(x)
             (grad,) = torch.autograd.grad(
                 message, x, g, create_graph=further, materialize_grads=True

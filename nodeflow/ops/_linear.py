@@ -278,7 +278,8 @@ class _LinearSum(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         out, *flat = ctx.saved_tensors
-        summed: Tensor | None = None  # the gradient of the bias
+        # the gradient of the bias
+        summed: Tensor | None = None
         # First the gradient before the ReLU: 0 where the result is. The loop for bfloat16 sums it
         # up for the bias too, but a gradient of this gradient needs an operation of torch.
         if out is not None and native.is_words(out) and not torch.is_grad_enabled():
@@ -329,7 +330,8 @@ def dropout(h: Tensor, rate: float) -> Tensor:
     return _Dropout.apply(h, _new_key(), rate)
 
 
-_dropped = dropout  # for ``linear_sum``, in which an argument has that name
+# for ``linear_sum``, in which an argument has that name
+_dropped = dropout
 
 
 class _Dropout(Op):

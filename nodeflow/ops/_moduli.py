@@ -49,7 +49,8 @@ class _Moduli(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         x, y = ctx.saved_tensors
         needed = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
+        # a gradient of this gradient may be asked for
+        if torch.is_grad_enabled():
             with torch.enable_grad():
                 wanted = [tensor for tensor, need in zip((x, y), needed, strict=True) if need]
                 gradients = iter(

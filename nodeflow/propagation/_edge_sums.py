@@ -18,9 +18,12 @@ from nodeflow._core.rows.rows import Rows, is_sparse, take_rows, whole_column
 from nodeflow._core.runtime.threads import run_all
 from nodeflow.ops import bag
 
-_EDGES = 2**20  # edges whose indices are held at a time
-_AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
-_SHARED = 2**16  # numbers in a result from which on threads share the work
+# edges whose indices are held at a time
+_EDGES = 2**20
+# rows that are not worth a look at the number of their edges
+_AT_ONCE = 2**14
+# numbers in a result from which on threads share the work
+_SHARED = 2**16
 _WORDS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
 """The type in which ``sum_rows`` reads rows of narrow numbers; it reads float32 and float64 as they
 are.
@@ -54,7 +57,8 @@ class EdgeSums(Frozen):
         parts = [len(self.edges.indices)]
         arrays = [self.edges.indptr, self.edges.indices]
         for array in arrays if self.weights is None else [*arrays, self.weights]:
-            for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
+            # arrays may be larger than memory
+            for start in range(0, len(array), _EDGES):
                 piece = array[start : start + _EDGES]
                 if piece.dtype.kind in "iu":
                     exact = piece.astype(np.int64)

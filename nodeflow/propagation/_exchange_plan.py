@@ -60,8 +60,10 @@ class ExchangePlan(Frozen):
     _graph: Graph
     _nodes: Lazy[Ints]
     _peers: Peers
-    _mirrored: list[Ints]  # by process, the masters here that have mirrors there
-    _of_each: list[Ints]  # by process, the mirrors here whose masters are there
+    # by process, the masters here that have mirrors there
+    _mirrored: list[Ints]
+    # by process, the mirrors here whose masters are there
+    _of_each: list[Ints]
 
     @checked
     def __init__(self, graph: Graph) -> None:
@@ -113,7 +115,8 @@ class ExchangePlan(Frozen):
         """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``;
         collective.
         """
-        if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
+        # of edges that lie with their destinations, so that all sums are here
+        if is_sparse(rows):
             return self.own(rows)
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 

@@ -31,8 +31,10 @@ from nodeflow._files.disk.arrays import scratch_array
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
-_PIECE = 2**16  # rows that are copied at a time
-_CHUNK = 2**16  # nodes computed at a time with files, where the caller does not say
+# rows that are copied at a time
+_PIECE = 2**16
+# nodes computed at a time with files, where the caller does not say
+_CHUNK = 2**16
 
 
 def check_features(h: object) -> None:
@@ -89,7 +91,8 @@ class FullPass:
         self.propagation = propagation
         self.progress = as_flag(progress, "progress")
         self.out: Tensor | None = None
-        self.device: torch.device | None = None  # of the rows, where they are moved
+        # of the rows, where they are moved
+        self.device: torch.device | None = None
         self.folder = None if folder is None else Path(folder)
         # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ
         # in number
@@ -115,7 +118,8 @@ class FullPass:
                     wanted = propagation.needed(wanted)
         if folder is not None:
             self.chunk_size = self.chunk_size or _CHUNK
-            self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
+            # rows of the inputs are found by the ids of their nodes
+            self.needed[0] = None
             parameters = (
                 parameter
                 for module in model.modules()
@@ -146,7 +150,8 @@ class FullPass:
         plan = self.propagation.plan
         jumping = self.model.jumping
         end = len(self.model.convs)
-        kept = []  # with jumping: the rows of every layer, of the nodes wanted
+        # with jumping: the rows of every layer, of the nodes wanted
+        kept = []
         rows = self._inputs(h)
         for i in range(end):
             if i and self.needed[i] is None:
@@ -165,7 +170,8 @@ class FullPass:
     def _inputs(self, h: Tensor | Rows) -> Tensor:
         """The rows of the nodes that the first convolution reads."""
         if self.folder is not None:
-            return cast(Tensor, h)  # read a range at a time
+            # read a range at a time
+            return cast(Tensor, h)
         needed = self.needed[0]
         h = self.propagation.graph.held.of_all_nodes(h)
         if needed is None:
@@ -211,7 +217,8 @@ class FullPass:
                 out[start:stop] = part
             if bar is not None:
                 bar.update()
-        assert out is not None  # there is a range, an empty one at least
+        # there is a range, an empty one at least
+        assert out is not None
         return out
 
     def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
@@ -244,7 +251,8 @@ class FullPass:
                 return wanted
             return self._fitting(wanted).copy_(wanted)
         self._fitting(rows)
-        for start in range(0, len(self.nodes), _PIECE):  # outputs may be larger than memory
+        # outputs may be larger than memory
+        for start in range(0, len(self.nodes), _PIECE):
             piece = slice(start, start + _PIECE)
             out[piece] = rows[self._rows(end, torch.from_numpy(self.nodes[piece]))]
         return out

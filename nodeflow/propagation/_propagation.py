@@ -92,7 +92,8 @@ class Propagation(Frozen):
         return f"Propagation({self.view!r})"
 
     def __deepcopy__(self, memo: object) -> Propagation:
-        return self  # it never changes, and belongs to the very graph that it was made with
+        # it never changes, and belongs to the very graph that it was made with
+        return self
 
     @property
     def weights(self) -> Array | None:
@@ -261,7 +262,8 @@ class Propagation(Frozen):
         weight = None
         if weights is not None:
             exact = is_float64(self.graph, str(self.view.weight))
-            kind = np.float64 if exact else np.float32  # as in sampled flows
+            # as in sampled flows
+            kind = np.float64 if exact else np.float32
             entries = torch.from_numpy(weights[positions].astype(kind))
             weight = Lazy.of(entries.to(device))
 
