@@ -70,6 +70,7 @@ def as_links(
     if relations is not None:
         shapes = {2 + relations: shapes[2 + relations]}
     if array.ndim == 1 and array.size == 0:
+        # an empty list has no second dimension
         array = np.zeros((0, min(shapes)), np.int64)
     if array.ndim != 2 or array.shape[1] not in shapes:
         rule = " or ".join(shapes.values()) + f" {why}".rstrip()
@@ -137,6 +138,7 @@ class Queries:
         number = self.find(near, links.relation)
         answer = far if columns is None else columns[far]
         counted = (number >= 0) & (answer >= 0)
+        # sorting one number per pair sorts by query, then by answer, and drops repeats
         pairs = np.unique(number[counted] * self._num_nodes + answer[counted])
         row, answer = np.divmod(pairs, self._num_nodes)
         return pointers(row, len(self)), answer

@@ -73,6 +73,7 @@ def hash_ids(ids: Ints) -> int:
 
 def hash_pieces(pieces: Iterable[Ints], length: int) -> int:
     """Return ``hash_ids`` of an array that comes in consecutive pieces, ``length`` ids in all."""
+    # a sum over positions does not depend on the pieces that an array comes in
     total = np.uint64(0)
     begin = 0
     for ids in pieces:

@@ -196,6 +196,7 @@ class Schema(Frozen):
         ``direction`` "in": the relations that enter its type; "out": those that leave it; "both":
         either.
         """
+        # sorted by relation, the edges of a node in one relation are one row
         ends = {"in": (2,), "out": (0,), "both": (0, 2)}[direction]
         kinds = []
         for node_type in self.nodes:
@@ -273,6 +274,7 @@ class Schema(Frozen):
         nodes = words["nodes"]
         relations = words["relations"]
         schema = cls(dict(nodes), {(a, name, b): size for a, name, b, size in relations})
+        # a dict would drop a repeated name silently
         if schema.to_json() != words:
             raise ValueError("it names a type or a relation twice")
         return schema

@@ -124,6 +124,8 @@ class History(KeptRows):
             if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
                 raise ValueError(f"dtype must be a floating type, got {dtype}")
             peers = self.graph.peers
+            # commits are exchanged by layer, so all processes must have the same
+            # history
             facts: dict[str, object] = {"widths": self.widths, **view.settings}
             facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
             facts["inputs"] = inputs is not None

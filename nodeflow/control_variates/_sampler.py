@@ -130,6 +130,7 @@ class ControlVariateSampler(NeighborSampler):
     def complete(self, batch: NodeFlow) -> NodeFlow:
         self.history.pull(batch, missing=self.missing)
         layers = [flow.dst_layer for flow in batch.flows]
+        # one exchange for all layers, where several processes hold the graph
         degrees = self.history.propagation.degrees_of(
             torch.cat([layer.parent_nid for layer in layers])
         )

@@ -41,6 +41,7 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     for part in (first, other):
         if graph is not None and part.parent is None:
             check_fits(part, graph)
+    # the first part computes the joint layer, so its columns win
     data = first.back.data.copy()
     for name, column in other.front.data.items():
         if name not in data:
@@ -60,6 +61,7 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
         j = pair[1] + first.num_flows
         structure = None
         if joint_row is not None and pair[0] == 0:
+            # sources of the other's first layer take the order of the joint one
             sources = joint_row[flow.indices]
             structure = Structure._trusted(flow.indptr, sources, flow.num_src)
         flows.append(flow.between(layers[i], layers[j], (i, j), structure=structure))

@@ -66,6 +66,7 @@ def flow_from_edges(
     ends = as_ids(dst, "dst", num_dst, "destination")
     check_pairs(sources, ends, "src and dst", "edge")
     check_memory(16 * num_dst, f"num_dst of {num_dst}", "ids of a layer count from 0 without gaps")
+    # the sort is stable: edges of one destination stay in the order given
     indptr, order = map(torch.from_numpy, kernels.csr.sort_by_destination(ends, num_dst))
     structure = Structure._trusted(indptr, torch.from_numpy(sources)[order], num_src)
     return _flow(structure, order, parent_eid, weight, data)
@@ -253,6 +254,7 @@ def create_full_node_flow(
     edges = np.arange(graph.num_edges) if edge_ids is None else edge_ids.astype(np.int64)
     sources = indices.astype(np.int64)
     if add_self_loop:
+        # the loop of a node comes after its in-edges
         nodes = np.arange(graph.num_nodes)
         sources = np.insert(sources, indptr[1:], nodes)
         edges = np.insert(edges, indptr[1:], -1)

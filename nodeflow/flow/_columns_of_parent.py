@@ -347,6 +347,7 @@ def _rows_at(name: str, column: Tensor, ids: Tensor) -> Tensor:
     """Return the rows of a column of the parent; zeros for an edge without a parent edge, whose id
     is -1.
     """
+    # added self-loops have no parent edge, whose row would be the last one
     missing = ids < 0
     if not bool(missing.any()):
         return fetch_rows(column, ids)
@@ -377,6 +378,7 @@ def _check_write(name: str, target: Tensor, values: Tensor) -> None:
             f"column {name!r} of the parent has rows of shape {tuple(target.shape[1:])} and "
             f"{target.dtype}, the batch has {tuple(values.shape[1:])} and {values.dtype}"
         )
+    # writing to either kind of memory ends the process or changes other rows
     repeats = zip(target.shape, target.stride(), strict=True)
     if any(size > 1 and stride == 0 for size, stride in repeats):
         why = "rows that share memory (it is expanded)"

@@ -525,6 +525,7 @@ class Flow(Frozen):
         gives ``[num_src, num_edges]`` (edge e leaves u). Raises ValueError for another ``end``.
         """
         check_one_of(end, "end", ("in", "out"))
+        # an incidence matrix is the grouping itself: one column per edge
         by, edges = self.structure.grouped("v" if end == "in" else "u")
         values = torch.ones(self.num_edges, device=self.structure.device)
         if edges is None:

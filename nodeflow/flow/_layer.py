@@ -254,6 +254,7 @@ class Layer(Frozen):
         ids, order = self._lookup.get()
         if len(ids) == 0:
             return torch.full_like(parent_nid, -1)
+        # an id that is not there finds a place too, where another id stands
         places = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
         return torch.where(ids[places] == parent_nid, order[places], -1)
 
@@ -350,6 +351,7 @@ def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
     """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they
     are the first.
     """
+    # samplers put destinations first among the sources: one comparison instead of a search
     size = dst.num_nodes
     if not (src.has_parent and dst.has_parent):
         return torch.full((size,), -1, device=device)

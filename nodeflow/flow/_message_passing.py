@@ -230,6 +230,7 @@ def run(
     frame = part.flow.dst_layer.data
     where = part.dst.where
     if update is not None:
+        # an update sees reduced columns in place of stored ones of that name
         seen = Columns({**dict.fromkeys(part.dst), **columns}, where, part.dst.__getitem__)
         seen.keep(columns)
         nodes = NodeBatch(seen, lambda: part.destinations, part.structure.num_dst)

@@ -330,6 +330,7 @@ class NodeFlow(Frozen):
         (tensor([1, 2, 4]), tensor([3, 4, 5]))
         """
         starts = self.layer_offsets()
+        # a batch without flows has a graph without edges
         src = [torch.zeros(0, dtype=torch.int64)]
         dst = [torch.zeros(0, dtype=torch.int64)]
         for (i, j), flow in self.flows.items():

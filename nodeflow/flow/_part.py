@@ -62,6 +62,8 @@ class Part:
         ascending.
         """
         all_edges = flow.structure
+        # a structure has its edges in order; ``order`` brings rows back to the order
+        # asked for
         ids, back = torch.sort(torch.from_numpy(edges).to(all_edges.device))
         order = torch.empty_like(back)
         order[back] = torch.arange(len(back), device=all_edges.device)
@@ -163,5 +165,6 @@ def written(
                 "cannot be written into it: delete the column first, or give the new one another "
                 "name"
             )
+        # not in place: autograd or another frame may hold the old column
         complete[name] = base.index_copy(0, rows, column)
     return complete

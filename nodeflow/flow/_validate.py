@@ -72,6 +72,7 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
         len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids"
     )
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
+    # contexts allow several rows of one node
     keys = ids.unsqueeze(1)
     if layer.context is not None:
         _require(

@@ -109,6 +109,7 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     edge_ids = arrays.get("edge_ids")
     size = math.prod(indices.shape)
     shapes = {array.shape for array in (indices, edge_ids) if array is not None}
+    # the manifest is checked before any array is mapped, since compiled loops trust both
     is_pointer = indptr.dtype == "int64" and len(indptr.shape) == 1 and all(indptr.shape)
     if not is_pointer or shapes != {(size,)}:
         raise ValueError(
@@ -200,6 +201,7 @@ def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Type
 
 
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
+    # a manifest may come from anywhere: whatever is wrong in it is said of the folder
     columns = {}
     with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
         described = manifest.facts.get(kind, [])

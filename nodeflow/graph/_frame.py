@@ -117,6 +117,7 @@ class Frame(MutableMapping[str, Tensor]):
                 "columns must be a dict from names to columns, or a data frame, got "
                 f"{describe(columns)}"
             )
+        # one dict, so that a name that is given twice is set once
         new = {**columns, **more}
         # all are checked before one is set
         checked = {name: self._checked(name, column) for name, column in new.items()}
@@ -184,6 +185,7 @@ class Frame(MutableMapping[str, Tensor]):
         ``like`` has the shape of a row (after its first dimension), the type and the device. Raises
         ValueError for an initializer that returns something else.
         """
+        # rows without a function that makes them are zeros
         shape = (num_rows, *like.shape[1:])
         initializer = self._initializers.get(name, self._initializers.get(None))
         if initializer is None:

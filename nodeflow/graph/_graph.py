@@ -212,6 +212,7 @@ class Graph(Frozen):
             ids = permutation(edge_ids, len(src))
             src = by_id(src, ids)
             dst = by_id(dst, ids)
+        # ids stay those of the list, while edges are stored by destination
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
         arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
         return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
@@ -448,6 +449,7 @@ class Graph(Frozen):
         ids = slice(None) if self._edge_ids is None else self._edge_ids
         src = np.empty(self.num_edges, np.int64)
         dst = np.empty(self.num_edges, np.int64)
+        # edges are stored by destination: each is put at its id
         src[ids] = self.indices
         dst[ids] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
@@ -513,6 +515,7 @@ class Graph(Frozen):
         stored_at = self._positions.get()
         positions = ids if stored_at is None else stored_at[ids]
         src = self.indices[positions].astype(np.int64)
+        # the destination is the row whose range holds the position
         dst = np.searchsorted(self.indptr, positions, side="right") - 1
         return torch.from_numpy(src), torch.from_numpy(dst)
 

@@ -32,6 +32,7 @@ class NodeNames(Sequence[Hashable]):
 
     def __init__(self, names: Iterable[Hashable]) -> None:
         self._names = tuple(listed(names, "names"))
+        # a dict finds an id in constant time; it keeps the last of equal names
         self._ids = {name: i for i, name in enumerate(self._names)}
         if len(self._ids) < len(self._names):
             # of equal names the last has the entry

@@ -76,6 +76,7 @@ def plot(
         drawn = torch.from_numpy(as_ids(nodes, "nodes", size)).unique()
     if len(drawn) <= most:
         src, dst, eid = graph.in_edges(drawn)
+        # edges to nodes that are not drawn would end nowhere
         inside = torch.isin(src, drawn)
         if int(inside.sum()) <= _EDGES_PER_NODE * most:
             edges = (src[inside], dst[inside], eid[inside])

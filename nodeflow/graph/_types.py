@@ -272,6 +272,7 @@ def with_reverses(graph: Graph, *, keep: bool) -> Graph:
         destinations = nodes[relation[2]].to_local(dst[ids])
         if keep:
             edges[relation] = (sources, destinations, part.data)
+        # a relation that has a reverse already gets no second one
         if not keep or pair < 0:
             reverse = (relation[2], REVERSE + relation[1], relation[0])
             reverses[reverse] = (destinations, sources, part.data)
@@ -338,6 +339,7 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
                 raise ValueError(f"reverse=True makes the relation {back}, which edges has already")
             ends[back] = dst, src, columns
     schema = Schema(sizes, {relation: len(src) for relation, (src, _, _) in ends.items()})
+    # ids within a type become ids in the graph by the begin of the type
     all_src = [np.zeros(0, np.int64)]
     all_dst = [np.zeros(0, np.int64)]
     for relation, (src, dst, _) in ends.items():

@@ -127,8 +127,11 @@ class NodeDropout(nn.Module):
         width = 1
         if not self.whole:
             width = math.prod(h.shape[1:])
+        # a number per node and column, so that a node has one mask in all batches of a
+        # step
         entries = (ids[:, None] * width + np.arange(width)).reshape(-1)
         bits = Random(derive_key("dropout", self.seed, step_number, number, width)).bits(entries)
+        # the rate is exact to 2^-64, whatever the type of the rows
         kept = torch.from_numpy(bits >= np.uint64(int(self.p * 2.0**64)))
         shape = (len(ids), *(1 for _ in h.shape[1:])) if self.whole else h.shape
         return h * (kept.view(shape).to(h.device, h.dtype) / (1 - self.p))

@@ -60,6 +60,7 @@ class FlowConv(nn.Module, metaclass=Explained):
 
     def __call__(self, where: Flow | NodeFlow, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
+        # the flow is chosen before hooks run, so that these see the flow
         if isinstance(where, NodeFlow):
             if not args or isinstance(args[0], Tensor):
                 raise TypeError(
@@ -114,6 +115,7 @@ def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
 def draw_glorot(module: nn.Module) -> None:
     """Draw new weights (Glorot, Bengio 2010), each matrix of a stack by itself, and biases of 0."""
     for parameter in module.parameters():
+        # a stack of matrices is drawn one by one: torch would count it into the fan-in
         if parameter.ndim == 1:
             nn.init.zeros_(parameter)
         else:

@@ -161,6 +161,7 @@ class Decoder(nn.Module, metaclass=Explained):
             # none where every seed has negatives of its own
             is_shared = chunk.src.shape[1] > 1
             places += [chunk.src, chunk.dst, chunk.negatives if is_shared else chunk.negatives[:0]]
+        # one gather for all chunks, whose gradient is one matrix
         rows = _gather(h, places)
         positives = [h.new_zeros(0)]
         shared = list[Tensor | None]()
@@ -183,6 +184,8 @@ class Decoder(nn.Module, metaclass=Explained):
             if chunk.known is not None:
                 scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
             negatives.append(scores.flatten(0, 1))
+        # chunks have different numbers of negatives; losses leave out what has the score
+        # -inf
         most = max(scores.shape[1] for scores in negatives)
         wide = [
             F.pad(scores, (0, most - scores.shape[1]), value=-torch.inf) for scores in negatives
@@ -218,6 +221,7 @@ class Decoder(nn.Module, metaclass=Explained):
         candidates = table.unsqueeze(-3)
         leading = torch.broadcast_shapes(query.shape[:-2], candidates.shape[:-2])
         per_row = max(1, leading.numel() * query.shape[-1])
+        # slices bound the memory; a checkpoint computes a slice again for its gradient
         slices = candidates.split(max(1, _SLICE // per_row), -2)
         if len(slices) <= 1:
             return self.compare(query, candidates)
@@ -243,6 +247,7 @@ class Decoder(nn.Module, metaclass=Explained):
             return [self.compare_own(*part) for part in parts]
         if not parts:
             return []
+        # one call for all where they share a table, as one gather is faster than several
         queries, tables, chosen = zip(*parts, strict=True)
         scores = self.compare_own(torch.cat(queries), tables[0], torch.cat(chosen))
         return list(scores.split([len(query) for query in queries]))

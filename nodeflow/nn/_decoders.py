@@ -229,6 +229,7 @@ class TransE(_Distance):
 
     def reset_parameters(self) -> None:
         """Draw new rows of relations."""
+        # relations begin with length 1, as in algorithm 1 of the paper
         bound = 6 / math.sqrt(self.width)
         nn.init.uniform_(self.relation, -bound, bound)
         with torch.no_grad():
@@ -341,6 +342,8 @@ class MLPDecoder(Decoder):
             hidden = as_count(hidden, "hidden", 1)
         has_rows = self.num_rows > 1
         self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if has_rows else None
+        # the first layer of a network on joined rows, cut into a map per part: candidates
+        # are mapped once
         self.source = nn.Linear(width, hidden)
         self.destination = nn.Linear(width, hidden, bias=False)
         self.middle = nn.Linear(width, hidden, bias=False) if has_rows else None

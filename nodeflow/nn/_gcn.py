@@ -109,6 +109,7 @@ class GraphConv(LinearConv):
             entering = flow.in_degrees
         else:
             entering = degree_column(flow.dst_layer, IN_DEGREE, "destination")
+        # the loop of a node is one edge more at both of its ends
         entering = entering.to(dtype) + int(self.self_loops)
         if self.norm == "right":
             inverse_root = _inverse(entering)

@@ -81,6 +81,8 @@ class GINConv(FlowConv):
         own_rows = (1 + self.eps) * flow.take_dst(h)
         weight = None
         if self.weighted:
+            # weights of 16 bits would be rounded before the sum, which adds in
+            # float32
             weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32))
         total = flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype)
         return cast("Tensor", self.mlp(own_rows + total))

@@ -127,6 +127,7 @@ class HGTConv(FlowConv):
         """
         draw_glorot(self)
         biases = self.key_bias, self.query_bias, self.value_bias, self.out_bias
+        # the first two, priors and gates, begin at 1, the biases at 0
         for i, parameter in enumerate((self.prior, self.gate, *biases)):
             nn.init.constant_(parameter, int(i < 2))
 
@@ -195,6 +196,8 @@ class HGTConv(FlowConv):
         parts = [EdgeDot.apply(structure, query, key, heads) for structure, key, _ in terms]
         scores = torch.stack(parts).sum(0)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        # the softmax is over all edges of a node, so scores leave the order by relation
+        # and come back
         back = inverse(edges)
         scores = Permute.apply(scores, back, edges)
         return Permute.apply(flow.softmax(scores), edges, back).unsqueeze(2)
@@ -212,6 +215,7 @@ class HGTConv(FlowConv):
             else:
                 total = own_rows[name].new_zeros(len(own_rows[name]), self.out_features)
             results[name] = linear(gelu(total), self.out[i], self.out_bias[i])
+            # rows of two widths cannot be mixed by a gate
             if self.in_features == self.out_features:
                 gate = self.gate[i].sigmoid()
                 results[name] = gate * results[name] + (1 - gate) * own_rows[name]
@@ -241,6 +245,7 @@ class HGTConv(FlowConv):
         total = 0
         sizes = [len(edges) for edges in edges_by_relation(flow, self.relations)]
         for relation, times in zip(self.relations, difference.split(sizes), strict=True):
+            # many edges have the same time, which is encoded once
             distinct, place = torch.unique(times, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))
             places.append(place + total)

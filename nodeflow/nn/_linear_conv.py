@@ -140,6 +140,7 @@ class LinearConv(FlowConv):
 
         None stands for dense rows that need a gradient.
         """
+        # loops of sums take dense rows, which the product makes of sparse ones
         if h is not None and h.layout != torch.strided:
             return "transform"
         if self.order != "auto":

@@ -47,6 +47,7 @@ def softmax_loss(
     """
     positive, negative = _scores(positive, negative)
     if log_proposal is not None:
+        # a negative that is drawn with probability q stands for 1 / (K q) nodes
         negative = negative - (log_proposal + math.log(max(negative.shape[-1], 1)))
     scores = torch.cat([positive.unsqueeze(-1), negative], -1)
     return _reduced(scores.logsumexp(-1) - positive, weight, reduction)

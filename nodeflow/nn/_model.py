@@ -204,6 +204,8 @@ class FlowModel(nn.Module, metaclass=Explained):
 
         All three then take one pass over the rows, and one over their gradient.
         """
+        # in bfloat16 one loop adds the bias, takes the ReLU and drops, which saves passes
+        # over the rows
         if not in_bfloat16(h) or i + 1 == len(self.convs):
             return False
         # a subclass, or another module in the place of dropout, may do otherwise
@@ -229,12 +231,14 @@ class FlowModel(nn.Module, metaclass=Explained):
             out: Tensor = self.convs[i](flow, h, **options)
             if self.residuals is None:
                 return out
+            # only destinations go on, so only their rows are added
             own_rows = flow.take_dst(h)
             linear = self.residuals[i]
             if isinstance(linear, nn.Linear):
                 return out + sparse_linear(own_rows, linear.weight)
             return out + (own_rows if own_rows.layout == torch.strided else own_rows.to_dense())
         except Exception as error:
+            # errors of torch seldom say which layer it was, and which types met there
             where = f"convolution {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
             weight = next(self.convs[i].parameters(), h)
             error.add_note(
@@ -302,6 +306,8 @@ class FlowModel(nn.Module, metaclass=Explained):
             )
             out = check_out(out, passing.num_outputs)
             if isinstance(h, Tensor) and h.layout == torch.strided and out is not None:
+                # outputs of one range would replace rows that later ranges still
+                # read
                 storage = out.untyped_storage().data_ptr()
                 if out.numel() and storage == h.untyped_storage().data_ptr():
                     raise ValueError(
@@ -362,6 +368,8 @@ class Jumping(nn.Module):
         """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
         if self.mode == "max":
             return cast("Tensor", self.linear(reduce(torch.maximum, rows)))
+        # the rows are never concatenated: those of each layer meet their own columns of
+        # the matrix
         matrices = self.linear.weight.split(self.width, 1)
         return linear_sum(*zip(rows, matrices, strict=True), bias=self.linear.bias)
 
@@ -388,6 +396,7 @@ def inference(
     torch.Size([3, 3])
     """
     check_type(model, "model", nn.Module, "a torch.nn.Module")
+    # a wrapper may hold the model at any depth
     models = [module for module in model.modules() if isinstance(module, FlowModel)]
     if len(models) != 1:
         raise ValueError(

@@ -113,6 +113,7 @@ class RGCNConv(FlowConv):
         check_width(self, h, self.in_features)
         if self.relations is not None and edge_types is None:
             check_schema(flow, self.relations)
+            # -1 stays where an edge has no relation, and is refused below
             edge_types = torch.full_like(flow.indices, -1)
             for number, edges in enumerate(edges_by_relation(flow, self.relations)):
                 edge_types[edges] = number
@@ -122,6 +123,8 @@ class RGCNConv(FlowConv):
             name = self.edge_type
         types = _checked_types(types, self.num_relations, name)
         exact = torch.promote_types(self.weight.dtype, torch.float32)
+        # a key per pair of type and destination, since a mean is over the edges of one
+        # relation
         keys = types * flow.num_dst + flow.edges()[1]
         _, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):
@@ -140,6 +143,8 @@ class RGCNConv(FlowConv):
 
         Weights that differ between types bias no mean.
         """
+        # some weight of each pair, spread to its edges, equals all of them only where
+        # none differs
         one_of_each = weight.new_empty(count).index_put_((pair,), weight)
         if not torch.equal(one_of_each[pair], weight):
             self.warn_ignored_weight(
@@ -149,6 +154,7 @@ class RGCNConv(FlowConv):
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
         """Return the sum over the edges, once per basis, with weights ``[num_edges, bases]``."""
+        # sums move fewer numbers where they are made of the narrower rows
         is_narrower = self.weight.shape[1] < self.weight.shape[2]
         multiplies_first = h.layout != torch.strided or is_narrower
         parts = []

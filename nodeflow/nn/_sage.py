@@ -142,6 +142,7 @@ class SAGEConv(LinearConv):
         """Return rows and weights; a mean and the node's own row are written side by side, for one
         product.
         """
+        # the joint loop would pass by sums that a subclass makes itself
         if self.aggregator != "mean" or type(self).aggregate is not SAGEConv.aggregate:
             return super().summands(flow, h)
         reduce, weight = self._mean(flow, h)

@@ -28,6 +28,7 @@ def module_name(name: str | Relation) -> str:
 def split_by_type(layer: Layer, rows: Tensor) -> dict[str, Tensor]:
     """Return dense rows of a layer by the type of their nodes."""
     parts = [layer.of(name).rows for name in layer.schema.nodes]
+    # one permutation, whose gradient is a permutation too, instead of an indexing per type
     order = torch.cat(parts)
     blocks = Permute.apply(rows, order, inverse(order)).split([len(part) for part in parts])
     return dict(zip(layer.schema.nodes, blocks, strict=True))
@@ -132,6 +133,7 @@ class TypedConv(FlowConv):
             blocks = self._of_means(flow, h, relations, plain)
         else:
             blocks = self._of_each(flow, h, relations, convs)
+        # types that no relation enters have rows too, of zeros
         some = next(iter(blocks.values()))
         for name in layer.schema.nodes:
             if name not in blocks:
@@ -170,6 +172,8 @@ class TypedConv(FlowConv):
             of_type.setdefault(relation[2], []).append((conv, mean))
         blocks = {}
         for name, pairs in of_type.items():
+            # the sum over relations of W_r h_v is one product, with the sum of the
+            # maps
             maps: list[Tensor] = [conv.own.weight for conv, _ in pairs]
             own_map = torch.stack(maps).sum(0)
             biases: list[Tensor] = [

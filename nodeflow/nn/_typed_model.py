@@ -72,6 +72,8 @@ class TypedLinear(nn.Module, metaclass=Explained):
         without gradient.
         """
         if isinstance(where, Graph):
+            # in pieces, so that features that lie in files are never in memory
+            # together
             rows = EncodedRows(self, where)
             with torch.no_grad():
                 return torch.cat(
@@ -88,6 +90,8 @@ class TypedLinear(nn.Module, metaclass=Explained):
             part = layer.of(name)
             key = module_name(name)
             if name in self._tables:
+                # a table has a row per node of its type, or of the whole graph,
+                # under other ids
                 table = self._tables[name]
                 sizes = (len(layer.schema.ids(name)), layer.schema.num_nodes)
                 if table.shape[0] not in sizes:
@@ -205,6 +209,8 @@ class TypedModel(FlowModel):
         super().__init__(
             convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual
         )
+        # the head reads normalised rows too, so there is a norm more than between
+        # convolutions
         if norm is not None and self.norms is not None:
             self.norms.append(NORMS[norm](width))
         self.encoder = encoder if isinstance(encoder, TypedLinear) else None

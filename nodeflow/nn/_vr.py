@@ -75,6 +75,7 @@ class PropagationConv(LinearConv):
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with
         ``own`` only.
         """
+        # the sums of a history may be of another type than the weights
         if total.layout == torch.strided:
             total = total.to(self.linear.weight.dtype)
         pairs = [(total, self.linear.weight)]
@@ -161,6 +162,8 @@ class VRModel(FlowModel):
         Raises what ``History`` and ``Updater`` raise.
         """
         view = as_view(graph)
+        # a model that is defined with a normalisation brings it, unless the caller has
+        # weights
         if view.weight is None and self.norm is not None:
             view.graph.edata["edge_norm"] = edge_norm(view, self.norm)
             view = view.with_weight("edge_norm")
@@ -202,6 +205,7 @@ class VRModel(FlowModel):
             mean = h
             if self.estimator == "cvd":
                 mean = self.activate(i, mean)
+            # a history holds the means under dropout, not the rows of one draw
             batch.ldata[i]["h"] = mean.detach()
             conv = self.convs[i]
             dropped = self.dropout(h)

@@ -67,6 +67,7 @@ class _Stack(FlowModel):
             jumping=jumping,
             out_features=out_features,
         )
+        # only now the model knows whether anything stands between convolution and ReLU
         for inner in self.convs[:-1]:
             if self._applies_relu(inner):
                 inner.relu = True

@@ -54,6 +54,7 @@ class EdgeSums(Frozen):
         return self._print.get()
 
     def _hash(self) -> int:
+        # numbers of any width hash alike
         parts = [len(self.edges.indices)]
         arrays = [self.edges.indptr, self.edges.indices]
         for array in arrays if self.weights is None else [*arrays, self.weights]:
@@ -87,6 +88,8 @@ class EdgeSums(Frozen):
             column = whole_column(h)
             check_csr(column, "h")
             return self._sparse(column.detach(), nodes)
+        # plain memory goes to a compiled loop; rows on devices, and rows that are
+        # fetched, in pieces
         device = torch.device("cpu")
         flat = None
         if isinstance(h, Tensor):

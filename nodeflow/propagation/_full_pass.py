@@ -111,6 +111,7 @@ class FullPass:
         # a process alone has all rows that the outputs depend on; several compute what they own,
         # for each other too
         if self.nodes is not None and propagation.graph.peers.size == 1:
+            # from the outputs back: a layer computes what the next one reads
             wanted = np.unique(self.nodes)
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
@@ -152,6 +153,8 @@ class FullPass:
         end = len(self.model.convs)
         # with jumping: the rows of every layer, of the nodes wanted
         kept = []
+        # rows of mirrors are renewed before every layer but the first, which reads all
+        # inputs
         rows = self._inputs(h)
         for i in range(end):
             if i and self.needed[i] is None:

@@ -175,6 +175,7 @@ class Propagation(Frozen):
         if peers.size == 1:
             return self._sums.at(h, nodes)
         places_here = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
+        # owners of nodes compute, as they have all edges: only rows of neighbours travel
         near = self._sums.needed(places_here)
         own_places = near[near < self.plan.num_masters]
         others = near[near >= self.plan.num_masters]
