@@ -17,7 +17,6 @@ from nodeflow import (
     create_node_flow,
     flow_from_edges,
 )
-from nodeflow.flow._columns_of_parent import _last_of_each
 from nodeflow.testing import node_flows
 
 
@@ -412,11 +411,3 @@ def test_names_of_the_frames_that_every_loop_reads():
     batch.copy_from_parent()
     assert batch.outputs["x"].tolist() == [2.0]
     assert batch.inputs is batch.ldata[0]
-
-
-@given(st.lists(st.integers(-1, 5)))
-def test_each_parent_id_is_written_once_since_threads_have_no_order(ids):
-    last = {number: row for row, number in enumerate(ids) if number >= 0}
-    assert _last_of_each(torch.tensor(ids, dtype=torch.int64)).tolist() == [
-        last[number] for number in sorted(last)
-    ]

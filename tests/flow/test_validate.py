@@ -13,13 +13,8 @@ from nodeflow import (
     Flow,
     Frame,
     FullSampler,
-    Graph,
     Layer,
-    NeighborSampler,
     NodeFlow,
-    NodeFlowLoader,
-    create_node_flow,
-    flow_from_edges,
 )
 from nodeflow._core.base.frozen import Lazy
 from nodeflow.ops import Structure
@@ -121,18 +116,6 @@ def test_each_broken_invariant_is_named(graph, words):
         broken.validate()
     with pytest.raises(AssertionError, match=words):
         assert_valid(broken)
-
-
-def test_a_batch_without_edges_does_not_make_the_ends_of_all(
-    monkeypatch,
-):
-    """So that what is made of a huge graph, such as a loader, costs no more than of a small one."""
-    graph = Graph.from_edges([0, 1], [1, 2])
-    monkeypatch.setattr(Graph, "edges", lambda self: pytest.fail("the ends of all edges were made"))
-    create_node_flow(
-        [flow_from_edges([], [], num_src=1, num_dst=1, parent_eid=[])], [[2], [2]], parent=graph
-    )
-    NodeFlowLoader(NeighborSampler(graph, [2]), [0, 1, 2], 2)
 
 
 def test_constructors_take_parts_that_fit():

@@ -27,7 +27,6 @@ from nodeflow import Graph, NeighborSampler, storage
 from nodeflow._core.rows.rows import as_array, is_read_only
 from nodeflow._files.disk import checked
 from nodeflow._files.disk.manifest import MANIFEST
-from nodeflow.graph import _folder as graph_folder
 from nodeflow.testing import graphs
 
 TYPES = [torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.bool, torch.complex64]
@@ -308,28 +307,6 @@ def test_a_real_limit_of_the_file_system_leaves_nothing(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_second_opening_reads_no_contents(tmp_path, monkeypatch):
-    monkeypatch.setattr(checked, "_SETTLED", 0)
-    folder = tmp_path / "g"
-    example().save(folder)
-    time.sleep(0.02)  # a file that changes within a tick of the clock is not remembered
-    same_graph(Graph.open(folder), example())
-
-    def read(*_: object) -> int:
-        raise AssertionError("a file was read")
-
-    for name in ("checksum", "check_ends", "check_ids"):
-        monkeypatch.setattr(checked, name, read)
-    monkeypatch.setattr(graph_folder, "check_ends", read)
-    same_graph(Graph.open(folder), example())
-    with pytest.raises(AssertionError):
-        Graph.open(folder, verify=True)
-    (file,) = folder.glob("indices-*")
-    os.utime(file)  # the same contents, but who knows
-    with pytest.raises(AssertionError):
-        Graph.open(folder)
 
 
 @pytest.mark.parametrize("how", ["read-only", "foreign", "link", "pipe", "folder"])

@@ -19,7 +19,7 @@ from nodeflow import (
     create_full_node_flow,
     nn,
 )
-from nodeflow.nn._typed_model import EncodedRows
+from nodeflow.nn import EncodedRows
 from nodeflow.propagation import Propagation
 from nodeflow.storage import EmbeddingTable, Rows
 

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import linear
 
-from nodeflow.ops import _products, linear_sum, sparse_linear
-from nodeflow.ops._products import product_type
+from nodeflow.ops import _products, linear_sum, product_type, sparse_linear
 
 
 @pytest.mark.parametrize(
@@ -37,22 +36,6 @@ def test_instructions_that_multiply_bfloat16_fast(
         assert product_type() == expected
     finally:
         _products._multiplies.cache_clear()
-
-
-@pytest.mark.parametrize(
-    ("name", "features", "expected"),
-    [
-        ("znver4", {"avx512bf16": True}, True),
-        ("znver5", {"avx512bf16": True}, True),
-        ("znver5", {"avx512bf16": False}, False),  # a virtual machine may hide them
-        ("znver3", {}, False),
-        ("sapphirerapids", {"avx512bf16": True}, False),
-    ],
-)
-def test_only_amd_multiplies_pairs_fast(name, features, expected, monkeypatch):
-    monkeypatch.setattr(_products, "get_host_cpu_name", lambda: name)
-    monkeypatch.setattr(_products, "get_host_cpu_features", lambda: features)
-    assert _products.has_fast_pairs() == expected
 
 
 def test_products_in_float32_round_the_result_alone(monkeypatch):

@@ -102,16 +102,6 @@ def test_nan_stays_nan(flow):
     )
 
 
-def test_rows_are_read_by_one_loop(flow, monkeypatch):
-    calls = []
-    reductions = native.reductions
-    monkeypatch.setattr(native, "reductions", lambda *args: calls.append(1) or reductions(*args))
-    for name in ("weighted_sum", "edge_sum"):
-        monkeypatch.setattr(native, name, None)
-    flow.aggregate(values(5, (3,)), ["mean", "max", "std"])
-    assert calls == [1]
-
-
 def test_several_with_a_weight(flow):
     h = values(5, (2,))
     weight = values(8, ())
