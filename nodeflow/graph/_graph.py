@@ -292,12 +292,15 @@ class Graph(Frozen):
         >>> graph.in_edges(graph.nodes["paper"].to_graph([0]))
         (tensor([0, 1]), tensor([3, 3]), tensor([0, 1]))
         """
-        parts = typed_parts(nodes, edges, reverse)
-        size = parts.schema.num_nodes
-        ndata = parts.only("nodes")
-        edata = parts.only("edges")
-        plain = cls.from_edges(parts.src, parts.dst, num_nodes=size, ndata=ndata, edata=edata)
-        return with_schema(plain, parts.schema, parts.frame)
+        schema, columns, src, dst = typed_parts(nodes, edges, reverse)
+        plain = cls.from_edges(src, dst, num_nodes=schema.num_nodes)
+        # a type that is the only one shares the frame of all nodes, or of all edges
+        for kind, frame in (("nodes", plain.ndata), ("edges", plain.edata)):
+            if len(columns[kind]) == 1:
+                frame.update(columns[kind][0])
+        return with_schema(
+            plain, schema, lambda kind, number, size: GraphFrame(size, columns[kind][number])
+        )
 
     @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
@@ -366,14 +369,16 @@ class Graph(Frozen):
     @property
     def nodes(self) -> ByName[str]:
         """The nodes of each type, by name: their ids and columns of their own. See ``OfType``."""
-        return self._types.of_nodes()
+        schema = self.schema
+        return ByName(schema.nodes, self._types.nodes, schema.node_type, schema.number)
 
     @property
     def relations(self) -> ByName[Relation]:
         """The edges of each relation, by triple, or by a name that only one relation has. See
         ``OfType``.
         """
-        return self._types.of_relations()
+        schema = self.schema
+        return ByName(schema.relations, self._types.relations, schema.relation, schema.number)
 
     @property
     def stored_edge_ids(self) -> Stored:

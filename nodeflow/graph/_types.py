@@ -181,14 +181,6 @@ class Types(NamedTuple):
                 frames.append((name, frame))
         return frames
 
-    def of_nodes(self) -> ByName[str]:
-        schema = self.schema
-        return ByName(schema.nodes, self.nodes, schema.node_type, schema.number)
-
-    def of_relations(self) -> ByName[Relation]:
-        schema = self.schema
-        return ByName(schema.relations, self.relations, schema.relation, schema.number)
-
 
 def columns_of(kind: str, number: int) -> str:
     """Return what a graph folder calls the columns of a type of nodes, or of a relation of
@@ -300,25 +292,10 @@ def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     return type(graph)._trusted(graph.held.structure, nodes, edges, types)
 
 
-class TypedParts(NamedTuple):
-    """What a graph is made of: its schema, the columns of each type, and the ends of its edges in
-    ids of the graph.
-    """
-
-    schema: Schema
-    columns: dict[str, list[ColumnsLike | None]]
-    src: Ints
-    dst: Ints
-
-    def only(self, kind: str) -> ColumnsLike | None:
-        """Return the columns of the only type, or relation; None where there are several."""
-        if len(self.columns[kind]) == 1:
-            return self.columns[kind][0]
-        return None
-
-    def frame(self, kind: str, number: int, num_rows: int) -> Frame:
-        """Return the frame of a type, as ``Types.of`` asks for it."""
-        return GraphFrame(num_rows, self.columns[kind][number])
+TypedParts: TypeAlias = "tuple[Schema, dict[str, list[ColumnsLike | None]], Ints, Ints]"
+"""The schema of a graph, the columns of each type by kind, "nodes" or "edges", and the ends of its
+edges in ids of the graph.
+"""
 
 
 def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedParts:
@@ -352,7 +329,7 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
         "nodes": [None if isinstance(value, int) else value for value in nodes.values()],
         "edges": [columns for _, _, columns in ends.values()],
     }
-    return TypedParts(schema, of_types, np.concatenate(all_src), np.concatenate(all_dst))
+    return schema, of_types, np.concatenate(all_src), np.concatenate(all_dst)
 
 
 def _size(value: object, name: str) -> int:

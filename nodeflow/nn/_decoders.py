@@ -337,9 +337,7 @@ class MLPDecoder(Decoder):
     ) -> None:
         super().__init__(width, num_relations, inverse=inverse)
         width = self.width
-        hidden = width
-        if hidden is not None:
-            hidden = as_count(hidden, "hidden", 1)
+        hidden = as_count(width if hidden is None else hidden, "hidden", 1)
         has_rows = self.num_rows > 1
         self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if has_rows else None
         # the first layer of a network on joined rows, cut into a map per part: candidates

@@ -202,9 +202,7 @@ class VRModel(FlowModel):
                 h = mean = self._first(flow, h)
                 continue
             h = self.activate(i, h)
-            mean = h
-            if self.estimator == "cvd":
-                mean = self.activate(i, mean)
+            mean = self.activate(i, mean) if self.estimator == "cvd" else h
             # a history holds the means under dropout, not the rows of one draw
             batch.ldata[i]["h"] = mean.detach()
             conv = self.convs[i]

@@ -383,11 +383,14 @@ def reductions(
     size = x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
     ties = [counted and extreme for extreme in wanted[1:3]]
-    outs = [_new(shape, numbers.dtype) if write else None for write in (*wanted, *ties)]
+    outs = [
+        torch.from_numpy(_new(shape, numbers.dtype)) if write else None
+        for write in (*wanted, *ties)
+    ]
     names = ("total", "largest", "smallest", "squares", "most", "least")
     if size and structure.num_dst:
-        flat = map(_or_none(np.ravel), outs)
-        results = dict(zip(names, flat, strict=True))
+        # the loop writes into the memory of these tensors
+        results = dict(zip(names, map(_flat_or_none, outs), strict=True))
         _by_row(
             kernels.extremes.reduce_rows,
             structure,
@@ -397,7 +400,7 @@ def reductions(
             width=size,
             **results,
         )
-    return [_or_none(torch.from_numpy)(out) for out in outs]
+    return outs
 
 
 def share(
@@ -409,7 +412,7 @@ def share(
 ) -> Tensor:
     """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
     total, largest, smallest, _, *ties = outs
-    g_sum, g_largest, g_smallest, g_squares = map(_or_none(_flat), grads)
+    g_sum, g_largest, g_smallest, g_squares = map(_flat_or_none, grads)
     mean = None
     if g_squares is not None and total is not None:
         mean = total / structure.divisor(total)
@@ -428,9 +431,9 @@ def share(
         indices=_indices(structure, kind),
         x=numbers,
         width=width,
-        mean=_or_none(_flat)(mean),
-        largest=_or_none(_flat)(largest),
-        smallest=_or_none(_flat)(smallest),
+        mean=_flat_or_none(mean),
+        largest=_flat_or_none(largest),
+        smallest=_flat_or_none(smallest),
         ties=counts,
         g_sum=g_sum,
         g_largest=g_largest,
@@ -445,9 +448,8 @@ def share(
     return torch.from_numpy(out)
 
 
-def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that gives None for None, else what ``convert`` does."""
-    return lambda value: None if value is None else convert(value)
+def _flat_or_none(tensor: Tensor | None) -> Array | None:
+    return None if tensor is None else _flat(tensor)
 
 
 def _indices(structure: Structure, kind: str) -> Ints | None:

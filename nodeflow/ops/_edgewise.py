@@ -36,9 +36,9 @@ def paired_dot(a: Tensor, b: Tensor) -> Tensor:
     while (width := product.shape[-1]) > 1:
         half = width // 2
         folded = product[..., :half] + product[..., half : 2 * half]
-        product = folded
         if width % 2:
-            product = torch.cat([folded, product[..., 2 * half :]], -1)
+            folded = torch.cat([folded, product[..., 2 * half :]], -1)
+        product = folded
     if width:
         return product
     return product.sum(-1, keepdim=True)

@@ -91,16 +91,15 @@ class EdgeSums(Frozen):
         # plain memory goes to a compiled loop; rows on devices, and rows that are
         # fetched, in pieces
         device = torch.device("cpu")
-        flat = None
         if isinstance(h, Tensor):
             h = h.detach()
             device = h.device
-            flat = _as_words(h)
         exact = h.dtype if h.dtype == torch.float64 else torch.float32
         size = h.shape[0] if nodes is None else len(nodes)
         out = torch.zeros((size, *h.shape[1:]), dtype=exact, device=device)
         if 0 in out.shape:
             return out
+        flat = _as_words(h) if isinstance(h, Tensor) else None
         if flat is not None:
             self._sum_rows(*flat, nodes, out)
             return out

@@ -443,7 +443,6 @@ BY_HAND = {
         ("model.inference(graph, feat, chunk_size=0)", "ValueError", "chunk_size"),
         ("nn.NodeDropout(2)", "ValueError", "p must be"),
         ("nn.RGCNConv(4, 4, 0)", "ValueError", "num_relations"),
-        ("nn.DotProduct()", "(TypeError, ValueError)", "width"),
         ("decoder(feat, [0], [20])", "(TypeError, IndexError, ValueError)", ""),
         ("nn.margin_loss(scores, torch.ones(2, 3))", "ValueError", "3"),
         ("nn.softmax_loss(scores, [1.0])", "TypeError", "negative"),
