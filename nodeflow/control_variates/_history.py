@@ -126,9 +126,14 @@ class History(KeptRows):
             peers = self.graph.peers
             # commits are exchanged by layer, so all processes must have the same
             # history
-            facts: dict[str, object] = {"widths": self.widths, **view.settings}
-            facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
-            facts["inputs"] = inputs is not None
+            facts = {
+                "widths": self.widths,
+                **view.settings,
+                "dtype": dtype,
+                "aggregated": aggregated,
+                "a folder": folder is not None,
+                "inputs": inputs is not None,
+            }
             peers.agree(
                 "the arguments of History", {name: repr(value) for name, value in facts.items()}
             )
