@@ -62,8 +62,8 @@ class Decoder(nn.Module, metaclass=Explained):
         self.width = as_count(width, "width", 1 + self.two_part_rows)
         if self.two_part_rows and width % 2:
             raise ValueError(
-                f"width must be even, because rows of {type(self).__name__} are complex numbers of two parts, got "
-                f"{width}"
+                f"width must be even, because rows of {type(self).__name__} are complex numbers of "
+                f"two parts, got {width}"
             )
         self.num_relations = 1
         if num_relations is not None:

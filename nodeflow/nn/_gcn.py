@@ -118,7 +118,8 @@ class GraphConv(LinearConv):
             return edge * inverse_root[flow.structure.dst], inverse_root.unsqueeze(1), None
         if self.degrees == "parent":
             leaving = degree_column(flow.src_layer, OUT_DEGREE, "source")
-        else:  # a flow of all edges into some nodes knows the out-degrees of its sources in the whole graph
+        else:
+            # a flow of all edges into some nodes knows out-degrees of its sources in the whole graph
             leaving = flow.all_out_degrees if isinstance(flow, FullFlow) else flow.out_degrees
         inverse_root = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
         end = _inverse(entering.sqrt())
