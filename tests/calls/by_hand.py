@@ -262,7 +262,11 @@ BY_HAND = {
             "TypeError",
             "must be ALL, None, a list of column names",
         ),
-        ("batch.copy_from_parent([['feat'], []])", "TypeError", "of such lists by layer or flow, as in {0:"),
+        (
+            "batch.copy_from_parent([['feat'], []])",
+            "TypeError",
+            "of such lists by layer or flow, as in {0:",
+        ),
         ("batch.map_to_parent_nid([10**6])", "IndexError", "nid[0] is 1000000"),
         ("batch.map_to_parent_eid([-1])", "IndexError", "eid[0] is -1"),
         ("batch.map_from_parent_nid(0, [20])", "IndexError", "20"),
