@@ -41,10 +41,9 @@ class MessageFunction:
     out: str
 
     def __post_init__(self) -> None:
-        _check_names(
-            self,
-            ("op", "lhs_kind", "lhs", "out", *(() if self.op == "copy" else ("rhs_kind", "rhs"))),
-        )
+        _check_names(self, "op", "lhs_kind", "lhs", "out")
+        if self.op != "copy":
+            _check_names(self, "rhs_kind", "rhs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class ReduceFunction:
     out: str
 
     def __post_init__(self) -> None:
-        _check_names(self, ("reduce", "message", "out"))
+        _check_names(self, "reduce", "message", "out")
 
 
 class _MessageMaker(Protocol):
@@ -77,7 +76,7 @@ _ENDS: Final = {"u": "the source", "v": "the destination", "e": "the edge"}
 _WORDS: Final = {"add": "plus", "sub": "minus", "mul": "times", "div": "divided by", "dot": "dot"}
 
 
-def _check_names(function: MessageFunction | ReduceFunction, names: tuple[str, ...]) -> None:
+def _check_names(function: MessageFunction | ReduceFunction, *names: str) -> None:
     for name in names:
         check_type(getattr(function, name), name, str, "the name of a column, a str")
 

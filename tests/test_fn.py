@@ -56,14 +56,3 @@ def test_functions_are_values():
     assert pickle.loads(pickle.dumps(function)) == function
     with pytest.raises(AttributeError):
         function.out = "x"
-
-
-def test_a_tensor_instead_of_a_name_is_refused():
-    with pytest.raises(TypeError, match="rhs must be the name of a column, a str, got int 3"):
-        fn.u_mul_e("h", 3, "m")
-    with pytest.raises(TypeError, match="lhs must be the name of a column"):
-        fn.copy_u(None, "m")
-    with pytest.raises(TypeError, match="message must be the name of a column"):
-        fn.sum(fn.copy_u("h", "m"), "h")
-    with pytest.raises(TypeError, match="argument"):
-        fn.u_mul_e("h", "w")

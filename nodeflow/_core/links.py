@@ -35,7 +35,9 @@ class Links(NamedTuple):
 
     def ends(self, side: str) -> tuple[Ints, Ints]:
         """The known ends of queries for ``side``, and the ends on that side, which answer them."""
-        return (self.src, self.dst) if side == "destination" else (self.dst, self.src)
+        if side == "destination":
+            return (self.src, self.dst)
+        return (self.dst, self.src)
 
     def at(self, rows: Ints) -> Links:
         """Return some of the links."""
@@ -66,13 +68,12 @@ def as_links(
     shapes = {2: "[n, 2], a row (source, destination)"}
     shapes[3] = "[n, 3], a row (source, relation, destination)"
     if relations is not None:
-        shapes.pop(2 if relations else 3)
+        shapes = {2 + relations: shapes[2 + relations]}
     if array.ndim == 1 and array.size == 0:
+        # an empty list has no second dimension
         array = np.zeros((0, min(shapes)), np.int64)
     if array.ndim != 2 or array.shape[1] not in shapes:
-        rule = " or ".join(shapes.values())
-        if why:
-            rule += f", {why}"
+        rule = " or ".join(shapes.values()) + f" {why}".rstrip()
         raise ValueError(f"{name} must have shape {rule}, got shape {array.shape}")
     # one copy makes every column contiguous, and keeps later changes by the caller out
     columns = np.array(array.T, order="C")
@@ -137,6 +138,7 @@ class Queries:
         number = self.find(near, links.relation)
         answer = far if columns is None else columns[far]
         counted = (number >= 0) & (answer >= 0)
+        # sorting one number per pair sorts by query, then by answer, and drops repeats
         pairs = np.unique(number[counted] * self._num_nodes + answer[counted])
         row, answer = np.divmod(pairs, self._num_nodes)
         return pointers(row, len(self)), answer

@@ -25,8 +25,10 @@ __all__ = ["Random", "derive_key", "hash_ids"]
 _MASK: Final = (1 << 64) - 1
 GOLDEN: Final = 0x9E3779B97F4A7C15
 _START: Final = int.from_bytes(b"nodeflow", "big")
-_NEGATIVE: Final = 0xD1342543DE82EF95  # in place of GOLDEN for a negative word
-_MORE: Final = 0xAF251AF3B0F025B5  # for the bits of a word beyond its lowest 64
+# in place of GOLDEN for a negative word
+_NEGATIVE: Final = 0xD1342543DE82EF95
+# for the bits of a word beyond its lowest 64
+_MORE: Final = 0xAF251AF3B0F025B5
 
 
 def mix(z: int) -> int:
@@ -51,10 +53,10 @@ def derive_key(*words: int | str) -> int:
     key = _START
     for value in words:
         word = int.from_bytes(value.encode(), "big") if isinstance(value, str) else value
-        rest, step = (word, GOLDEN) if word >= 0 else (~word, _NEGATIVE)
-        key = mix(((key + step) & _MASK) ^ mix(rest & _MASK))
-        while rest := rest >> 64:
-            key = mix(((key + _MORE) & _MASK) ^ mix(rest & _MASK))
+        bits_left, step = (word, GOLDEN) if word >= 0 else (~word, _NEGATIVE)
+        key = mix(((key + step) & _MASK) ^ mix(bits_left & _MASK))
+        while bits_left := bits_left >> 64:
+            key = mix(((key + _MORE) & _MASK) ^ mix(bits_left & _MASK))
     return key
 
 
@@ -71,6 +73,7 @@ def hash_ids(ids: Ints) -> int:
 
 def hash_pieces(pieces: Iterable[Ints], length: int) -> int:
     """Return ``hash_ids`` of an array that comes in consecutive pieces, ``length`` ids in all."""
+    # a sum over positions does not depend on the pieces that an array comes in
     total = np.uint64(0)
     begin = 0
     for ids in pieces:

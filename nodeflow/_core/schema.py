@@ -163,10 +163,7 @@ class Schema(Frozen):
                 f"{len(named)} relations have the name {name!r}: name it by a triple, "
                 f"{_listed(named)}"
             )
-        same_name = []
-        if isinstance(relation, tuple) and len(relation) == 3:
-            same_name = self._by_name.get(relation[1], [])
-        raise KeyError(f"no relation {name!r}; there are {_listed(same_name or self.relations)}")
+        raise KeyError(f"no relation {name!r}; there are {_listed(self.relations)}")
 
     def entering(self, node_type: str) -> tuple[Relation, ...]:
         """Return the relations whose destinations are of a type, in the order of the edge ids."""
@@ -199,6 +196,7 @@ class Schema(Frozen):
         ``direction`` "in": the relations that enter its type; "out": those that leave it; "both":
         either.
         """
+        # sorted by relation, the edges of a node in one relation are one row
         ends = {"in": (2,), "out": (0,), "both": (0, 2)}[direction]
         kinds = []
         for node_type in self.nodes:
@@ -276,6 +274,7 @@ class Schema(Frozen):
         nodes = words["nodes"]
         relations = words["relations"]
         schema = cls(dict(nodes), {(a, name, b): size for a, name, b, size in relations})
+        # a dict would drop a repeated name silently
         if schema.to_json() != words:
             raise ValueError("it names a type or a relation twice")
         return schema

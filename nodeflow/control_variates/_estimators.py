@@ -73,12 +73,15 @@ def control_variate(flow: Flow, h: Tensor) -> Tensor:
                 f"the inputs of the history have width {sums.shape[1]}, but the rows have "
                 f"{h.shape[1]}"
             )
-        return sums if is_sparse(sums) else sums.to(h.dtype)
+        if is_sparse(sums):
+            return sums
+        return sums.to(h.dtype)
     advice = (
         "; sample with a ControlVariateSampler whose history has layer "
         f"{i}{' or the inputs' if i == 0 else ''} (or, for a batch that was drawn with the "
         "history's weights and direction, call history.pull(batch))"
     )
+    # rows near their history leave a small difference, whose sampled sum has little noise
     history = _column(flow.src_layer, f"h_{i}", advice)
     sums = _column(flow.dst_layer, f"agg_h_{i}", advice)
     if history.shape[1:] != h.shape[1:]:
@@ -122,6 +125,7 @@ def control_variate_dropout(flow: Flow, h: Tensor, mean: Tensor) -> tuple[Tensor
         flow.dst_layer, "scale", " in its destination layers; sample with a ControlVariateSampler"
     )
     scale = scale.to(h.dtype).clamp(min=1).sqrt()
+    # the noise of dropout has mean 0, so it needs no history, only the right variance
     estimate = control_variate(flow, mean)
     noise = neighbor_sampling(flow, h - mean) / scale.unsqueeze(1)
     return noise + estimate, estimate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -39,8 +38,8 @@ from nodeflow.graph import Graph
 from nodeflow.propagation import Propagation
 
 MISSING = ("zero", "mask", "refuse")
-_LAYOUT = 2  # of the arrays in a folder
-_MANY = 200  # batches that read a history before one is missed that writes
+# of the arrays in a folder
+_LAYOUT = 2
 
 
 class History(KeptRows):
@@ -125,23 +124,22 @@ class History(KeptRows):
             if dtype not in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
                 raise ValueError(f"dtype must be a floating type, got {dtype}")
             peers = self.graph.peers
-            facts: dict[str, object] = {"widths": self.widths, **view.settings}
-            facts |= {"dtype": dtype, "aggregated": aggregated, "a folder": folder is not None}
-            facts["inputs"] = inputs is not None
+            # commits are exchanged by layer, so all processes must have the same
+            # history
+            facts = {
+                "widths": self.widths,
+                **view.settings,
+                "dtype": dtype,
+                "aggregated": aggregated,
+                "a folder": folder is not None,
+                "inputs": inputs is not None,
+            }
             peers.agree(
                 "the arguments of History", {name: repr(value) for name, value in facts.items()}
             )
-            size = self.graph.held.num_masters
-            shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
-            for i, width in self.widths.items():
-                shapes[f"h_{i}"] = ((size, width), dtype)
-                shapes[f"written_{i}"] = ((size,), torch.int64)
-                if self.stored:
-                    shapes[f"agg_h_{i}"] = (
-                        (size, width),
-                        torch.promote_types(dtype, torch.float32),
-                    )
-            device = None if device is None else as_device(device)
+            shapes = self._shapes(dtype)
+            if device is not None:
+                device = as_device(device)
             if folder is not None and device is not None and device.type != "cpu":
                 raise ValueError("a history in files lies on the CPU; leave out folder or device")
             size_of = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes.values())
@@ -156,8 +154,6 @@ class History(KeptRows):
                     "layer 0 has a history of its own in widths; leave it out, or leave out inputs"
                 )
             self._staged: dict[int, tuple[Ints, Tensor]] = {}
-            self._pulls = 0
-            self._sum_of_seeds = -1
             self.has_inputs = inputs is not None
             if inputs is None:
                 self._sums_of_inputs = None
@@ -232,66 +228,40 @@ class History(KeptRows):
                 ``known_i``. "refuse" raises ValueError.
 
         Returns the mean age of the rows that were ever written, a scalar; NaN where there were
-        none. All columns are set, or none. Warns once, with RuntimeWarning, when 200 batches of
-        training (with gradients enabled, and each for other seeds than the one before) have read
-        rows that were never written, and none was committed.
+        none. All columns are set, or none.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
         with self._together("the history of a batch"):
             check_one_of(missing, "missing", MISSING)
             self._check_batch(batch)
-            columns: list[tuple[int, str, Tensor]] = []
+            columns = []
             ages = []
             for i in layers:
                 nodes = self._ids(batch.layers[i].parent_nid)
                 age = self._age(i, nodes)
                 if missing == "refuse" and bool((age < 0).any()):
-                    at = int((age < 0).nonzero()[0, 0])
+                    node = int(nodes[(age < 0).numpy(force=True)][0])
                     raise ValueError(
-                        f"layer {i} of the history has no row yet of node {int(nodes[at])}; fill "
-                        "it with an Updater, or pull with missing='zero'"
+                        f"layer {i} of the history has no row yet of node {node}; fill it with an "
+                        "Updater, or pull with missing='zero'"
                     )
                 ages.append(age[age >= 0])
                 columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
                 if missing == "mask":
                     columns.append((i, f"known_{i}", age >= 0))
-                columns.append(
-                    (
-                        i + 1,
-                        f"agg_h_{i}",
-                        self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid)),
-                    )
-                )
+                sums = self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))
+                columns.append((i + 1, f"agg_h_{i}", sums))
             if self._sums_of_inputs is not None and batch.num_flows:
                 sums = self._fetch(
                     "sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid)
                 )
                 columns.append((1, "agg_h_0", sums))
-            if sum(map(len, ages)) < sum(len(batch.layers[i]) for i in layers):
-                self._remind(batch)
             # set last: an error above leaves the batch unchanged
             for i, name, column in columns:
                 batch.ldata[i][name] = column.to(batch.device)
             if ages:
                 return torch.cat(ages).double().mean()
             return torch.tensor(torch.nan, dtype=torch.float64)
-
-    def _remind(self, batch: NodeFlow) -> None:
-        """Warn once where batches read rows that are never written: control variates of zeros save
-        no variance.
-        """
-        seeds = int(batch.seeds.sum())
-        # an evaluation commits nothing, nor does an experiment, which draws for the same seeds
-        # again and again
-        self._pulls += torch.is_grad_enabled() and seeds != self._sum_of_seeds
-        self._sum_of_seeds = seeds
-        if self._pulls == _MANY and not self.stored and int(self.step) <= 1:
-            warnings.warn(
-                f"{_MANY} batches have read rows that were never written, and none was committed: "
-                "call history.commit(batch) after every step, or fill the history with an Updater",
-                RuntimeWarning,
-                stacklevel=3,
-            )
 
     # ---- writing
 
@@ -355,9 +325,9 @@ class History(KeptRows):
                 f"{tuple(rows.shape)}"
             )
         new = rows.detach().to(target.device, target.dtype, copy=True)
-        if (at := first_not_finite(new)) is not None:
+        if (row := first_not_finite(new)) is not None:
             raise ValueError(
-                f"rows of layer {layer} must be finite in {target.dtype}, but row {at} is not"
+                f"rows of layer {layer} must be finite in {target.dtype}, but row {row} is not"
             )
         return ids, new
 
@@ -375,20 +345,21 @@ class History(KeptRows):
             finally:
                 pushed = self._staged
                 self._staged = {}
-            self._store.restore()  # the step too, before it is read
-            own = np.array([int(self.step)])
+            # the step too, before it is read
+            self._store.restore()
+            own_step = np.array([int(self.step)])
             # every process sends every layer, if only empty rows: all take part in one exchange of
             # equal parcels
             nothing = np.zeros(0, np.int64)
             columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
-            steps, received = self.graph.peers.send("rows that were pushed", own, columns)
+            steps, received = self.graph.peers.send("rows that were pushed", own_step, columns)
             if len(set(steps[:, 0])) > 1:
                 raise ValueError(
                     "the histories of the processes are of different commits: numbers "
                     f"{steps[:, 0].tolist()}, by rank; load states, or open folders, that belong "
                     "together"
                 )
-            step = int(own[0]) + 1
+            step = int(own_step[0]) + 1
             device = self.step.device
             changes = {
                 "step": (
@@ -407,6 +378,18 @@ class History(KeptRows):
             self._store.commit(changes)
 
     # ---- inside
+
+    def _shapes(self, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
+        """Return shape and type of every array."""
+        size = self.graph.held.num_masters
+        shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
+        for i, width in self.widths.items():
+            shapes[f"h_{i}"] = ((size, width), dtype)
+            shapes[f"written_{i}"] = ((size,), torch.int64)
+            if self.stored:
+                wide = torch.promote_types(dtype, torch.float32)
+                shapes[f"agg_h_{i}"] = ((size, width), wide)
+        return shapes
 
     def _column(self, name: str, layer: int) -> Tensor:
         if layer not in self.widths:
@@ -432,10 +415,10 @@ class History(KeptRows):
 
     def _fetch(self, what: str, column: Tensor, ids: Ints) -> Tensor:
         peers = self.graph.peers
-        whole = self.graph.held.whole
+        layout = self.graph.held.whole
 
         def held(nodes: Ints) -> Tensor:
-            return fetch_rows(column, torch.from_numpy(whole.rows_of(nodes)))
+            return fetch_rows(column, torch.from_numpy(layout.rows_of(nodes)))
 
         return peers.fetch(f"{what} of the history", ids, peers.owners, held).to(column.device)
 
@@ -452,7 +435,9 @@ class History(KeptRows):
         return page("History", self.extra_repr(), column_table([("", buffers)]))
 
     def extra_repr(self) -> str:
-        where = "" if self._store.folder is None else f", in {self._store.folder}"
+        where = ""
+        if self._store.folder is not None:
+            where = f", in {self._store.folder}"
         return (
             f"{self.widths}, {self.graph.num_nodes} nodes, sums "
             f"{'stored' if self.stored else 'on demand'}{where}"

@@ -114,6 +114,7 @@ class KeptRows(nn.Module):
         """Refuse the state of another history before any row is copied. All arrays are replaced at
         once, or stay.
         """
+        # rows of another propagation would be control variates of other sums
         hashed = state.get(prefix + "_extra_state")
         if hashed is not None and int(hashed) != self.propagation.fingerprint:
             raise ValueError(

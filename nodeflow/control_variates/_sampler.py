@@ -93,8 +93,8 @@ class ControlVariateSampler(NeighborSampler):
     def settings(self) -> dict[str, Any]:
         """Everything that determines the draws, except the graph; of the history widths and view."""
         of_view = self.view.settings
-        own = {k: v for k, v in super().settings.items() if k not in of_view}
-        return {**own, "history": {"widths": self.history.widths, **of_view}}
+        of_sampler = {k: v for k, v in super().settings.items() if k not in of_view}
+        return {**of_sampler, "history": {"widths": self.history.widths, **of_view}}
 
     def _checked(
         self, fanouts: Fanouts | None, num_neighbors: NumNeighbors | None, edge_type: str | None
@@ -120,8 +120,8 @@ class ControlVariateSampler(NeighborSampler):
         if self._proportional is not None:
             never = self._proportional.column == 0
             counts = self.view.numbers().numpy() != 0
-            if (at := first_true(never & counts)) is not None:
-                edge = self.graph.near.held.whole.edge_ids_of(np.array([at]))[0]
+            if (place := first_true(never & counts)) is not None:
+                edge = self.graph.near.held.whole.edge_ids_of(np.array([place]))[0]
                 raise ValueError(
                     f"prob: edge {edge} has {self.prob!r} = 0, so it is never drawn, but it counts "
                     "in the history's sums; leave such edges out, as by graph.view(where=...)"
@@ -130,6 +130,7 @@ class ControlVariateSampler(NeighborSampler):
     def complete(self, batch: NodeFlow) -> NodeFlow:
         self.history.pull(batch, missing=self.missing)
         layers = [flow.dst_layer for flow in batch.flows]
+        # one exchange for all layers, where several processes hold the graph
         degrees = self.history.propagation.degrees_of(
             torch.cat([layer.parent_nid for layer in layers])
         )

@@ -15,9 +15,9 @@ from nodeflow._core.base.checks import as_count, as_flag, check_type, describe
 from nodeflow._core.base.types import FileLike
 from nodeflow._core.rows.rows import Rows, first_not_finite, take_rows
 from nodeflow.control_variates._history import History
-from nodeflow.propagation import LayeredModel
 
-_CHUNK = 2**16  # rows at a time, where the layers lie in files
+# rows at a time, where the layers lie in files
+_CHUNK = 2**16
 
 
 class Updater:
@@ -64,7 +64,7 @@ class Updater:
 
     def __init__(
         self,
-        model: LayeredModel,
+        model: Any,
         history: History,
         x: Tensor | Rows,
         *,
@@ -92,12 +92,17 @@ class Updater:
         self.calls = 0
 
     def __repr__(self) -> str:
-        when = "when asked" if self.every is None else f"every {self.every} steps"
+        when = "when asked"
+        if self.every is not None:
+            when = f"every {self.every} steps"
         return f"Updater({type(self.model).__name__}, {self.history!r}, {when})"
 
     def step(self) -> bool:
         """Run a pass if one is due. Return whether one was."""
-        due = self.calls == 0 if self.every is None else self.calls % self.every == 0
+        if self.every is None:
+            due = self.calls == 0
+        else:
+            due = self.calls % self.every == 0
         if due:
             self.run()
         self.calls += 1
@@ -129,7 +134,7 @@ class Updater:
         # the rows outlive the call: they must be neither inference tensors nor part of the caller's
         # autograd graph
         with (
-            torch.inference_mode(False),
+            torch.inference_mode(mode=False),
             torch.no_grad(),
             history.renewal() as new,
             ExitStack() as stack,
@@ -164,14 +169,16 @@ class Updater:
             None if self.folder is None else self.chunk_size or _CHUNK
         )
         for start, stop in ranges:
-            whole = isinstance(h, Tensor) and stop - start == len(target)
+            is_all = isinstance(h, Tensor) and stop - start == len(target)
             target[start:stop].copy_(
-                h if whole else take_rows(h, torch.arange(start, stop, device="cpu"))
+                h if is_all else take_rows(h, torch.arange(start, stop, device="cpu"))
             )
         if first_not_finite(target) is not None:
             raise ValueError(f"the model's rows of layer {i} are not finite in {target.dtype}")
         # sums of the stored rows, rounded to their type, since sums must match the rows that they
         # are used with
         for start, stop in ranges if history.stored else ():
-            nodes = None if stop - start == len(target) else torch.arange(start, stop, device="cpu")
+            nodes = None
+            if stop - start != len(target):
+                nodes = torch.arange(start, stop, device="cpu")
             new[f"agg_h_{i}"][start:stop] = history.propagation(target, nodes)

@@ -74,7 +74,6 @@ class DistributedGraph(Graph):
         )
         own = HeldPart(parts, part, peers, edges, self.relations, halo)
         self._set(held=own, _own=own, _near=None)
-        types.link(nodes, edges)
         process.graphs[self.uid] = self
         if halo and parts.edges in ("in", "out"):
             bare = self._with_held(own)

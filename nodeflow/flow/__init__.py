@@ -11,7 +11,7 @@ Where to change something:
 - ``_message_passing``: ``flow_compute``, ``apply_layers`` and their kin. ``_part``: the edges that
   one call computes; ``_messages``: messages and their reduction; ``_user_functions``: what functions
   of users see and return.
-- ``_append``, ``_as_graph`` (also the union), ``_validate``, ``_pictures``.
+- ``_append``, ``_validate``, ``_pictures``.
 - ``_build``: NodeFlows made by hand. ``_full_flow``: the flows of ``Propagation``.
   ``_of_relations``: flows of some relations.
 - ``_views``: the objects behind ``layers``, ``flows``, ``ldata`` and ``fdata``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import torch
@@ -37,11 +36,12 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
             f"append needs NodeFlows of one parent graph, got one of {first.parent} and one of "
             f"another, {other.parent}"
         )
-    rows = _rows_of_joint_layer(first, other)
+    rows = _match(first.back, other.front)
     graph = parents[0] if parents else None
     for part in (first, other):
         if graph is not None and part.parent is None:
             check_fits(part, graph)
+    # the first part computes the joint layer, so its columns win
     data = first.back.data.copy()
     for name, column in other.front.data.items():
         if name not in data:
@@ -53,13 +53,15 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     # the row in the joint layer of each node of the other's first layer
     joint_row = None if rows is None else torch.argsort(rows)
     index = other.seed_index
-    if joint_row is not None and other.num_flows == 0:  # the joint layer is the last one
+    # the joint layer is the last one
+    if joint_row is not None and other.num_flows == 0:
         index = joint_row[index]
     for pair, flow in other.flows.items():
         i = pair[0] + first.num_flows
         j = pair[1] + first.num_flows
         structure = None
         if joint_row is not None and pair[0] == 0:
+            # sources of the other's first layer take the order of the joint one
             sources = joint_row[flow.indices]
             structure = Structure._trusted(flow.indptr, sources, flow.num_src)
         flows.append(flow.between(layers[i], layers[j], (i, j), structure=structure))
@@ -73,21 +75,6 @@ def append(first: NodeFlow, other: NodeFlow) -> NodeFlow:
     )
     batch.seed_data.update(other.seed_data)
     return batch
-
-
-def _rows_of_joint_layer(first: NodeFlow, other: NodeFlow) -> Tensor | None:
-    """Return the row in the other's first layer of each node of the joint one; None: the same."""
-    try:
-        return _match(first.back, other.front)
-    except ValueError as error:
-        hint = ""
-        with suppress(ValueError):
-            if first.front.has_parent:
-                _match(other.back, first.front)
-                hint = (
-                    "; the other's last layer is this one's first: call other.append(this) instead"
-                )
-        raise ValueError(f"{error}{hint}") from None
 
 
 def _match(back: Layer, front: Layer) -> Tensor | None:

@@ -66,6 +66,7 @@ def flow_from_edges(
     ends = as_ids(dst, "dst", num_dst, "destination")
     check_pairs(sources, ends, "src and dst", "edge")
     check_memory(16 * num_dst, f"num_dst of {num_dst}", "ids of a layer count from 0 without gaps")
+    # the sort is stable: edges of one destination stay in the order given
     indptr, order = map(torch.from_numpy, kernels.csr.sort_by_destination(ends, num_dst))
     structure = Structure._trusted(indptr, torch.from_numpy(sources)[order], num_src)
     return _flow(structure, order, parent_eid, weight, data)
@@ -110,7 +111,7 @@ def _flow(
     """Return a flow of given edges, whose other columns ``order`` puts in the edges' order."""
     size = structure.num_edges
     columns = Frame(size, data)
-    eid: Tensor | None = None
+    eid = None
     if parent_eid is not None:
         eid = torch.from_numpy(as_ids(parent_eid, "parent_eid", LARGEST, "edge", lower=-1).copy())
         check_length(eid, "parent_eid", size, "edge")
@@ -123,8 +124,10 @@ def _flow(
         weight = weight.to(torch.float32, copy=True)
     if order is not None:
         columns = Frame(size, {name: take_rows(x, order) for name, x in columns.items()})
-        eid = None if eid is None else eid[order]
-        weight = None if weight is None else weight[order]
+        if eid is not None:
+            eid = eid[order]
+        if weight is not None:
+            weight = weight[order]
     src = Layer._trusted(structure.num_src)
     dst = Layer._trusted(structure.num_dst)
     return Flow._trusted(structure, src, dst, (0, 1), parent_eid=eid, weight=weight, data=columns)
@@ -193,7 +196,7 @@ def _layer(
 ) -> Layer:
     sizes = {flow.num_src for (a, _), flow in flows.items() if a == i}
     sizes |= {flow.num_dst for (_, b), flow in flows.items() if b == i}
-    parent_nid: Tensor | None = None
+    parent_nid = None
     if ids is not None:
         upper = LARGEST if graph is None else graph.num_nodes
         parent_nid = torch.from_numpy(as_ids(ids, f"layers[{i}]", upper).copy())
@@ -251,6 +254,7 @@ def create_full_node_flow(
     edges = np.arange(graph.num_edges) if edge_ids is None else edge_ids.astype(np.int64)
     sources = indices.astype(np.int64)
     if add_self_loop:
+        # the loop of a node comes after its in-edges
         nodes = np.arange(graph.num_nodes)
         sources = np.insert(sources, indptr[1:], nodes)
         edges = np.insert(edges, indptr[1:], -1)

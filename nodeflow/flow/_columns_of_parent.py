@@ -78,16 +78,18 @@ def _looked_up(
     wanted = torch.cat(known)[ids]
     orphans = wanted == unknown
     if bool(orphans.any()):
-        at = int(orphans.nonzero()[0])
+        index = int(orphans.nonzero()[0])
         raise ValueError(
-            f"{name}[{at}] is {int(ids[at])}, which is in a {kind} made without parent ids"
+            f"{name}[{index}] is {int(ids[index])}, which is in a {kind} made without parent ids"
         )
     return wanted
 
 
 def _parent_ids(part: Layer | LayerPart | Flow) -> Tensor:
     """Return the parent ids of a layer or flow; raises ValueError where there are none."""
-    return part.parent_eid if isinstance(part, Flow) else part.parent_nid
+    if isinstance(part, Flow):
+        return part.parent_eid
+    return part.parent_nid
 
 
 def check_fits(batch: NodeFlow, graph: Graph) -> None:
@@ -127,9 +129,9 @@ def map_from_parent_nid(
     rows = batch.layers[i].rows_of(ids)
     missing = rows < 0
     if not allow_missing and bool(missing.any()):
-        at = int(missing.nonzero()[0])
+        index = int(missing.nonzero()[0])
         raise KeyError(
-            f"parent node {int(ids[at])} (parent_nid[{at}]) is not in layer {i}; "
+            f"parent node {int(ids[index])} (parent_nid[{index}]) is not in layer {i}; "
             "allow_missing=True gives -1 instead"
         )
     if remap_local:
@@ -183,11 +185,12 @@ def copy_to_parent(
     Raises ValueError for a column whose rows have another shape or type than the parent's, or whose
     memory in the parent cannot be written (a memory-mapped file); then the parent is as it was.
     """
-    writes: list[tuple[Frame, str, Tensor, Tensor]] = []
-    targets: dict[tuple[int, str], Tensor] = {}
+    writes = []
+    targets = {}
     # all checks come before the first write
     for copy in _planned_copies(batch, ndata, edata, from_parent=False):
-        last = _last_of_each(copy.rows)  # an edge may be there repeatedly, a node in contexts
+        # an edge may be there repeatedly, a node in contexts
+        last = _last_of_each(copy.rows)
         for name in copy.names:
             values = _dense(name, copy.frame[name])[last]
             key = (id(copy.parent), name)
@@ -241,22 +244,22 @@ def _planned_copies(
         lambda key: as_index(key, "layer", len(batch)),
     )
     flows = _by_part(edges, "edata", dict(batch.flows.items()), lambda key: batch.flows[key].layers)
-    sides: tuple[tuple[str, str, Any, Frame, Mapping[Any, OfType]], ...] = (
+    sides = (
         ("ndata", "layer", layers, graph.ndata, graph.nodes),
         ("edata", "flow", flows, graph.edata, graph.relations),
     )
     copies = []
-    for argument, kind, parts, whole, types in sides:
+    for argument, kind, parts, frame_of_all, types in sides:
         # of thousands of types few have columns; no layer is asked for the nodes of the others
         typed = [name for name, of_type in types.items() if parts and of_type.data]
         for key, part, names in parts:
             if from_parent:
                 owner = f"the parent graph's {argument}"
-                frames = _frames_of(part, whole, types, typed)
+                frames = _frames_of(part, frame_of_all, types, typed)
                 sources = [parent for _, _, parent in frames]
             else:
                 owner = f"{kind} {key}"
-                frames = _frames_of(part, whole, types, part.typed_frames())
+                frames = _frames_of(part, frame_of_all, types, part.typed_frames())
                 sources = [frame for frame, _, _ in frames]
             wanted = _names(names, argument, sources, owner)
             for (frame, rows, parent), source in zip(frames, sources, strict=True):
@@ -267,19 +270,20 @@ def _planned_copies(
 
 
 def _frames_of(
-    part: Layer | Flow, whole: Frame, types: Mapping[Any, OfType], names: Iterable[Any]
+    part: Layer | Flow, frame_of_all: Frame, types: Mapping[Any, OfType], names: Iterable[Any]
 ) -> list[tuple[Frame, Tensor, Frame]]:
     """Return the frame of a layer or flow, then those of some types in it.
 
     Each comes with the rows in the parent's frame, and that frame.
     """
-    frames = [(part.data, _parent_ids(part), whole)]
+    frames = [(part.data, _parent_ids(part), frame_of_all)]
     for name in names:
         of_type = types[name]
-        if of_type.data is not whole:
+        if of_type.data is not frame_of_all:
             typed = part.of(name)
             rows = _parent_ids(typed)
-            if isinstance(typed, Flow):  # whose parent ids count from the first relation on
+            # whose parent ids count from the first relation on
+            if isinstance(typed, Flow):
                 rows = rows - of_type.ids.start
             frames.append((typed.data, rows, of_type.data))
     return frames
@@ -312,19 +316,16 @@ def _names(names: object, argument: str, frames: Sequence[Frame], owner: str) ->
     present = list(dict.fromkeys(name for frame in frames for name in frame))
     if isinstance(names, _All):
         return present
-    if isinstance(names, str) or not isinstance(names, Iterable):
+    is_listed = isinstance(names, Iterable) and not isinstance(names, str)
+    columns: list[str] = list(names) if is_listed else []  # type: ignore[call-overload]
+    if not is_listed or not all(isinstance(name, str) for name in columns):
         raise TypeError(
-            f"{argument} must be ALL, None, a list of column names or a dict of such lists, got "
-            f"{describe(names)}"
-        )
-    columns = list(names)
-    if not all(isinstance(name, str) for name in columns):
-        raise TypeError(
-            f"{argument} must name columns; for a choice per layer or flow give a dict, as in {{0: "
-            f"['x'], -1: ['y']}}; got {describe(columns)}"
+            f"{argument} must be ALL, None, a list of column names, or a dict of such lists by "
+            f"layer or flow, as in {{0: ['x'], -1: ['y']}}; got {describe(names)}"
         )
     for name in columns:
-        if name not in present:  # before anything is written
+        # before anything is written
+        if name not in present:
             raise KeyError(
                 f"no column {name!r} in {owner}, which has "
                 f"{', '.join(map(repr, present)) or 'no columns'}"
@@ -346,6 +347,7 @@ def _rows_at(name: str, column: Tensor, ids: Tensor) -> Tensor:
     """Return the rows of a column of the parent; zeros for an edge without a parent edge, whose id
     is -1.
     """
+    # added self-loops have no parent edge, whose row would be the last one
     missing = ids < 0
     if not bool(missing.any()):
         return fetch_rows(column, ids)
@@ -376,6 +378,7 @@ def _check_write(name: str, target: Tensor, values: Tensor) -> None:
             f"column {name!r} of the parent has rows of shape {tuple(target.shape[1:])} and "
             f"{target.dtype}, the batch has {tuple(values.shape[1:])} and {values.dtype}"
         )
+    # writing to either kind of memory ends the process or changes other rows
     repeats = zip(target.shape, target.stride(), strict=True)
     if any(size > 1 and stride == 0 for size, stride in repeats):
         why = "rows that share memory (it is expanded)"

@@ -386,16 +386,11 @@ class Flow(Frozen):
         if rows is None:
             return slice_rows(h, 0, self.num_dst)
         if len(rows) and int(rows.min()) < 0:
-            if not (self.src_layer.has_parent and self.dst_layer.has_parent):
-                raise ValueError(
-                    f"the destinations of flow {self.layers} have no rows of their own, since a "
-                    "layer of it has no parent ids (parent_nid): use layers that do not read own "
-                    "rows, such as GraphConv(self_loops=False)"
-                )
             missing = int((rows < 0).nonzero()[0])
             raise ValueError(
-                f"destination {missing} of flow {self.layers} is not in its source layer, so it "
-                "has no row of its own there; sample with include_dst=True"
+                f"destination {missing} of flow {self.layers} is not in its source layer, or a "
+                "layer has no parent ids (parent_nid), so it has no row of its own there; sample "
+                "with include_dst=True"
             )
         return take_rows(h, rows)
 
@@ -435,7 +430,7 @@ class Flow(Frozen):
         >>> mean, largest
         (tensor([1.5000, 2.0000, 0.0000]), tensor([2., 2., 0.]))
         """
-        return ops.aggregate(self.structure, h, reduce, weight)
+        return ops.aggregate(self.structure, h, reduce, weight)  # type: ignore[no-any-return]
 
     def aggregate_beside_own(
         self, h: Tensor, reduce: str = "sum", *, weight: Tensor | None = None
@@ -530,6 +525,7 @@ class Flow(Frozen):
         gives ``[num_src, num_edges]`` (edge e leaves u). Raises ValueError for another ``end``.
         """
         check_one_of(end, "end", ("in", "out"))
+        # an incidence matrix is the grouping itself: one column per edge
         by, edges = self.structure.grouped("v" if end == "in" else "u")
         values = torch.ones(self.num_edges, device=self.structure.device)
         if edges is None:
@@ -570,7 +566,8 @@ class Flow(Frozen):
         same_ids = src.same_parent_nid(self.src_layer) and dst.same_parent_nid(self.dst_layer)
         if structure is None and move is None and same_ids:
             parts["rows"] = self._dst_in_src
-        structure = self.structure if structure is None else structure
+        if structure is None:
+            structure = self.structure
         if move is not None:
             structure = move(structure)
             # what is not made yet is made now: its maker would give it on the old device
@@ -582,4 +579,6 @@ class Flow(Frozen):
 
 
 def _lazy(value: Lazy[Tensor] | Tensor | None) -> Lazy[Tensor] | None:
-    return Lazy.of(value) if isinstance(value, Tensor) else value
+    if isinstance(value, Tensor):
+        return Lazy.of(value)
+    return value

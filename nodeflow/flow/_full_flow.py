@@ -57,6 +57,7 @@ class EdgeColumns(Frame):
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._columns and name in self._parent:
+            # kept once gathered, since every layer reads it
             edges = self._edges.get()
             self._columns[name] = fetch_rows(self._parent[name], edges).to(edges.device)
         return super().__getitem__(name)

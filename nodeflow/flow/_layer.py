@@ -241,7 +241,8 @@ class Layer(Frozen):
         Raises ValueError for a layer without parent nodes, or with copies of them in several
         contexts.
         """
-        device = self.parent_nid.device  # raises the error that says why there are none
+        # raises the error that says why there are none
+        device = self.parent_nid.device
         if self.context is not None:
             raise ValueError(
                 "this layer may hold a parent node in several contexts (seeds or times), so a "
@@ -253,6 +254,7 @@ class Layer(Frozen):
         ids, order = self._lookup.get()
         if len(ids) == 0:
             return torch.full_like(parent_nid, -1)
+        # an id that is not there finds a place too, where another id stands
         places = torch.searchsorted(ids, parent_nid).clamp_(max=len(ids) - 1)
         return torch.where(ids[places] == parent_nid, order[places], -1)
 
@@ -321,32 +323,35 @@ class Layer(Frozen):
         return self.parent_nid is other.parent_nid
 
 
-def rows_between(held: Layer, wanted: Layer) -> Tensor:
+def rows_between(holder: Layer, wanted: Layer) -> Tensor:
     """Return the local ids in ``held`` of the nodes of ``wanted``, -1 where it has no such node.
 
     int64 ``[wanted.num_nodes]``; where both have contexts, nodes are the same only in one context.
     """
-    if held.context is None or wanted.context is None:
-        return held.rows_of(wanted.parent_nid)
-    nodes = torch.cat([held.parent_nid, wanted.parent_nid])
-    contexts = torch.cat([held.context, wanted.context])
+    if holder.context is None or wanted.context is None:
+        return holder.rows_of(wanted.parent_nid)
+    nodes = torch.cat([holder.parent_nid, wanted.parent_nid])
+    contexts = torch.cat([holder.context, wanted.context])
     # one id for every pair of node and context
     pairs = torch.stack([contexts, nodes], 1).unique(dim=0, return_inverse=True)[1]
-    size = held.num_nodes
+    size = holder.num_nodes
     return Layer._trusted(size, pairs[:size]).rows_of(pairs[size:])
 
 
-def same_nodes(one: Layer, other: Layer) -> bool:
+def same_nodes(layer: Layer, other: Layer) -> bool:
     """Return whether two layers have the same parent nodes, and contexts where both have them."""
-    if not torch.equal(one.parent_nid, other.parent_nid):
+    if not torch.equal(layer.parent_nid, other.parent_nid):
         return False
-    return one.context is None or other.context is None or torch.equal(one.context, other.context)
+    return (
+        layer.context is None or other.context is None or torch.equal(layer.context, other.context)
+    )
 
 
 def dst_in_src(src: Layer, dst: Layer, device: torch.device) -> Tensor | None:
     """Return the local id in ``src`` of every node of ``dst``, -1 where it is not there; None: they
     are the first.
     """
+    # samplers put destinations first among the sources: one comparison instead of a search
     size = dst.num_nodes
     if not (src.has_parent and dst.has_parent):
         return torch.full((size,), -1, device=device)
@@ -361,7 +366,8 @@ def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
     """Return the rows of a layer, type after type, ascending within one, and where those of each
     type begin.
     """
-    if schema is None or ids is None:  # asked for by pickle
+    # asked for by pickle
+    if schema is None or ids is None:
         return torch.zeros(0, dtype=torch.int64, device="cpu"), np.zeros(1, np.int64)
     types = schema.types_of(ids.cpu().numpy())
     first, order = kernels.csr.sort_by_destination(types, len(schema.nodes))
@@ -369,7 +375,8 @@ def _by_type(schema: Schema | None, ids: Tensor | None) -> tuple[Tensor, Ints]:
 
 
 def _sorted(ids: Tensor | None) -> tuple[Tensor, Tensor]:
-    if ids is None:  # asked for by pickle
+    # asked for by pickle
+    if ids is None:
         ids = torch.zeros(0, dtype=torch.int64, device="cpu")
     ascending, order = torch.sort(ids)
     return ascending, order
@@ -382,7 +389,7 @@ def once(change: Move) -> Move:
     The tensors of a batch with ``reuse=True`` are prefixes of one array. They become prefixes of
     the longest one, that of the inputs, which is moved first.
     """
-    moved: dict[int, tuple[Any, Any]] = {}
+    moved = {}
     longest: dict[tuple[Any, ...], tuple[Tensor, Tensor]] = {}
 
     def move(value: Any) -> Any:
@@ -404,6 +411,8 @@ def once(change: Move) -> Move:
         if start not in longest or len(longest[start][0]) < size:
             longest[start] = (value, change(value))
         original, result = longest[start]
-        return result if len(original) == size else result[:size]
+        if len(original) == size:
+            return result
+        return result[:size]
 
     return move

@@ -186,23 +186,15 @@ def register_layer_computation(
     Raises ValueError for functions that are missing or too many.
     """
     i = as_index(layer, "layer", batch.num_layers)
-    if message is None:
-        if reduce is not None:
-            raise ValueError(
-                "a reduce function needs a message function: give both, or update alone"
-            )
-        if update is None:
-            raise ValueError(
-                f"layer {i} needs a computation: message and reduce functions, or an update "
-                "function"
-            )
-    elif i == 0:
+    if (message is None) != (reduce is None) or (message is None and update is None):
+        raise ValueError(
+            f"layer {i} needs a message and a reduce function, or an update function alone"
+        )
+    if i == 0 and message is not None:
         raise ValueError(
             "layer 0 has no flow into it, so it takes an update function only: leave out message "
             "and reduce"
         )
-    elif reduce is None:
-        raise ValueError("a message function needs a reduce function: give both")
     batch.computations[i] = message, reduce, update
 
 
@@ -232,12 +224,13 @@ def run(
     them.
     """
     messages = Messages(part, _functions(message, "message", ReduceFunction))
-    columns: dict[str, Tensor] = {}
+    columns = {}
     for reducer in _functions(reduce, "reduce", MessageFunction):
         columns.update(reduce_messages(messages, reducer))
     frame = part.flow.dst_layer.data
     where = part.dst.where
     if update is not None:
+        # an update sees reduced columns in place of stored ones of that name
         seen = Columns({**dict.fromkeys(part.dst), **columns}, where, part.dst.__getitem__)
         seen.keep(columns)
         nodes = NodeBatch(seen, lambda: part.destinations, part.structure.num_dst)
@@ -283,7 +276,8 @@ def message_passing(
     {'mid': tensor([[0.5000, 0.5000]])}
     """
     source = flow.src_layer.with_frame(Frame(flow.num_src, src))
-    columns = Frame(flow.num_dst, dst)  # raises for columns of another length
+    # raises for columns of another length
+    columns = Frame(flow.num_dst, dst)
     target = flow.dst_layer.with_frame(dst.copy() if isinstance(dst, Frame) else columns)
     inner = flow.between(source, target, flow.layers)
     inner.data.update(edge or {})
@@ -317,9 +311,9 @@ def distinct(value: object, name: str, upper: int, what: str) -> Ints:
     ids = as_ids(value, name, upper, what)
     again = np.ones(len(ids), np.bool_)
     again[np.unique(ids, return_index=True)[1]] = False
-    if (at := first_true(again)) is not None:
+    if (index := first_true(again)) is not None:
         raise ValueError(
-            f"{name}[{at}] names {what} {ids[at]} again: every {what} may be given once"
+            f"{name}[{index}] names {what} {ids[index]} again: every {what} may be given once"
         )
     return ids
 

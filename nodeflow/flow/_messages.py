@@ -26,7 +26,8 @@ class Messages(Columns):
     __slots__ = ("builtin", "part")
 
     def __init__(self, part: Part, functions: Sequence[MessageFunction | ColumnsOfEdges]) -> None:
-        names: dict[str, object] = {}  # of all messages, none of them made by asking
+        # of all messages, none of them made by asking
+        names: dict[str, object] = {}
         builtin: dict[str, MessageFunction] = {}
         # no reference to this object itself: such a circle would keep messages alive after the call
         super().__init__(
@@ -109,7 +110,8 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
     part = messages.part
     structure = messages.part.structure
     groups = [(bucket.rows, bucket.degree) for bucket in structure.buckets()]
-    if not groups:  # a call without nodes gives the names and shapes of the columns
+    # a call without nodes gives the names and shapes of the columns
+    if not groups:
         groups = [(torch.zeros(0, dtype=torch.int64, device=structure.device), 1)]
 
     @cache
@@ -123,7 +125,7 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
     def columns(name: str) -> list[Tensor]:
         return ops.split_rows(structure, part.dst[name]) or [part.dst[name][:0]]
 
-    results: list[dict[str, Tensor]] = []
+    results = []
 
     def call(k: int, rows: Tensor, degree: int) -> None:
         seen = Columns(part.dst, part.dst.where, lambda name: columns(name)[k])
@@ -133,13 +135,13 @@ def _by_degree(messages: Messages, reducer: ColumnsOfNodes) -> dict[str, Tensor]
         with explained(reducer, "reduce function", where, seen, box):
             reduced = columns_of(reducer(nodes), len(nodes), reducer, "reduce function", "node")
             results.append(reduced)
-            shapes = {name: tuple(column.shape[1:]) for name, column in reduced.items()}
-            first = {name: tuple(column.shape[1:]) for name, column in results[0].items()}
-            if shapes != first:
+            first = results[0]
+            same_names = reduced.keys() == first.keys()
+            if not same_names or any(reduced[n].shape[1:] != first[n].shape[1:] for n in first):
                 raise ValueError(
                     f"the reduce function {name_of(reducer)} must return the same columns for "
-                    f"every degree, with rows of one shape, got {first} for degree {groups[0][1]} "
-                    f"and {shapes} for degree {degree}: reduce over dimension 1"
+                    f"every degree, with rows of one shape, got others for degree {degree} than "
+                    f"for degree {groups[0][1]}: reduce over dimension 1"
                 )
 
     for k, (rows, degree) in enumerate(groups):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, Self, TypeAlias
 
 import torch
@@ -12,7 +13,7 @@ from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import as_ids, as_index, check_type, describe, pinned
 from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.habits import taught
-from nodeflow.flow import _append, _as_graph, _columns_of_parent, _message_passing, _validate
+from nodeflow.flow import _append, _columns_of_parent, _message_passing, _validate
 from nodeflow.flow._flow import Flow
 from nodeflow.flow._layer import Layer, Move, once
 from nodeflow.flow._pickle import pack, unpack
@@ -298,12 +299,47 @@ class NodeFlow(Frozen):
             )
         return self._rebuild(start, stop)
 
-    layer_offsets = _as_graph.layer_offsets
-    flow_offsets = _as_graph.flow_offsets
-    as_graph = _as_graph.as_graph
+    # ---- one graph over all layers
+    def layer_offsets(self) -> tuple[int, ...]:
+        """Return the NodeFlow id at which each layer begins, and the number of all nodes: L + 2
+        numbers.
+        """
+        return tuple(accumulate(self.layer_sizes, initial=0))
+
+    def flow_offsets(self) -> tuple[int, ...]:
+        """Return the NodeFlow id at which each flow begins, and the number of all edges.
+
+        The flows are those of ``flows.pairs()``: first those between consecutive layers, then those
+        that skip layers.
+        """
+        return tuple(accumulate((flow.num_edges for _, flow in self.flows.items()), initial=0))
+
+    def as_graph(self) -> Graph:
+        """Return the structure over all layers as one graph: its nodes and edges are those of the
+        NodeFlow, by NodeFlow id.
+
+        So it answers questions across layers, with ``find_edges``, ``has_edges``, ``edge_ids``,
+        ``in_edges`` and the degrees. It has no columns, lies on the CPU, and takes memory of its
+        own.
+
+        >>> from nodeflow import FullSampler
+        >>> batch = FullSampler(Graph.from_edges([0, 1], [1, 2]), 2)([2])
+        >>> batch.as_graph(), batch.layer_offsets()
+        (Graph(6 nodes, 3 edges), (0, 3, 5, 6))
+        >>> batch.as_graph().edges()
+        (tensor([1, 2, 4]), tensor([3, 4, 5]))
+        """
+        starts = self.layer_offsets()
+        # a batch without flows has a graph without edges
+        src = [torch.zeros(0, dtype=torch.int64)]
+        dst = [torch.zeros(0, dtype=torch.int64)]
+        for (i, j), flow in self.flows.items():
+            sources, destinations = flow.edges()
+            src.append(sources.cpu() + starts[i])
+            dst.append(destinations.cpu() + starts[j])
+        return Graph.from_edges(torch.cat(src), torch.cat(dst), num_nodes=starts[-1])
 
     append = _append.append
-    union = _as_graph.union
 
     @checked
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> NodeFlow:
@@ -367,7 +403,8 @@ class NodeFlow(Frozen):
         ``change`` moves the tensors, of which shared ones stay shared; ``new`` are parts that
         replace those of this NodeFlow.
         """
-        stop = self.num_layers if stop is None else stop
+        if stop is None:
+            stop = self.num_layers
         # tensors that several layers and flows share are moved once, and stay shared
         move: Move = (lambda value: value) if change is None else once(change)
         layers = [

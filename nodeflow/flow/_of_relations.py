@@ -30,6 +30,8 @@ def entering(
     edges_of = []
     rows_of = []
     degrees = [flow.indptr[:1]]
+    # the rows of a relation lie beside each other, in the order of relations: a split finds
+    # them
     for relation in relations:
         number = layer.schema.number(relation)
         rows = layer.of(relation[2]).rows
@@ -61,6 +63,7 @@ def without_unread(flow: Flow) -> tuple[Flow, Tensor]:
     present = rows[rows >= 0]
     read[flow.indices] = True
     read[present] = False
+    # destinations come first, so that they stay a prefix of the sources
     src = torch.cat([present, read.nonzero().flatten()])
     # the last entry is for destinations that are no sources, whose row is -1
     new_id = src.new_full((flow.num_src + 1,), -1)

@@ -61,12 +61,14 @@ class Part:
         """The edges ``edges`` (distinct local ids, any order) and the destinations they reach,
         ascending.
         """
-        whole = flow.structure
-        ids, back = torch.sort(torch.from_numpy(edges).to(whole.device))
+        all_edges = flow.structure
+        # a structure has its edges in order; ``order`` brings rows back to the order
+        # asked for
+        ids, back = torch.sort(torch.from_numpy(edges).to(all_edges.device))
         order = torch.empty_like(back)
-        order[back] = torch.arange(len(back), device=whole.device)
-        rows, counts = torch.unique_consecutive(whole.dst[ids], return_counts=True)
-        structure = Structure._trusted(ends_of(counts), whole.indices[ids], whole.num_src)
+        order[back] = torch.arange(len(back), device=all_edges.device)
+        rows, counts = torch.unique_consecutive(all_edges.dst[ids], return_counts=True)
+        structure = Structure._trusted(ends_of(counts), all_edges.indices[ids], all_edges.num_src)
         return cls(flow, structure, rows, ids, order)
 
     @property
@@ -107,11 +109,15 @@ class Part:
 
     def as_asked(self, values: Tensor) -> Tensor:
         """Rows in the structure's order put in the order asked for."""
-        return values if self.order is None else take_rows(values, self.order)
+        if self.order is None:
+            return values
+        return take_rows(values, self.order)
 
     def as_stored(self, values: Tensor) -> Tensor:
         """Rows in the order asked for put in the structure's order."""
-        return values if self.order is None else take_rows(values, torch.argsort(self.order))
+        if self.order is None:
+            return values
+        return take_rows(values, torch.argsort(self.order))
 
     def __str__(self) -> str:
         i, j = self.flow.layers
@@ -139,7 +145,7 @@ def written(
     """
     if rows is None:
         return columns
-    whole: dict[str, Tensor] = {}
+    complete = {}
     for name, column in columns.items():
         if column.layout != torch.strided:
             raise TypeError(
@@ -159,5 +165,6 @@ def written(
                 "cannot be written into it: delete the column first, or give the new one another "
                 "name"
             )
-        whole[name] = base.index_copy(0, rows, column)
-    return whole
+        # not in place: autograd or another frame may hold the old column
+        complete[name] = base.index_copy(0, rows, column)
+    return complete

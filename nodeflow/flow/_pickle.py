@@ -29,6 +29,7 @@ def pack(batch: NodeFlow) -> tuple[Any, ...]:
     flows: list[tuple[Any, ...]] = []
     for pair, flow in batch.flows.items():
         structure = flow.structure
+        # flows that share a structure go on sharing it
         if id(structure) not in numbers:
             numbers[id(structure)] = len(edges)
             edges.append((structure.indptr, structure.indices, structure.num_src))
@@ -75,6 +76,7 @@ def unpack(
         parts["data"] = Frame(structure.num_edges, columns)
         parts["frames"] = _frames(frames)
         flows.append(Flow._trusted(structure, layers[i], layers[j], (i, j), **parts))
+    # in another process the batch has no parent until one is attached
     graph = process.graphs.get(uid)
     batch = cls._trusted(
         layers, flows, parent=graph, seed_index=index, seed_ids=ids, seed_layout=layout

@@ -8,12 +8,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nodeflow._core.base.checks import as_count
 from nodeflow._core.display.axes import axes_for
 from nodeflow._core.display.columns import chosen, column_table, names_of
-from nodeflow._core.display.html import funnel, page, table
+from nodeflow._core.display.html import funnel, page
 from nodeflow._core.display.layered import draw_layered, draw_summary
 from nodeflow._core.schema import sizes as in_words
 
@@ -25,8 +23,10 @@ if TYPE_CHECKING:
     from nodeflow.flow._layer import Layer
     from nodeflow.flow._node_flow import NodeFlow
 
-_EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one by one
-_IDS = 10  # parent ids in the table of a layer
+# up to so many edges for each of max_nodes are drawn one by one
+_EDGES_PER_NODE = 10
+# parent ids in the table of a layer
+_IDS = 10
 
 
 def plot(
@@ -122,7 +122,9 @@ def plot(
 
 def _name(choice: object, argument: str) -> str:
     """Return what a legend calls numbers: the name of their column, or the argument."""
-    return choice if isinstance(choice, str) else argument
+    if isinstance(choice, str):
+        return choice
+    return argument
 
 
 def _types(layer: Layer) -> list[float]:
@@ -169,34 +171,8 @@ def node_flow_html(batch: NodeFlow) -> str:
         "NodeFlow",
         words,
         funnel(batch.layer_sizes, batch.flow_sizes),
-        _sizes_table("nodes", "layer", [layer.type_sizes() for layer in batch.layers]),
-        _sizes_table("edges", "flow", [_relation_sizes(flow) for flow in batch.flows]),
         column_table([*frames, *of_types, ("seeds", batch.seed_data)], "frame"),
     )
-
-
-def _sizes_table(what: str, part: str, counts: list[dict[str, int]]) -> str:
-    names = dict.fromkeys(name for sizes in counts for name in sizes)
-    rows = []
-    for name in names:
-        rows.append((name, *(f"{sizes.get(name, 0):,}" for sizes in counts)))
-    head = (what, *(f"{part} {i}" for i in range(len(counts))))
-    return table(head, rows, numbers=range(1, len(head)))
-
-
-def _relation_sizes(flow: Flow) -> dict[str, int]:
-    """Return the number of edges of each relation; of none where there is only one, or no parent
-    graph.
-    """
-    if not flow.has_parent or not flow.dst_layer.has_schema:
-        return {}
-    schema = flow.dst_layer.schema
-    if len(schema.relations) == 1:
-        return {}
-    eid = flow.parent_eid.numpy(force=True)
-    kinds = schema.relations_of(eid[eid >= 0])
-    counts = np.bincount(kinds, minlength=len(schema.relations))
-    return dict(zip(map(" ".join, schema.relations), counts.tolist(), strict=True))
 
 
 def layer_html(layer: Layer) -> str:
@@ -213,13 +189,10 @@ def layer_html(layer: Layer) -> str:
 
 
 def flow_html(flow: Flow) -> str:
-    """Return the numbers of nodes and edges, also by relation, and the columns; weights stay
-    unmade.
-    """
+    """Return the numbers of nodes and edges, and the columns; weights stay unmade."""
     mean = flow.num_edges / max(flow.num_dst, 1)
     words = (
         f"layer {flow.layers[0]} → layer {flow.layers[1]}: {flow.num_src:,} sources, "
-        f"{flow.num_dst:,} destinations, {flow.num_edges:,} edges ({mean:.3g} per "
-        f"destination){in_words(_relation_sizes(flow))}"
+        f"{flow.num_dst:,} destinations, {flow.num_edges:,} edges ({mean:.3g} per destination)"
     )
     return page("Flow", words, column_table([("", flow.data)]))

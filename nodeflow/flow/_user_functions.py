@@ -64,7 +64,9 @@ class Columns(Mapping[str, Tensor]):
 
     def _describe(self, name: str) -> str:
         # printing must not read a column: making it may be slow
-        return f"{name} {summary(self._seen[name])}" if name in self._seen else name
+        if name in self._seen:
+            return f"{name} {summary(self._seen[name])}"
+        return name
 
 
 class EdgeBatch:
@@ -227,7 +229,8 @@ def columns_of(
 
     Raises TypeError for what is no dict of tensors, ValueError for a wrong number of rows.
     """
-    if type(returned) is not dict and not isinstance(returned, Mapping):  # the first is quick
+    # the first is quick
+    if type(returned) is not dict and not isinstance(returned, Mapping):
         raise TypeError(
             f"the {role} {name_of(function)} must return a dict of columns, got "
             f"{describe(returned)}"

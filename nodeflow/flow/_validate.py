@@ -72,6 +72,7 @@ def check_layer(name: str, layer: Layer, graph: Graph | None) -> None:
         len(ids) == layer.num_nodes, f"{name}: {layer.num_nodes} nodes but {len(ids)} parent ids"
     )
     _require(_within(ids, 0, upper), f"{name}: a parent id is out of range")
+    # contexts allow several rows of one node
     keys = ids.unsqueeze(1)
     if layer.context is not None:
         _require(
@@ -127,7 +128,8 @@ def check_flow(
     dst = flow.dst_layer.parent_nid[to][kept].cpu()
     begins, ends = (nodes[edges[kept].cpu()] for nodes in all_ends.get())
     along = (begins == src) & (ends == dst)
-    against = (begins == dst) & (ends == src)  # sampled along out-edges
+    # sampled along out-edges
+    against = (begins == dst) & (ends == src)
     _require((along | against).all(), f"{name}: an edge and its parent edge join different nodes")
 
 

@@ -113,13 +113,11 @@ class FrameView:
     def __init__(self, view: LayerView | FlowView) -> None:
         self._view = view
 
-    @overload
-    def __getitem__(self, index: int | tuple[int, int]) -> Frame: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Frame, ...]: ...
-    def __getitem__(self, index: Any) -> Frame | tuple[Frame, ...]:
+    def __getitem__(self, index: Any) -> Any:
         parts = self._view[index]
-        return tuple(part.data for part in parts) if isinstance(parts, tuple) else parts.data
+        if isinstance(parts, tuple):
+            return tuple(part.data for part in parts)
+        return parts.data
 
     def __len__(self) -> int:
         return len(self._view)

@@ -4,7 +4,7 @@ Where to change something:
 
 - ``_graph``: the class, with edges by their ends, and what a process holds of it (several are in
   ``distributed``, exchanges in the room ``_processes``).
-- ``_hints`` explains arguments of other libraries, ``_names`` numbers named nodes.
+- ``_names`` numbers named nodes.
 - ``_folder``: a graph in files.
 - ``_frame``: columns of layers, flows and graphs. ``_types``: the nodes of a type, the edges of a
   relation.

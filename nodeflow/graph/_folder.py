@@ -109,6 +109,7 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     edge_ids = arrays.get("edge_ids")
     size = math.prod(indices.shape)
     shapes = {array.shape for array in (indices, edge_ids) if array is not None}
+    # the manifest is checked before any array is mapped, since compiled loops trust both
     is_pointer = indptr.dtype == "int64" and len(indptr.shape) == 1 and all(indptr.shape)
     if not is_pointer or shapes != {(size,)}:
         raise ValueError(
@@ -118,7 +119,8 @@ def _check(folder: Path, verify: bool | None, manifest: Manifest) -> None:
     check_ids(folder, indices, indptr.shape[0] - 1)
     if edge_ids is not None:
         check_ids(folder, edge_ids, size, "edge")
-        if verify:  # takes a byte per edge of memory, and no compiled loop relies on it
+        # takes a byte per edge of memory, and no compiled loop relies on it
+        if verify:
             with blaming(f"{folder / edge_ids.file} is damaged", ValueError):
                 permutation(map_array(folder, edge_ids), size)
 
@@ -141,9 +143,10 @@ def check_reopened(
     in_files = len(files) == sum(part is not None for part in parts)
     if in_files and kind_of(folder) == KIND:
         manifest = read_manifest(folder)
-        whole = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
+        described = [manifest.arrays.get(name) for name in ("indptr", "indices", "edge_ids")]
         if list(parts) == [
-            array if array is None else part_of_file(map_array(folder, array)) for array in whole
+            array if array is None else part_of_file(map_array(folder, array))
+            for array in described
         ]:
             return
     indptr, indices, edge_ids = arrays
@@ -198,6 +201,7 @@ def _types(folder: Path, manifest: Manifest, ndata: Frame, edata: Frame) -> Type
 
 
 def _frame(folder: Path, manifest: Manifest, kind: str, num_rows: int) -> GraphFrame:
+    # a manifest may come from anywhere: whatever is wrong in it is said of the folder
     columns = {}
     with blaming(f"{folder} is damaged: its manifest describes wrong columns in {kind}", *_WRONG):
         described = manifest.facts.get(kind, [])

@@ -4,8 +4,8 @@ a graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -64,6 +64,10 @@ class Frame(MutableMapping[str, Tensor]):
     """
 
     __slots__ = ("_columns", "_initializers", "_num_rows")
+    _hint: ClassVar[str] = (
+        " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a "
+        "loader; those of a type are in layer.of(type).data)"
+    )
 
     def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
         self._num_rows = as_count(num_rows, "num_rows")
@@ -82,7 +86,7 @@ class Frame(MutableMapping[str, Tensor]):
             return self._columns[name]
         except KeyError:
             raise KeyError(
-                f"no column {short(name)}; the frame has {self._names()}{self._hint(name)}"
+                f"no column {short(name)}; the frame has {self._names()}{self._hint}"
             ) from None
 
     def __setitem__(self, name: str, column: ColumnLike) -> None:
@@ -106,12 +110,14 @@ class Frame(MutableMapping[str, Tensor]):
 
     def update(self, columns: ColumnsLike | None = None, /, **more: ColumnLike) -> None:  # type: ignore[override]
         """Set several columns at once: all of them, or none when one is refused."""
-        columns = {} if columns is None else columns
+        if columns is None:
+            columns = {}
         if not hasattr(columns, "items"):
             raise TypeError(
                 "columns must be a dict from names to columns, or a data frame, got "
                 f"{describe(columns)}"
             )
+        # one dict, so that a name that is given twice is set once
         new = {**columns, **more}
         # all are checked before one is set
         checked = {name: self._checked(name, column) for name, column in new.items()}
@@ -179,6 +185,7 @@ class Frame(MutableMapping[str, Tensor]):
         ``like`` has the shape of a row (after its first dimension), the type and the device. Raises
         ValueError for an initializer that returns something else.
         """
+        # rows without a function that makes them are zeros
         shape = (num_rows, *like.shape[1:])
         initializer = self._initializers.get(name, self._initializers.get(None))
         if initializer is None:
@@ -235,12 +242,6 @@ class Frame(MutableMapping[str, Tensor]):
         frame._initializers = self._initializers.copy()
         return frame
 
-    def _hint(self, name: str) -> str:
-        return (
-            " (batches get columns of their graph with copy_from_parent, or ndata= and edata= of a "
-            "loader; those of a type are in layer.of(type).data)"
-        )
-
     def _names(self) -> str:
         return ", ".join(map(short, self._columns)) or "no columns"
 
@@ -272,24 +273,11 @@ class GraphFrame(Frame):
     Batches copy the rows that they need. ``to`` and ``pin_memory`` leave such a column as it is.
     """
 
-    __slots__ = ("parts",)
-    parts: tuple[str, Mapping[Any, Frame]]
-    """What a graph calls its types, "nodes" or "relations", and those of their frames that are not
-    this one.
-    """
-
-    def __init__(self, num_rows: int, columns: ColumnsLike | None = None) -> None:
-        self.parts = "", {}
-        super().__init__(num_rows, columns)
-
-    def _hint(self, name: str) -> str:
-        kind, frames = self.parts
-        own = [
-            f"graph.{kind}[{part!r}].data[{name!r}]"
-            for part, frame in frames.items()
-            if name in frame
-        ]
-        return f"; it belongs to single types: {', '.join(own)}" if own else ""
+    __slots__ = ()
+    _hint = (
+        " (columns of one type are in graph.nodes[type].data, of one relation in "
+        "graph.relations[name].data)"
+    )
 
     def _fits(self, column: Tensor) -> bool:
         return super()._fits(column) and not column.is_meta

@@ -20,15 +20,16 @@ from nodeflow._core.base.checks import (
     ALL,
     Ints,
     _All,
+    as_count,
     as_ids,
     check_indptr,
     check_pairs,
     check_range,
-    lasting,
     titles,
 )
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.habits import taught
+from nodeflow._core.base.sizes import check_memory
 from nodeflow._core.base.types import ColumnsLike, EdgeFilter, FileLike, IdsLike
 from nodeflow._core.display.columns import column_table
 from nodeflow._core.display.html import page
@@ -55,7 +56,6 @@ from nodeflow._core.schema import Relation, Schema
 from nodeflow._files.disk.folders import new_folder
 from nodeflow.graph._folder import check_reopened, open_graph, read_manifest, write_graph
 from nodeflow.graph._frame import Frame, GraphFrame
-from nodeflow.graph._hints import check_arrays, holds_text, size_of
 from nodeflow.graph._names import NodeNames, check_all_or_none, listed
 from nodeflow.graph._plot import plot
 from nodeflow.graph._types import ByName, TypedEdges, TypedNodes, Types, typed_parts, with_schema
@@ -126,12 +126,7 @@ class Graph(Frozen):
         edata: ColumnsLike | None = None,
         copy: bool | None = None,
     ) -> None:
-        check_arrays(
-            indptr,
-            indices,
-            "Graph",
-            "indptr and indices of the in-edges, two one-dimensional arrays",
-        )
+        _check_both(indices, "Graph takes indptr and indices of the in-edges")
         indptr = integers(indptr, "indptr")
         indices = integers(indices, "indices")
         check_indptr(indptr, len(indices))
@@ -162,7 +157,9 @@ class Graph(Frozen):
         indptr, indices, edge_ids = arrays
 
         def positions() -> Stored | None:
-            return None if edge_ids is None else by_id(np.arange(len(edge_ids)), edge_ids)
+            if edge_ids is None:
+                return None
+            return by_id(np.arange(len(edge_ids)), edge_ids)
 
         self._set(
             indptr=indptr,
@@ -175,7 +172,6 @@ class Graph(Frozen):
             _positions=Lazy(positions),
             _types=types or Types.of_one(ndata, edata),
         )
-        self._types.link(ndata, edata)
         process.graphs[uid] = self
 
     @classmethod
@@ -205,30 +201,18 @@ class Graph(Frozen):
         >>> Graph.from_edges([0, 1], [1, 2], edge_ids=[1, 0]).edges()
         (tensor([1, 0]), tensor([2, 1]))
         """
-        check_arrays(
-            src,
-            dst,
-            "Graph.from_edges",
-            "src and dst, the ends of the edges in two one-dimensional arrays",
-        )
-        # read here, since each check below would read from it
-        src = lasting(src)
-        dst = lasting(dst)
-        if holds_text(src) or holds_text(dst):
-            raise TypeError(
-                "src and dst must be integers, got strings; Graph.from_named_edges(src, dst) "
-                "numbers named nodes"
-            )
+        _check_both(dst, "Graph.from_edges takes src and dst, the ends of the edges")
         src = integers(src, "src")
         dst = integers(dst, "dst")
         check_pairs(src, dst, "src and dst", "edge")
-        num_nodes = size_of(num_nodes, src, dst)
+        num_nodes = _size_of(num_nodes, src, dst)
         check_range(src, "src", num_nodes, "node")
         check_range(dst, "dst", num_nodes, "node")
         if edge_ids is not None:
             ids = permutation(edge_ids, len(src))
             src = by_id(src, ids)
             dst = by_id(dst, ids)
+        # ids stay those of the list, while edges are stored by destination
         indptr, order = kernels.csr.sort_by_destination(dst, num_nodes)
         arrays = indptr, stored(src[order], None, num_nodes), stored(order, None, len(src))
         return cls._trusted(arrays, GraphFrame(num_nodes, ndata), GraphFrame(len(src), edata))
@@ -265,7 +249,8 @@ class Graph(Frozen):
         destinations = listed(dst, "dst")
         check_pairs(sources, destinations, "src and dst", "edge")
         # True and 1 would be one node
-        names = None if names is None else listed(names, "names")
+        if names is not None:
+            names = listed(names, "names")
         words = chain(sources, destinations, names or ())
         check_all_or_none(words, bool | np.bool_, "True or False")
         if names is None:
@@ -307,12 +292,15 @@ class Graph(Frozen):
         >>> graph.in_edges(graph.nodes["paper"].to_graph([0]))
         (tensor([0, 1]), tensor([3, 3]), tensor([0, 1]))
         """
-        parts = typed_parts(nodes, edges, reverse)
-        size = parts.schema.num_nodes
-        ndata = parts.only("nodes")
-        edata = parts.only("edges")
-        plain = cls.from_edges(parts.src, parts.dst, num_nodes=size, ndata=ndata, edata=edata)
-        return with_schema(plain, parts.schema, parts.frame)
+        schema, columns, src, dst = typed_parts(nodes, edges, reverse)
+        plain = cls.from_edges(src, dst, num_nodes=schema.num_nodes)
+        # a type that is the only one shares the frame of all nodes, or of all edges
+        for kind, frame in (("nodes", plain.ndata), ("edges", plain.edata)):
+            if len(columns[kind]) == 1:
+                frame.update(columns[kind][0])
+        return with_schema(
+            plain, schema, lambda kind, number, size: GraphFrame(size, columns[kind][number])
+        )
 
     @checked
     def save(self, folder: FileLike, *, overwrite: bool = False) -> None:
@@ -381,14 +369,16 @@ class Graph(Frozen):
     @property
     def nodes(self) -> ByName[str]:
         """The nodes of each type, by name: their ids and columns of their own. See ``OfType``."""
-        return self._types.of_nodes()
+        schema = self.schema
+        return ByName(schema.nodes, self._types.nodes, schema.node_type, schema.number)
 
     @property
     def relations(self) -> ByName[Relation]:
         """The edges of each relation, by triple, or by a name that only one relation has. See
         ``OfType``.
         """
-        return self._types.of_relations()
+        schema = self.schema
+        return ByName(schema.relations, self._types.relations, schema.relation, schema.number)
 
     @property
     def stored_edge_ids(self) -> Stored:
@@ -464,6 +454,7 @@ class Graph(Frozen):
         ids = slice(None) if self._edge_ids is None else self._edge_ids
         src = np.empty(self.num_edges, np.int64)
         dst = np.empty(self.num_edges, np.int64)
+        # edges are stored by destination: each is put at its id
         src[ids] = self.indices
         dst[ids] = np.repeat(np.arange(self.num_nodes), np.diff(self.indptr))
         return torch.from_numpy(src), torch.from_numpy(dst)
@@ -512,7 +503,9 @@ class Graph(Frozen):
         (tensor([0, 0]), tensor([1, 1]), tensor([0, 1]))
         """
         between = self._between(u, v)
-        return between.every() if return_uv else between.lowest()
+        if return_uv:
+            return between.every()
+        return between.lowest()
 
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``.
@@ -527,6 +520,7 @@ class Graph(Frozen):
         stored_at = self._positions.get()
         positions = ids if stored_at is None else stored_at[ids]
         src = self.indices[positions].astype(np.int64)
+        # the destination is the row whose range holds the position
         dst = np.searchsorted(self.indptr, positions, side="right") - 1
         return torch.from_numpy(src), torch.from_numpy(dst)
 
@@ -597,10 +591,38 @@ class Graph(Frozen):
         arrays, ndata, edata, uid, types = state
         opened = [array.open() if isinstance(array, FilePart) else array for array in arrays]
         living_one = process.graphs.get(uid)
-        if living_one is None:  # a process checks the files of a graph once
+        # a process checks the files of a graph once
+        if living_one is None:
             check_reopened(arrays, opened)
-        whole = [None if array is None else read_only(array) for array in opened]
-        self._start(whole, ndata, edata, uid, types)
+        frozen_arrays = [None if array is None else read_only(array) for array in opened]
+        self._start(frozen_arrays, ndata, edata, uid, types)
         # in the process where the graph still lives, batches go on finding that very object
         if living_one is not None:
             process.graphs[uid] = living_one
+
+
+def _check_both(second: object, expected: str) -> None:
+    """Raise TypeError where one argument came in place of two arrays."""
+    if second is None:
+        raise TypeError(
+            f"{expected}, in two one-dimensional arrays, and got one argument; of an edge_index of "
+            "shape [2, num_edges] make a graph by Graph.from_edges(*edge_index), of a graph or "
+            "table of another library by a function of nodeflow.convert"
+        )
+
+
+def _size_of(num_nodes: int | None, src: Ints, dst: Ints) -> int:
+    """Return the number of nodes of a list of edges, the largest id + 1 for None; raises ValueError
+    beyond memory.
+    """
+    subject = "num_nodes"
+    if num_nodes is None:
+        num_nodes = int(max(src.max(initial=-1), dst.max(initial=-1))) + 1
+        subject = "num_nodes, the largest id + 1,"
+    size = as_count(num_nodes, "num_nodes")
+    check_memory(
+        16 * size,
+        f"{subject} of {size}",
+        "ids count from 0 without large gaps: Graph.from_named_edges numbers others",
+    )
+    return size

@@ -32,6 +32,7 @@ class NodeNames(Sequence[Hashable]):
 
     def __init__(self, names: Iterable[Hashable]) -> None:
         self._names = tuple(listed(names, "names"))
+        # a dict finds an id in constant time; it keeps the last of equal names
         self._ids = {name: i for i, name in enumerate(self._names)}
         if len(self._ids) < len(self._names):
             # of equal names the last has the entry
@@ -61,10 +62,10 @@ class NodeNames(Sequence[Hashable]):
                 f"no node has the name {short(value)}; there are {len(self)} names"
             ) from None
 
-    def __getitem__(self, at: int | slice) -> Any:
-        if isinstance(at, slice):
-            return self._names[at]
-        return self._names[as_index(at, "id", len(self))]
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self._names[index]
+        return self._names[as_index(index, "id", len(self))]
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, Hashable) and name in self._ids
@@ -90,13 +91,13 @@ def listed(names: object, argument: str) -> list[Hashable]:
     if isinstance(names, (set, frozenset)):
         raise TypeError(f"{argument} must be ordered, got a set; pass sorted({argument})")
     keys = names.tolist() if hasattr(names, "tolist") else list(names)
-    for at, name in enumerate(keys):
+    for index, name in enumerate(keys):
         # data frames mark missing entries with NaN, or with NA, which has no truth
         if name is None or type(name).__name__ == "NAType" or name != name:
-            raise ValueError(f"{argument}[{at}] is {name!r}: a name is missing")
+            raise ValueError(f"{argument}[{index}] is {name!r}: a name is missing")
         if not isinstance(name, Hashable):
             raise TypeError(
-                f"{argument}[{at}] must be hashable, such as a str, got {describe(name)}"
+                f"{argument}[{index}] must be hashable, such as a str, got {describe(name)}"
             )
     return keys
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from nodeflow.graph._graph import Graph
 
-_EDGES_PER_NODE = 10  # up to so many edges for each of max_nodes are drawn one by one
+# up to so many edges for each of max_nodes are drawn one by one
+_EDGES_PER_NODE = 10
 
 
 def plot(
@@ -75,6 +76,7 @@ def plot(
         drawn = torch.from_numpy(as_ids(nodes, "nodes", size)).unique()
     if len(drawn) <= most:
         src, dst, eid = graph.in_edges(drawn)
+        # edges to nodes that are not drawn would end nowhere
         inside = torch.isin(src, drawn)
         if int(inside.sum()) <= _EDGES_PER_NODE * most:
             edges = (src[inside], dst[inside], eid[inside])

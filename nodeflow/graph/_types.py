@@ -80,7 +80,9 @@ class OfType(Frozen):
 
     @property
     def _what(self) -> str:
-        return f"{self.name} node" if isinstance(self.name, str) else f"{self.name[1]} edge"
+        if isinstance(self.name, str):
+            return f"{self.name} node"
+        return f"{self.name[1]} edge"
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -152,9 +154,9 @@ class Types(NamedTuple):
         of the graph.
         """
 
-        def frames(kind: str, ranges: Collection[range], whole: Frame) -> tuple[Frame, ...]:
+        def frames(kind: str, ranges: Collection[range], frame_of_all: Frame) -> tuple[Frame, ...]:
             if len(ranges) == 1:
-                return (whole,)
+                return (frame_of_all,)
             return tuple(frame_of(kind, i, len(ids)) for i, ids in enumerate(ranges))
 
         nodes = frames("nodes", schema.nodes.values(), ndata)
@@ -179,24 +181,6 @@ class Types(NamedTuple):
                 frames.append((name, frame))
         return frames
 
-    def link(self, ndata: Frame, edata: Frame) -> None:
-        """Let the frames of all nodes and of all edges say, where they miss a column, which type
-        has it.
-        """
-        nodes = zip(self.schema.nodes, self.nodes, strict=True)
-        relations = zip(self.schema.relations, self.relations, strict=True)
-        for whole, kind, parts in ((ndata, "nodes", nodes), (edata, "relations", relations)):
-            if isinstance(whole, GraphFrame):
-                whole.parts = (kind, {name: frame for name, frame in parts if frame is not whole})
-
-    def of_nodes(self) -> ByName[str]:
-        schema = self.schema
-        return ByName(schema.nodes, self.nodes, schema.node_type, schema.number)
-
-    def of_relations(self) -> ByName[Relation]:
-        schema = self.schema
-        return ByName(schema.relations, self.relations, schema.relation, schema.number)
-
 
 def columns_of(kind: str, number: int) -> str:
     """Return what a graph folder calls the columns of a type of nodes, or of a relation of
@@ -211,27 +195,27 @@ def own_parts(graph: Graph) -> dict[str, OfType]:
     """
     parts = {}
     kinds = (("nodes", graph.nodes, graph.ndata), ("edges", graph.relations, graph.edata))
-    for kind, of_types, whole in kinds:
+    for kind, of_types, frame_of_all in kinds:
         for number, part in enumerate(of_types.values()):
-            if part.data is not whole:
+            if part.data is not frame_of_all:
                 parts[columns_of(kind, number)] = part
     return parts
 
 
-def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph:
+def with_types_of(graph: Graph, parent: Graph, nodes: Ints, edges: Ints) -> Graph:
     """Return ``graph``, which has some nodes and edges (ascending) of ``whole``, with its types.
 
     Frames of types have the rows of these nodes and edges. Raises ValueError for nodes of a type
     that do not follow each other in the order of the types.
     """
-    types = whole.schema.types_of(nodes)
+    types = parent.schema.types_of(nodes)
     if (np.diff(types) < 0).any():
-        names = ", ".join(map(repr, whole.schema.nodes))
+        names = ", ".join(map(repr, parent.schema.nodes))
         raise ValueError(
             f"nodes must come type after type, {names}, since a type is a range of ids"
         )
-    schema = whole.schema.counted(types, whole.schema.relations_of(edges))
-    old = {"nodes": list(whole.nodes.values()), "edges": list(whole.relations.values())}
+    schema = parent.schema.counted(types, parent.schema.relations_of(edges))
+    old = {"nodes": list(parent.nodes.values()), "edges": list(parent.relations.values())}
     new = {"nodes": list(schema.nodes.values()), "edges": list(schema.relations.values())}
     ids_in_whole = {"nodes": nodes, "edges": edges}
 
@@ -239,7 +223,8 @@ def with_types_of(graph: Graph, whole: Graph, nodes: Ints, edges: Ints) -> Graph
         of_type = old[kind][number]
         ids = new[kind][number]
         rows = ids_in_whole[kind][ids.start : ids.stop] - of_type.ids.start
-        if np.array_equal(rows, np.arange(len(of_type))):  # no new rows: columns are shared
+        # no new rows: columns are shared
+        if np.array_equal(rows, np.arange(len(of_type))):
             return GraphFrame(num_rows, of_type.data)
         return GraphFrame(num_rows, _taken(of_type.data, torch.from_numpy(rows)))
 
@@ -279,6 +264,7 @@ def with_reverses(graph: Graph, *, keep: bool) -> Graph:
         destinations = nodes[relation[2]].to_local(dst[ids])
         if keep:
             edges[relation] = (sources, destinations, part.data)
+        # a relation that has a reverse already gets no second one
         if not keep or pair < 0:
             reverse = (relation[2], REVERSE + relation[1], relation[0])
             reverses[reverse] = (destinations, sources, part.data)
@@ -306,23 +292,10 @@ def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
     return type(graph)._trusted(graph.held.structure, nodes, edges, types)
 
 
-class TypedParts(NamedTuple):
-    """What a graph is made of: its schema, the columns of each type, and the ends of its edges in
-    ids of the graph.
-    """
-
-    schema: Schema
-    columns: dict[str, list[ColumnsLike | None]]
-    src: Ints
-    dst: Ints
-
-    def only(self, kind: str) -> ColumnsLike | None:
-        """Return the columns of the only type, or relation; None where there are several."""
-        return self.columns[kind][0] if len(self.columns[kind]) == 1 else None
-
-    def frame(self, kind: str, number: int, num_rows: int) -> Frame:
-        """Return the frame of a type, as ``Types.of`` asks for it."""
-        return GraphFrame(num_rows, self.columns[kind][number])
+TypedParts: TypeAlias = "tuple[Schema, dict[str, list[ColumnsLike | None]], Ints, Ints]"
+"""The schema of a graph, the columns of each type by kind, "nodes" or "edges", and the ends of its
+edges in ids of the graph.
+"""
 
 
 def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedParts:
@@ -343,6 +316,7 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
                 raise ValueError(f"reverse=True makes the relation {back}, which edges has already")
             ends[back] = dst, src, columns
     schema = Schema(sizes, {relation: len(src) for relation, (src, _, _) in ends.items()})
+    # ids within a type become ids in the graph by the begin of the type
     all_src = [np.zeros(0, np.int64)]
     all_dst = [np.zeros(0, np.int64)]
     for relation, (src, dst, _) in ends.items():
@@ -355,7 +329,7 @@ def typed_parts(nodes: TypedNodes, edges: TypedEdges, reverse: bool) -> TypedPar
         "nodes": [None if isinstance(value, int) else value for value in nodes.values()],
         "edges": [columns for _, _, columns in ends.values()],
     }
-    return TypedParts(schema, of_types, np.concatenate(all_src), np.concatenate(all_dst))
+    return schema, of_types, np.concatenate(all_src), np.concatenate(all_dst)
 
 
 def _size(value: object, name: str) -> int:
@@ -369,7 +343,8 @@ def _size(value: object, name: str) -> int:
                 f"{name} must be a number of nodes, or a dict of columns, but {key!r} is no column"
             )
         shape = getattr(column, "shape", ())
-        sizes[key] = shape[0] if shape else len(column)  # which raises for a single number
+        # which raises for a single number
+        sizes[key] = shape[0] if shape else len(column)
     if not sizes:
         raise ValueError(
             f"{name} has no columns, so it does not say how many nodes there are; give their number"

@@ -55,7 +55,9 @@ class Dropout(nn.Dropout):
     """``nn.Dropout``, of rows of bfloat16 on a CPU by ``ops.dropout``."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return drop(input, self.p) if self.training else input
+        if self.training:
+            return drop(input, self.p)
+        return input
 
 
 class NodeDropout(nn.Module):
@@ -119,12 +121,17 @@ class NodeDropout(nn.Module):
             ids = as_ids(nodes, "nodes", LARGEST, "node")
         check_num_rows(h.shape, "h", len(ids), "entry of nodes")
         number = as_int(layer, "layer")
-        at = as_count(step, "step")
+        step_number = as_count(step, "step")
         if not self.training or self.p == 0:
             return h
-        width = 1 if self.whole else math.prod(h.shape[1:])
+        width = 1
+        if not self.whole:
+            width = math.prod(h.shape[1:])
+        # a number per node and column, so that a node has one mask in all batches of a
+        # step
         entries = (ids[:, None] * width + np.arange(width)).reshape(-1)
-        bits = Random(derive_key("dropout", self.seed, at, number, width)).bits(entries)
+        bits = Random(derive_key("dropout", self.seed, step_number, number, width)).bits(entries)
+        # the rate is exact to 2^-64, whatever the type of the rows
         kept = torch.from_numpy(bits >= np.uint64(int(self.p * 2.0**64)))
         shape = (len(ids), *(1 for _ in h.shape[1:])) if self.whole else h.shape
         return h * (kept.view(shape).to(h.device, h.dtype) / (1 - self.p))

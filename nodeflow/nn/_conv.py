@@ -55,13 +55,14 @@ class FlowConv(nn.Module, metaclass=Explained):
 
     def __init__(self) -> None:
         super().__init__()
-        self.advised: set[str] = set()  # advice given already; the layers of a FlowModel share it
+        # advice given already; the layers of a FlowModel share it
+        self.advised: set[str] = set()
 
     def __call__(self, where: Flow | NodeFlow, *args: Any, **kwargs: Any) -> Any:
         """Run the layer on a Flow, or on flow ``args[0]`` of a NodeFlow; hooks see the flow."""
+        # the flow is chosen before hooks run, so that these see the flow
         if isinstance(where, NodeFlow):
-            pair = bool(args) and isinstance(args[0], tuple) and len(args[0]) == 2
-            if not args or not (isinstance(args[0], int) or pair):
+            if not args or isinstance(args[0], Tensor):
                 raise TypeError(
                     f"with a NodeFlow, call {type(self).__name__} as conv(batch, i, h) for flow i, "
                     "or as conv(batch, (i, j), h) for the flow from layer i to layer j"
@@ -114,6 +115,7 @@ def linear_map(in_features: int, out_features: int, *, bias: bool) -> nn.Linear:
 def draw_glorot(module: nn.Module) -> None:
     """Draw new weights (Glorot, Bengio 2010), each matrix of a stack by itself, and biases of 0."""
     for parameter in module.parameters():
+        # a stack of matrices is drawn one by one: torch would count it into the fan-in
         if parameter.ndim == 1:
             nn.init.zeros_(parameter)
         else:
@@ -148,17 +150,21 @@ def check_range(ids: Tensor, size: int, name: str, words: str) -> None:
     if ids.numel():
         low, high = (int(end) for end in ids.aminmax())
         if low < 0 or high >= size:
-            wrong = low if low < 0 else high
+            wrong = high
+            if low < 0:
+                wrong = low
             raise IndexError(f"{name} holds {wrong}, but {words} are 0 to {size - 1}")
 
 
 def with_own_row(
-    out: Tensor, flow: Flow, h: Tensor, own: nn.Linear | None, bias: Tensor | None
+    out: Tensor, flow: Flow, h: Tensor, own_map: nn.Linear | None, bias: Tensor | None
 ) -> Tensor:
     """Return rows of destinations plus a map of each one's own row, and a bias, if there are any."""
-    if own is not None:
-        out = out + sparse_linear(flow.take_dst(h), own.weight)
-    return out if bias is None else out + bias
+    if own_map is not None:
+        out = out + sparse_linear(flow.take_dst(h), own_map.weight)
+    if bias is None:
+        return out
+    return out + bias
 
 
 def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]:
@@ -170,11 +176,11 @@ def edges_by_relation(flow: Flow, relations: Sequence[Relation]) -> list[Tensor]
     ]
 
 
-def edge_rows(flow: Flow, own: Tensor | None, column: str) -> Tensor:
-    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: ``own``, else a
-    column of the flow.
+def edge_rows(flow: Flow, given: Tensor | None, column: str) -> Tensor:
+    """Return the rows that a convolution reads per edge, ``[num_edges, ...]``: those given, else
+    a column of the flow.
     """
-    rows = flow.data[column] if own is None else own
+    rows = flow.data[column] if given is None else given
     check_num_rows(
         rows.shape,
         f"{column!r}",

@@ -18,9 +18,9 @@ from nodeflow._core.base.checks import as_count, check_one_of, describe
 from nodeflow._core.links import SIDES
 from nodeflow.flow import NodeFlow
 from nodeflow.nn._conv import check_range
-from nodeflow.sampling import LinkChunk
 
-_SLICE = 1 << 22  # numbers of one slice of a comparison that needs a number per pair and column
+# numbers of one slice of a comparison that needs a number per pair and column
+_SLICE = 1 << 22
 
 
 class Decoder(nn.Module, metaclass=Explained):
@@ -56,19 +56,14 @@ class Decoder(nn.Module, metaclass=Explained):
     """Whether rows are complex numbers, real parts first, so that their width is even."""
 
     def __init__(
-        self, width: int | None = None, num_relations: int | None = None, *, inverse: bool = False
+        self, width: int, num_relations: int | None = None, *, inverse: bool = False
     ) -> None:
         super().__init__()
-        name = type(self).__name__
-        if width is None:
-            raise TypeError(
-                f"{name} needs the width of the rows that it compares, as in {name}(64)"
-            )
         self.width = as_count(width, "width", 1 + self.two_part_rows)
         if self.two_part_rows and width % 2:
             raise ValueError(
-                f"width must be even, because rows of {name} are complex numbers of two parts, got "
-                f"{width}"
+                f"width must be even, because rows of {type(self).__name__} are complex numbers of "
+                f"two parts, got {width}"
             )
         self.num_relations = 1
         if num_relations is not None:
@@ -108,11 +103,10 @@ class Decoder(nn.Module, metaclass=Explained):
         """
         self._check(src, "src")
         self._check(dst, "dst")
-        is_inverse = self._is_inverse(side)
-        near = dst if is_inverse else src
-        far = src if is_inverse else dst
-        query = self.query(near, self._relations(relation, side, near.device), "destination")
-        return self.compare(query, self.candidates(far, "destination"))
+        if self._is_inverse(side):
+            src, dst = dst, src
+        query = self.query(src, self._relations(relation, side, src.device), "destination")
+        return self.compare(query, self.candidates(dst, "destination"))
 
     def score_all(
         self, rows: Tensor, relation: Tensor | int | None, table: Tensor, side: str = "destination"
@@ -161,32 +155,37 @@ class Decoder(nn.Module, metaclass=Explained):
         >>> [scores.shape for scores in DotProduct(4).score_chunks(torch.ones(batch.layer_sizes[-1], 4), batch)]
         [torch.Size([3]), torch.Size([3, 6])]
         """
-        chunks: list[LinkChunk] = batch.chunks
+        chunks = batch.chunks
         places = []
         for chunk in chunks:
             # none where every seed has negatives of its own
             is_shared = chunk.src.shape[1] > 1
             places += [chunk.src, chunk.dst, chunk.negatives if is_shared else chunk.negatives[:0]]
+        # one gather for all chunks, whose gradient is one matrix
         rows = _gather(h, places)
         positives = [h.new_zeros(0)]
         shared = list[Tensor | None]()
         single = list[tuple[Tensor, Tensor, Tensor]]()
         for chunk, src, dst, table in zip(chunks, rows[::3], rows[1::3], rows[2::3], strict=True):
             positives.append(self(src, dst, chunk.relation, side=chunk.side).flatten())
-            near = dst if chunk.side == "source" else src
+            near = src
+            if chunk.side == "source":
+                near = dst
             query, answers = self._query_for(near, chunk.relation, chunk.side)
             if len(table):
                 shared.append(self.compare_all(query, self.candidates(table, answers)))
             else:
                 shared.append(None)
                 single.append((query.squeeze(1), self.candidates(h, answers), chunk.negatives))
-        own = iter(self._compare_single(single))
+        single_scores = iter(self._compare_single(single))
         negatives = [h.new_zeros(0, 0)]
         for chunk, together in zip(chunks, shared, strict=True):
-            scores = next(own).unsqueeze(1) if together is None else together
+            scores = next(single_scores).unsqueeze(1) if together is None else together
             if chunk.known is not None:
                 scores = scores.masked_fill(chunk.known.to(h.device), -torch.inf)
             negatives.append(scores.flatten(0, 1))
+        # chunks have different numbers of negatives; losses leave out what has the score
+        # -inf
         most = max(scores.shape[1] for scores in negatives)
         wide = [
             F.pad(scores, (0, most - scores.shape[1]), value=-torch.inf) for scores in negatives
@@ -222,6 +221,7 @@ class Decoder(nn.Module, metaclass=Explained):
         candidates = table.unsqueeze(-3)
         leading = torch.broadcast_shapes(query.shape[:-2], candidates.shape[:-2])
         per_row = max(1, leading.numel() * query.shape[-1])
+        # slices bound the memory; a checkpoint computes a slice again for its gradient
         slices = candidates.split(max(1, _SLICE // per_row), -2)
         if len(slices) <= 1:
             return self.compare(query, candidates)
@@ -247,6 +247,7 @@ class Decoder(nn.Module, metaclass=Explained):
             return [self.compare_own(*part) for part in parts]
         if not parts:
             return []
+        # one call for all where they share a table, as one gather is faster than several
         queries, tables, chosen = zip(*parts, strict=True)
         scores = self.compare_own(torch.cat(queries), tables[0], torch.cat(chosen))
         return list(scores.split([len(query) for query in queries]))
@@ -263,7 +264,9 @@ class Decoder(nn.Module, metaclass=Explained):
         self, rows: Tensor, relation: Tensor | int | None, side: str
     ) -> tuple[Tensor, str]:
         """Return the queries of rows for a side, and the side whose candidates answer them."""
-        answers = "destination" if self._is_inverse(side) else side
+        answers = side
+        if self._is_inverse(side):
+            answers = "destination"
         return self.query(rows, self._relations(relation, side, rows.device), answers), answers
 
     def _check(self, rows: Tensor, name: str) -> None:
@@ -293,7 +296,9 @@ class Decoder(nn.Module, metaclass=Explained):
         words = f"the relations of {type(self).__name__} (num_relations=)"
         check_range(ids, self.num_relations, "relation", words)
         ids = ids.to(torch.int64)
-        return ids + self.num_relations if self._is_inverse(side) else ids
+        if self._is_inverse(side):
+            return ids + self.num_relations
+        return ids
 
 
 def _gather(h: Tensor, places: Sequence[Tensor]) -> list[Tensor]:

@@ -19,7 +19,8 @@ from nodeflow.nn._conv import check_range, draw_glorot
 from nodeflow.nn._decoder_base import Decoder
 from nodeflow.ops import CACHED, EdgeDot, Permute, Structure, inverse, sum_moduli
 
-_FEW = 8  # queries that meet one table
+# queries that meet one table
+_FEW = 8
 
 
 class _Product(Decoder):
@@ -165,7 +166,10 @@ class Bilinear(_Product):
         pieces = zip(flat[order].split(counts), weight.unbind(), strict=True)
         products = [piece @ matrix for piece, matrix in pieces if len(piece)]
         # no rows: the gradient of all matrices is 0
-        grouped = torch.cat(products) if products else flat @ weight[0]
+        if products:
+            grouped = torch.cat(products)
+        else:
+            grouped = flat @ weight[0]
         return grouped[inverse(order)].reshape(*shape, self.width)
 
 
@@ -174,7 +178,7 @@ class _Distance(Decoder):
 
     def __init__(
         self,
-        width: int | None = None,
+        width: int,
         num_relations: int | None = None,
         *,
         inverse: bool = False,
@@ -225,6 +229,7 @@ class TransE(_Distance):
 
     def reset_parameters(self) -> None:
         """Draw new rows of relations."""
+        # relations begin with length 1, as in algorithm 1 of the paper
         bound = 6 / math.sqrt(self.width)
         nn.init.uniform_(self.relation, -bound, bound)
         with torch.no_grad():
@@ -232,7 +237,9 @@ class TransE(_Distance):
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
         step = F.embedding(relation, self.relation).to(rows.dtype)
-        return rows + step if side == "destination" else rows - step
+        if side == "destination":
+            return rows + step
+        return rows - step
 
 
 class RotatE(_Distance):
@@ -320,7 +327,7 @@ class MLPDecoder(Decoder):
 
     def __init__(
         self,
-        width: int | None = None,
+        width: int,
         num_relations: int | None = None,
         *,
         inverse: bool = False,
@@ -330,9 +337,11 @@ class MLPDecoder(Decoder):
     ) -> None:
         super().__init__(width, num_relations, inverse=inverse)
         width = self.width
-        hidden = width if hidden is None else as_count(hidden, "hidden", 1)
+        hidden = as_count(width if hidden is None else hidden, "hidden", 1)
         has_rows = self.num_rows > 1
         self.relation = nn.Parameter(torch.empty(self.num_rows, width)) if has_rows else None
+        # the first layer of a network on joined rows, cut into a map per part: candidates
+        # are mapped once
         self.source = nn.Linear(width, hidden)
         self.destination = nn.Linear(width, hidden, bias=False)
         self.middle = nn.Linear(width, hidden, bias=False) if has_rows else None
@@ -349,7 +358,9 @@ class MLPDecoder(Decoder):
             nn.init.normal_(self.relation, std=self.width**-0.5)
 
     def query(self, rows: Tensor, relation: Tensor, side: str) -> Tensor:
-        opposite = "source" if side == "destination" else "destination"
+        opposite = "destination"
+        if side == "destination":
+            opposite = "source"
         query = self.candidates(rows, opposite)
         if self.relation is None or self.middle is None:
             return query

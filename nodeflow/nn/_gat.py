@@ -86,7 +86,9 @@ class AttentionConv(FlowConv):
         self.edge_features = edge_features
         self.edge_column = edge_column
         self.dropout = nn.Dropout(attention_dropout)
-        width = heads * out_features if concat else out_features
+        width = out_features
+        if concat:
+            width = heads * out_features
         self.linear = linear_map(in_features, heads * out_features, bias=False)
         self.own = nn.Linear(in_features, width, bias=False) if residual else None
         self.bias = nn.Parameter(torch.empty(width)) if bias else None
@@ -132,24 +134,30 @@ class AttentionConv(FlowConv):
             edge = edge_rows(flow, edge_features, self.edge_column)
         check_width(self, h, self.linear.in_features)
         z = self.map(self.linear, h)
-        near, own = self.scores(flow, h, z, edge)
+        near, own_score = self.scores(flow, h, z, edge)
         near = near.to(torch.promote_types(near.dtype, torch.float32))
-        if own is None:
+        if own_score is None:
             share = self.dropout(flow.softmax(near)).unsqueeze(-1)
             out = flow.aggregate(z, "sum", weight=share)
         else:
             # the own score joins the softmax of the edges; dividing sums takes one operation per
             # node, not per edge
-            with torch.no_grad():  # subtracting the largest score keeps exp from overflowing
+            # subtracting the largest score keeps exp from overflowing
+            with torch.no_grad():
                 has_edges = flow.in_degrees.unsqueeze(1) > 0
-                largest = torch.where(has_edges, flow.aggregate_edges(near, "max"), own)
-                largest = largest.maximum(own)
+                largest = torch.where(has_edges, flow.aggregate_edges(near, "max"), own_score)
+                largest = largest.maximum(own_score)
             near = (near - flow.gather_dst(largest)).exp()
-            own = (own - largest).exp()
-            total = flow.aggregate_edges(near, "sum") + own
+            own_score = (own_score - largest).exp()
+            total = flow.aggregate_edges(near, "sum") + own_score
             out = flow.aggregate(z, "sum", weight=self.dropout(near).unsqueeze(-1))
-            out = (out + self.dropout(own).unsqueeze(-1) * flow.take_dst(z)) / total.unsqueeze(-1)
-        out = out.flatten(1) if self.concat else out.mean(1)
+            out = (
+                out + self.dropout(own_score).unsqueeze(-1) * flow.take_dst(z)
+            ) / total.unsqueeze(-1)
+        if self.concat:
+            out = out.flatten(1)
+        else:
+            out = out.mean(1)
         return with_own_row(out.to(z.dtype), flow, h, self.own, self.bias)
 
     def map(self, linear: nn.Linear, x: Tensor) -> Tensor:
@@ -188,10 +196,10 @@ class GATConv(AttentionConv):
         near = flow.gather_src(src) + flow.gather_dst(dst)
         if self.edge is not None:
             near = near + self.edge(edge)
-        own = None
+        own_score = None
         if self.self_loops:
-            own = leaky_relu(flow.take_dst(src) + dst, self.negative_slope)
-        return leaky_relu(near, self.negative_slope), own
+            own_score = leaky_relu(flow.take_dst(src) + dst, self.negative_slope)
+        return leaky_relu(near, self.negative_slope), own_score
 
 
 class GATv2Conv(AttentionConv):

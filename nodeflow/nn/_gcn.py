@@ -80,13 +80,16 @@ class GraphConv(LinearConv):
 
     def aggregate(self, flow: Flow, h: Tensor) -> Tensor:
         """Return the sums of the rows times their p, ``[num_dst, width]``."""
-        edge, own, scale = self._factors(flow, torch.promote_types(h.dtype, torch.float32))
+        edge, own_factor, scale = self._factors(flow, torch.promote_types(h.dtype, torch.float32))
         if not self.self_loops:
             out = flow.aggregate(h, "sum", weight=edge)
         else:  # in place: allocating another matrix of this size costs more than the arithmetic
             rows, h = flow.share_dst(h)
             out = flow.aggregate(h, "sum", weight=edge)
-            out = out.add_(rows) if own is None else out.addcmul_(rows.to(out.dtype), own)
+            if own_factor is None:
+                out = out.add_(rows)
+            else:
+                out = out.addcmul_(rows.to(out.dtype), own_factor)
         if scale is not None:
             out = out.mul_(scale)
         return out.to(h.dtype)
@@ -97,35 +100,40 @@ class GraphConv(LinearConv):
         """Return the factors of edges ``[num_edges]``, own rows and sums ``[num_dst, 1]``; None
         stands for ones.
         """
-        edge = flow.weight.to(dtype) if self.degrees == "parent" else None
+        edge = None
+        if self.degrees == "parent":
+            edge = flow.weight.to(dtype)
         if self.norm == "none":
             return edge, None, None
         if self.degrees == "sampled":
             entering = flow.in_degrees
         else:
             entering = degree_column(flow.dst_layer, IN_DEGREE, "destination")
+        # the loop of a node is one edge more at both of its ends
         entering = entering.to(dtype) + int(self.self_loops)
         if self.norm == "right":
-            each = _inverse(entering)
+            inverse_root = _inverse(entering)
             if edge is None:
-                return None, None, each.unsqueeze(1)
-            return edge * each[flow.structure.dst], each.unsqueeze(1), None
+                return None, None, inverse_root.unsqueeze(1)
+            return edge * inverse_root[flow.structure.dst], inverse_root.unsqueeze(1), None
         if self.degrees == "parent":
             leaving = degree_column(flow.src_layer, OUT_DEGREE, "source")
-        else:  # a flow of all edges into some nodes knows the out-degrees of its sources in the whole graph
+        else:
+            # a flow of all edges into some nodes knows out-degrees of its sources in the whole graph
             leaving = flow.all_out_degrees if isinstance(flow, FullFlow) else flow.out_degrees
-        each = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
+        inverse_root = _inverse((leaving.to(dtype) + int(self.self_loops)).sqrt())
         end = _inverse(entering.sqrt())
-        along = each[flow.indices] * end[flow.structure.dst]
-        own = (flow.take_dst(each) * end).unsqueeze(1) if self.self_loops else None
-        return along if edge is None else edge * along, own, None
+        along = inverse_root[flow.indices] * end[flow.structure.dst]
+        own_factor = None
+        if self.self_loops:
+            own_factor = (flow.take_dst(inverse_root) * end).unsqueeze(1)
+        return along if edge is None else edge * along, own_factor, None
 
     def extra_repr(self) -> str:
-        words = [
-            f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}",
-            super().extra_repr(),
-        ]
-        return ", ".join(filter(None, words))
+        return (
+            f"norm={self.norm!r}, self_loops={self.self_loops}, degrees={self.degrees!r}, "
+            f"{super().extra_repr()}"
+        )
 
 
 def _inverse(x: Tensor) -> Tensor:

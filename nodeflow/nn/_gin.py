@@ -78,12 +78,14 @@ class GINConv(FlowConv):
 
         Raises TypeError for sparse rows, and what ``FlowConv`` says.
         """
-        own = (1 + self.eps) * flow.take_dst(h)
+        own_rows = (1 + self.eps) * flow.take_dst(h)
         weight = None
         if self.weighted:
+            # weights of 16 bits would be rounded before the sum, which adds in
+            # float32
             weight = flow.weight.to(torch.promote_types(h.dtype, torch.float32))
         total = flow.aggregate(h, self.aggregator, weight=weight).to(h.dtype)
-        return cast("Tensor", self.mlp(own + total))
+        return cast("Tensor", self.mlp(own_rows + total))
 
     def extra_repr(self) -> str:
         words = f"aggregator={self.aggregator!r}, eps={self.initial_eps:g}"

@@ -127,6 +127,7 @@ class HGTConv(FlowConv):
         """
         draw_glorot(self)
         biases = self.key_bias, self.query_bias, self.value_bias, self.out_bias
+        # the first two, priors and gates, begin at 1, the biases at 0
         for i, parameter in enumerate((self.prior, self.gate, *biases)):
             nn.init.constant_(parameter, int(i < 2))
 
@@ -150,7 +151,7 @@ class HGTConv(FlowConv):
             )
         part, sizes = entering(flow, self.relations)
         self.check_weight(part, "use a sampler that draws all edges of a node and relation alike")
-        own = split_by_type(flow.dst_layer, flow.take_dst(h))
+        own_rows = split_by_type(flow.dst_layer, flow.take_dst(h))
         rows = split_by_type(flow.src_layer, h)
         # rows of sources stay grouped by type: the sources of the edges are renumbered instead
         place = inverse(torch.cat([flow.src_layer.of(name).rows for name in rows]))
@@ -159,16 +160,16 @@ class HGTConv(FlowConv):
         if self.time is not None:
             difference = edge_rows(flow, edge_time, str(self.edge_time))[edges]
             terms.append(self._times(flow, part, difference))
-        share = self._shares(flow, edges, terms, self._queries(own))
+        share = self._shares(flow, edges, terms, self._queries(own_rows))
         sums = []
         for structure, _, value in terms:
             heads_of = value.unflatten(1, (self.heads, -1))
             sums.append(aggregate(structure, heads_of, "sum", share))
         total = torch.stack(sums).sum(0).flatten(1)
         totals = total.to(h.dtype).split(sizes)
-        return joined(flow.dst_layer, self._results(own, totals))
+        return joined(flow.dst_layer, self._results(own_rows, totals))
 
-    def _queries(self, own: dict[str, Tensor]) -> Tensor:
+    def _queries(self, own_rows: dict[str, Tensor]) -> Tensor:
         """Return W Q of the destinations of every relation, one relation after another."""
         size = self.out_features // self.heads
         # K W Q of an edge is K times W Q of its destination: there are fewer destinations than
@@ -180,7 +181,7 @@ class HGTConv(FlowConv):
             i = self.node_types.index(relation[2])
             matrix = torch.block_diag(*of_heads)
             bias = matrix @ self.query_bias[i]
-            queries.append(linear(own[relation[2]], matrix @ self.query[i], bias))
+            queries.append(linear(own_rows[relation[2]], matrix @ self.query[i], bias))
         return torch.cat(queries)
 
     def _shares(
@@ -195,11 +196,13 @@ class HGTConv(FlowConv):
         parts = [EdgeDot.apply(structure, query, key, heads) for structure, key, _ in terms]
         scores = torch.stack(parts).sum(0)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        # the softmax is over all edges of a node, so scores leave the order by relation
+        # and come back
         back = inverse(edges)
         scores = Permute.apply(scores, back, edges)
         return Permute.apply(flow.softmax(scores), edges, back).unsqueeze(2)
 
-    def _results(self, own: dict[str, Tensor], totals: Sequence[Tensor]) -> dict[str, Tensor]:
+    def _results(self, own_rows: dict[str, Tensor], totals: Sequence[Tensor]) -> dict[str, Tensor]:
         """Return the rows of each type, from the sums of messages of every relation."""
         messages: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in self.node_types}
         blocks_of = self.message.split(self.heads)
@@ -210,11 +213,12 @@ class HGTConv(FlowConv):
             if pairs:
                 total = linear_sum(*pairs)
             else:
-                total = own[name].new_zeros(len(own[name]), self.out_features)
+                total = own_rows[name].new_zeros(len(own_rows[name]), self.out_features)
             results[name] = linear(gelu(total), self.out[i], self.out_bias[i])
+            # rows of two widths cannot be mixed by a gate
             if self.in_features == self.out_features:
                 gate = self.gate[i].sigmoid()
-                results[name] = gate * results[name] + (1 - gate) * own[name]
+                results[name] = gate * results[name] + (1 - gate) * own_rows[name]
         return results
 
     def _mapped(
@@ -241,6 +245,7 @@ class HGTConv(FlowConv):
         total = 0
         sizes = [len(edges) for edges in edges_by_relation(flow, self.relations)]
         for relation, times in zip(self.relations, difference.split(sizes), strict=True):
+            # many edges have the same time, which is encoded once
             distinct, place = torch.unique(times, return_inverse=True)
             rows.append((relation[0], self.time(distinct)))
             places.append(place + total)

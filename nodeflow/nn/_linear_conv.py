@@ -79,17 +79,17 @@ class LinearConv(FlowConv):
         self.order = order
         self.relu = bool(relu)
 
-    def set_maps(self, neigh: str, own: str | None = None) -> None:
+    def set_maps(self, neigh: str, own_map: str | None = None) -> None:
         """Name the attributes that hold the ``nn.Linear`` modules of W (with the bias) and of
         W_own.
         """
-        self._names = neigh, own
+        self._names = neigh, own_map
 
     @property
     def maps(self) -> tuple[nn.Linear, nn.Linear | None]:
         """The linear maps of the summed rows and of a node's own row, or None for the second."""
-        neigh, own = self._names
-        return getattr(self, neigh), None if own is None else getattr(self, own)
+        neigh, own_map = self._names
+        return getattr(self, neigh), None if own_map is None else getattr(self, own_map)
 
     reset_parameters = draw_glorot
 
@@ -101,9 +101,11 @@ class LinearConv(FlowConv):
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return rows of destinations and the matrices for them, where the sum comes first."""
-        neigh, own = self.maps
+        neigh, own_map = self.maps
         pairs = [(self.aggregate(flow, h), neigh.weight)]
-        return pairs if own is None else [*pairs, (flow.take_dst(h), own.weight)]
+        if own_map is None:
+            return pairs
+        return [*pairs, (flow.take_dst(h), own_map.weight)]
 
     @opaque  # the order depends on sizes: traced, a model would be compiled again for every size
     def forward(self, flow: Flow, h: Tensor, *, dropout: float = 0.0) -> Tensor:
@@ -113,29 +115,32 @@ class LinearConv(FlowConv):
         Numbers of the result are dropped with the probability ``dropout``. Raises ValueError for
         rows of another width, and what ``FlowConv`` says.
         """
-        neigh, own = self.maps
+        neigh, own_map = self.maps
         check_width(self, h, neigh.in_features)
         if self.order_for(flow, h) == "aggregate":
             return linear_sum(
                 *self.summands(flow, h), bias=neigh.bias, relu=self.relu, dropout=dropout
             )
-        if own is None:
+        if own_map is None:
             out = self.aggregate(flow, linear_sum((h, neigh.weight)))
             if neigh.bias is not None:
                 out = out + neigh.bias
         else:
             rows, h = flow.share_dst(h)
             total = self.aggregate(flow, linear_sum((h, neigh.weight)))
-            out = linear_sum((rows, own.weight), bias=neigh.bias) + total
+            out = linear_sum((rows, own_map.weight), bias=neigh.bias) + total
         if self.relu:
             out = out.relu()
-        return drop(out, dropout) if dropout else out
+        if dropout:
+            return drop(out, dropout)
+        return out
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
         """Return the order for a flow and its rows ``h``: "aggregate" or "transform".
 
         None stands for dense rows that need a gradient.
         """
+        # loops of sums take dense rows, which the product makes of sparse ones
         if h is not None and h.layout != torch.strided:
             return "transform"
         if self.order != "auto":
@@ -143,11 +148,13 @@ class LinearConv(FlowConv):
         backward = torch.is_grad_enabled() and self.maps[0].weight.requires_grad
         work = self._work(flow, backward, h is None or h.requires_grad)
 
-        def time(order: str) -> int:  # in operations of a matrix product
+        # in operations of a matrix product
+        def time(order: str) -> int:
             products, sums, rows = work[order]
             return products + EDGE_COST * sums + ROW_COST * rows
 
-        return min(work, key=time)  # of equal ones the first, "aggregate"
+        # of equal ones the first, "aggregate"
+        return min(work, key=time)
 
     @checked
     def flops(
@@ -166,17 +173,19 @@ class LinearConv(FlowConv):
             backward: add the operations of the backward pass: gradients of the matrices, and of
                 ``h`` if it needs one.
         """
-        neigh, own = self.maps
-        per_sum = 2 if self.weighted else 1
+        neigh, own_map = self.maps
+        per_sum = 1
+        if self.weighted:
+            per_sum = 2
         if h is not None and h.layout != torch.strided:
             total = (2 * h.values().numel() + per_sum * flow.num_edges) * neigh.out_features
-            if own is not None:
-                total += 2 * flow.take_dst(h).values().numel() * own.out_features
+            if own_map is not None:
+                total += 2 * flow.take_dst(h).values().numel() * own_map.out_features
             return {"transform": total * (1 + backward)}
         needed = h is None or h.requires_grad
         extra = 0
-        if own is not None:
-            extra = 2 * flow.num_dst * own.weight.numel() * _passes(backward, needed)
+        if own_map is not None:
+            extra = 2 * flow.num_dst * own_map.weight.numel() * _passes(backward, needed)
         counts = {}
         for order, (products, sums, _) in self._work(flow, backward, needed).items():
             counts[order] = products + per_sum * sums + extra
@@ -206,8 +215,7 @@ class LinearConv(FlowConv):
         }
 
     def extra_repr(self) -> str:
-        words = [] if self.order == "auto" else [f"order={self.order!r}"]
-        return ", ".join([*words, *["relu=True"] * self.relu])
+        return f"order={self.order!r}, relu={self.relu}"
 
 
 def _passes(backward: bool, needed: bool) -> int:

@@ -47,6 +47,7 @@ def softmax_loss(
     """
     positive, negative = _scores(positive, negative)
     if log_proposal is not None:
+        # a negative that is drawn with probability q stands for 1 / (K q) nodes
         negative = negative - (log_proposal + math.log(max(negative.shape[-1], 1)))
     scores = torch.cat([positive.unsqueeze(-1), negative], -1)
     return _reduced(scores.logsumexp(-1) - positive, weight, reduction)
@@ -168,7 +169,9 @@ def one_vs_all_loss(
         raise ValueError("scores must have shape [..., N], got a number")
     as_number(label_smoothing, "label_smoothing", least=0, below=1)
     # log_softmax reads a row once, where logsumexp makes several passes over all scores
-    targets = scores if binary else scores.log_softmax(-1)
+    targets = scores
+    if not binary:
+        targets = scores.log_softmax(-1)
     sums, counts = _true(targets, answers)
     if not binary and bool((counts == 0).any()):
         raise ValueError(
@@ -178,11 +181,16 @@ def one_vs_all_loss(
     if binary or label_smoothing:
         counted = scores > -torch.inf
         size = counted.sum(-1).clamp(min=1)
-    target = sums if binary else sums / counts
+    target = sums
+    if not binary:
+        target = sums / counts
     if label_smoothing:
         every = targets.masked_fill(~counted, 0.0).sum(-1) / size
         target = (1 - label_smoothing) * target + label_smoothing * every
-    losses = (-F.logsigmoid(-scores).sum(-1) - target) / size if binary else -target
+    if binary:
+        losses = (-F.logsigmoid(-scores).sum(-1) - target) / size
+    else:
+        losses = -target
     return _reduced(losses, weight, reduction)
 
 
@@ -251,5 +259,8 @@ def _reduced(losses: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
         return losses
     if reduction == "sum":
         return losses.sum()
-    total = losses.new_tensor(losses.numel()) if weight is None else weight.sum().to(losses.dtype)
+    if weight is None:
+        total = losses.new_tensor(losses.numel())
+    else:
+        total = weight.sum().to(losses.dtype)
     return losses.sum() / total.clamp(min=torch.finfo(losses.dtype).tiny)

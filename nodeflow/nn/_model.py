@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from itertools import pairwise
-from typing import TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 import torch
 from torch import Tensor, nn
@@ -26,19 +26,15 @@ from nodeflow.ops import in_bfloat16, linear_sum, sparse_linear
 from nodeflow.propagation import FullPass, Propagation, check_features, check_out
 
 
-def whole_graph(edges: Graph | EdgeView | Propagation, h: object) -> Graph:
-    """Return the graph that ``inference`` is of; TypeError, with a hint, for anything else."""
+def whole_graph(edges: Graph | EdgeView | Propagation) -> Graph:
+    """Return the graph that ``inference`` is of; raises TypeError for anything else."""
     if isinstance(edges, Graph):
         return edges
     if isinstance(edges, EdgeView | Propagation):
-        whole: Graph = edges.graph
-        return whole
-    hint = ": the arguments are the other way round" if isinstance(h, Graph) else ""
-    if isinstance(edges, NodeFlow):
-        hint = ": for a batch call model(batch, h)"
+        return cast(Graph, edges.graph)
     raise TypeError(
-        "inference takes a Graph, a view of one or a Propagation first, got "
-        f"{describe(edges)}{hint}"
+        "inference takes a Graph, a view of one or a Propagation first, and then rows, got "
+        f"{describe(edges)}; for a batch call model(batch, h)"
     )
 
 
@@ -94,7 +90,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         self.convs = nn.ModuleList(convs)
         if not len(self.convs):
             raise ValueError("convs must hold at least one convolution, got an empty list")
-        advised: set[str] = set()  # one warning per model, not one per layer
+        # one warning per model, not one per layer
+        advised: set[str] = set()
         for conv in self.convs.modules():
             if isinstance(conv, FlowConv):
                 conv.advised = advised
@@ -133,7 +130,7 @@ class FlowModel(nn.Module, metaclass=Explained):
         ``jumping``, when a destination is not in the source layer (sample with
         ``include_dst=True``); TypeError for arguments of another type.
         """
-        check_batch(self, batch, h)
+        check_batch(self, batch)
         check_features(h)
         check_num_rows(
             h.shape,
@@ -156,7 +153,9 @@ class FlowModel(nn.Module, metaclass=Explained):
                 h = self.convolve(i, flow, h, dropout=self.dropout.p)
             else:  # a subclass may drop nothing itself
                 h = self.convolve(i, flow, h)
-        return h if self.jumping is None else self.jumping([*kept, self.step(len(self.convs), h)])
+        if self.jumping is not None:
+            h = self.jumping([*kept, self.step(len(self.convs), h)])
+        return h
 
     def step(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` as they enter convolution ``i``: ``activate``, then
@@ -165,7 +164,9 @@ class FlowModel(nn.Module, metaclass=Explained):
         The inputs (layer 0) stay as they are. The last layer has a step with ``jumping`` only.
         """
         h = self.activate(i, h)
-        return self.dropout(h) if i else h
+        if i:
+            h = self.dropout(h)
+        return h
 
     def activate(self, i: int, h: Tensor) -> Tensor:
         """Return the rows of layer ``i`` before dropout: normalised, then activated, but for the
@@ -178,9 +179,13 @@ class FlowModel(nn.Module, metaclass=Explained):
         if self.norms is not None:
             h = self.norms[i - 1](h)
         elif self.activation is torch.relu and self.residuals is None:
-            is_activated: bool = getattr(self.convs[i - 1], "relu", False)
-            return h if is_activated else h.relu()
-        return h if self.activation is None else self.activation(h)
+            is_activated = getattr(self.convs[i - 1], "relu", False)
+            if is_activated:
+                return h
+            return h.relu()
+        if self.activation is None:
+            return h
+        return self.activation(h)
 
     def _applies_relu(self, conv: nn.Module) -> TypeGuard[LinearConv]:
         """Whether a convolution may apply the ReLU: nothing reads or changes the rows before it."""
@@ -199,6 +204,8 @@ class FlowModel(nn.Module, metaclass=Explained):
 
         All three then take one pass over the rows, and one over their gradient.
         """
+        # in bfloat16 one loop adds the bias, takes the ReLU and drops, which saves passes
+        # over the rows
         if not in_bfloat16(h) or i + 1 == len(self.convs):
             return False
         # a subclass, or another module in the place of dropout, may do otherwise
@@ -217,32 +224,27 @@ class FlowModel(nn.Module, metaclass=Explained):
         get a note that names the layer.
         """
         try:
-            options = {"dropout": dropout} if dropout else {}
+            if dropout:
+                options = {"dropout": dropout}
+            else:
+                options = {}
             out: Tensor = self.convs[i](flow, h, **options)
             if self.residuals is None:
                 return out
-            own = flow.take_dst(h)
+            # only destinations go on, so only their rows are added
+            own_rows = flow.take_dst(h)
             linear = self.residuals[i]
             if isinstance(linear, nn.Linear):
-                return out + sparse_linear(own, linear.weight)
-            return out + (own if own.layout == torch.strided else own.to_dense())
+                return out + sparse_linear(own_rows, linear.weight)
+            return out + (own_rows if own_rows.layout == torch.strided else own_rows.to_dense())
         except Exception as error:
+            # errors of torch seldom say which layer it was, and which types met there
             where = f"convolution {i} of {type(self).__name__}, {type(self.convs[i]).__name__}"
-            rows = f"rows of shape {tuple(h.shape)}"
             weight = next(self.convs[i].parameters(), h)
-            if h.layout != torch.strided:
-                rows += ", which are sparse: x.to_dense() makes them dense"
-            elif h.dtype != weight.dtype:
-                rows += (
-                    f" and {h.dtype}, where weights are {weight.dtype}: h.to({weight.dtype}) "
-                    "converts them"
-                )
-            error.add_note(f"in {where}, on {flow!r} with {rows}")
-            if isinstance(error, RuntimeError) and flow.weight.dtype == torch.float64 != h.dtype:
-                error.add_note(
-                    "flow.weight is float64, as the sampler's edge column is, and the rows are "
-                    f"{h.dtype}: a layer of your own takes flow.weight.to(h.dtype)"
-                )
+            error.add_note(
+                f"in {where}, on {flow!r} with rows of shape {tuple(h.shape)}, {h.dtype} and "
+                f"{h.layout}; weights are {weight.dtype}, flow.weight {flow.weight.dtype}"
+            )
             raise
 
     @torch.no_grad()
@@ -295,8 +297,8 @@ class FlowModel(nn.Module, metaclass=Explained):
         fit, IndexError for unknown nodes, OSError where the disk cannot hold a layer, and what
         ``Propagation`` raises.
         """
-        whole = whole_graph(graph, h)
-        with whole.peers.together("inference"):
+        parent = whole_graph(graph)
+        with parent.peers.together("inference"):
             if not isinstance(graph, Propagation):
                 graph = Propagation(graph)
             passing = FullPass(
@@ -304,6 +306,8 @@ class FlowModel(nn.Module, metaclass=Explained):
             )
             out = check_out(out, passing.num_outputs)
             if isinstance(h, Tensor) and h.layout == torch.strided and out is not None:
+                # outputs of one range would replace rows that later ranges still
+                # read
                 storage = out.untyped_storage().data_ptr()
                 if out.numel() and storage == h.untyped_storage().data_ptr():
                     raise ValueError(
@@ -364,6 +368,8 @@ class Jumping(nn.Module):
         """Return ``[n, out_features]`` for the rows of every layer, ``[n, width]`` each."""
         if self.mode == "max":
             return cast("Tensor", self.linear(reduce(torch.maximum, rows)))
+        # the rows are never concatenated: those of each layer meet their own columns of
+        # the matrix
         matrices = self.linear.weight.split(self.width, 1)
         return linear_sum(*zip(rows, matrices, strict=True), bias=self.linear.bias)
 
@@ -372,18 +378,14 @@ def inference(
     model: nn.Module,
     graph: Graph | EdgeView | Propagation,
     h: Tensor | Rows,
-    *,
-    nodes: IdsLike | None = None,
-    chunk_size: int | None = None,
-    progress: bool = False,
-    out: Tensor | None = None,
-    folder: FileLike | None = None,
+    **options: Any,
 ) -> Tensor:
     """Return ``FlowModel.inference`` of the one FlowModel in ``model``: for a wrapped model.
 
     A wrapper such as ``torch.optim.swa_utils.AveragedModel``, ``DataParallel`` or a module of your
     own has no method ``inference``. Only the FlowModel inside is computed; steps of the wrapper
-    before or after it are not. The keywords are those of ``FlowModel.inference``.
+    before or after it are not. ``options`` are those of
+    ``FlowModel.inference``: ``nodes``, ``chunk_size``, ``progress``, ``out`` and ``folder``.
 
     Raises TypeError for what is no module, ValueError unless ``model`` is or holds exactly one
     FlowModel.
@@ -394,47 +396,30 @@ def inference(
     torch.Size([3, 3])
     """
     check_type(model, "model", nn.Module, "a torch.nn.Module")
+    # a wrapper may hold the model at any depth
     models = [module for module in model.modules() if isinstance(module, FlowModel)]
     if len(models) != 1:
         raise ValueError(
             f"model must hold one FlowModel, got {len(models)} in {type(model).__name__}"
         )
-    return models[0].inference(
-        graph,
-        h,
-        nodes=nodes,
-        chunk_size=chunk_size,
-        progress=progress,
-        out=out,
-        folder=folder,
-    )
+    return models[0].inference(graph, h, **options)
 
 
-def check_batch(model: FlowModel, batch: object, h: object) -> None:
+def check_batch(model: FlowModel, batch: object) -> None:
     """Raise TypeError unless ``batch`` is a NodeFlow, ValueError if its flows do not match the
     model's layers.
     """
     name = type(model).__name__
     if not isinstance(batch, NodeFlow):
-        hint = ""
-        if isinstance(h, NodeFlow):
-            hint = ": the arguments are the other way round"
-        elif isinstance(batch, Graph) or isinstance(h, Graph):
-            hint = (
-                ": for a whole graph use model.inference(graph, x), or "
-                "model(create_full_node_flow(graph, L), x)"
-            )
-        elif isinstance(batch, Flow):
-            hint = ": model.convs[i](flow, h) computes one flow"
         raise TypeError(
-            f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}{hint}"
+            f"call {name} as model(batch, h) with a NodeFlow first, got {describe(batch)}; for a "
+            "whole graph use model.inference(graph, x), for one flow model.convs[i](flow, h)"
         )
     if batch.num_flows != len(model.convs):
         layers = len(model.convs)
         raise ValueError(
-            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}; "
-            "num_layers of a batch counts its layers of nodes, one more than its flows: num_layers "
-            "of a model is batch.num_flows"
+            f"{name} has {layers} layers and needs batches of {layers} flows, got {batch!r}: "
+            "num_layers of a model is batch.num_flows"
         )
     skipping = [pair for pair in batch.flows.pairs() if pair[1] != pair[0] + 1]
     if skipping:

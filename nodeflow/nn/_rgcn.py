@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
@@ -111,18 +113,24 @@ class RGCNConv(FlowConv):
         check_width(self, h, self.in_features)
         if self.relations is not None and edge_types is None:
             check_schema(flow, self.relations)
+            # -1 stays where an edge has no relation, and is refused below
             edge_types = torch.full_like(flow.indices, -1)
             for number, edges in enumerate(edges_by_relation(flow, self.relations)):
                 edge_types[edges] = number
         types = edge_rows(flow, edge_types, self.edge_type)
-        name = self.edge_type if self.relations is None else "relations"
+        name = "relations"
+        if self.relations is None:
+            name = self.edge_type
         types = _checked_types(types, self.num_relations, name)
         exact = torch.promote_types(self.weight.dtype, torch.float32)
+        # a key per pair of type and destination, since a mean is over the edges of one
+        # relation
         keys = types * flow.num_dst + flow.edges()[1]
         _, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         if flow.needs_weight and not isinstance(flow, FullFlow):
             self._check_weight_by_type(flow.weight, pair, len(sizes))
-        share = 1 / sizes[pair].to(exact)  # weight of each edge in the mean of its relation
+        # weight of each edge in the mean of its relation
+        share = 1 / sizes[pair].to(exact)
         if self.coefficients is None:
             out = self._by_relation(flow, h, types, share)
         else:
@@ -135,6 +143,8 @@ class RGCNConv(FlowConv):
 
         Weights that differ between types bias no mean.
         """
+        # some weight of each pair, spread to its edges, equals all of them only where
+        # none differs
         one_of_each = weight.new_empty(count).index_put_((pair,), weight)
         if not torch.equal(one_of_each[pair], weight):
             self.warn_ignored_weight(
@@ -144,6 +154,7 @@ class RGCNConv(FlowConv):
 
     def _by_basis(self, flow: Flow, h: Tensor, weights: Tensor) -> Tensor:
         """Return the sum over the edges, once per basis, with weights ``[num_edges, bases]``."""
+        # sums move fewer numbers where they are made of the narrower rows
         is_narrower = self.weight.shape[1] < self.weight.shape[2]
         multiplies_first = h.layout != torch.strided or is_narrower
         parts = []
@@ -154,7 +165,9 @@ class RGCNConv(FlowConv):
             else:
                 total = flow.aggregate(h, "sum", weight=weight).to(h.dtype)
                 summands.append((total, matrix))
-        return torch.stack(parts).sum(0) if multiplies_first else linear_sum(*summands)
+        if multiplies_first:
+            return torch.stack(parts).sum(0)
+        return linear_sum(*summands)
 
     def _by_relation(self, flow: Flow, h: Tensor, types: Tensor, share: Tensor) -> Tensor:
         """Return the means of every relation times its matrix.
@@ -163,14 +176,18 @@ class RGCNConv(FlowConv):
         """
         src, dst = flow.edges()
         is_dense = h.layout == torch.strided
-        ends = dst if is_dense else src
-        count = flow.num_dst if is_dense else flow.num_src
+        ends = src
+        if is_dense:
+            ends = dst
+        count = flow.num_src
+        if is_dense:
+            count = flow.num_dst
         keys = types * count + ends
         pairs, pair, sizes = torch.unique(keys, return_inverse=True, return_counts=True)
         # pairs are sorted by type first, so those of one type are contiguous: one matrix product
         # per relation
         starts = torch.arange(self.num_relations + 1, device=pairs.device) * count
-        counts = torch.searchsorted(pairs, starts).diff().tolist()  # pairs (node, type) by type
+        counts = torch.searchsorted(pairs, starts).diff().tolist()
         if is_dense:
             order = pair.argsort(stable=True)
             edges = Structure._trusted(ends_of(sizes), src[order], flow.num_src)
@@ -179,10 +196,13 @@ class RGCNConv(FlowConv):
             rows = tuple(take_rows(h, ids) for ids in (pairs % count).split(counts))
         products = []
         for x, blocks in zip(rows, self.weight.split(self.num_blocks), strict=True):
-            matrix = blocks[0] if self.num_blocks == 1 else torch.block_diag(*blocks)
+            if self.num_blocks == 1:
+                matrix = blocks[0]
+            else:
+                matrix = torch.block_diag(*blocks)
             products.append(sparse_linear(x, matrix))
-        z = torch.cat(products)
-        return aggregate(Structure._trusted(flow.indptr, pair, len(pairs)), z, "sum", share)
+        edges = Structure._trusted(flow.indptr, pair, len(pairs))
+        return cast(Tensor, aggregate(edges, torch.cat(products), "sum", share))
 
 
 def _checked_types(types: Tensor, num_relations: int, name: str) -> Tensor:

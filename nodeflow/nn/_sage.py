@@ -94,8 +94,11 @@ class SAGEConv(LinearConv):
         """Draw new weights, uniform in +-1/sqrt(fan-in) for the fan-in of the concatenated
         matrix.
         """
-        linear, own = self.maps
-        modules = [linear] if own is None else [linear, own]
+        linear, own_map = self.maps
+        if own_map is None:
+            modules = [linear]
+        else:
+            modules = [linear, own_map]
         bound = (linear.in_features * len(modules)) ** -0.5
         for module in modules:
             for parameter in module.parameters():
@@ -104,7 +107,9 @@ class SAGEConv(LinearConv):
             self.pool.reset_parameters()
 
     def order_for(self, flow: Flow, h: Tensor | None = None) -> str:
-        return "aggregate" if self.aggregator == "pool" else super().order_for(flow, h)
+        if self.aggregator == "pool":
+            return "aggregate"
+        return super().order_for(flow, h)
 
     @checked
     def flops(
@@ -130,12 +135,14 @@ class SAGEConv(LinearConv):
             return flow.aggregate(h, reduce, weight=weight).to(h.dtype)
         rows, h = flow.share_dst(h)
         count = flow.in_degrees.unsqueeze(1).to(torch.promote_types(h.dtype, torch.float32)) + 1
-        return flow.aggregate(h, "sum").add_(rows).div_(count)  # in place, as a mean is divided
+        # in place, as a mean is divided
+        return flow.aggregate(h, "sum").add_(rows).div_(count)
 
     def summands(self, flow: Flow, h: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return rows and weights; a mean and the node's own row are written side by side, for one
         product.
         """
+        # the joint loop would pass by sums that a subclass makes itself
         if self.aggregator != "mean" or type(self).aggregate is not SAGEConv.aggregate:
             return super().summands(flow, h)
         reduce, weight = self._mean(flow, h)
@@ -153,5 +160,4 @@ class SAGEConv(LinearConv):
         return "sum", flow.weight.to(dtype) / degree[flow.structure.dst]
 
     def extra_repr(self) -> str:
-        words = [f"aggregator={self.aggregator!r}", super().extra_repr()]
-        return ", ".join(filter(None, words))
+        return f"aggregator={self.aggregator!r}, {super().extra_repr()}"

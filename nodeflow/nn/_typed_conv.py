@@ -28,6 +28,7 @@ def module_name(name: str | Relation) -> str:
 def split_by_type(layer: Layer, rows: Tensor) -> dict[str, Tensor]:
     """Return dense rows of a layer by the type of their nodes."""
     parts = [layer.of(name).rows for name in layer.schema.nodes]
+    # one permutation, whose gradient is a permutation too, instead of an indexing per type
     order = torch.cat(parts)
     blocks = Permute.apply(rows, order, inverse(order)).split([len(part) for part in parts])
     return dict(zip(layer.schema.nodes, blocks, strict=True))
@@ -99,7 +100,8 @@ class TypedConv(FlowConv):
                     f"relations; for estimator weights {_ADVICE}"
                 )
             if isinstance(conv, FlowConv):
-                conv.advised = self.advised  # one warning, not one per relation
+                # one warning, not one per relation
+                conv.advised = self.advised
                 conv.weight_advice = conv.weight_advice and _ADVICE
         self.names = list(convs)
         self.reduce = reduce
@@ -131,6 +133,7 @@ class TypedConv(FlowConv):
             blocks = self._of_means(flow, h, relations, plain)
         else:
             blocks = self._of_each(flow, h, relations, convs)
+        # types that no relation enters have rows too, of zeros
         some = next(iter(blocks.values()))
         for name in layer.schema.nodes:
             if name not in blocks:
@@ -159,22 +162,26 @@ class TypedConv(FlowConv):
         """Return the results from the means of all relations, made in one reading of the rows, and
         own rows.
         """
-        own, h = flow.share_dst(h)
+        own_rows, h = flow.share_dst(h)
         part, sizes = entering(flow, relations)
         convs[0].check_weight(part, str(convs[0].weight_advice))
-        rows = split_by_type(flow.dst_layer, own)
+        rows = split_by_type(flow.dst_layer, own_rows)
         means = part.aggregate(h, "mean").to(h.dtype).split(sizes)
         of_type: dict[str, list[tuple[SAGEConv, Tensor]]] = {}
         for relation, conv, mean in zip(relations, convs, means, strict=True):
             of_type.setdefault(relation[2], []).append((conv, mean))
         blocks = {}
         for name, pairs in of_type.items():
+            # the sum over relations of W_r h_v is one product, with the sum of the
+            # maps
             maps: list[Tensor] = [conv.own.weight for conv, _ in pairs]
             own_map = torch.stack(maps).sum(0)
             biases: list[Tensor] = [
                 conv.neigh.bias for conv, _ in pairs if conv.neigh.bias is not None
             ]
-            bias = torch.stack(biases).sum(0) if biases else None
+            bias = None
+            if biases:
+                bias = torch.stack(biases).sum(0)
             summands = [(mean, conv.neigh.weight) for conv, mean in pairs]
             total = linear_sum((rows[name], own_map), *summands, bias=bias)
             blocks[name] = total / len(pairs) if self.reduce == "mean" else total

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from nodeflow._core.base.calls import Explained
 from nodeflow._core.base.checks import as_count, check_type
-from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.edges.view import EdgeView
 from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow.flow import Flow, Layer, LayerPart, NodeFlow
@@ -73,6 +72,8 @@ class TypedLinear(nn.Module, metaclass=Explained):
         without gradient.
         """
         if isinstance(where, Graph):
+            # in pieces, so that features that lie in files are never in memory
+            # together
             rows = EncodedRows(self, where)
             with torch.no_grad():
                 return torch.cat(
@@ -89,6 +90,8 @@ class TypedLinear(nn.Module, metaclass=Explained):
             part = layer.of(name)
             key = module_name(name)
             if name in self._tables:
+                # a table has a row per node of its type, or of the whole graph,
+                # under other ids
                 table = self._tables[name]
                 sizes = (len(layer.schema.ids(name)), layer.schema.num_nodes)
                 if table.shape[0] not in sizes:
@@ -96,7 +99,9 @@ class TypedLinear(nn.Module, metaclass=Explained):
                         f"the table of {name!r} must have a row per node of the type, {sizes[0]}, "
                         f"or of the graph, {sizes[1]}, got {table.shape[0]}"
                     )
-                ids = part.parent_nid if table.shape[0] == sizes[0] else layer.parent_nid[part.rows]
+                ids = part.parent_nid
+                if table.shape[0] != sizes[0]:
+                    ids = layer.parent_nid[part.rows]
                 blocks[name] = table.pull(ids, ids.device)
             elif key not in self.maps:
                 raise ValueError(
@@ -147,7 +152,9 @@ class EncodedRows:
         rows = self.encoder.rows_of(
             layer, lambda name, part: fetch_rows(nodes[name].data[column], part.parent_nid)
         )
-        return rows if out is None else out.copy_(rows)
+        if out is None:
+            return rows
+        return out.copy_(rows)
 
 
 class TypedModel(FlowModel):
@@ -202,6 +209,8 @@ class TypedModel(FlowModel):
         super().__init__(
             convs, dropout, widths=widths, activation=activation, norm=norm, residual=residual
         )
+        # the head reads normalised rows too, so there is a norm more than between
+        # convolutions
         if norm is not None and self.norms is not None:
             self.norms.append(NORMS[norm](width))
         self.encoder = encoder if isinstance(encoder, TypedLinear) else None
@@ -218,7 +227,7 @@ class TypedModel(FlowModel):
         for a call.
         """
         rows = self._maker(batch) if h is None else h
-        check_batch(self, batch, rows)
+        check_batch(self, batch)
         for i, flow in enumerate(batch.flows):
             rows = super().convolve(i, flow, self.step(i, rows))
         return self.step(len(self.convs), rows)
@@ -234,26 +243,13 @@ class TypedModel(FlowModel):
         self,
         graph: Graph | EdgeView | Propagation,
         h: Tensor | Rows | None = None,
-        *,
-        nodes: IdsLike | None = None,
-        chunk_size: int | None = None,
-        progress: bool = False,
-        out: Tensor | None = None,
-        folder: FileLike | None = None,
+        **options: Any,
     ) -> Tensor:
-        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``; ``h`` as for a
-        call.
+        """Return the outputs of all nodes, or of some, see ``FlowModel.inference``, which has the
+        ``options``; ``h`` as for a call.
         """
-        rows = EncodedRows(self._maker, whole_graph(graph, h)) if h is None else h
-        return super().inference(
-            graph,
-            rows,
-            nodes=nodes,
-            chunk_size=chunk_size,
-            progress=progress,
-            out=out,
-            folder=folder,
-        )
+        rows = EncodedRows(self._maker, whole_graph(graph)) if h is None else h
+        return super().inference(graph, rows, **options)
 
     @property
     def _maker(self) -> TypedLinear:

@@ -4,14 +4,13 @@ or without.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import check_one_of
-from nodeflow._core.base.types import FileLike
 from nodeflow._core.edges.view import EdgeView, as_view
 from nodeflow._core.rows.rows import Rows
 from nodeflow.control_variates import (
@@ -76,6 +75,7 @@ class PropagationConv(LinearConv):
         """Return the result for propagated rows; ``h``, the rows of the sources, are read with
         ``own`` only.
         """
+        # the sums of a history may be of another type than the weights
         if total.layout == torch.strided:
             total = total.to(self.linear.weight.dtype)
         pairs = [(total, self.linear.weight)]
@@ -121,7 +121,8 @@ class VRModel(FlowModel):
         embed: nn.Linear | None = None,
     ) -> None:
         super().__init__(convs, dropout)
-        if embed is not None:  # initialised like a PropagationConv
+        # initialised like a PropagationConv
+        if embed is not None:
             draw_glorot(embed)
         check_one_of(estimator, "estimator", ("cv", "cvd", "ns"))
         self.estimator = estimator
@@ -132,7 +133,9 @@ class VRModel(FlowModel):
         """The width of every layer with a history, by layer number: the argument ``widths`` of
         ``History``.
         """
-        first = 0 if self.embed is not None else 1
+        first = 1
+        if self.embed is not None:
+            first = 0
         return {i: self.convs[i].linear.in_features for i in range(first, len(self.convs))}  # type: ignore[union-attr,misc]
 
     @checked
@@ -143,10 +146,7 @@ class VRModel(FlowModel):
         *,
         chunk_size: int | None = None,
         progress: bool = False,
-        aggregated: str = "on demand",
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str | None = None,
-        folder: FileLike | None = None,
+        **options: Any,
     ) -> History:
         """Return a history for this model, whose rows one full pass of the model has made.
 
@@ -157,24 +157,18 @@ class VRModel(FlowModel):
             x: rows of the input layer for all nodes. Their sums over all neighbours are computed
                 once (``inputs`` of ``History``), unless the input layer has a history of its own.
             chunk_size, progress: of the pass, see ``Updater``.
-            aggregated, dtype, device, folder: see ``History``.
+            options: ``aggregated``, ``dtype``, ``device`` and ``folder`` of ``History``.
 
         Raises what ``History`` and ``Updater`` raise.
         """
         view = as_view(graph)
+        # a model that is defined with a normalisation brings it, unless the caller has
+        # weights
         if view.weight is None and self.norm is not None:
             view.graph.edata["edge_norm"] = edge_norm(view, self.norm)
             view = view.with_weight("edge_norm")
         inputs = None if 0 in self.history_widths or self.estimator == "ns" else x
-        history = History(
-            view,
-            self.history_widths,
-            inputs=inputs,
-            aggregated=aggregated,
-            dtype=dtype,
-            device=device,
-            folder=folder,
-        )
+        history = History(view, self.history_widths, inputs=inputs, **options)
         Updater(self, history, x, chunk_size=chunk_size, progress=progress).run()
         return history
 
@@ -198,7 +192,7 @@ class VRModel(FlowModel):
         Raises ValueError for another number of flows, flows that skip layers, a batch without
         history, and with "ns" a batch with sums of inputs; TypeError for rows that are missing.
         """
-        check_batch(self, batch, h)
+        check_batch(self, batch)
         reads_inputs = self.estimator == "ns" or 0 in self.history_widths
         if h is None and (reads_inputs or self.convs[0].own is not None):
             raise TypeError("h is missing: this model reads the rows of the input layer")
@@ -209,6 +203,7 @@ class VRModel(FlowModel):
                 continue
             h = self.activate(i, h)
             mean = self.activate(i, mean) if self.estimator == "cvd" else h
+            # a history holds the means under dropout, not the rows of one draw
             batch.ldata[i]["h"] = mean.detach()
             conv = self.convs[i]
             dropped = self.dropout(h)
@@ -217,7 +212,9 @@ class VRModel(FlowModel):
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
                 mean = conv.combine(of_mean, flow, mean)  # type: ignore[operator]
             else:
-                estimate = control_variate if self.estimator == "cv" else neighbor_sampling
+                estimate = neighbor_sampling
+                if self.estimator == "cv":
+                    estimate = control_variate
                 total = estimate(flow, dropped)
                 h = conv.combine(total, flow, dropped)  # type: ignore[operator]
         return h
@@ -252,7 +249,8 @@ class _VRStack(VRModel):
     ) -> None:
         widths = stack_widths(in_features, hidden, out_features, num_layers)
         embed = None
-        if precomputed:  # with ``own`` the rows are beside the propagated ones
+        # with ``own`` the rows are beside the propagated ones
+        if precomputed:
             first, width = widths.pop(0)
             embed = nn.Linear(2 * first if self.own else first, width)
         convs: list[nn.Module] = [PropagationConv(i, o, own=self.own) for i, o in widths]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -11,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from nodeflow._core.base.checks import as_count
-from nodeflow._core.base.habits import renamed
 from nodeflow.nn._between import BatchNorm
 from nodeflow.nn._gat import GATConv, GATv2Conv
 from nodeflow.nn._gcn import GraphConv
@@ -51,20 +49,9 @@ class _Stack(FlowModel):
         jumping: str | None = None,
         **conv: Any,
     ) -> None:
-        options = dict(inspect.signature(type(self).conv).parameters)
-        for name in ("in_features", "out_features", "mlp"):
-            options.pop(name, None)
-        name = type(self).__name__
-        for option in conv:
-            if option not in options and option != "conv_norm":
-                words = f"its convolutions take {', '.join(options)}"
-                if hint := renamed(option, options):
-                    words = f"it is called {hint}= here"
-                raise TypeError(f"{name} has no argument {option!r}; {words}")
-        for key, parameter in options.items():
-            if parameter.default is parameter.empty and key not in conv:
-                raise TypeError(f"{name} needs {key}=, which its convolutions take")
-        last_width = out_features if jumping is None else hidden
+        last_width = hidden
+        if jumping is None:
+            last_width = out_features
         pairs = stack_widths(in_features, hidden, last_width, num_layers)
         convs: list[nn.Module] = []
         for first, width in pairs:
@@ -80,6 +67,7 @@ class _Stack(FlowModel):
             jumping=jumping,
             out_features=out_features,
         )
+        # only now the model knows whether anything stands between convolution and ReLU
         for inner in self.convs[:-1]:
             if self._applies_relu(inner):
                 inner.relu = True
@@ -153,7 +141,9 @@ class GIN(_Stack):
     def make(
         self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
     ) -> nn.Module:
-        inner = in_features if last else out_features
+        inner = out_features
+        if last:
+            inner = in_features
         mlp = nn.Sequential(
             nn.Linear(in_features, inner),
             BatchNorm(inner),
@@ -220,7 +210,9 @@ class GAT(_Stack):
     def make(
         self, in_features: int, out_features: int, last: bool, options: dict[str, Any]
     ) -> nn.Module:
-        width = out_features if last else out_features // options["heads"]
+        width = out_features
+        if not last:
+            width = out_features // options["heads"]
         return type(self).conv(in_features, width, concat=not last, **options)
 
 

@@ -6,7 +6,7 @@ matrix of the size of the rows with zeros, and add the two.
 
 from __future__ import annotations
 
-from typing import Any, overload
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,28 +22,13 @@ from nodeflow.ops._structure import Structure
 from nodeflow.ops._torch_state import opaque
 
 
-@overload
-def aggregate(
-    structure: Structure, h: Tensor, reduce: str = ..., weight: Tensor | None = ...
-) -> Tensor: ...
-
-
-@overload
-def aggregate(
-    structure: Structure,
-    h: Tensor,
-    reduce: list[str] | tuple[str, ...],
-    weight: Tensor | None = ...,
-) -> tuple[Tensor, ...]: ...
-
-
 @opaque
 def aggregate(
     structure: Structure,
     h: Tensor,
     reduce: str | list[str] | tuple[str, ...] = "sum",
     weight: Tensor | None = None,
-) -> Tensor | tuple[Tensor, ...]:
+) -> Any:
     """Reduce the rows of each destination's sources: ``h`` ``[num_src, ...]`` to
     ``[num_dst, ...]``.
 
@@ -136,8 +121,8 @@ def aggregate_beside_own(
         is_simple &= weight.shape == (structure.num_edges,)
     if is_simple and native.is_summed(h, weight) and not torch.compiler.is_compiling():
         return _OwnBesideSum.apply(structure, h, weight, reduce == "mean")
-    own, rows = rows_beside_own(h, structure.num_dst)
-    return torch.cat([own, aggregate(structure, rows, reduce, weight)], 1)
+    own_rows, rows = rows_beside_own(h, structure.num_dst)
+    return torch.cat([own_rows, aggregate(structure, rows, reduce, weight)], 1)
 
 
 def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -148,8 +133,8 @@ def rows_beside_own(h: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     if not (torch.is_grad_enabled() and h.requires_grad) or torch.compiler.is_compiling():
         return h[:count], h
-    own, rows = _ShareOwn.apply(h, count)
-    return own, rows
+    own_rows, rows = _ShareOwn.apply(h, count)
+    return own_rows, rows
 
 
 class _ShareOwn(Recorded):
@@ -163,14 +148,16 @@ class _ShareOwn(Recorded):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        own, rows = grads
-        if own is None:
+        own_grad, rows = grads
+        if own_grad is None:
             return rows, None
         if rows is None:
-            return torch.cat([own, own.new_zeros((ctx.shape[0] - len(own), *ctx.shape[1:]))]), None
+            return torch.cat(
+                [own_grad, own_grad.new_zeros((ctx.shape[0] - len(own_grad), *ctx.shape[1:]))]
+            ), None
         # not in place: where the rows were added to others, their gradient is that of the others
         # too
-        return torch.cat([rows[: len(own)] + own, rows[len(own) :]]), None
+        return torch.cat([rows[: len(own_grad)] + own_grad, rows[len(own_grad) :]]), None
 
 
 class _OwnBesideSum(Op):
@@ -188,8 +175,8 @@ class _OwnBesideSum(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         h, w = ctx.saved_tensors
-        structure: Structure = ctx.structure
-        own = g[:, : ctx.width]
+        structure = ctx.structure
+        own_grad = g[:, : ctx.width]
         total = g[:, ctx.width :]
         if ctx.mean:
             total = divided(total, structure)
@@ -197,7 +184,7 @@ class _OwnBesideSum(Op):
         if ctx.needs_input_grad[1]:
             grad_h = Spmm.apply(structure, total, w, "u", g.dtype)
             # nobody else has this matrix yet, so the own rows' gradient is added in place
-            grad_h[: len(own)] += own
+            grad_h[: len(own_grad)] += own_grad
         if ctx.needs_input_grad[2]:
             grad_w = EdgeDot.apply(structure, total, h, None)
         return None, grad_h, grad_w, None

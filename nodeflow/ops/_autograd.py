@@ -61,11 +61,13 @@ def bag(indptr: Tensor, indices: Tensor, x: Tensor, weight: Tensor | None = None
     if 0 in shape or len(indices) == 0:
         return x.new_zeros(shape)
     rows = _flat(x).contiguous()
-    weight = None if weight is None else weight.contiguous()
+    if weight is not None:
+        weight = weight.contiguous()
     out = F.embedding_bag(
         indices, rows, indptr, mode="sum", include_last_offset=True, per_sample_weights=weight
     )
-    return out.resize_(shape)  # not a view: those refuse to be changed in place outside
+    # not a view: those refuse to be changed in place outside
+    return out.resize_(shape)
 
 
 def _flat(x: Tensor) -> Tensor:
@@ -111,23 +113,32 @@ class Spmm(Op):
             out = out.reshape(len(out), *h.shape[1:]).clone()
         if mean:
             out = out.div_(structure.divisor(out))
-        return out if dtype is None else out.to(dtype)
+        if dtype is None:
+            return out
+        return out.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         h, w = ctx.saved_tensors
-        structure: Structure = ctx.structure
+        structure = ctx.structure
         grad_h = grad_w = None
         # a mean is the sum of rows that are divided by the degrees of their destinations
         if ctx.mean:
             g = divided(g, structure)
         if ctx.needs_input_grad[1]:
-            other = "u" if ctx.end == "v" else "v"
+            other = "v"
+            if ctx.end == "v":
+                other = "u"
             grad_h = Spmm.apply(structure, g, w, other, ctx.dtype)
         if ctx.needs_input_grad[2]:
-            groups = None if w.ndim == 1 else w.shape[1]
-            ends = (g, h) if ctx.end == "v" else (h, g)
+            groups = None
+            if w.ndim != 1:
+                groups = w.shape[1]
+            if ctx.end == "v":
+                ends = (g, h)
+            else:
+                ends = (h, g)
             grad_w = EdgeDot.apply(structure, *ends, groups)
         return None, grad_h, grad_w, None, None, None
 
@@ -225,7 +236,9 @@ class Permute(Op):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        back = inverse(ctx.order) if ctx.back is None else ctx.back
+        back = ctx.back
+        if ctx.back is None:
+            back = inverse(ctx.order)
         return Permute.apply(grads[0], back, ctx.order), None, None
 
 

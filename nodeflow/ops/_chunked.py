@@ -27,7 +27,7 @@ working memory.
 """
 
 
-class Piece(NamedTuple):
+class EdgePiece(NamedTuple):
     """Some edges: source row, destination row and id of each; the ids are a slice when they are
     consecutive.
     """
@@ -41,23 +41,25 @@ class Piece(NamedTuple):
         rows = {"u": self.src, "v": self.dst, "e": self.edge}
         taken = []
         for kind, tensor in zip(kinds, tensors, strict=True):
-            at = rows[kind]
+            places = rows[kind]
             # a view of a leaf says that it requires a gradient even where none is recorded
             taken.append(
-                tensor.detach()[at] if isinstance(at, slice) else tensor.index_select(0, at)
+                tensor.detach()[places]
+                if isinstance(places, slice)
+                else tensor.index_select(0, places)
             )
         return taken
 
 
-def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int, int, Piece]]:
+def _pieces(structure: Structure, target: str, size: int) -> Iterator[tuple[int, int, EdgePiece]]:
     """Cut all edges, grouped by the target's rows, into consecutive pieces of at most ``size``."""
     by, edges = structure.grouped(target)
     for a in range(0, structure.num_edges, size):
         b = min(a + size, structure.num_edges)
         if edges is None:
-            yield a, b, Piece(by.indices[a:b], by.dst[a:b], slice(a, b))
+            yield a, b, EdgePiece(by.indices[a:b], by.dst[a:b], slice(a, b))
         else:
-            yield a, b, Piece(by.dst[a:b], by.indices[a:b], edges[a:b])
+            yield a, b, EdgePiece(by.dst[a:b], by.indices[a:b], edges[a:b])
 
 
 def _probe(function: EdgeFunction, tensors: tuple[Tensor, ...]) -> Tensor:
@@ -96,7 +98,9 @@ class EdgeSum(Op):
         empty = _probe(function, tensors)
         size = _piece_size(tensors, empty)
         by, _ = structure.grouped(target)
-        rows = by.num_edges if target == "e" else by.num_dst
+        rows = by.num_dst
+        if target == "e":
+            rows = by.num_edges
         out = empty.new_zeros((rows, *empty.shape[1:]))
         if target == "e":
             for a, b, piece in _pieces(structure, target, size):
@@ -165,7 +169,7 @@ def _by_degree(
     def reduced(edge: Tensor) -> Tensor:
         flat = edge.reshape(-1)
         src = structure.indices.index_select(0, flat)
-        piece = Piece(src, structure.dst.index_select(0, flat), flat)
+        piece = EdgePiece(src, structure.dst.index_select(0, flat), flat)
         message = function(*piece.take(kinds, tensors))
         return within(message.reshape(*edge.shape, *message.shape[1:]), 1)
 
@@ -267,7 +271,9 @@ def _one_by_one(structure: Structure, kind: str, h: Tensor, wanted: Wanted) -> t
     """The same, made of one differentiable operation each."""
     none = h.new_empty(0)
     copy = OPERATIONS["copy"]
-    total = Spmm.apply(structure, h, None) if wanted[TOTAL] else none
+    total = none
+    if wanted[TOTAL]:
+        total = Spmm.apply(structure, h, None)
     extremes = [
         Extreme.apply(structure, k == LARGEST, copy, (kind,), h) if wanted[k] else none
         for k in (LARGEST, SMALLEST)
@@ -310,7 +316,9 @@ class _ReadOnce(Recorded):
             # A gradient of this gradient may be asked for: differentiate the separate operations
             # instead.
             with torch.enable_grad():
-                x = h if h.requires_grad else h.detach().requires_grad_()
+                x = h
+                if not h.requires_grad:
+                    x = h.detach().requires_grad_()
                 separate = _one_by_one(ctx.structure, ctx.kind, x, ctx.wanted)
                 (gradient,) = torch.autograd.grad(
                     [separate[k] for k in present],
@@ -371,7 +379,8 @@ class Product(Op):
 
         def share(message: Tensor, product: Tensor, zeros: Tensor, g: Tensor) -> Tensor:
             is_null = message == 0
-            alone = zeros == is_null.to(zeros.dtype)  # no other message is 0
+            # no other message is 0
+            alone = zeros == is_null.to(zeros.dtype)
             others = torch.where(is_null, product, product / torch.where(is_null, 1, message))
             return g * torch.where(alone, others, 0)
 

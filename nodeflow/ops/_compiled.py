@@ -38,8 +38,10 @@ _NUMPY: dict[torch.dtype, Any] = {
 _SINGLE = (torch.float32, torch.bfloat16)
 # of codes without wide columns
 _NO_WIDE = {"whole": np.empty(0, np.float32), "last": 0, "first": 0, "wide": np.empty(0, np.int64)}
-_PIECE = 512  # numbers that ``dropout.drop`` does at a time
-_ROWS = 1024  # rows whose gradients are added before the next sum begins
+# numbers that ``dropout.drop`` does at a time
+_PIECE = 512
+# rows whose gradients are added before the next sum begins
+_ROWS = 1024
 THREAD_ELEMENTS = 2**19
 """The least count of numbers per thread: fewer are done before a second thread is awake."""
 NARROW = 256
@@ -95,7 +97,9 @@ def weighted_sum(
     """
     if dtype is None:
         dtype = x.dtype
-    groups = 1 if weight is None or weight.ndim == 1 else weight.shape[1]
+    groups = 1
+    if not (weight is None or weight.ndim == 1):
+        groups = weight.shape[1]
     weights = None
     if weight is not None:
         weights = _flat(weight.float() if weight.dtype == torch.bfloat16 else weight)
@@ -104,9 +108,14 @@ def weighted_sum(
     is_matrix = end == "v" and dtype == x.dtype and groups == 1
     if is_matrix and isinstance(x, CodedTensor) and _pays(structure, x):
         return _sum_codes(structure, x, weights, mean, own)
-    rows = structure.num_dst if end == "v" else structure.num_src
+    rows = structure.num_src
+    if end == "v":
+        rows = structure.num_dst
     size = x.shape[1:].numel()
-    shape = (rows, 2 * size) if own else (rows, *x.shape[1:])
+    if own:
+        shape = (rows, 2 * size)
+    else:
+        shape = (rows, *x.shape[1:])
     if 0 in (rows, size):
         return torch.zeros(shape, dtype=dtype)
     numbers = _flat(x)
@@ -132,7 +141,7 @@ def weighted_sum(
             width=width,
             out=out.reshape(-1),
         )
-        _in_threads(
+        in_threads(
             lambda a, b, c, d: add(group_range=(a, b), column_range=(c, d)),
             _column_ranges(groups, width, structure.num_edges),
         )
@@ -159,7 +168,9 @@ def edge_sum(structure: Structure, end: str, x: Tensor) -> Tensor:
     shape = (by.num_dst, *x.shape[1:])
     if 0 in shape:
         return torch.zeros(shape, dtype=x.dtype)
-    indices = None if order is None else _ints(order)
+    indices = None
+    if order is not None:
+        indices = _ints(order)
     return _sum_rows(by, _flat(x), shape, x.dtype, indices=indices, width=x.shape[1:].numel())
 
 
@@ -213,7 +224,9 @@ def _sum_codes(
 ) -> Tensor:
     """Sum rows over the edges of each destination, as ``weighted_sum`` does, from their codes."""
     width = x.shape[1]
-    before = width if own else 0
+    before = 0
+    if own:
+        before = width
     row = before + width
     out = _new((structure.num_dst, row), np.dtype(np.float32))
     codes, ids, zero, scale = x.arrays()
@@ -245,7 +258,7 @@ def _sum_codes(
             last=last,
         )
 
-    _in_threads(run, _row_ranges(indptr, width))
+    in_threads(run, _row_ranges(indptr, width))
     return torch.from_numpy(out)
 
 
@@ -274,9 +287,9 @@ def drop(x: Tensor, key: int, rate: float, bias: Tensor | None = None) -> Tensor
         scale=np.float32(drop_scale(rate)),
         out=out.reshape(-1),
     )
-    _in_threads(
+    in_threads(
         lambda a, b: run(first=a * _PIECE, last=min(b * _PIECE, words.size)),
-        _even_ranges(-(-words.size // _PIECE), _PIECE),
+        even_ranges(-(-words.size // _PIECE), _PIECE),
     )
     return _tensor(out, x.dtype)
 
@@ -288,7 +301,9 @@ def _least(rate: float) -> int:
 def drop_scale(rate: float) -> float:
     """Return the factor by which ``drop`` scales the kept numbers."""
     least = _least(rate)
-    return 2**16 / (2**16 - least) if least < 2**16 else 0.0
+    if least < 2**16:
+        return 2**16 / (2**16 - least)
+    return 0.0
 
 
 def is_words(x: Tensor) -> bool:
@@ -304,8 +319,8 @@ def add_bias(rows: Tensor, bias: Tensor, relu: bool) -> None:
     """
     words = _flat(rows)
     added = bias.detach().float().numpy()
-    ranges = _even_ranges(len(rows), bias.numel())
-    _in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
+    ranges = even_ranges(len(rows), bias.numel())
+    in_threads(lambda a, b: kernels.activation.add_bias(words, added, relu, a, b), ranges)
 
 
 def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]:
@@ -330,7 +345,7 @@ def relu_gradient(g: Tensor, out: Tensor, scale: float) -> tuple[Tensor, Tensor]
         for k in range(first, last):
             run(sums=sums[k], first=k * _ROWS, last=min((k + 1) * _ROWS, count))
 
-    _in_threads(pieces, _even_ranges(len(sums), _ROWS * width))
+    in_threads(pieces, even_ranges(len(sums), _ROWS * width))
     return _tensor(masked, out.dtype), torch.from_numpy(sums.sum(0))
 
 
@@ -368,11 +383,14 @@ def reductions(
     size = x.shape[1:].numel()
     shape = (structure.num_dst, *x.shape[1:])
     ties = [counted and extreme for extreme in wanted[1:3]]
-    outs = [_new(shape, numbers.dtype) if write else None for write in (*wanted, *ties)]
+    outs = [
+        torch.from_numpy(_new(shape, numbers.dtype)) if write else None
+        for write in (*wanted, *ties)
+    ]
     names = ("total", "largest", "smallest", "squares", "most", "least")
     if size and structure.num_dst:
-        flat = map(_or_none(np.ravel), outs)
-        results = dict(zip(names, flat, strict=True))
+        # the loop writes into the memory of these tensors
+        results = dict(zip(names, map(_flat_or_none, outs), strict=True))
         _by_row(
             kernels.extremes.reduce_rows,
             structure,
@@ -382,7 +400,7 @@ def reductions(
             width=size,
             **results,
         )
-    return [_or_none(torch.from_numpy)(out) for out in outs]
+    return outs
 
 
 def share(
@@ -394,7 +412,7 @@ def share(
 ) -> Tensor:
     """The gradient of ``reductions`` for the rows ``x``; a gradient that is None counts as 0."""
     total, largest, smallest, _, *ties = outs
-    g_sum, g_largest, g_smallest, g_squares = map(_or_none(_flat), grads)
+    g_sum, g_largest, g_smallest, g_squares = map(_flat_or_none, grads)
     mean = None
     if g_squares is not None and total is not None:
         mean = total / structure.divisor(total)
@@ -413,9 +431,9 @@ def share(
         indices=_indices(structure, kind),
         x=numbers,
         width=width,
-        mean=_or_none(_flat)(mean),
-        largest=_or_none(_flat)(largest),
-        smallest=_or_none(_flat)(smallest),
+        mean=_flat_or_none(mean),
+        largest=_flat_or_none(largest),
+        smallest=_flat_or_none(smallest),
         ties=counts,
         g_sum=g_sum,
         g_largest=g_largest,
@@ -426,18 +444,19 @@ def share(
     # the loop adds to any row, so threads do a range of columns each
     if out.size and structure.num_dst:
         ranges = _column_ranges(1, width, structure.num_edges)
-        _in_threads(lambda _a, _b, *columns: run(columns=columns), ranges)
+        in_threads(lambda _a, _b, *columns: run(columns=columns), ranges)
     return torch.from_numpy(out)
 
 
-def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that gives None for None, else what ``convert`` does."""
-    return lambda value: None if value is None else convert(value)
+def _flat_or_none(tensor: Tensor | None) -> Array | None:
+    return None if tensor is None else _flat(tensor)
 
 
 def _indices(structure: Structure, kind: str) -> Ints | None:
     """Return which row each edge reads, None where edges have rows of their own."""
-    return _ints(structure.indices) if kind == "u" else None
+    if kind == "u":
+        return _ints(structure.indices)
+    return None
 
 
 def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Tensor) -> Tensor:
@@ -449,7 +468,7 @@ def by_destination(structure: Structure, loop: Callable[..., None], *tensors: Te
     size = tensors[0].shape[1:].numel()
     if out.size:
         indptr = _ints(structure.indptr)
-        _in_threads(
+        in_threads(
             lambda a, b: loop(indptr, *arrays, size, out.reshape(-1), a, b),
             _row_ranges(indptr, 8 * size),
         )
@@ -461,7 +480,7 @@ def _by_row(loop: Callable[..., None], by: Structure, size: int, **arguments: An
     # by keyword: a loop has up to 15 arguments, which no reader could count
     indptr = _ints(by.indptr)
     run = partial(loop, indptr=indptr, **arguments)
-    _in_threads(lambda a, b: run(first=a, last=b), _row_ranges(indptr, size))
+    in_threads(lambda a, b: run(first=a, last=b), _row_ranges(indptr, size))
 
 
 def _ints(tensor: Tensor) -> Ints:
@@ -487,7 +506,9 @@ def _tensor(out: Array, dtype: torch.dtype) -> Tensor:
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an array to be filled; a large one lies in a reused buffer."""
     large = math.prod(shape) * dtype.itemsize >= LARGE
-    return reused(shape, dtype) if large else np.empty(shape, dtype)
+    if large:
+        return reused(shape, dtype)
+    return np.empty(shape, dtype)
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -524,25 +545,26 @@ def _column_ranges(groups: int, width: int, edges: int) -> Iterator[tuple[int, i
     A single group is cut into whole vectors.
     """
     if groups > 1:
-        for a, b in _even_ranges(groups, edges * width):
+        for a, b in even_ranges(groups, edges * width):
             yield a, b, 0, width
         return
     unit = kernels.simd.LANES
     units = -(-width // unit)
-    for a, b in _even_ranges(units, edges * width // max(units, 1)):
+    for a, b in even_ranges(units, edges * width // max(units, 1)):
         yield 0, 1, a * unit, min(b * unit, width)
 
 
-def _even_ranges(count: int, size: int) -> list[tuple[int, int]]:
+def even_ranges(count: int, size: int) -> list[tuple[int, int]]:
     """Return one range of ``count`` items of ``size`` numbers per thread, about equally long."""
     threads = min(_count(count * size), max(count, 1))
     return list(pairwise([count * k // threads for k in range(threads + 1)]))
 
 
-def _in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
+def in_threads(run: Callable[..., None], ranges: Iterable[tuple[int, ...]]) -> None:
     """Call ``run`` with every range, each on a thread of its own."""
     parts = list(ranges)
-    if len(parts) == 1:  # quicker, which small sums feel
+    # quicker, which small sums feel
+    if len(parts) == 1:
         run(*parts[0])
         return
     run_all(lambda k: run(*parts[k]), len(parts))

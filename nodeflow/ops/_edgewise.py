@@ -36,8 +36,12 @@ def paired_dot(a: Tensor, b: Tensor) -> Tensor:
     while (width := product.shape[-1]) > 1:
         half = width // 2
         folded = product[..., :half] + product[..., half : 2 * half]
-        product = torch.cat([folded, product[..., 2 * half :]], -1) if width % 2 else folded
-    return product if width else product.sum(-1, keepdim=True)
+        if width % 2:
+            folded = torch.cat([folded, product[..., 2 * half :]], -1)
+        product = folded
+    if width:
+        return product
+    return product.sum(-1, keepdim=True)
 
 
 OPERATIONS: Final[dict[str, EdgeFunction]] = {
@@ -62,12 +66,17 @@ def derivative(function: EdgeFunction, k: int) -> EdgeFunction:
 
     def pull(*tensors: Tensor) -> Tensor:
         *operands, g = tensors
-        further = torch.is_grad_enabled()  # a derivative of this derivative is being taken
+        # a derivative of this derivative is being taken
+        further = torch.is_grad_enabled()
         with torch.enable_grad():
-            x = operands[k] if operands[k].requires_grad else operands[k].detach().requires_grad_()
+            if operands[k].requires_grad:
+                x = operands[k]
+            else:
+                x = operands[k].detach().requires_grad_()
             operands[k] = x
             message = function(*operands)
-            if not message.requires_grad:  # the function does not depend on this operand
+            # the function does not depend on this operand
+            if not message.requires_grad:
                 return torch.zeros_like(x)
             (grad,) = torch.autograd.grad(
                 message, x, g, create_graph=further, materialize_grads=True
@@ -99,9 +108,11 @@ def check_rows(structure: Structure, kind: str, value: object, name: object) -> 
     device.
     """
     check_type(structure, "structure", Structure, "a Structure (flow.structure is one)")
-    rows, what = _KINDS[kind]
+    rows, row_kind = _KINDS[kind]
     if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a tensor with one row per {what}, got {describe(value)}")
+        raise TypeError(
+            f"{name} must be a tensor with one row per {row_kind}, got {describe(value)}"
+        )
     if value.layout != torch.strided:
         raise TypeError(
             f"{name} is a sparse matrix (layout {value.layout}), but rows of features are combined "
@@ -111,9 +122,11 @@ def check_rows(structure: Structure, kind: str, value: object, name: object) -> 
     expected = getattr(structure, rows)
     if value.ndim == 0 or value.shape[0] != expected:
         layer = {"u": "src_layer", "v": "dst_layer"}.get(kind)
-        hint = f" (of a column of the graph take the rows flow.{layer}.parent_nid)" if layer else ""
+        hint = ""
+        if layer:
+            hint = f" (of a column of the graph take the rows flow.{layer}.parent_nid)"
         raise ValueError(
-            f"{name} must have {expected} rows, one per {what}, got shape "
+            f"{name} must have {expected} rows, one per {row_kind}, got shape "
             f"{tuple(value.shape)}{hint}"
         )
     if value.device != structure.device:

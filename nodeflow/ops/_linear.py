@@ -53,16 +53,23 @@ def sparse_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tens
     )
     low = _autocast_type((weight, x.values()), bias)
     # summed in float32, also in the gradient, and rounded once
-    exact = weight.float() if low is not None else weight
+    exact = weight
+    if low is not None:
+        exact = weight.float()
     values = x.values().to(exact.dtype)
     out = Spmm.apply(structure, exact.t().contiguous(), values, "v", low)
-    return out if bias is None else out + bias.to(low or bias.dtype)
+    if bias is None:
+        return out
+    return out + bias.to(low or bias.dtype)
 
 
 def _check(x: object, weight: object, bias: object = None) -> None:
     """Raise what ``sparse_linear`` raises for rows, a weight and a bias that do not fit."""
     if not isinstance(x, Tensor) or x.layout not in (torch.strided, torch.sparse_csr):
-        kind = f"layout {x.layout}" if isinstance(x, Tensor) else describe(x)
+        if isinstance(x, Tensor):
+            kind = f"layout {x.layout}"
+        else:
+            kind = describe(x)
         raise TypeError(f"x must be a dense or a sparse CSR tensor, got {kind}")
     if not isinstance(weight, Tensor) or weight.ndim != 2:
         raise ValueError(
@@ -115,10 +122,10 @@ def linear_sum(
         raise TypeError("linear_sum needs a pair (x, w) at least")
     for x, w in pairs:
         _check(x, w, bias)
-    for k, which, what in ((0, "x", "rows"), (1, "w", "outputs")):
+    for k, which, counted in ((0, "x", "rows"), (1, "w", "outputs")):
         if len({len(pair[k]) for pair in pairs}) > 1:
             raise ValueError(
-                f"all {which} must have the same number of {what}, got "
+                f"all {which} must have the same number of {counted}, got "
                 f"{[len(pair[k]) for pair in pairs]}"
             )
     low = _autocast_type(_flat(pairs), bias)
@@ -135,7 +142,9 @@ def linear_sum(
             out = out + sparse_linear(x, w)
         if relu:
             out = out.relu()
-    return _dropped(out, dropout) if dropout else out
+    if dropout:
+        return _dropped(out, dropout)
+    return out
 
 
 def _flat(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[Tensor]:
@@ -229,7 +238,8 @@ class _LinearSum(Op):
         weights = flat[1::2]
         kind = low or rows[0].dtype
         out = rows[0].new_empty((len(rows[0]), len(weights[0])), dtype=kind)
-        bias = None if bias is None else bias.to(kind)
+        if bias is not None:
+            bias = bias.to(kind)
         wide = is_widened(out)
         # products in float32 take rows and weights of float32 as they are, and round the results
         # alone
@@ -268,7 +278,8 @@ class _LinearSum(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         (g,) = grads
         out, *flat = ctx.saved_tensors
-        summed: Tensor | None = None  # the gradient of the bias
+        # the gradient of the bias
+        summed: Tensor | None = None
         # First the gradient before the ReLU: 0 where the result is. The loop for bfloat16 sums it
         # up for the bias too, but a gradient of this gradient needs an operation of torch.
         if out is not None and native.is_words(out) and not torch.is_grad_enabled():
@@ -319,7 +330,8 @@ def dropout(h: Tensor, rate: float) -> Tensor:
     return _Dropout.apply(h, _new_key(), rate)
 
 
-_dropped = dropout  # for ``linear_sum``, in which an argument has that name
+# for ``linear_sum``, in which an argument has that name
+_dropped = dropout
 
 
 class _Dropout(Op):

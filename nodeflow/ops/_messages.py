@@ -70,7 +70,9 @@ def message_reduce(
     if dtype != operands.dtype:
         operands = operands._replace(tensors=tuple(tensor.to(dtype) for tensor in operands.tensors))
     out = OF_MESSAGES[reduce](structure, operands)
-    return out.to(operands.dtype) if operands.dtype.is_floating_point else out
+    if operands.dtype.is_floating_point:
+        return out.to(operands.dtype)
+    return out
 
 
 @opaque
@@ -107,7 +109,9 @@ def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
     """The type that messages are computed and reduced in."""
     dtype = operands.dtype
     if REDUCTIONS[reduce].selects:
-        return torch.float32 if operands.op == "dot" and dtype in _LOW else dtype
+        if operands.op == "dot" and dtype in _LOW:
+            return torch.float32
+        return dtype
     if not dtype.is_floating_point:
         return torch.int64
     # Sums of rows add in float32 without a copy, also means and weighted sums that one loop makes
@@ -119,7 +123,9 @@ def _computed_in(operands: Operands, reduce: str) -> torch.dtype:
         and summed_source(operands) is not None
     ):
         alone = alone or native.is_summed(*operands.tensors)
-    return torch.float32 if dtype in _LOW and not alone else dtype
+    if dtype in _LOW and not alone:
+        return torch.float32
+    return dtype
 
 
 def _dots(structure: Structure, operands: Operands) -> Tensor:
@@ -137,4 +143,6 @@ def _dots(structure: Structure, operands: Operands) -> Tensor:
     out = EdgeSum.apply(
         structure, "e", OPERATIONS["dot"], operands.kinds, left.to(wide), right.to(wide)
     )
-    return out.to(operands.dtype) if floating else out
+    if floating:
+        return out.to(operands.dtype)
+    return out

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.types import Array
-from nodeflow._core.runtime.threads import run_all
 from nodeflow.ops._autograd import Op
+from nodeflow.ops._compiled import even_ranges, in_threads
 
 Plain = Callable[[Tensor, Tensor], Tensor]
 
@@ -39,8 +39,9 @@ class _Moduli(Op):
         b = _columns(y)
         out = np.zeros((len(x), len(y)), a.dtype)
         half = len(a) // 2
-        _in_pieces(
-            lambda first, last: kernels.distance.add_moduli(a, b, half, out, first, last), len(x)
+        in_threads(
+            lambda first, last: kernels.distance.add_moduli(a, b, half, out, first, last),
+            even_ranges(len(x), b.size),
         )
         return torch.from_numpy(out)
 
@@ -48,14 +49,17 @@ class _Moduli(Op):
     def backward(ctx: Any, *grads: Any) -> Any:
         x, y = ctx.saved_tensors
         needed = ctx.needs_input_grad[:2]
-        if torch.is_grad_enabled():  # a gradient of this gradient may be asked for
+        # a gradient of this gradient may be asked for
+        if torch.is_grad_enabled():
             with torch.enable_grad():
                 wanted = [tensor for tensor, need in zip((x, y), needed, strict=True) if need]
                 gradients = iter(
                     torch.autograd.grad(ctx.plain(x, y), wanted, grads[0], create_graph=True)
                 )
             return *(next(gradients) if need else None for need in needed), None
-        first = _gradient(x, y, grads[0]) if needed[0] else None
+        first = None
+        if needed[0]:
+            first = _gradient(x, y, grads[0])
         return first, _gradient(y, x, grads[0].T) if needed[1] else None, None
 
 
@@ -66,18 +70,12 @@ def _gradient(x: Tensor, y: Tensor, weights: Tensor) -> Tensor:
     out = np.zeros_like(a)
     half = len(a) // 2
     least = a.dtype.type(np.finfo(a.dtype).tiny)
-    _in_pieces(
+    in_threads(
         lambda first, last: kernels.distance.add_gradients(a, b, half, w, least, out, first, last),
-        half,
+        even_ranges(half, w.size),
     )
     return torch.from_numpy(out).T
 
 
 def _columns(rows: Tensor) -> Array:
     return rows.detach().T.contiguous().numpy()
-
-
-def _in_pieces(loop: Callable[[int, int], None], size: int) -> None:
-    """Run a loop over ``size`` rows or columns in pieces, a few for every thread."""
-    pieces = max(1, min(size, 4 * torch.get_num_threads()))
-    run_all(lambda k: loop(size * k // pieces, size * (k + 1) // pieces), pieces)

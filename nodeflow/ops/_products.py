@@ -18,12 +18,6 @@ from torch import Tensor
 
 from nodeflow.ops._torch_state import has_tiles
 
-TILES = ("AMX",)
-PAIRS = ("BF16", "FP16", "AVX10", "AMX")
-"""What the names of oneDNN's sets of instructions contain that have tiles, and that have AVX-512
-for bfloat16.
-"""
-
 BLOCK = 2048
 """Rows computed at a time on a CPU: what is added to them, and the ReLU, finds them in the
 processor's cache.
@@ -51,15 +45,17 @@ def product_type(device: torch.device | str = "cpu") -> torch.dtype:
     ``device`` is a torch device, or its name. It is bfloat16 on accelerators, on processors with
     AMX, and on those of AMD with AVX-512 for bfloat16 (since Zen 4). The type is the same for the
     whole process, and for every process on the machine: it is read from the processor, the system's
-    leave to use its tiles, and ``ONEDNN_MAX_CPU_ISA`` (or ``DNNL_MAX_CPU_ISA``), which hides
-    instructions from the library of torch that would use them. Times are not measured, since two
+    leave to use its tiles, and ``ONEDNN_MAX_CPU_ISA`` (or ``DNNL_MAX_CPU_ISA``): where it is set,
+    whatever instructions it leaves, the type is float32. Times are not measured, since two
     runs could then differ in rounding.
 
     >>> product_type() in (torch.bfloat16, torch.float32)
     True
     """
     is_fast = torch.device(device).type != "cpu" or _multiplies()
-    return torch.bfloat16 if is_fast else torch.float32
+    if is_fast:
+        return torch.bfloat16
+    return torch.float32
 
 
 @cache
@@ -67,14 +63,9 @@ def _multiplies() -> bool:
     """Whether torch's library multiplies bfloat16 in less time than float32."""
     if not torch.backends.mkldnn.is_available():
         return False
-    most = (
-        os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA") or "ALL"
-    ).upper()
-
-    def visible(names: tuple[str, ...]) -> bool:
-        return most in ("ALL", "DEFAULT") or any(name in most for name in names)
-
-    return (has_tiles() and visible(TILES)) or (has_fast_pairs() and visible(PAIRS))
+    # oneDNN, which multiplies, obeys these variables: with fewer instructions it would be slow
+    most = os.environ.get("ONEDNN_MAX_CPU_ISA") or os.environ.get("DNNL_MAX_CPU_ISA")
+    return most is None and (has_tiles() or has_fast_pairs())
 
 
 def has_fast_pairs() -> bool:
@@ -100,7 +91,9 @@ def is_widened(x: Tensor) -> bool:
 
 def widened(x: Tensor) -> Tensor:
     """Return rows or a weight in the type in which products are computed."""
-    return x.float() if is_widened(x) else x
+    if is_widened(x):
+        return x.float()
+    return x
 
 
 def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
@@ -120,7 +113,9 @@ def pieces(x: Tensor, block: int = BLOCK) -> list[int]:
         if size & block:
             sizes.append(block)
         block //= 2
-    return [*sizes, size % SMALL] if size % SMALL else sizes
+    if size % SMALL:
+        return [*sizes, size % SMALL]
+    return sizes
 
 
 def times(x: Tensor, w: Tensor) -> Tensor:
@@ -147,11 +142,11 @@ def outer(g: Tensor, x: Tensor) -> Tensor:
                 total += left.t() @ right
         return total
     size = len(x) // PARTS
-    whole = PARTS * size
+    covered = PARTS * size
     if size < LEAST or not (g.is_contiguous() and x.is_contiguous()):
         return g.t() @ x
-    left, right = (rows[:whole].view(PARTS, size, rows.shape[1]) for rows in (x, g))
+    left, right = (rows[:covered].view(PARTS, size, rows.shape[1]) for rows in (x, g))
     out = torch.bmm(left.transpose(1, 2), right).sum(0)
-    if whole < len(x):
-        out = torch.addmm(out, x[whole:].t(), g[whole:])
+    if covered < len(x):
+        out = torch.addmm(out, x[covered:].t(), g[covered:])
     return out.t().contiguous()

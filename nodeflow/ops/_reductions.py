@@ -62,7 +62,9 @@ def summed_source(operands: Operands) -> int | None:
     """
     kinds = operands.kinds
     if operands.op == "copy":
-        return 0 if kinds == ("u",) else None
+        if kinds == ("u",):
+            return 0
+        return None
     if operands.op != "mul" or sorted(kinds) != ["e", "u"]:
         return None
     source = kinds.index("u")
@@ -76,26 +78,35 @@ def summed_source(operands: Operands) -> int | None:
     is_of_heads = weight[:leading] == row[:leading] and 0 not in row
     if operands.tensors[0].device.type != "cpu" or not is_of_heads:
         return None
-    return source if math.prod(row[leading:]) >= 4 else None
+    if math.prod(row[leading:]) >= 4:
+        return source
+    return None
 
 
 def _add(structure: Structure, operands: Operands, mean: bool = False) -> Tensor:
     tensors = operands.tensors
     floating = tensors[0].is_floating_point()
-    source = summed_source(operands) if floating else None
+    source = None
+    if floating:
+        source = summed_source(operands)
     if source is not None:
         weight = None
         if len(tensors) > 1:
             weight = tensors[1 - source]
             groups = weight.shape[1:].numel()
-            weight = weight.reshape(-1) if groups == 1 else weight.reshape(-1, groups)
+            if groups == 1:
+                weight = weight.reshape(-1)
+            else:
+                weight = weight.reshape(-1, groups)
         return Spmm.apply(structure, tensors[source], weight, "v", None, mean)
     if floating and operands.op == "copy" and operands.kinds == ("e",):
         out = SegmentSum.apply(structure, tensors[0], "v")
     else:
         out = EdgeSum.apply(structure, "v", OPERATIONS[operands.op], operands.kinds, *tensors)
     # in place: a second matrix costs more than the division
-    return out.div_(structure.divisor(out)) if mean else out
+    if mean:
+        return out.div_(structure.divisor(out))
+    return out
 
 
 def _extreme(structure: Structure, operands: Operands, largest: bool) -> Tensor:
@@ -114,7 +125,9 @@ def _product(structure: Structure, operands: Operands) -> Tensor:
 
 def _repeatable(op: str) -> EdgeFunction:
     """Return the message function that gives a message the same bits when it is computed again."""
-    return paired_dot if op == "dot" else OPERATIONS[op]
+    if op == "dot":
+        return paired_dot
+    return OPERATIONS[op]
 
 
 def _mean(total: Tensor, degree: Tensor) -> Tensor:

@@ -93,7 +93,8 @@ class _Softmax(Op):
             # "unsafe" only skips the check of the offsets; destinations without edges get -inf, and
             # are not gathered
             largest = torch.segment_reduce(rows, "max", offsets=structure.indptr, unsafe=True)
-            largest.masked_fill_(largest == -torch.inf, 0)  # -inf minus -inf would be NaN
+            # -inf minus -inf would be NaN
+            largest.masked_fill_(largest == -torch.inf, 0)
             out = rows.sub(largest.index_select(0, structure.dst)).exp_()
             total = bag(structure.indptr, torch.arange(len(out), device=out.device), out)
             total.masked_fill_(total == 0, 1)

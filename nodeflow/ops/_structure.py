@@ -94,7 +94,8 @@ class Structure(Frozen):
     @property
     def num_dst(self) -> int:
         """Number of destination rows."""
-        return self.indptr.size(0) - 1  # quicker than len
+        # quicker than len
+        return self.indptr.size(0) - 1
 
     @property
     def num_edges(self) -> int:
@@ -134,7 +135,9 @@ class Structure(Frozen):
         """Return the edges grouped by the rows of one end, "u" or "v", and the id of each; None: in
         order.
         """
-        return self.transposed() if end == "u" else (self, None)
+        if end == "u":
+            return self.transposed()
+        return (self, None)
 
     def divisor(self, rows: Tensor, dtype: torch.dtype | None = None) -> Tensor:
         """Return the in-degrees, at least 1, as a divisor of the rank of ``rows``,
@@ -163,7 +166,8 @@ class Structure(Frozen):
         return cast("T", self._derived[name])
 
     def _make_dst(self) -> Tensor:
-        if self.device.type == "cpu":  # torch's own wakes all its threads, whatever the size
+        # torch's own wakes all its threads, whatever the size
+        if self.device.type == "cpu":
             return torch.from_numpy(np.repeat(np.arange(self.num_dst), self.in_degrees.numpy()))
         rows = torch.arange(self.num_dst, device=self.device)
         return torch.repeat_interleave(rows, self.in_degrees, output_size=self.num_edges)

@@ -40,7 +40,7 @@ def is_transforming() -> bool:
     """Whether a functional transform (vmap, grad, jvp) or forward-mode differentiation is
     active.
     """
-    level: int = forward_ad._current_level  # noqa: SLF001 (torch has no public name for it)
+    level = forward_ad._current_level  # noqa: SLF001 (torch has no public name for it)
     return _are_functorch_transforms_active() or level >= 0
 
 

@@ -6,7 +6,6 @@ Names that are imported ``as`` themselves serve rooms above, not users.
 from nodeflow.propagation._exchange_plan import ExchangePlan
 from nodeflow.propagation._full_pass import (
     FullPass as FullPass,
-    LayeredModel as LayeredModel,
     check_features as check_features,
     check_out as check_out,
 )

@@ -18,9 +18,12 @@ from nodeflow._core.rows.rows import Rows, is_sparse, take_rows, whole_column
 from nodeflow._core.runtime.threads import run_all
 from nodeflow.ops import bag
 
-_EDGES = 2**20  # edges whose indices are held at a time
-_AT_ONCE = 2**14  # rows that are not worth a look at the number of their edges
-_SHARED = 2**16  # numbers in a result from which on threads share the work
+# edges whose indices are held at a time
+_EDGES = 2**20
+# rows that are not worth a look at the number of their edges
+_AT_ONCE = 2**14
+# numbers in a result from which on threads share the work
+_SHARED = 2**16
 _WORDS = {torch.bfloat16: torch.uint16, torch.float16: torch.int16}
 """The type in which ``sum_rows`` reads rows of narrow numbers; it reads float32 and float64 as they
 are.
@@ -51,10 +54,12 @@ class EdgeSums(Frozen):
         return self._print.get()
 
     def _hash(self) -> int:
+        # numbers of any width hash alike
         parts = [len(self.edges.indices)]
-        arrays: list[Array] = [self.edges.indptr, self.edges.indices]
+        arrays = [self.edges.indptr, self.edges.indices]
         for array in arrays if self.weights is None else [*arrays, self.weights]:
-            for start in range(0, len(array), _EDGES):  # arrays may be larger than memory
+            # arrays may be larger than memory
+            for start in range(0, len(array), _EDGES):
                 piece = array[start : start + _EDGES]
                 if piece.dtype.kind in "iu":
                     exact = piece.astype(np.int64)
@@ -83,12 +88,15 @@ class EdgeSums(Frozen):
             column = whole_column(h)
             check_csr(column, "h")
             return self._sparse(column.detach(), nodes)
-        h = h.detach() if isinstance(h, Tensor) else h
-        device = h.device if isinstance(h, Tensor) else torch.device("cpu")
+        # plain memory goes to a compiled loop; rows on devices, and rows that are
+        # fetched, in pieces
+        device = torch.device("cpu")
+        if isinstance(h, Tensor):
+            h = h.detach()
+            device = h.device
         exact = h.dtype if h.dtype == torch.float64 else torch.float32
-        out = torch.zeros(
-            (h.shape[0] if nodes is None else len(nodes), *h.shape[1:]), dtype=exact, device=device
-        )
+        size = h.shape[0] if nodes is None else len(nodes)
+        out = torch.zeros((size, *h.shape[1:]), dtype=exact, device=device)
         if 0 in out.shape:
             return out
         flat = _as_words(h) if isinstance(h, Tensor) else None
@@ -114,9 +122,14 @@ class EdgeSums(Frozen):
         them.
         """
         indptr = self.edges.indptr
-        sizes = np.diff(indptr) if nodes is None else indptr[nodes + 1] - indptr[nodes]
+        if nodes is None:
+            sizes = np.diff(indptr)
+        else:
+            sizes = indptr[nodes + 1] - indptr[nodes]
         upto = np.concatenate([[0], np.cumsum(sizes)])
-        step = _EDGES if threads == 1 else min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
+        step = _EDGES
+        if threads != 1:
+            step = min(_EDGES, int(upto[-1]) // (4 * threads) + 1)
         start = 0
         pieces = []
         while start < len(sizes):
@@ -144,6 +157,7 @@ class EdgeSums(Frozen):
         rows = read_only(np.arange(len(out)) if nodes is None else nodes)
 
         def work(k: int) -> None:
+            first, last = pieces[k]
             kernels.row_sums.sum_rows(
                 edges.indptr,
                 edges.indices,
@@ -152,16 +166,19 @@ class EdgeSums(Frozen):
                 words,
                 stride,
                 self.weights,
-                1,
-                width,
-                False,
-                False,
-                False,
-                sums,
-                *pieces[k],
+                groups=1,
+                width=width,
+                mean=False,
+                own=False,
+                streamed=False,
+                out=sums,
+                first=first,
+                last=last,
             )
 
-        threads = torch.get_num_threads() if out.numel() >= _SHARED else 1
+        threads = 1
+        if out.numel() >= _SHARED:
+            threads = torch.get_num_threads()
         if threads == 1 and len(out) <= _AT_ONCE:
             pieces = [(0, len(out))]
         else:
@@ -178,9 +195,12 @@ class EdgeSums(Frozen):
         if nodes is not None:
             indptr, positions = kernels.csr.csr_rows(indptr, nodes)
             near = near[positions]
-            weights = None if weights is None else weights[positions]
+            if weights is not None:
+                weights = weights[positions]
         kind = np.float64 if h.dtype == torch.float64 else np.float32
-        values = np.ones(len(near), kind) if weights is None else weights.astype(kind)
+        if weights is None:
+            weights = np.ones(len(near))
+        values = weights.astype(kind)
         matrix = scipy.sparse.csr_array((values, near, indptr), shape=(len(indptr) - 1, h.shape[0]))
         parts = (
             h.values().cpu().numpy(),
@@ -205,4 +225,6 @@ def _as_words(h: Tensor) -> tuple[Array, int] | None:
     stride = h.stride(0)
     size = (len(h) - 1) * stride + width
     words = h.as_strided((size,), (1,)).view(kind).numpy()
-    return (words, stride) if words.flags.aligned else None
+    if words.flags.aligned:
+        return (words, stride)
+    return None

@@ -60,24 +60,26 @@ class ExchangePlan(Frozen):
     _graph: Graph
     _nodes: Lazy[Ints]
     _peers: Peers
-    _mirrored: list[Ints]  # by process, the masters here that have mirrors there
-    _of_each: list[Ints]  # by process, the mirrors here whose masters are there
+    # by process, the masters here that have mirrors there
+    _mirrored: list[Ints]
+    # by process, the mirrors here whose masters are there
+    _of_each: list[Ints]
 
     @checked
     def __init__(self, graph: Graph) -> None:
         peers = graph.peers
-        held = graph.held
+        part = graph.held
         with peers.together("planning exchanges"):
-            mirrors = held.mirrors
+            mirrors = part.mirrors
             routes = Routes(peers.owners(mirrors), peers.size)
             mirrored = peers.exchange("ids of mirrors", routes.parcels(mirrors))
-        nodes = Lazy(lambda: np.append(held.masters.numpy(), mirrors))
-        self._set(num_masters=held.num_masters, num_mirrors=len(mirrors))
+        nodes = Lazy(lambda: np.append(part.masters.numpy(), mirrors))
+        self._set(num_masters=part.num_masters, num_mirrors=len(mirrors))
         self._set(
             _graph=graph,
             _nodes=nodes,
             _peers=peers,
-            _mirrored=[held.whole.rows_of(ids[0]) if ids else NOTHING for ids in mirrored],
+            _mirrored=[part.whole.rows_of(ids[0]) if ids else NOTHING for ids in mirrored],
             _of_each=[routes.to(r) for r in range(peers.size)],
         )
 
@@ -93,8 +95,8 @@ class ExchangePlan(Frozen):
         ``nodes``.
         """
         check_one_of(direction, "direction", ("in", "out"))
-        held = self._graph.held
-        return Edges._trusted(*held.edges_among(direction), whole=held.whole)
+        part = self._graph.held
+        return Edges._trusted(*part.edges_among(direction), whole=part.whole)
 
     def check_together(self, direction: str) -> None:
         """Raise ValueError unless all edges of a node lie in one process, in its row."""
@@ -105,25 +107,31 @@ class ExchangePlan(Frozen):
         collective.
         """
         mirrors = self.broadcast(rows)
-        return concat_rows([whole_column(rows), mirrors]) if self.num_mirrors else rows
+        if self.num_mirrors:
+            return concat_rows([whole_column(rows), mirrors])
+        return rows
 
     def reduced(self, rows: Tensor) -> Tensor:
         """Return the sums at the nodes that this process owns, from the parts of sums at ``nodes``;
         collective.
         """
-        if is_sparse(rows):  # of edges that lie with their destinations, so that all sums are here
+        # of edges that lie with their destinations, so that all sums are here
+        if is_sparse(rows):
             return self.own(rows)
         return self.reduce(rows[self.num_masters :], rows[: self.num_masters])
 
     def own(self, rows: Tensor) -> Tensor:
         """Return the rows of the nodes that this process owns, given the rows of ``nodes``."""
-        return slice_rows(rows, 0, self.num_masters) if self.num_mirrors else rows
+        if self.num_mirrors:
+            return slice_rows(rows, 0, self.num_masters)
+        return rows
 
     @property
     def partners(self) -> list[int]:
         """Numbers of the processes that rows travel to or from."""
         busy = [
-            len(away) + len(own) for away, own in zip(self._mirrored, self._of_each, strict=True)
+            len(away) + len(placed)
+            for away, placed in zip(self._mirrored, self._of_each, strict=True)
         ]
         return [r for r, rows in enumerate(busy) if rows and r != self._peers.rank]
 
@@ -160,9 +168,11 @@ class ExchangePlan(Frozen):
             arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
         if into is None:
             empty = zero_rows(rows, 0)
-            return put_rows(arrived, self.num_mirrors).to(empty.device) if arrived else empty
-        for values, at in arrived:
-            into[torch.from_numpy(at)] = values.to(into.device)
+            if arrived:
+                return put_rows(arrived, self.num_mirrors).to(empty.device)
+            return empty
+        for values, places in arrived:
+            into[torch.from_numpy(places)] = values.to(into.device)
         return into
 
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
@@ -186,9 +196,9 @@ class ExchangePlan(Frozen):
             check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
             mask = self._mask(changed, self.num_mirrors, "changed")
             arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
-        for values, at in arrived:
+        for values, places in arrived:
             # a node has one mirror in a process: no index repeats
-            into[torch.from_numpy(at)] += values.to(into.device)
+            into[torch.from_numpy(places)] += values.to(into.device)
         return into
 
     def _swapped(
@@ -204,17 +214,19 @@ class ExchangePlan(Frozen):
         """
         kind = f"{str(rows.dtype).removeprefix('torch.')} {list(rows.shape[1:])}"
         # which all processes must send alike
-        kind = kind if mask is None else f"{kind}, those that changed"
+        if mask is not None:
+            kind = f"{kind}, those that changed"
         parcels = self._peers.exchange(
             what, [self._picked(rows, places, mask) for places in sent], kind
         )
         arrived = []
-        for at, arrays in zip(placed, parcels, strict=True):
+        for places, arrays in zip(placed, parcels, strict=True):
             if arrays:
                 marks, *values = arrays
+                kept = places
                 if mask is not None:
-                    at = at[np.unpackbits(marks, count=len(at)).astype(np.bool_)]
-                arrived.append((from_arrays(values, rows), at))
+                    kept = places[np.unpackbits(marks, count=len(places)).astype(np.bool_)]
+                arrived.append((from_arrays(values, rows), kept))
         return arrived
 
     def _picked(self, rows: Tensor | Rows, places: Ints, mask: np.ndarray | None) -> list[Array]:
@@ -223,7 +235,10 @@ class ExchangePlan(Frozen):
         """
         if not len(places):
             return []
-        kept = np.ones(len(places), np.bool_) if mask is None else mask[places]
+        if mask is None:
+            kept = np.ones(len(places), np.bool_)
+        else:
+            kept = mask[places]
         chosen = take_rows(rows, torch.from_numpy(places[kept]))
         return [
             np.packbits(kept) if mask is not None else np.zeros(0, np.uint8),

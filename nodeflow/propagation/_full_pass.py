@@ -6,13 +6,13 @@ Rows of layers lie in memory, or in files, for graphs whose rows do not fit into
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
 from nodeflow._core.base.checks import (
@@ -22,7 +22,6 @@ from nodeflow._core.base.checks import (
     as_ids,
     check_num_rows,
     check_type,
-    describe,
 )
 from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.types import FileLike, IdsLike
@@ -32,56 +31,18 @@ from nodeflow._files.disk.arrays import scratch_array
 from nodeflow.flow import Flow
 from nodeflow.propagation._propagation import Propagation
 
-_PIECE = 2**16  # rows that are copied at a time
-_CHUNK = 2**16  # nodes computed at a time with files, where the caller does not say
-
-
-class LayeredModel(Protocol):
-    """The part of a ``nodeflow.nn.FlowModel``, or of a model of the user's, that a full pass uses;
-    see there.
-    """
-
-    @property
-    def convs(self) -> Sized:
-        """The convolutions, one per layer."""
-
-    @property
-    def jumping(self) -> Callable[[list[Tensor]], Tensor] | None:
-        """What joins the results of all layers; None takes the last."""
-
-    def modules(self) -> Iterator[nn.Module]:
-        """Return the model and its parts, whose modes are kept."""
-
-    def eval(self) -> object:
-        """Compute for evaluation from now on."""
-
-    def activate(self, i: int, h: Tensor) -> Tensor:
-        """Return the rows of layer i as the next convolution reads them."""
-
-    def convolve(self, i: int, flow: Flow, h: Tensor) -> Tensor:
-        """Return the result of convolution i along a flow."""
-
-    def layers(
-        self,
-        propagation: Propagation,
-        h: Tensor | Rows,
-        *,
-        chunk_size: int | None = None,
-        progress: bool = False,
-    ) -> Iterable[Tensor]:
-        """Return the results of every layer for all nodes."""
+# rows that are copied at a time
+_PIECE = 2**16
+# nodes computed at a time with files, where the caller does not say
+_CHUNK = 2**16
 
 
 def check_features(h: object) -> None:
     """Raise TypeError unless ``h`` is a tensor that models take as rows of features."""
-    if not isinstance(h, Tensor):
-        if isinstance(h, str):
-            hint = f"pass the rows themselves, such as batch.ldata[0][{h!r}] or graph.ndata[{h!r}]"
-        elif isinstance(h, np.ndarray):
-            hint = "torch.from_numpy(h) makes one of it"
-        else:
-            hint = "graph.ndata['feat'] = h makes one of a data frame or a scipy sparse matrix"
-        raise TypeError(f"h must be a tensor with a row per node, got {describe(h)}: {hint}")
+    check_type(
+        h, "h", Tensor, "a tensor with a row per node, such as graph.ndata['feat'] after it was set"
+    )
+    assert isinstance(h, Tensor)
     if h.layout not in (torch.strided, torch.sparse_csr):
         raise TypeError(
             f"h must be dense or sparse CSR, got layout {h.layout}: convert with .to_sparse_csr()"
@@ -95,11 +56,10 @@ def check_out(out: object, num_rows: int) -> Tensor | None:
     check_type(out, "out", Tensor, "a tensor that takes the outputs, such as storage.create makes")
     assert isinstance(out, Tensor)
     if out.layout != torch.strided or out.requires_grad or is_read_only(out):
-        if is_read_only(out):
-            what = "a file that was opened for reading only"
-        else:
-            what = "sparse, or requires a gradient"
-        raise ValueError(f"out must be a dense tensor that can be written, but it is {what}")
+        raise ValueError(
+            "out must be a dense tensor that can be written, but it is sparse, requires a gradient, "
+            "or is a file that was opened for reading only"
+        )
     check_num_rows(out.shape, "out", num_rows, "node of the outputs")
     return out
 
@@ -119,7 +79,7 @@ class FullPass:
 
     def __init__(
         self,
-        model: LayeredModel,
+        model: Any,
         propagation: Propagation,
         *,
         nodes: IdsLike | None = None,
@@ -131,7 +91,8 @@ class FullPass:
         self.propagation = propagation
         self.progress = as_flag(progress, "progress")
         self.out: Tensor | None = None
-        self.device: torch.device | None = None  # of the rows, where they are moved
+        # of the rows, where they are moved
+        self.device: torch.device | None = None
         self.folder = None if folder is None else Path(folder)
         # rows of mirrors travel through memory, and columns are fetched by all, whose ranges differ
         # in number
@@ -144,25 +105,28 @@ class FullPass:
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
         with together(propagation.graph, "outputs of nodes"):
             propagation.plan.check_together(propagation.view.direction)
-            if nodes is None:
-                self.nodes = None
-            else:
+            if nodes is not None:
                 self.nodes = as_ids(nodes, "nodes", propagation.graph.num_nodes)
         self.num_outputs = propagation.plan.num_masters if self.nodes is None else len(self.nodes)
         # a process alone has all rows that the outputs depend on; several compute what they own,
         # for each other too
         if self.nodes is not None and propagation.graph.peers.size == 1:
+            # from the outputs back: a layer computes what the next one reads
             wanted = np.unique(self.nodes)
             for i in reversed(range(len(self.needed))):
                 self.needed[i] = wanted
-                wanted = propagation.needed(wanted) if i else wanted
+                if i:
+                    wanted = propagation.needed(wanted)
         if folder is not None:
             self.chunk_size = self.chunk_size or _CHUNK
-            self.needed[0] = None  # rows of the inputs are found by the ids of their nodes
+            # rows of the inputs are found by the ids of their nodes
+            self.needed[0] = None
             parameters = (
-                one for module in model.modules() for one in module.parameters(recurse=False)
+                parameter
+                for module in model.modules()
+                for parameter in module.parameters(recurse=False)
             )
-            self.device = next((one.device for one in parameters), torch.device("cpu"))
+            self.device = next((parameter.device for parameter in parameters), torch.device("cpu"))
 
     def __call__(self, h: Tensor | Rows) -> Iterator[Tensor]:
         """Yield the rows that enter each convolution, before dropout, then the outputs: of the
@@ -187,10 +151,14 @@ class FullPass:
         plan = self.propagation.plan
         jumping = self.model.jumping
         end = len(self.model.convs)
-        kept: list[Tensor] = []  # with jumping: the rows of every layer, of the nodes wanted
+        # with jumping: the rows of every layer, of the nodes wanted
+        kept = []
+        # rows of mirrors are renewed before every layer but the first, which reads all
+        # inputs
         rows = self._inputs(h)
         for i in range(end):
-            rows = plan.gathered(rows) if i and self.needed[i] is None else rows
+            if i and self.needed[i] is None:
+                rows = plan.gathered(rows)
             yield plan.own(rows)
             rows = self._layer(i, rows, bar)
             kept += [] if jumping is None else [self._wanted(i + 1, rows)]
@@ -205,11 +173,15 @@ class FullPass:
     def _inputs(self, h: Tensor | Rows) -> Tensor:
         """The rows of the nodes that the first convolution reads."""
         if self.folder is not None:
-            return cast(Tensor, h)  # read a range at a time
+            # read a range at a time
+            return cast(Tensor, h)
         needed = self.needed[0]
         h = self.propagation.graph.held.of_all_nodes(h)
-        rows = whole_column(h) if needed is None else fetch_rows(h, torch.from_numpy(needed))
-        return self.model.activate(0, rows)
+        if needed is None:
+            rows = whole_column(h)
+        else:
+            rows = fetch_rows(h, torch.from_numpy(needed))
+        return cast(Tensor, self.model.activate(0, rows))
 
     def _layer(self, i: int, h: Tensor, bar: tqdm[Any]) -> Tensor:
         """The outputs of convolution ``i``, activated as they enter the next one."""
@@ -217,8 +189,10 @@ class FullPass:
         last = i == len(model.convs) - 1 and model.jumping is None
 
         def compute(start: int, stop: int) -> Tensor:
-            part = model.convolve(i, *self._entering(i, h, start, stop))
-            return part if last else model.activate(i + 1, part)
+            part: Tensor = model.convolve(i, *self._entering(i, h, start, stop))
+            if not last:
+                part = model.activate(i + 1, part)
+            return part
 
         return self._in_ranges(i + 1, compute, last=last, bar=bar)
 
@@ -237,15 +211,17 @@ class FullPass:
     ) -> Tensor:
         """Rows for the nodes of layer ``i``, a range at a time; ``last``: they are the outputs."""
         ranges = self._ranges(i)
-        out: Tensor | None = None
+        out = None
         for start, stop in ranges:
             part = compute(start, stop)
-            out = self._target(part, ranges[-1][1], last=last) if out is None else out
+            if out is None:
+                out = self._target(part, ranges[-1][1], last=last)
             if out is not part:
                 out[start:stop] = part
             if bar is not None:
                 bar.update()
-        assert out is not None  # there is a range, an empty one at least
+        # there is a range, an empty one at least
+        assert out is not None
         return out
 
     def _target(self, part: Tensor, size: int, *, last: bool) -> Tensor:
@@ -254,7 +230,9 @@ class FullPass:
             return self._fitting(part)
         if self.folder is not None and not last:
             return scratch_array(self.folder, part.dtype, (size, *part.shape[1:]))
-        return part if len(part) == size else part.new_empty((size, *part.shape[1:]))
+        if len(part) == size:
+            return part
+        return part.new_empty((size, *part.shape[1:]))
 
     def outputs(self, rows: Tensor, out: Tensor | None) -> Tensor:
         """Return the outputs of the nodes wanted, in ``out`` where it is given, from the last rows
@@ -272,9 +250,12 @@ class FullPass:
                 peers.owners,
                 lambda ids: rows[self._rows(end, torch.from_numpy(ids))],
             )
-            return wanted if out is None else self._fitting(wanted).copy_(wanted)
+            if out is None:
+                return wanted
+            return self._fitting(wanted).copy_(wanted)
         self._fitting(rows)
-        for start in range(0, len(self.nodes), _PIECE):  # outputs may be larger than memory
+        # outputs may be larger than memory
+        for start in range(0, len(self.nodes), _PIECE):
             piece = slice(start, start + _PIECE)
             out[piece] = rows[self._rows(end, torch.from_numpy(self.nodes[piece]))]
         return out
@@ -303,7 +284,10 @@ class FullPass:
         )
         if many and self.folder is None:
             return propagation.flow(start, stop, h.device), h
-        places = np.arange(start, stop) if nodes is None else nodes[start:stop]
+        if nodes is None:
+            places = np.arange(start, stop)
+        else:
+            places = nodes[start:stop]
         flow = propagation.flow_into(places, h.device if self.device is None else self.device)
         rows = take_rows(h, self._rows(i, flow.src_layer.parent_nid)).to(self.device)
         return flow, rows if i or self.folder is None else self.model.activate(0, rows)
@@ -320,8 +304,8 @@ class FullPass:
 
     def _rows(self, i: int, nodes: Tensor) -> Tensor:
         """Positions of nodes among the rows computed for layer ``i``."""
-        held = self.needed[i]
-        if held is None:
+        computed = self.needed[i]
+        if computed is None:
             places = self.propagation.graph.held.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
-        return torch.searchsorted(torch.from_numpy(held).to(nodes.device), nodes)
+        return torch.searchsorted(torch.from_numpy(computed).to(nodes.device), nodes)

@@ -65,34 +65,35 @@ class Propagation(Frozen):
 
     @checked
     def __init__(self, graph: Graph | EdgeView) -> None:
-        whole: Graph = graph_of(graph)
-        with together(whole, "making a Propagation"):
+        parent = graph_of(graph)
+        with together(parent, "making a Propagation"):
             view = as_view(graph)
-            plan = ExchangePlan(whole)
-            held = whole.held
+            plan = ExchangePlan(parent)
+            part = parent.held
             edges, weights = view.among(plan.edges(view.direction))
             self._set(
-                graph=whole,
+                graph=parent,
                 view=view,
                 plan=plan,
                 _sums=EdgeSums(edges, weights),
                 _leaving=Lazy(self._count_leaving),
                 _columns=Lazy(
                     lambda: {
-                        n: held.of_all_nodes(whole.ndata[n]) for n in DEGREES if n in whole.ndata
+                        n: part.of_all_nodes(parent.ndata[n]) for n in DEGREES if n in parent.ndata
                     }
                 ),
             )
             # these are exchanges, and flows make none; a process alone need not read all edges
             # before it makes flows
-            if whole.peers.size > 1:
+            if parent.peers.size > 1:
                 self._leaving.get(), self._columns.get()
 
     def __repr__(self) -> str:
         return f"Propagation({self.view!r})"
 
     def __deepcopy__(self, memo: object) -> Propagation:
-        return self  # it never changes, and belongs to the very graph that it was made with
+        # it never changes, and belongs to the very graph that it was made with
+        return self
 
     @property
     def weights(self) -> Array | None:
@@ -104,11 +105,11 @@ class Propagation(Frozen):
         """A hash of edges and weights, int64, which tells propagations apart in files and
         checkpoints.
         """
-        own = self._sums.fingerprint
+        hashed = self._sums.fingerprint
         # files and checkpoints of one process have the hash alone
         if self.graph.peers.size == 1:
-            return own
-        return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), own) >> 1
+            return hashed
+        return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), hashed) >> 1
 
     def degrees_of(self, nodes: Tensor) -> Tensor:
         """Return the number of edges of any ``nodes``, trusted parent ids, int64; collective.
@@ -116,12 +117,12 @@ class Propagation(Frozen):
         For edges that lie with their destinations. Nodes may differ between processes.
         """
         peers = self.graph.peers
-        what = "numbers of edges"
+        words = "numbers of edges"
         places = self.graph.held.whole.rows_of
-        with peers.together(what):
+        with peers.together(words):
             ids = nodes.cpu().numpy()
             degrees = peers.fetch(
-                what, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
+                words, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
             )
         return degrees.to(nodes.device)
 
@@ -142,8 +143,10 @@ class Propagation(Frozen):
         Raises ValueError for a wrong number of rows.
         """
         with together(self.graph, "sums over all edges"):
-            whole = self.plan.num_masters == self.graph.num_nodes
-            owner = "node of the graph" if whole else "node that this process owns"
+            has_all = self.plan.num_masters == self.graph.num_nodes
+            owner = "node that this process owns"
+            if has_all:
+                owner = "node of the graph"
             check_num_rows(h.shape, "h", self.plan.num_masters, owner)
             if nodes is not None:
                 return self.sums_at(h, as_ids(nodes, "nodes", self.graph.num_nodes))
@@ -171,25 +174,28 @@ class Propagation(Frozen):
         # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
-        at = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
-        near = self._sums.needed(at)
-        own = near[near < self.plan.num_masters]
+        places_here = np.sort(places(peers.asked("ids of sums", nodes, peers.owners)))
+        # owners of nodes compute, as they have all edges: only rows of neighbours travel
+        near = self._sums.needed(places_here)
+        own_places = near[near < self.plan.num_masters]
         others = near[near >= self.plan.num_masters]
 
         def own_rows(ids: Ints) -> Tensor:
             return take_rows(h, torch.from_numpy(places(ids)))
 
         brought = peers.fetch("rows of neighbours", self.plan.nodes[others], peers.owners, own_rows)
-        parts = [(take_rows(h, torch.from_numpy(own)).cpu(), own), (brought, others)]
+        parts = [(take_rows(h, torch.from_numpy(own_places)).cpu(), own_places), (brought, others)]
         # rows that are not needed are never touched, so they take no memory
-        sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), at)
+        sums = self._sums.at(put_rows(parts, len(self.plan.nodes)), places_here)
 
         def held(ids: Ints) -> Tensor:
-            rows = np.searchsorted(at, places(ids))
+            rows = np.searchsorted(places_here, places(ids))
             return take_rows(sums, torch.from_numpy(rows))
 
         fetched = peers.fetch("sums", nodes, peers.owners, held)
-        return fetched.to(h.device) if isinstance(h, Tensor) else fetched
+        if isinstance(h, Tensor):
+            return fetched.to(h.device)
+        return fetched
 
     def flow(self, start: int, stop: int, device: torch.device | str = "cpu") -> FullFlow:
         """Return the flow of all edges held here into the nodes ``plan.nodes[start:stop]``, from
@@ -206,7 +212,13 @@ class Propagation(Frozen):
         indices = self._sums.edges.indices[first:last].astype(np.int64)
         ends = indptr[start : stop + 1] - first
         return self._full(
-            ends, indices, slice(first, last), slice(None), slice(start, stop), start == 0, device
+            ends,
+            indices,
+            slice(first, last),
+            slice(None),
+            slice(start, stop),
+            device,
+            prefix=start == 0,
         )
 
     def num_edges(self, start: int, stop: int) -> int:
@@ -226,7 +238,7 @@ class Propagation(Frozen):
             numbering.extend(places.copy())
             indices = numbering.extend(self._sums.edges.indices[positions].astype(np.int64))
             src = torch.from_numpy(numbering.nodes.copy())
-        return self._full(indptr, indices, positions, src, src[: len(places)], True, device)
+        return self._full(indptr, indices, positions, src, src[: len(places)], device, prefix=True)
 
     def _full(
         self,
@@ -235,8 +247,9 @@ class Propagation(Frozen):
         positions: Ints | slice,
         src: Tensor | slice,
         dst: Tensor | slice,
-        prefix: bool,
         device: torch.device | str,
+        *,
+        prefix: bool,
     ) -> FullFlow:
         """The flow of edges at ``positions`` from the nodes at the places ``src`` to those at
         ``dst``.
@@ -250,32 +263,25 @@ class Propagation(Frozen):
         weight = None
         if weights is not None:
             exact = is_float64(self.graph, str(self.view.weight))
-            kind = np.float64 if exact else np.float32  # as in sampled flows
+            # as in sampled flows
+            kind = np.float64 if exact else np.float32
             entries = torch.from_numpy(weights[positions].astype(kind))
             weight = Lazy.of(entries.to(device))
-        at = Lazy(
-            lambda: (
-                np.arange(positions.start, positions.stop)
-                if isinstance(positions, slice)
-                else positions
-            )
-        )
 
+        # made when asked for: np.r_ makes numbers of a slice, and leaves numbers as they are
         def parent_eid() -> Tensor:
-            return edges.parent_eid(at.get()).to(device)
+            return edges.parent_eid(np.r_[positions]).to(device)
 
         def edges_here() -> Tensor:
-            ids = edges.ids(at.get())
+            ids = edges.ids(np.r_[positions])
             return torch.from_numpy(ids).to(device)
 
-        eid = Lazy(parent_eid)
-        held = Lazy(edges_here)
-        data = EdgeColumns(len(indices), self.graph.held.edata, held)
+        data = EdgeColumns(len(indices), self.graph.held.edata, Lazy(edges_here))
         flow = FullFlow._trusted(
             structure,
             *ends,
             (0, 1),
-            parent_eid=eid,
+            parent_eid=Lazy(parent_eid),
             weight=weight,
             needs_weight=weight is not None,
             data=data,
@@ -289,9 +295,10 @@ class Propagation(Frozen):
         nodes = torch.from_numpy(self.plan.nodes)[places].to(device)
         columns = {}
         if self._columns.get():
-            at = torch.arange(len(self.plan.nodes))[places]
+            numbers = torch.arange(len(self.plan.nodes))[places]
             columns = {
-                name: take_rows(rows, at).to(device) for name, rows in self._columns.get().items()
+                name: take_rows(rows, numbers).to(device)
+                for name, rows in self._columns.get().items()
             }
         return Layer._trusted(
             len(nodes), nodes, Frame(len(nodes), columns), schema=self.graph.schema
@@ -312,6 +319,10 @@ class Propagation(Frozen):
         """Return ranges of ``chunk_size`` that cover ``size`` nodes, by default all owned here;
         None: one range.
         """
-        size = self.plan.num_masters if size is None else size
-        step = max(size, 1) if chunk_size is None else as_count(chunk_size, "chunk_size", 1)
+        if size is None:
+            size = self.plan.num_masters
+        if chunk_size is None:
+            step = max(size, 1)
+        else:
+            step = as_count(chunk_size, "chunk_size", 1)
         return [(start, min(start + step, size)) for start in range(0, max(size, 1), step)]

@@ -5,10 +5,12 @@ the message.
 from __future__ import annotations
 
 from calls.of_files import OF_FILES
+from calls.of_flows import OF_FLOWS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
     **OF_FILES,
+    **OF_FLOWS,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
@@ -16,9 +18,10 @@ BY_HAND = {
         ("Graph.from_edges([True, False], [0, 1])", "TypeError", "a bool in it"),
         ("Graph.from_edges([0], [1, 2])", "ValueError", "src and dst must have one entry per edge"),
         ("Graph.from_edges([-1], [0])", "IndexError", "src[0] is -1"),
-        ("Graph.from_edges(['a'], ['b'])", "TypeError", "Graph.from_named_edges"),
-        ("Graph.from_edges(iter(['a']), iter(['b']))", "TypeError", "Graph.from_named_edges"),
+        ("Graph.from_edges(['a'], ['b'])", "TypeError", "src must be integers"),
         ("Graph.from_edges([[0, 1]], [[1, 2]])", "ValueError", "src must be one-dimensional"),
+        ("Graph.from_edges([[0, 1], [1, 2]])", "TypeError", "Graph.from_edges(*edge_index)"),
+        ("Graph(matrix)", "TypeError", "by a function of nodeflow.convert"),
         ("Graph.from_edges([0], [10**12])", "ValueError", "num_nodes"),
         ("Graph.from_edges([0], [2**63])", "ValueError", "beyond the largest 64-bit id"),
         ("Graph.from_edges([0], [1], num_nodes=2**40)", "ValueError", "num_nodes"),
@@ -261,7 +264,11 @@ BY_HAND = {
             "TypeError",
             "must be ALL, None, a list of column names",
         ),
-        ("batch.copy_from_parent([['feat'], []])", "TypeError", "ndata must name columns; for a"),
+        (
+            "batch.copy_from_parent([['feat'], []])",
+            "TypeError",
+            "of such lists by layer or flow, as in {0:",
+        ),
         ("batch.map_to_parent_nid([10**6])", "IndexError", "nid[0] is 1000000"),
         ("batch.map_to_parent_eid([-1])", "IndexError", "eid[0] is -1"),
         ("batch.map_from_parent_nid(0, [20])", "IndexError", "20"),
@@ -430,7 +437,7 @@ BY_HAND = {
         ("nn.SAGEConv(4, 4, aggregator='median')", "ValueError", "aggregator must be"),
         ("conv(flow, torch.ones(2, 4))", "ValueError", "3"),
         ("conv(rows, flow)", "TypeError", "conv(flow, h)"),
-        ("model(rows, batch)", "TypeError", "the other way round"),
+        ("model(rows, batch)", "TypeError", "call GCN as model(batch, h) with a NodeFlow first"),
         ("model(batch, rows)", "ValueError", "one per node of the input layer"),
         ("model(rows, rows)", "TypeError", "with a NodeFlow first, got Tensor"),
         (
@@ -442,7 +449,6 @@ BY_HAND = {
         ("model.inference(graph, feat, chunk_size=0)", "ValueError", "chunk_size"),
         ("nn.NodeDropout(2)", "ValueError", "p must be"),
         ("nn.RGCNConv(4, 4, 0)", "ValueError", "num_relations"),
-        ("nn.DotProduct()", "(TypeError, ValueError)", "width"),
         ("decoder(feat, [0], [20])", "(TypeError, IndexError, ValueError)", ""),
         ("nn.margin_loss(scores, torch.ones(2, 3))", "ValueError", "3"),
         ("nn.softmax_loss(scores, [1.0])", "TypeError", "negative"),

@@ -50,7 +50,6 @@ BASE = {
     "NeighborSampler": "NeighborSampler(graph, [2])",
     "NodeFlow": "NodeFlow([Layer(2)])",
     "NodeFlow.to": "batch.to('cpu')",
-    "NodeFlow.union": "batch.union()",
     "NodeFlow.map_from_parent_nid": "batch.map_from_parent_nid(0, [1])",
     "NodeFlowLoader": "NodeFlowLoader(sampler, [0, 1])",
     "RandomWalkSampler": "RandomWalkSampler(graph, 1)",

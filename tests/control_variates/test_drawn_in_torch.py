@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from _support.sampler_families import fingerprint, graph_of_all
@@ -17,7 +15,7 @@ from nodeflow.control_variates import ControlVariateSampler, History
 @pytest.mark.parametrize(
     "options", [{}, {"reuse": True}, {"prob": "chance", "replace": True}], ids=str
 )
-def test_same_batches(options: dict[str, Any], aggregated: str, device: str) -> None:
+def test_same_batches(options, aggregated, device):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a GPU that torch can use")
     graph = graph_of_all()

@@ -75,8 +75,8 @@ def history_of(graph: Graph, rows: Tensor) -> History:
     ("graph", "error"), [(STAR, 1e-6), (EXACT, 1e-14)], ids=["float32", "float64"]
 )
 def test_over_all_draws_the_mean_is_the_sum_and_the_variance_that_of_the_difference(
-    graph: Graph, error: float, drawn: int
-) -> None:
+    graph, error, drawn
+):
     """With weights of float64 the mean is exact to float64."""
     h = random(6, 2)
     old = random(6, 2, seed=1)
@@ -98,29 +98,9 @@ def test_over_all_draws_the_mean_is_the_sum_and_the_variance_that_of_the_differe
         torch.testing.assert_close(estimates.var(0, unbiased=False), expected, rtol=1e-5, atol=1e-9)
 
 
-def test_the_worked_case() -> None:
-    graph = Graph.from_edges(
-        [0, 2, 0, 1], [1, 1, 2, 2], num_nodes=4, edata={"p": torch.full((4,), 0.5)}
-    )
-    h = torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
-    history = history_of(graph, torch.tensor([[0.5], [0.0], [1.0], [0.0]]))
-    assert history.aggregated_rows(0, [2, 1]).flatten().tolist() == [0.25, 0.75]
-    expected = {(2, 0): 0.75, (2, 1): 2.25, (1, 0): 1.25, (1, 2): 2.75}
-    for (v, u), value in expected.items():
-        row = graph.in_edges([v])[0].tolist().index(u)
-        batch = with_history(Fixed(graph, [row], "p")([v]), history)
-        assert control_variate(batch.flows[0], h[batch.front.parent_nid]).item() == pytest.approx(
-            value, abs=1e-12
-        )
-    assert full_sum(graph, h, 2).item() == (0.75 + 2.25) / 2
-    assert full_sum(graph, h, 1).item() == (1.25 + 2.75) / 2
-
-
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-6), (torch.float64, 1e-13)])
 @given(graph=graphs(min_nodes=1), fanout=st.integers(1, 3), seed=st.integers(0, 99))
-def test_exact_with_all_edges_and_where_the_history_is_right(
-    dtype: torch.dtype, error: float, graph: Graph, fanout: int, seed: int
-) -> None:
+def test_exact_with_all_edges_and_where_the_history_is_right(dtype, error, graph, fanout, seed):
     weighted(graph, dtype)
     size = graph.num_nodes
     h = random(size, 3)
@@ -137,7 +117,7 @@ def test_exact_with_all_edges_and_where_the_history_is_right(
             torch.testing.assert_close(one, exact, rtol=error, atol=error)
 
 
-def test_gradients_are_those_of_the_drawn_part_only() -> None:
+def test_gradients_are_those_of_the_drawn_part_only():
     history = history_of(STAR, random(6, 2, seed=1))
     batch = with_history(Fixed(STAR, [1, 3], "p")([0]), history)
     x = random(6, 2)[batch.front.parent_nid].requires_grad_()
@@ -152,7 +132,7 @@ def test_gradients_are_those_of_the_drawn_part_only() -> None:
     assert all(not buffer.requires_grad for buffer in history.buffers())
 
 
-def test_the_moments_of_estimates_under_dropout() -> None:
+def test_the_moments_of_estimates_under_dropout():
     """All draws of 2 of 5, times all masks of dropout 1/2: means, and variances of exact, NS, CV
     and CVD.
     """
@@ -193,21 +173,7 @@ def test_the_moments_of_estimates_under_dropout() -> None:
         assert values.var(unbiased=False).item() == pytest.approx(expected[kind], rel=1e-5)
 
 
-def test_batches_without_history_are_refused() -> None:
-    batch = Fixed(STAR, [0], "p")([0])
-    h = random(2, 2)
-    with pytest.raises(
-        ValueError, match="the batch has no column 'h_0'; sample with a ControlVariateSampler"
-    ):
-        control_variate(batch.flows[0], h)
-    history_of(STAR, random(6, 2)).pull(batch)
-    with pytest.raises(ValueError, match="no column 'scale'"):
-        control_variate_dropout(batch.flows[0], h, h)
-    with pytest.raises(ValueError, match="layer 0 of the history has width 2, but the rows have 3"):
-        control_variate(batch.flows[0], random(2, 3))
-
-
-def test_the_scale_of_a_node_that_draws_nothing_is_one() -> None:
+def test_the_scale_of_a_node_that_draws_nothing_is_one():
     graph = Graph.from_edges([0, 1, 0], [2, 2, 1], num_nodes=4)
     history = History(graph, {1: 2}, inputs=torch.ones(4, 3))
     batch = ControlVariateSampler(history, [0, 1])([2, 3])

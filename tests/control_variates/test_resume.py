@@ -165,9 +165,7 @@ def go_on(run: Run) -> None:
     [(VRGCN, True, where) for where in ("reopened", "ahead", "new", "memory")]
     + [(kind, False, where) for kind in KINDS for where in ("memory", "safetensors")],
 )
-def test_a_run_goes_on(
-    kind: type[VRModel], files: bool, aggregated: str, where: str, tmp_path: Path
-) -> None:
+def test_a_run_goes_on(kind, files, aggregated, where, tmp_path):
     """Files of the moment need no state; those of a run that went further, or of none, take that of
     the checkpoint.
     """
@@ -190,7 +188,7 @@ def test_a_run_goes_on(
 
 
 @pytest.mark.parametrize("left_out", ["history", "loader", "random", "updater"])
-def test_every_part_of_the_checkpoint_is_needed(left_out: str, tmp_path: Path) -> None:
+def test_every_part_of_the_checkpoint_is_needed(left_out, tmp_path):
     """So that the tests above would notice what is lost."""
     graph, run = straight(VRGCN, "on demand", tmp_path, files=False)
     again = Run(graph, VRGCN, "on demand", 1)
@@ -211,7 +209,7 @@ def test_every_part_of_the_checkpoint_is_needed(left_out: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("every", "due"), [(1, [True] * 4), (2, [True, False] * 2), (None, [True, *[False] * 3])]
 )
-def test_an_updater_runs_as_often_as_it_should(every: int | None, due: list[bool]) -> None:
+def test_an_updater_runs_as_often_as_it_should(every, due):
     graph = random_graph()
     model = VRGCN(3, 2, 2, num_layers=2)
     history = History(graph, model.history_widths)

@@ -5,7 +5,6 @@ nothing is left out.
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import pytest
 import scipy.sparse
@@ -37,9 +36,7 @@ def inputs(model: VRModel, graph: Graph, x: torch.Tensor, kind: type) -> torch.T
 @pytest.mark.parametrize("precomputed", [False, True])
 @pytest.mark.parametrize("estimator", ["ns", "cv", "cvd"])
 @pytest.mark.parametrize("kind", [VRGCN, VRGraphSAGE])
-def test_with_all_neighbours_it_is_the_full_pass(
-    kind: type, estimator: str, precomputed: bool
-) -> None:
+def test_with_all_neighbours_it_is_the_full_pass(kind, estimator, precomputed):
     torch.manual_seed(0)
     graph = random_graph()
     x = torch.randn(40, 5, dtype=torch.float64)
@@ -69,7 +66,7 @@ def test_with_all_neighbours_it_is_the_full_pass(
         model(FullSampler(graph, flows + 1)([0]), rows)
 
 
-def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
+def test_history_holds_rows_before_dropout_and_dropout_acts():
     torch.manual_seed(0)
     graph = random_graph()
     model = VRGCN(5, 64, 3, num_layers=2, estimator="cvd", dropout=0.5)
@@ -88,9 +85,7 @@ def test_history_holds_rows_before_dropout_and_dropout_acts() -> None:
 
 @pytest.mark.parametrize("precomputed", [False, True])
 @pytest.mark.parametrize("kind", [VRGCN, VRGraphSAGE])
-def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(
-    kind: type, precomputed: bool
-) -> None:
+def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(kind, precomputed):
     torch.manual_seed(0)
     graph = random_graph()
     x = torch.randn(40, 5)
@@ -119,7 +114,7 @@ def test_a_started_history_is_that_of_the_models_propagation_after_a_full_pass(
 
 
 @pytest.mark.parametrize("estimator", ["cv", "cvd"])
-def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: str) -> None:
+def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator):
     graph = random_graph()
     x = torch.randn(40, 5)
     for kind, least in ((VRGCN, True), (VRGraphSAGE, False)):
@@ -143,7 +138,7 @@ def test_rows_of_the_input_layer_that_nothing_reads_may_be_left_out(estimator: s
         VRGCN(5, 4, 3, num_layers=2, estimator="ns")(batch)
 
 
-def test_mistakes() -> None:
+def test_mistakes():
     with pytest.raises(ValueError, match="estimator must be 'cv', 'cvd' or 'ns', got 'best'"):
         VRGCN(5, 4, 3, estimator="best")
     graph = random_graph()
@@ -170,7 +165,7 @@ def test_mistakes() -> None:
 
 @pytest.mark.parametrize("aggregated", ["on demand", "stored"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
+def test_sums_of_inputs_are_exact(aggregated, sparse):
     graph = random_graph()
     x = torch.randn(40, 5).relu()
     rows = sparse_column(scipy.sparse.csr_array(x.numpy())) if sparse else x
@@ -195,7 +190,7 @@ def test_sums_of_inputs_are_exact(aggregated: str, sparse: bool) -> None:
         ControlVariateSampler(history, [1, 0])
 
 
-def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data: Path) -> None:
+def test_after_as_many_epochs_as_layers_outputs_are_exact(shared_data):
     """Chen, Zhu, Song 2018, theorem 1: fixed weights, no dropout, cora, one drawn neighbour."""
     folder = shared_data / "cora"
     adjacency = scipy.sparse.load_npz(folder / "adjacency.npz").tocoo()

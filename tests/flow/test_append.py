@@ -32,7 +32,7 @@ def parent_edges(batch: NodeFlow, i: int, j: int) -> list[tuple[int, int, int, f
 
 
 @given(node_flows(), st.data())
-def test_cut_and_joined_again_it_is_the_same(batch: NodeFlow, data: st.DataObject) -> None:
+def test_cut_and_joined_again_it_is_the_same(batch, data):
     at = data.draw(st.integers(0, batch.num_layers - 1))
     joined = batch[: at + 1].append(batch[at:])
     assert_valid(joined)
@@ -47,7 +47,7 @@ def test_cut_and_joined_again_it_is_the_same(batch: NodeFlow, data: st.DataObjec
 
 
 @given(graphs(min_nodes=1), st.data())
-def test_layers_in_another_order_hold_the_same_edges(graph: Graph, data: st.DataObject) -> None:
+def test_layers_in_another_order_hold_the_same_edges(graph, data):
     options = {"include_dst": data.draw(st.booleans()), "seed": data.draw(st.integers(0, 3))}
     second = NeighborSampler(graph, [1, 2], **options)(data.draw(seeds(graph)))
     nodes = data.draw(st.permutations(second.front.parent_nid.tolist()))
@@ -75,7 +75,7 @@ def test_layers_in_another_order_hold_the_same_edges(graph: Graph, data: st.Data
     assert "mine" not in second.front.data
 
 
-def test_seeds_of_a_last_layer_that_is_the_joint_one() -> None:
+def test_seeds_of_a_last_layer_that_is_the_joint_one():
     graph = Graph.from_edges([0, 1, 2], [1, 2, 0])
     first = FullSampler(graph, 1)([0, 1, 2])
     last = FullSampler(graph, 1)([2, 0, 1, 2])[-1:]
@@ -86,7 +86,7 @@ def test_seeds_of_a_last_layer_that_is_the_joint_one() -> None:
     joined.validate()
 
 
-def test_flows_that_skip_layers_are_renumbered_too(graph: Graph) -> None:
+def test_flows_that_skip_layers_are_renumbered_too(graph):
     def flow(src: list[int], num_src: int, num_dst: int) -> Any:
         return flow_from_edges(
             src, [0] * len(src), num_src=num_src, num_dst=num_dst, data={"src": torch.tensor(src)}
@@ -110,7 +110,7 @@ def test_flows_that_skip_layers_are_renumbered_too(graph: Graph) -> None:
     assert joined.ldata[4]["h"].tolist() == [5]
 
 
-def test_pooled_layers_join_by_position() -> None:
+def test_pooled_layers_join_by_position():
     up = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2)
     pooled = create_node_flow([up], [[3, 4], None])
     other = create_node_flow([up], [None, [4, 3]])
@@ -121,7 +121,7 @@ def test_pooled_layers_join_by_position() -> None:
         other.append(other)
 
 
-def test_a_batch_grows_layer_by_layer_from_the_latest_activations() -> None:
+def test_a_batch_grows_layer_by_layer_from_the_latest_activations():
     ring = Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0], ndata={"h": torch.arange(4.0)})
     batch = FullSampler(ring, 1)([2, 0, 3, 1])
     batch.copy_from_parent({0: ["h"]}, None)
@@ -140,22 +140,7 @@ def test_a_batch_grows_layer_by_layer_from_the_latest_activations() -> None:
         batch = grown
 
 
-def test_what_does_not_join(graph: Graph) -> None:
-    first = FullSampler(graph, 1)([1, 2])
-    for nodes, words in (
-        ([1], r"append needs the same nodes in Layer\(2 nodes\)"),
-        ([1, 3], "parent node 2 is only in the first"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            first.append(create_node_flow([], [nodes], parent=graph))
-    with pytest.raises(TypeError, match="append takes a NodeFlow, got list"):
-        first.append([first])  # type: ignore[arg-type]
-    other = Graph.from_edges([0], [0], num_nodes=6)
-    with pytest.raises(ValueError, match="append needs NodeFlows of one parent graph"):
-        first.append(create_node_flow([], [[1, 2]], parent=other))
-
-
-def test_a_part_without_a_parent_takes_the_others(graph: Graph) -> None:
+def test_a_part_without_a_parent_takes_the_others(graph):
     first = FullSampler(graph, 1)([1, 2])
     bare = create_node_flow([], [[2, 1]])
     assert (
@@ -172,7 +157,7 @@ def test_a_part_without_a_parent_takes_the_others(graph: Graph) -> None:
 
 @examples(25)
 @given(node_flows(max_layers=2), node_flows(max_layers=2))
-def test_any_two_join_exactly_when_their_nodes_agree(first: NodeFlow, second: NodeFlow) -> None:
+def test_any_two_join_exactly_when_their_nodes_agree(first, second):
     back = first.back
     front = second.front
     same = back.has_parent == front.has_parent and len(back) == len(front)
@@ -184,12 +169,3 @@ def test_any_two_join_exactly_when_their_nodes_agree(first: NodeFlow, second: No
     elif not same:
         with pytest.raises(ValueError, match="append needs"):
             first.append(second)
-
-
-def test_append_the_wrong_way_round_names_the_right_call() -> None:
-    whole = NeighborSampler(Graph.from_edges([1, 2, 3, 4], [0, 0, 1, 2]), [2, 2])([0])
-    lower = whole[:2]
-    upper = whole[1:]
-    with pytest.raises(ValueError, match=r"call other\.append\(this\) instead"):
-        upper.append(lower)
-    assert lower.append(upper).layer_sizes == whole.layer_sizes

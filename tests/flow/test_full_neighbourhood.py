@@ -65,48 +65,6 @@ def test_out_direction_is_the_transposed_product():
     np.testing.assert_allclose(value, (a.T @ (a.T @ h))[batch.seeds], rtol=0, atol=1e-10)
 
 
-def test_full_graph_forward_pass_values_and_gradients(sampler):
-    """A two-layer network: on the seeds, the batch and the whole graph agree in values and in every
-    gradient.
-    """
-    graph = random_graph(3, 60, 150)
-    src, dst = graph.edges()
-    seeds = torch.tensor([4, 30, 8, 59, 4])
-    generator = torch.Generator().manual_seed(0)
-
-    def random(*shape: int) -> Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
-
-    x = random(60, 5)
-    weights = [random(5, 4), random(4, 3)]
-    target = random(5, 3).detach()
-    edge = random(graph.num_edges)
-
-    def on_graph() -> Tensor:
-        h = x
-        for w in weights:
-            h = torch.zeros(60, h.shape[1], dtype=h.dtype).index_add(0, dst, h[src] * edge[:, None])
-            h = torch.tanh(h @ w)
-        return h[seeds]
-
-    def on_batch() -> Tensor:
-        batch = sampler(graph, 2)(seeds)
-        h = x[batch.front.parent_nid]
-        for flow, w in zip(batch.flows, weights, strict=True):
-            h = torch.tanh(flow.aggregate(h, "sum", weight=edge[flow.parent_eid]) @ w)
-        return h[batch.seed_index]
-
-    leaves = [x, edge, *weights]
-    results = []
-    for forward in (on_graph, on_batch):
-        out = forward()
-        results.append((out.detach(), torch.autograd.grad((out * target).sum(), leaves)))
-    (value, gradients), (batch_value, batch_gradients) = results
-    torch.testing.assert_close(batch_value, value, rtol=0, atol=1e-10)
-    assert all(g.abs().max() > 1e-3 for g in gradients)  # the comparison is about something
-    torch.testing.assert_close(batch_gradients, gradients, rtol=0, atol=1e-10)
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("direction", ["in", "out"])
 @pytest.mark.parametrize("reuse", [False, True])

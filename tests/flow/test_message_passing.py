@@ -73,24 +73,6 @@ def test_frames_of_the_layers_are_not_read():
         message_passing(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={})
 
 
-def test_mistakes_say_where():
-    flow, h, k = example()
-    with pytest.raises(ValueError, match="4 rows"):
-        message_passing(flow, fn.copy_u("h", "m"), fn.sum("m", "out"), src={"h": h[:3]})
-    with pytest.raises(RuntimeError) as caught:
-        message_passing(
-            flow,
-            lambda edges: {"m": edges.src["h"] @ edges.dst["k"]},
-            reduce,
-            src={"h": h},
-            dst={"k": k},
-        )
-    (note,) = caught.value.__notes__
-    assert "flow 0->1" in note
-    assert "h" in note
-    assert "[5, 2]" in note
-
-
 class Weighted(FlowConv):
     def forward(self, flow, h):
         return message_passing(flow, fn.u_mul_e("h", "w", "m"), fn.sum("m", "out"), src={"h": h})[

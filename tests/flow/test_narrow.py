@@ -42,9 +42,7 @@ def same_nodes(layer: Layer, whole: Layer, rows: torch.Tensor) -> None:
 @given(
     st.integers(0, 12), st.booleans(), st.booleans(), st.permutations(range(3)), st.integers(1, 3)
 )
-def test_edges_of_relations_enter_their_own_type(
-    edges: int, times: bool, include_dst: bool, order: list[int], count: int
-) -> None:
+def test_edges_of_relations_enter_their_own_type(edges, times, include_dst, order, count):
     flow = drawn(edges, times=times, include_dst=include_dst, seed=edges)
     relations = [RELATIONS[k] for k in order[:count]]
     one, sizes = entering(flow, relations)
@@ -64,9 +62,7 @@ def test_edges_of_relations_enter_their_own_type(
 
 
 @given(st.integers(0, 12), st.booleans(), st.booleans(), st.integers(0, 2))
-def test_sources_are_those_that_edges_read_and_the_destinations(
-    edges: int, times: bool, include_dst: bool, k: int
-) -> None:
+def test_sources_are_those_that_edges_read_and_the_destinations(edges, times, include_dst, k):
     flow = entering(drawn(edges, times=times, include_dst=include_dst, seed=edges), [RELATIONS[k]])[
         0
     ]
@@ -85,7 +81,7 @@ def test_sources_are_those_that_edges_read_and_the_destinations(
     assert small.weight.equal(flow.weight)
 
 
-def test_edges_against_their_direction_are_refused() -> None:
+def test_edges_against_their_direction_are_refused():
     graph = Graph.typed({"author": 4, "paper": 4}, {RELATIONS[0]: ([0, 1], [2, 2])})
     flow = NeighborSampler(graph.view("out"), [2])([0]).flows[0]
     with pytest.raises(ValueError, match="enter nodes of another type than its destinations"):

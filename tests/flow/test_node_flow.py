@@ -49,7 +49,7 @@ def snapshot(batch: NodeFlow) -> dict[str, Any]:
 
 
 @given(node_flows())
-def test_no_attribute_of_any_part_can_be_rebound(batch: NodeFlow) -> None:
+def test_no_attribute_of_any_part_can_be_rebound(batch):
     before = snapshot(batch)
     for part in (batch, *batch.layers, *(batch.flows[pair] for pair in batch.flows.pairs())):
         names = [name for name in dir(part) if not name.startswith("__")]
@@ -65,17 +65,8 @@ def test_no_attribute_of_any_part_can_be_rebound(batch: NodeFlow) -> None:
     assert snapshot(batch) == before
 
 
-def test_structure_and_its_transpose_are_frozen_too() -> None:
-    flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
-    assert isinstance(flow.structure.buckets(), tuple)
-    for part in (flow.structure, flow.structure.transposed()[0]):
-        for name in ("indptr", "indices", "num_src", "num_dst", "other"):
-            with pytest.raises(AttributeError, match="Structure is immutable"):
-                setattr(part, name, 0)
-
-
 @given(node_flows(), st.data())
-def test_public_calls_leave_the_structure_alone(batch: NodeFlow, data: st.DataObject) -> None:
+def test_public_calls_leave_the_structure_alone(batch, data):
     before = snapshot(batch)
     for tensor in (
         *(batch.layers(i) for i in range(batch.num_layers)),
@@ -96,7 +87,7 @@ def test_public_calls_leave_the_structure_alone(batch: NodeFlow, data: st.DataOb
     batch.validate()
 
 
-def test_a_sampler_of_ones_own_may_reuse_its_buffers(graph: Graph) -> None:
+def test_a_sampler_of_ones_own_may_reuse_its_buffers(graph):
     indptr, src, eid, weight = (torch.tensor(x) for x in ([0, 1], [2], [4], [3.0]))
 
     class Fixed(Sampler):
@@ -120,9 +111,7 @@ sampler_options = st.fixed_dictionaries(
 
 
 @given(graphs(min_nodes=1), st.data())
-def test_self_terms_are_right_with_and_without_destinations(
-    graph: Graph, data: st.DataObject
-) -> None:
+def test_self_terms_are_right_with_and_without_destinations(graph, data):
     sampler = viewed(NeighborSampler, graph, [-1, -1], **data.draw(sampler_options))
     batch = sampler(data.draw(seeds(graph)))
     for flow in batch.flows:
@@ -144,9 +133,7 @@ def test_self_terms_are_right_with_and_without_destinations(
 
 
 @given(node_flows(), st.integers(-5, 5) | st.none(), st.integers(-5, 5) | st.none())
-def test_slices_are_node_flows_of_consecutive_layers(
-    batch: NodeFlow, start: int | None, stop: int | None
-) -> None:
+def test_slices_are_node_flows_of_consecutive_layers(batch, start, stop):
     numbers = range(batch.num_layers)[start:stop]
     if not numbers:
         with pytest.raises(ValueError, match="a slice must take consecutive layers, at least one"):
@@ -175,23 +162,8 @@ def test_slices_are_node_flows_of_consecutive_layers(
         assert_same_node_flow(part, batch)
 
 
-@pytest.mark.parametrize("index", [slice(None, None, 2), slice(None, None, -1), slice(2, 1)])
-def test_bad_slices(graph: Graph, index: Any) -> None:
-    with pytest.raises(ValueError, match=r"batch|consecutive|slice"):
-        FullSampler(graph, 2)([1])[index]
-
-
-@pytest.mark.parametrize("index", [0, -1, (0, 1), slice(0.5, 1), "a"])
-def test_a_node_flow_is_neither_indexed_nor_iterated(graph: Graph, index: Any) -> None:
-    batch = FullSampler(graph, 2)([1])
-    with pytest.raises(TypeError, match=r"batch|consecutive|slice"):
-        batch[index]
-    with pytest.raises(TypeError, match=r"for one layer use batch.layers\[0\]"):
-        list(batch)  # type: ignore[call-overload]
-
-
 @given(node_flows())
-def test_moving_to_where_it_is_changes_nothing(batch: NodeFlow) -> None:
+def test_moving_to_where_it_is_changes_nothing(batch):
     moved = batch.to("cpu")
     assert_same_node_flow(moved, batch)
     assert_valid(moved)
@@ -199,7 +171,7 @@ def test_moving_to_where_it_is_changes_nothing(batch: NodeFlow) -> None:
     assert moved.device == torch.device("cpu")
 
 
-def test_weights_are_made_once_and_only_when_asked_for(graph: Graph) -> None:
+def test_weights_are_made_once_and_only_when_asked_for(graph):
     batch = NeighborSampler(graph, [1, 1])([1, 2])
     flow = batch.flows[1]
     assert flow._weight._make is not None
@@ -211,7 +183,7 @@ def test_weights_are_made_once_and_only_when_asked_for(graph: Graph) -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("options", [{}, {"reuse": True}, {"include_dst": False}])
-def test_a_trip_to_a_gpu(graph: Graph, options: dict[str, Any]) -> None:
+def test_a_trip_to_a_gpu(graph, options):
     batch = NeighborSampler(graph, [2, 2], **options)([1, 2, 1])
     batch.copy_from_parent()
     moved = batch.to("cuda")
@@ -235,7 +207,7 @@ def test_a_trip_to_a_gpu(graph: Graph, options: dict[str, Any]) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_pinned_memory(graph: Graph) -> None:
+def test_pinned_memory(graph):
     batch = FullSampler(graph, 2)([1, 2])
     batch.copy_from_parent()
     pinned = batch.pin_memory()
@@ -249,7 +221,7 @@ def test_pinned_memory(graph: Graph) -> None:
         assert tensor.is_pinned()
 
 
-def test_what_is_kept_under_inference_mode_serves_training_later() -> None:
+def test_what_is_kept_under_inference_mode_serves_training_later():
     graph = Graph.from_edges([0, 1, 2, 3], [1, 1, 2, 2])
     for reuse in (False, True):
         flow = NeighborSampler(graph, [2, 1], reuse=reuse)([1, 2]).flows[0]
@@ -267,7 +239,7 @@ def test_what_is_kept_under_inference_mode_serves_training_later() -> None:
         h[flow.edges()[1]].sum().backward()
 
 
-def test_with_other_seeds_what_is_not_given_stays() -> None:
+def test_with_other_seeds_what_is_not_given_stays():
     batch = NeighborSampler(Graph.from_edges([0, 1, 2], [1, 2, 0]), [1])([2, 0, 2])
     index = torch.tensor([1, 1, 0])
     ids = torch.tensor([7, 8, 9])
@@ -277,7 +249,7 @@ def test_with_other_seeds_what_is_not_given_stays() -> None:
     assert (both.seed_index.tolist(), both.seed_ids.tolist()) == ([1, 1, 0], [7, 8, 9])
 
 
-def test_torch_default_device_is_not_read() -> None:
+def test_torch_default_device_is_not_read():
     graph = Graph.from_edges([0, 1], [1, 2], edata={"w": torch.ones(2)})
     with torch.device("meta"):
         full = create_full_node_flow(graph, 1)
@@ -297,7 +269,7 @@ def test_torch_default_device_is_not_read() -> None:
 
 
 @pytest.mark.parametrize("options", [{"reuse": True}, {}])
-def test_a_move_keeps_shared_memory_shared(options: dict[str, bool]) -> None:
+def test_a_move_keeps_shared_memory_shared(options):
     graph = Graph.from_edges([0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 5])
     batches = [
         NeighborSampler(graph, [2, 2, 2], **options)([5, 4]),
@@ -319,7 +291,7 @@ def sharing(batch: NodeFlow) -> list[tuple[torch.Size, int]]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
-def test_page_locked_memory_needs_a_gpu() -> None:
+def test_page_locked_memory_needs_a_gpu():
     graph = Graph.from_edges([0], [1], ndata={"x": torch.ones(2)})
     batch = NeighborSampler(graph, [1])([1])
     words = r"^pin_memory needs a GPU that torch can use \(.*\); without one leave it out$"

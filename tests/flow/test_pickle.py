@@ -9,7 +9,6 @@ import gc
 import io
 import multiprocessing
 import pickle
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,7 +84,7 @@ BATCHES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", BATCHES)
 @pytest.mark.parametrize("columns", [False, True])
-def test_a_pickle_is_as_large_as_its_payload(large: Graph, kind: str, columns: bool) -> None:
+def test_a_pickle_is_as_large_as_its_payload(large, kind, columns):
     batch = BATCHES[kind](large)
     if columns:
         batch.copy_from_parent()
@@ -104,7 +103,7 @@ def test_a_pickle_is_as_large_as_its_payload(large: Graph, kind: str, columns: b
     assert len(pickle.dumps(same, protocol)) <= len(data) + 1_000
 
 
-def test_many_layers_cost_nothing(large: Graph) -> None:
+def test_many_layers_cost_nothing(large):
     sizes = [len(pickle.dumps(create_full_node_flow(large, n))) for n in (1, 8)]
     assert sizes[1] - sizes[0] < 5_000
     # all is reached before
@@ -113,7 +112,7 @@ def test_many_layers_cost_nothing(large: Graph) -> None:
 
 
 @given(node_flows())
-def test_all_node_flows_survive_bit_for_bit(batch: NodeFlow) -> None:
+def test_all_node_flows_survive_bit_for_bit(batch):
     file = io.BytesIO()
     torch.save(batch, file)
     file.seek(0)
@@ -131,7 +130,7 @@ def test_all_node_flows_survive_bit_for_bit(batch: NodeFlow) -> None:
             assert same.flows[pair].dst_in_src.tolist() == batch.flows[pair].dst_in_src.tolist()
 
 
-def test_copies_own_their_memory(graph: Graph) -> None:
+def test_copies_own_their_memory(graph):
     batch = FullSampler(graph, 1)([1])
     batch.copy_from_parent()
     before = batch.ldata[0]["feat"].clone()
@@ -142,7 +141,7 @@ def test_copies_own_their_memory(graph: Graph) -> None:
     batch.validate()
 
 
-def test_layers_and_flows_travel_alone_as_well(graph: Graph) -> None:
+def test_layers_and_flows_travel_alone_as_well(graph):
     for batch in (NeighborSampler(graph, [1, 2])([1, 2]), create_full_node_flow(graph, 2)):
         batch.copy_from_parent()
         for change in (copy.copy, copy.deepcopy, lambda part: pickle.loads(pickle.dumps(part))):
@@ -160,7 +159,7 @@ def test_layers_and_flows_travel_alone_as_well(graph: Graph) -> None:
                 flow.data = None
 
 
-def test_gradients_and_computations_stay_behind(graph: Graph) -> None:
+def test_gradients_and_computations_stay_behind(graph):
     batch = FullSampler(graph, 1)([1])
     batch.ldata[0]["h"] = torch.ones(batch.layer_sizes[0], requires_grad=True) * 2
     batch.register_layer_computation(0, update=lambda nodes: {})
@@ -171,7 +170,7 @@ def test_gradients_and_computations_stay_behind(graph: Graph) -> None:
         same.compute()
 
 
-def test_the_parent_is_found_while_it_lives() -> None:
+def test_the_parent_is_found_while_it_lives():
     graph = Graph.from_edges([0, 1], [1, 0], ndata={"feat": torch.arange(200_000.0).view(2, -1)})
     batch = FullSampler(graph, 1)([1])
     data = pickle.dumps(batch)
@@ -197,7 +196,7 @@ def _sample(graph: Graph) -> NodeFlow:
 
 
 @pytest.mark.slow
-def test_batches_travel_between_processes(graph: Graph) -> None:
+def test_batches_travel_between_processes(graph):
     batch = _sample(graph)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(_describe, (batch,)) == (True, [2, 1], False)
@@ -207,7 +206,7 @@ def test_batches_travel_between_processes(graph: Graph) -> None:
     assert_same_node_flow(back, batch)
 
 
-def test_a_real_batch(shared_data: Path) -> None:
+def test_a_real_batch(shared_data):
     graph = read_folder(shared_data / "cora").graph
     batch = NeighborSampler(graph, [5, 10])(range(0, 2_000, 7))
     data = pickle.dumps(batch)

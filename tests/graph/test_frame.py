@@ -25,7 +25,7 @@ def frame() -> Frame:
     return Frame(3, {"h": torch.ones(3, 2), "label": torch.arange(3)})
 
 
-def test_behaves_like_a_dict_of_columns(frame: Frame) -> None:
+def test_behaves_like_a_dict_of_columns(frame):
     assert (list(frame), len(frame), frame.num_rows, "h" in frame, "x" in frame) == (
         ["h", "label"],
         2,
@@ -47,7 +47,7 @@ def test_behaves_like_a_dict_of_columns(frame: Frame) -> None:
     assert list(frame) == ["a", "b"]
 
 
-def test_sparse_and_numpy_columns() -> None:
+def test_sparse_and_numpy_columns():
     frame = Frame(2)
     array = np.arange(4.0).reshape(2, 2)
     frame["a"] = array
@@ -88,9 +88,7 @@ def test_sparse_and_numpy_columns() -> None:
         (np.array([None] * 3), TypeError, "column 'x' must hold numbers"),
     ],
 )
-def test_what_is_no_column_is_refused_and_changes_nothing(
-    frame: Frame, column: Any, error: Any, words: str
-) -> None:
+def test_what_is_no_column_is_refused_and_changes_nothing(frame, column, error, words):
     before = dict(frame)
     with pytest.raises(error, match=words):
         frame["x"] = column
@@ -102,28 +100,7 @@ def test_what_is_no_column_is_refused_and_changes_nothing(
     assert all(frame[name] is before[name] for name in before)
 
 
-def test_unknown_columns_name_the_known_ones(frame: Frame) -> None:
-    for access in (lambda: frame["x"], lambda: frame.__delitem__("x"), lambda: frame.pop("x")):
-        with pytest.raises(KeyError, match=r"no column 'x'; the frame has 'h', 'label'"):
-            access()
-    with pytest.raises(KeyError, match="the frame has no columns"):
-        Frame(3)["x"]
-    with pytest.raises(TypeError, match="a column name must be a str, got int 3"):
-        frame[3] = torch.ones(3)  # type: ignore[index]
-
-
-@pytest.mark.parametrize(
-    ("rows", "error"), [(-1, ValueError), (1.0, TypeError), (True, TypeError), (None, TypeError)]
-)
-def test_row_counts_are_checked_and_fixed(frame: Frame, rows: Any, error: Any) -> None:
-    with pytest.raises(error, match="num_rows must be"):
-        Frame(rows)
-    with pytest.raises(AttributeError):
-        frame.num_rows = 4  # type: ignore[misc]
-    assert not hasattr(frame, "__dict__")
-
-
-def test_copies_are_independent_but_share_columns(frame: Frame) -> None:
+def test_copies_are_independent_but_share_columns(frame):
     moved = frame.to("cpu")
     assert moved is not frame
     assert list(moved) == list(frame)
@@ -135,14 +112,14 @@ def test_copies_are_independent_but_share_columns(frame: Frame) -> None:
     assert "label" in frame
 
 
-def test_repr_is_one_line(frame: Frame) -> None:
+def test_repr_is_one_line(frame):
     assert repr(frame) == "Frame(3 rows: h float32 [3, 2], label int64 [3])"
     assert repr(Frame(0)) == "Frame(0 rows: no columns)"
     sparse = torch.eye(2, 3).to_sparse_csr()
     assert repr(Frame(2, {"x": sparse})) == "Frame(2 rows: x sparse float32 [2, 3])"
 
 
-def test_a_view_of_a_large_column_travels_alone() -> None:
+def test_a_view_of_a_large_column_travels_alone():
     large = torch.arange(100_000.0)
     frame = Frame(
         10, {"a": large[5:15], "b": large[10:20], "s": Frame(10, {"s": scipy.sparse.eye(10)})["s"]}
@@ -172,14 +149,14 @@ def test_a_view_of_a_large_column_travels_alone() -> None:
         torch.full((4,), float("nan")),
     ],
 )
-def test_every_kind_of_column_survives_pickling(column: torch.Tensor) -> None:
+def test_every_kind_of_column_survives_pickling(column):
     same = pickle.loads(pickle.dumps(Frame(4, {"x": column})))["x"]
     assert (same.dtype, same.shape, same.requires_grad) == (column.dtype, column.shape, False)
     assert torch.equal(same.nan_to_num(5) if same.is_floating_point() else same,
                        column.detach().nan_to_num(5) if same.is_floating_point() else column)  # fmt: skip
 
 
-def test_out_of_band_pickles_of_read_only_memory_raise_no_warning() -> None:
+def test_out_of_band_pickles_of_read_only_memory_raise_no_warning():
     buffers: list[Any] = []
     data = pickle.dumps(
         Frame(3, {"h": torch.arange(3.0)}), protocol=5, buffer_callback=buffers.append
@@ -190,7 +167,7 @@ def test_out_of_band_pickles_of_read_only_memory_raise_no_warning() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_columns_move_to_a_gpu_and_to_pinned_memory(frame: Frame) -> None:
+def test_columns_move_to_a_gpu_and_to_pinned_memory(frame):
     assert all(column.device.type == "cuda" for column in frame.to("cuda").values())
     frame["s"] = scipy.sparse.eye(3, format="csr")
     pinned = frame.pin_memory()
@@ -198,14 +175,14 @@ def test_columns_move_to_a_gpu_and_to_pinned_memory(frame: Frame) -> None:
     assert not pinned["s"].values().is_pinned()
 
 
-def test_a_frame_equals_itself_only() -> None:
+def test_a_frame_equals_itself_only():
     frame = Frame(2, {"h": torch.ones(2, 3)})
     assert frame == frame
     assert frame != frame.copy()
     assert len({frame, frame}) == 1
 
 
-def test_a_snapshot_restores_columns_that_were_set_replaced_and_deleted() -> None:
+def test_a_snapshot_restores_columns_that_were_set_replaced_and_deleted():
     kept = torch.ones(3)
     replaced = torch.zeros(3)
     frame = Frame(3, {"kept": kept, "replaced": replaced})
@@ -228,7 +205,7 @@ def feat(tmp_path: Path) -> Any:
     return np.load(tmp_path / "feat.npy", mmap_mode="r")
 
 
-def test_a_column_that_maps_a_file_travels_as_the_name_of_the_file(feat: Any) -> None:
+def test_a_column_that_maps_a_file_travels_as_the_name_of_the_file(feat):
     frames = [
         Frame(len(feat), {"x": feat}),
         Frame(len(feat), {"x": torch.ones(len(feat)), "y": feat}).copy(),
@@ -255,7 +232,7 @@ def test_a_column_that_maps_a_file_travels_as_the_name_of_the_file(feat: Any) ->
     assert len(pickle.dumps(again)) < 1500
 
 
-def test_the_columns_of_a_pickled_graph_stay_in_their_files(feat: Any) -> None:
+def test_the_columns_of_a_pickled_graph_stay_in_their_files(feat):
     graph = Graph.from_edges(
         [0], [1], num_nodes=len(feat), ndata={"x": feat}, edata={"y": feat[3:4]}
     )
@@ -266,7 +243,7 @@ def test_the_columns_of_a_pickled_graph_stay_in_their_files(feat: Any) -> None:
     assert torch.equal(pickle.loads(pickle.dumps(graph)).edata["y"], graph.edata["y"])
 
 
-def test_columns_that_can_be_written_travel_by_value(tmp_path: Path, feat: Any) -> None:
+def test_columns_that_can_be_written_travel_by_value(tmp_path, feat):
     for mode in ("r+", "c"):
         column = np.load(tmp_path / "feat.npy", mmap_mode=mode)
         column[0] = 5
@@ -278,7 +255,7 @@ def test_columns_that_can_be_written_travel_by_value(tmp_path: Path, feat: Any) 
         assert torch.equal(pickle.loads(pickle.dumps(frame))["x"], frame["x"])
 
 
-def test_the_memory_of_a_closed_map_is_forgotten(tmp_path: Path) -> None:
+def test_the_memory_of_a_closed_map_is_forgotten(tmp_path):
     np.save(tmp_path / "x.npy", np.ones(4))
     frame = Frame(4, {"x": np.load(tmp_path / "x.npy", mmap_mode="r")})
     address = frame["x"].data_ptr()
@@ -288,7 +265,7 @@ def test_the_memory_of_a_closed_map_is_forgotten(tmp_path: Path) -> None:
     assert find_map(address) is None
 
 
-def test_a_missing_or_shorter_file_is_named(tmp_path: Path, feat: Any) -> None:
+def test_a_missing_or_shorter_file_is_named(tmp_path, feat):
     data = pickle.dumps(Frame(len(feat), {"x": feat}))
     path = tmp_path / "feat.npy"
     path.rename(tmp_path / "other.npy")
@@ -314,7 +291,7 @@ def batch() -> NodeFlow:
     return made
 
 
-def test_where_rows_are_initial(batch: NodeFlow) -> None:
+def test_where_rows_are_initial(batch):
     last = batch.ldata[1]
     last.set_initializer(sevens)
     last.set_initializer(lambda shape, dtype, device: torch.ones(shape, dtype=dtype), "one")
@@ -334,7 +311,7 @@ def test_where_rows_are_initial(batch: NodeFlow) -> None:
     assert last["a"][:, 0].tolist() == [0.0, 1.0, 0.0]  # rows of a column that is there stay
 
 
-def test_new_columns_of_the_parent() -> None:
+def test_new_columns_of_the_parent():
     graph = Graph.from_edges([0, 1], [1, 2])
     graph.ndata.set_initializer(sevens)
     batch = FullSampler(graph, 1)([2])
@@ -343,7 +320,7 @@ def test_new_columns_of_the_parent() -> None:
     assert graph.ndata["h"].tolist() == [7, 7, 3]
 
 
-def test_copies_keep_initializers_and_pickles_do_not(batch: NodeFlow) -> None:
+def test_copies_keep_initializers_and_pickles_do_not(batch):
     frame = Frame(2, {"x": torch.zeros(2)})
     frame.set_initializer(sevens)
     other = torch.zeros(1)
@@ -363,10 +340,10 @@ def test_copies_keep_initializers_and_pickles_do_not(batch: NodeFlow) -> None:
     assert batch[:1].ldata[0].has_initializer("y")
 
 
-def test_wrong_initializers() -> None:
+def test_wrong_initializers():
     frame = Frame(2)
     with pytest.raises(TypeError, match="function of"):
-        frame.set_initializer(3)  # type: ignore[arg-type]
+        frame.set_initializer(3)
     like = torch.zeros(1, 2)
     for wrong in (lambda *_: torch.zeros(2), lambda *_: torch.zeros(2, 2).long(), lambda *_: None):
         frame.set_initializer(wrong)
@@ -391,7 +368,7 @@ def wrong_matrices() -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("name", list(wrong_matrices()))
-def test_a_sparse_matrix_whose_parts_do_not_fit_is_no_column(name: str, tmp_path: Path) -> None:
+def test_a_sparse_matrix_whose_parts_do_not_fit_is_no_column(name, tmp_path):
     matrix = wrong_matrices()[name]
     graph = Graph.from_edges([0, 1], [1, 2])
     calls: list[Callable[[], object]] = [
@@ -406,7 +383,7 @@ def test_a_sparse_matrix_whose_parts_do_not_fit_is_no_column(name: str, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scipy_matrix_whose_parts_do_not_fit_is_no_column(tmp_path: Path) -> None:
+def test_a_scipy_matrix_whose_parts_do_not_fit_is_no_column(tmp_path):
     matrix = scipy.sparse.csr_matrix((3, 2))
     matrix.indptr = np.array([0, 1, 2, 2])
     matrix.indices = np.array([0, 5])

@@ -39,16 +39,14 @@ def flip(file: Path, at: int = -1) -> None:
 
 
 @pytest.mark.parametrize("name", ["indptr", "indices", "edge_ids", "ndata0"])
-def test_a_damaged_file_is_found(stored: Path, name: str) -> None:
+def test_a_damaged_file_is_found(stored, name):
     data = pickle.dumps(Graph.open(stored))
     flip(next(stored.glob(f"{name}-*.npy")))
     with pytest.raises(ValueError, match=f"{name}.* is damaged"):
         elsewhere(data)
 
 
-def test_files_as_they_were_are_not_read_again(
-    stored: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_as_they_were_are_not_read_again(stored, monkeypatch):
     monkeypatch.setattr(checked, "_SETTLED", -1.0)
     graph = Graph.open(stored)
     data = pickle.dumps(graph)
@@ -62,13 +60,13 @@ def test_files_as_they_were_are_not_read_again(
     assert elsewhere(data).in_edges([0])[0].tolist() == [2]
 
 
-def test_a_graph_that_lives_is_trusted(stored: Path) -> None:
+def test_a_graph_that_lives_is_trusted(stored):
     graph = Graph.open(stored)
     flip(next(stored.glob("ndata0-*.npy")))
     assert pickle.loads(pickle.dumps(graph)).uid == graph.uid
 
 
-def test_arrays_of_other_files_are_compared_with_their_bounds(tmp_path: Path) -> None:
+def test_arrays_of_other_files_are_compared_with_their_bounds(tmp_path):
     for name, values in {"indptr": [0, 1, 2], "indices": [1, 0]}.items():
         np.save(tmp_path / f"{name}.npy", np.array(values))
     indptr, indices = (
@@ -81,7 +79,7 @@ def test_arrays_of_other_files_are_compared_with_their_bounds(tmp_path: Path) ->
         elsewhere(data)
 
 
-def test_some_arrays_of_a_graph_folder_are_compared_with_their_bounds(stored: Path) -> None:
+def test_some_arrays_of_a_graph_folder_are_compared_with_their_bounds(stored):
     indptr, indices, edge_ids = Graph.open(stored).csc()
     assert elsewhere(pickle.dumps(Graph(indptr, indices))).num_edges == 4
     data = pickle.dumps(Graph(indptr, indices + 0, edge_ids=edge_ids))

@@ -5,35 +5,26 @@ in all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
-from nodeflow import Flow, FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
+from nodeflow import FullSampler, Graph, NeighborSampler, create_node_flow, flow_from_edges
 from nodeflow.nn import (
     GAT,
     GCN,
-    RGCN,
     FlowModel,
-    GATConv,
-    GATv2Conv,
-    GINConv,
-    GINEConv,
     GraphConv,
     GraphSAGE,
     IgnoredWeightWarning,
-    PropagationConv,
-    RGCNConv,
     SAGEConv,
     VRGraphSAGE,
     inference,
 )
 
 
-def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
+def test_a_wrapped_model_keeps_inference(graph):
     model = GraphSAGE(3, 4, 2)
     x = torch.rand(graph.num_nodes, 3)
     expected = model.inference(graph, x)
@@ -49,7 +40,7 @@ def test_a_wrapped_model_keeps_inference(graph: Graph) -> None:
         inference(torch.nn.Linear(2, 2), graph, x)
 
 
-def test_flows_that_skip_layers() -> None:
+def test_flows_that_skip_layers():
     near, far = (flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1) for _ in range(2))
     first = flow_from_edges([0, 1], [0, 1], num_src=2, num_dst=2)
     batch = create_node_flow({(0, 1): first, (1, 2): near, (0, 2): far}, [[0, 1], [0, 1], [0]])
@@ -63,7 +54,7 @@ def test_flows_that_skip_layers() -> None:
         conv(batch, h)
 
 
-def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
+def test_a_pooled_layer_in_a_model_without_own_rows():
     first = flow_from_edges([0, 1, 2], [0, 0, 1], num_src=3, num_dst=2)
     second = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     batch = create_node_flow([first, second], [[5, 6, 7], None, [5]])
@@ -75,41 +66,11 @@ def test_a_pooled_layer_in_a_model_without_own_rows() -> None:
     for conv in model.convs:
         torch.nn.init.ones_(conv.linear.weight)
     assert model(batch, h).tolist() == [[7.0]]
-    with pytest.raises(
-        ValueError, match=r"flow \(0, 1\) have no rows of their own.*GraphConv\(self_loops=False\)"
-    ):
+    with pytest.raises(ValueError, match=r"flow \(0, 1\) .*so it has no row of its own there"):
         GCN(1, 2, 2)(batch, h)
 
 
-def test_arguments_in_a_wrong_order_are_explained(graph: Graph) -> None:
-    model = GCN(2, 3, 2)
-    x = torch.ones(6, 2)
-    batch = FullSampler(graph, 2)([0])
-    for call, words in (
-        (lambda: model(x, batch), r"model\(batch, h\).*the other way round"),
-        (lambda: model(graph, x), r"model\(batch, h\).*model\.inference\(graph, x\)"),
-        (lambda: model(x, graph), r"model\(batch, h\).*model\.inference\(graph, x\)"),
-        (lambda: model(batch.flows[0], x), r"got Flow\(0->1: .*model\.convs\[i\]\(flow, h\)"),
-        (
-            lambda: model.inference(x, graph),
-            r"a Graph, a view of one or a Propagation first.*the other way round",
-        ),
-        (lambda: model.inference(batch, x), r"for a batch call model\(batch, h\)"),
-        (
-            lambda: inference(lambda batch, h: h, graph, x),
-            r"model must be a torch\.nn\.Module, got function",
-        ),
-        (lambda: model(3, x), r"with a NodeFlow first, got int 3$"),
-        (
-            lambda: SAGEConv(2, 2)(x, None),
-            r"call SAGEConv as conv\(flow, h\) or conv\(batch, i, h\)",
-        ),
-    ):
-        with pytest.raises(TypeError, match=words):
-            call()
-
-
-def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> None:
+def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph):
     batch = FullSampler(graph, 2)([0])
     model = GCN(2, 3, 2)
     x = torch.ones(graph.num_nodes + 1, 2)
@@ -120,9 +81,7 @@ def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> No
         model(batch, x)
     with pytest.raises(RuntimeError) as caught:
         model(batch, x[: batch.layer_sizes[0]].double())
-    assert (
-        "float64, where weights are torch.float32: h.to(torch.float32)" in caught.value.__notes__[0]
-    )
+    assert "torch.float64 and torch.strided; weights are torch.float32" in caught.value.__notes__[0]
     with pytest.raises(
         TypeError, match=r"activation must be a function, such as torch\.relu.*'relu'"
     ):
@@ -131,7 +90,7 @@ def test_rows_of_all_nodes_or_of_another_type_say_what_to_do(graph: Graph) -> No
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) -> None:
+def test_a_wrong_width_names_the_widths_of_the_user(graph, order):
     batch = FullSampler(graph, 2)([0])
     x = torch.ones(batch.layer_sizes[0], 5)
     for model in (GraphSAGE(3, 4, 2, order=order), GCN(3, 4, 2, order=order), GAT(3, 4, 2)):
@@ -143,102 +102,17 @@ def test_a_wrong_width_names_the_widths_of_the_user(graph: Graph, order: str) ->
                 model(batch, rows)
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
-def test_sparse_rows_in_a_dense_layer_say_what_makes_them_dense(graph: Graph) -> None:
-    class Normed(torch.nn.Module):
-        def forward(self, flow: Flow, h: torch.Tensor) -> torch.Tensor:
-            return torch.nn.functional.layer_norm(h, [3])
-
-    batch = FullSampler(graph, 1)([0])
-    x = torch.ones(batch.layer_sizes[0], 3).to_sparse_csr()
-    for layer in (Normed(), GINConv(torch.nn.Linear(3, 2))):
-        with pytest.raises((RuntimeError, TypeError)) as caught:
-            FlowModel([layer])(batch, x)
-        assert "which are sparse: x.to_dense() makes them dense" in caught.value.__notes__[0]
-
-
-WRONG = [
-    (partial(GraphConv, 2, 2, norm="left"), "norm must be 'right', 'both' or 'none', got 'left'"),
-    (partial(GraphConv, 2, 2, degrees="whole"), "degrees must be 'sampled' or 'parent'"),
-    (partial(SAGEConv, 2, 2, aggregator="lstm"), "aggregator must be 'mean', 'gcn' or 'pool'"),
-    (partial(SAGEConv, 2, 2, aggregator="pool", order="transform"), "a maximum is not linear"),
-    (partial(SAGEConv, 2, 2, order="first"), "order must be 'auto', 'aggregate' or 'transform'"),
-    (
-        partial(SAGEConv, 2, 2, aggregator="pool", weighted=True),
-        "weighted=True needs aggregator='mean', got 'pool'",
-    ),
-    (
-        partial(GINConv, nn.Identity(), aggregator="min"),
-        "aggregator must be 'sum', 'mean' or 'max'",
-    ),
-    (
-        partial(GINConv, nn.Identity(), aggregator="mean", weighted=True),
-        "weighted=True needs aggregator='sum', got 'mean'",
-    ),
-    (partial(GATConv, 2, 3, 0), "heads must be at least 1, got 0"),
-    (partial(GATv2Conv, 2, 0), "out_features must be at least 1, got 0"),
-    (partial(RGCNConv, 2, 3, 0), "num_relations must be at least 1, got 0"),
-    (partial(RGCNConv, 2, 3, 2, num_bases=0), "num_bases must be at least 1, got 0"),
-    *(
-        (partial(conv, 0, 3), "in_features must be at least 1, got 0")
-        for conv in (SAGEConv, GATConv, PropagationConv)
-    ),
-    (partial(GCN, 5, 4, 3, 0), "num_layers must be at least 1, got 0"),
-    (partial(GraphSAGE, 0, 4, 3), "in_features must be at least 1, got 0"),
-    (partial(GCN, 2, 3, 4, norm="group"), "norm must be 'batch', 'layer' or None, got 'group'"),
-    (partial(GCN, 2, 3, 4, jumping="sum"), "jumping must be 'cat' or 'max', got 'sum'"),
-    (partial(GAT, 2, 5, 4, heads=2), "hidden must be a multiple of heads, got hidden=5, heads=2"),
-    (
-        partial(FlowModel, [SAGEConv(2, 3)], residual=True),
-        "need widths: 2 numbers for 1 convolutions.* got None",
-    ),
-    (
-        partial(FlowModel, [SAGEConv(2, 3)], norm="layer", widths=[2]),
-        "need widths: 2 numbers .* got 1",
-    ),
-    (
-        partial(FlowModel, [SAGEConv(2, 3)], jumping="cat", widths=[2, 3]),
-        "jumping needs out_features",
-    ),
-    (partial(FlowModel, []), "at least one convolution"),
-]
-OF_TYPE = [
-    *(
-        (partial(conv, torch.relu), "mlp must be a torch.nn.Module, got")
-        for conv in (GINConv, partial(GINEConv, in_features=2))
-    ),
-    (partial(SAGEConv, "a", 3), "in_features must be an integer, got str 'a'"),
-    (partial(RGCN, 4, 8, 3), "RGCN needs num_relations=, which its convolutions take"),
-    (
-        partial(RGCN, 4, 8, 3, num_relations=2, type="kind"),
-        "RGCN has no argument 'type'; .*num_relations, .*edge_type",
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [(call, ValueError, words) for call, words in WRONG]
-    + [(call, TypeError, words) for call, words in OF_TYPE],
-)
-def test_arguments_are_checked_when_a_layer_or_model_is_made(
-    call: Callable[[], object], error: type[Exception], words: str
-) -> None:
-    with pytest.raises(error, match=words):
-        call()
-
-
 # ---- compiled: the same values, and no compilation per batch
 
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_batches_of_all_sizes_share_what_was_compiled() -> None:
+def test_batches_of_all_sizes_share_what_was_compiled():
     compiled_parts: list[set[str]] = []
 
     def backend(module: Any, _: Any) -> Callable[..., Any]:
         compiled_parts.append({str(node.target) for node in module.graph.nodes})
-        return module.forward  # type: ignore[no-any-return]
+        return module.forward
 
     torch.manual_seed(0)
     torch.compiler.reset()
@@ -266,7 +140,7 @@ def test_batches_of_all_sizes_share_what_was_compiled() -> None:
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.filterwarnings("ignore")  # of the compiler, about itself
-def test_compiled_models_warn_of_weights_and_keep_inference() -> None:
+def test_compiled_models_warn_of_weights_and_keep_inference():
     torch.compiler.reset()
     graph = Graph.from_edges(
         [1, 2, 3, 0], [0, 0, 0, 1], edata={"p": torch.tensor([0.5, 0.3, 0.2, 1.0])}

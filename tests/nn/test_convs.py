@@ -52,7 +52,6 @@ from nodeflow.nn import (
     GINConv,
     GINEConv,
     GraphConv,
-    PropagationConv,
     RGCNConv,
     SAGEConv,
 )
@@ -81,14 +80,12 @@ def check(name: str, flow: Flow, widths: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", EVERY)
 @few
 @given(flow=flows(), widths=st.sampled_from(WIDTHS))
-def test_values_and_gradients_are_those_of_the_equations(
-    name: str, flow: Flow, widths: tuple[int, int]
-) -> None:
+def test_values_and_gradients_are_those_of_the_equations(name, flow, widths):
     check(name, with_columns(flow), widths)
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_a_hub_and_a_single_node(name: str) -> None:
+def test_a_hub_and_a_single_node(name):
     check(name, hub_flow(), (3, 2))
     lonely = create_node_flow([flow_from_edges([], [], num_src=1, num_dst=1)], [[4], [4]]).flows[0]
     check(name, with_columns(lonely), (3, 2))
@@ -97,7 +94,7 @@ def test_a_hub_and_a_single_node(name: str) -> None:
 @pytest.mark.parametrize("name", SPARSE)
 @few
 @given(flow=flows(), widths=st.sampled_from(WIDTHS))
-def test_sparse_rows_equal_dense_rows(name: str, flow: Flow, widths: tuple[int, int]) -> None:
+def test_sparse_rows_equal_dense_rows(name, flow, widths):
     conv = make(name, *widths)
     flow = with_columns(flow)
     h = values((flow.num_src, widths[0]), zeros=0.6)
@@ -109,7 +106,7 @@ def test_sparse_rows_equal_dense_rows(name: str, flow: Flow, widths: tuple[int, 
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("widths", [(2, 3), (3, 2)])
-def test_gradients_are_numerical_ones(name: str, widths: tuple[int, int]) -> None:
+def test_gradients_are_numerical_ones(name, widths):
     conv = make(name, *widths)
     flow = small_flow()
     names = [name for name, _ in conv.named_parameters()]
@@ -125,25 +122,9 @@ def test_gradients_are_numerical_ones(name: str, widths: tuple[int, int]) -> Non
     assert torch.autograd.gradgradcheck(call, (h, *parameters), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", EVERY)
-@few
-@given(flow=flows(), seed=st.integers(0, 99))
-def test_the_order_of_the_edges_does_not_matter(name: str, flow: Flow, seed: int) -> None:
-    flow = with_columns(flow)
-    order = torch.randperm(flow.num_edges, generator=torch.Generator().manual_seed(seed))
-    src, dst = (end[order] for end in flow.edges())
-    sizes = {"num_src": flow.num_src, "num_dst": flow.num_dst}
-    data = {name: column[order] for name, column in flow.data.items()}
-    ids = [flow.src_layer.parent_nid, flow.dst_layer.parent_nid]
-    mixed = create_node_flow([flow_from_edges(src, dst, **sizes, data=data)], ids).flows[0]
-    conv = make(name, 2, 3)
-    h = values((flow.num_src, 2))
-    assert_near(conv(mixed, h), conv(flow, h))
-
-
 @pytest.mark.parametrize("name", CONVS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_narrow_numbers_are_summed_in_wide_ones(name: str, dtype: torch.dtype) -> None:
+def test_narrow_numbers_are_summed_in_wide_ones(name, dtype):
     flow = hub_flow(2000)
     # a mean that does not cancel
     conv = make(name, 4, 4).to(dtype)
@@ -162,9 +143,7 @@ def test_narrow_numbers_are_summed_in_wide_ones(name: str, dtype: torch.dtype) -
 @pytest.mark.parametrize("name", EVERY)
 @few
 @given(graph=graphs(min_nodes=1, edge_columns={"feat": (2,)}), seed=st.integers(0, 9))
-def test_batches_with_all_neighbours_equal_the_whole_graph(
-    name: str, graph: Graph, seed: int
-) -> None:
+def test_batches_with_all_neighbours_equal_the_whole_graph(name, graph, seed):
     graph.edata["type"] = torch.randint(
         3, (graph.num_edges,), generator=torch.Generator().manual_seed(seed)
     )
@@ -182,7 +161,7 @@ def test_batches_with_all_neighbours_equal_the_whole_graph(
 
 
 @pytest.mark.parametrize("name", CONVS)
-def test_rows_of_edges_may_be_given(name: str) -> None:
+def test_rows_of_edges_may_be_given(name):
     flow = small_flow()
     bare = small_flow()
     conv = make(name, 2, 3)
@@ -202,9 +181,7 @@ def test_rows_of_edges_may_be_given(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("widths", [(2, 8), (8, 1)])
-def test_batches_without_destinations_are_refused_with_what_to_do(
-    name: str, widths: tuple[int, int]
-) -> None:
+def test_batches_without_destinations_are_refused_with_what_to_do(name, widths):
     batch = NeighborSampler(Graph.from_edges([0, 1], [1, 2]), [-1], include_dst=False)([2])
     conv = make(name, *widths)
     flow = with_columns(batch.flows[0])
@@ -219,13 +196,13 @@ def test_batches_without_destinations_are_refused_with_what_to_do(
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_rows_that_do_not_fit_the_flow_are_refused(name: str) -> None:
+def test_rows_that_do_not_fit_the_flow_are_refused(name):
     with pytest.raises(ValueError, match="4 rows"):
         make(name, 2, 3)(small_flow(), values((5, 2)))
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_start_values_depend_on_the_seed_only(name: str) -> None:
+def test_start_values_depend_on_the_seed_only(name):
     parameters = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
@@ -238,7 +215,7 @@ def test_start_values_depend_on_the_seed_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_convolutions_are_copied_and_pickled(name: str) -> None:
+def test_convolutions_are_copied_and_pickled(name):
     conv = make(name, 3, 2)
     h = values((4, 3))
     for other in (copy.deepcopy(conv), pickle.loads(pickle.dumps(conv))):
@@ -246,7 +223,7 @@ def test_convolutions_are_copied_and_pickled(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
-def test_large_scores_do_not_overflow(kind: type) -> None:
+def test_large_scores_do_not_overflow(kind):
     conv = kind(2, 2).double()
     flow = small_flow()
     h = values((4, 2)) * 1e6
@@ -257,7 +234,7 @@ def test_large_scores_do_not_overflow(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
 @pytest.mark.parametrize("self_loops", [True, False])
-def test_dropout_of_attention_keeps_its_mean(kind: type, self_loops: bool) -> None:
+def test_dropout_of_attention_keeps_its_mean(kind, self_loops):
     torch.manual_seed(0)
     copies = 4000
     one = small_flow()
@@ -277,26 +254,15 @@ def test_dropout_of_attention_keeps_its_mean(kind: type, self_loops: bool) -> No
     assert torch.equal(conv(flow, h), conv(flow, h))
 
 
-def test_types_are_checked() -> None:
+def test_types_may_be_of_a_narrow_type():
     conv = RGCNConv(2, 3, 3)
     flow = small_flow()
     h = torch.ones(4, 2)
-    for bad in (3, -1):
-        flow.data["type"] = torch.tensor([0, 1, bad, 2])
-        with pytest.raises(ValueError, match=f"'type' must be 0 to 2, but edge 2 has {bad}"):
-            conv(flow, h)
-    for bad in (
-        torch.ones(4),
-        torch.ones(4, 1, dtype=torch.int64),
-        torch.ones(4, dtype=torch.bool),
-    ):
-        with pytest.raises(TypeError, match="must hold one integer per edge"):
-            conv(flow, h, bad)
     narrow = torch.tensor([0, 1, 2, 2], dtype=torch.uint8)
     assert torch.equal(conv(flow, h, narrow), conv(flow, h, narrow.long()))
 
 
-def test_columns_have_the_name_that_was_chosen() -> None:
+def test_columns_have_the_name_that_was_chosen():
     flow = small_flow()
     h = torch.ones(4, 2)
     flow.data["kind"], flow.data["text"] = flow.data.pop("type"), flow.data.pop("feat").float()
@@ -306,25 +272,12 @@ def test_columns_have_the_name_that_was_chosen() -> None:
     GINEConv(torch.nn.Identity(), 2, edge_column="text")(flow, h)
 
 
-@pytest.mark.parametrize("kind", [GATConv, GATv2Conv])
-def test_rows_of_edges_that_play_no_part_are_refused(kind: type) -> None:
-    flow = small_flow()
-    with pytest.raises(TypeError, match="make it with edge_features="):
-        kind(2, 3)(flow, values((flow.num_src, 2)).float(), torch.ones(flow.num_edges, 2))
-
-
 # ---- sums, means and maxima
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.startswith("gin")])
-def test_rows_that_enter_a_mlp_are_dense(kind: str) -> None:
-    with pytest.raises(TypeError, match=r"h is a sparse matrix.*sparse_linear"):
-        make_conv(kind, 3, 2)(small_flow(), as_csr(values((4, 3))))
 
 
 @pytest.mark.parametrize(("kind", "name"), [("sage", "own"), ("sage pool", "own"), ("sage gcn", "neigh"),
                                             ("gcn", "linear"), ("gcn none", "linear")])  # fmt: skip
-def test_a_node_without_neighbours_keeps_its_own_row(kind: str, name: str) -> None:
+def test_a_node_without_neighbours_keeps_its_own_row(kind, name):
     flow = create_node_flow([flow_from_edges([], [], num_src=2, num_dst=1)], [[4, 9], [9]]).flows[0]
     conv = make_conv(kind, 3, 2, bias=False)
     h = values((2, 3))
@@ -332,9 +285,7 @@ def test_a_node_without_neighbours_keeps_its_own_row(kind: str, name: str) -> No
 
 
 @pytest.mark.parametrize(("aggregator", "fan_in"), [("mean", 16), ("gcn", 8), ("pool", 16)])
-def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(
-    aggregator: str, fan_in: int
-) -> None:
+def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(aggregator, fan_in):
     torch.manual_seed(0)
     conv = SAGEConv(8, 500, aggregator=aggregator)
     for name, parameter in conv.named_parameters():
@@ -347,7 +298,7 @@ def test_start_values_of_sage_are_bounded_as_those_of_the_one_matrix(
     assert names == ["neigh.weight", *rest[aggregator]]
 
 
-def test_start_values_of_gcn_are_glorot_ones() -> None:
+def test_start_values_of_gcn_are_glorot_ones():
     torch.manual_seed(0)
     conv = GraphConv(8, 500)
     bound = (6 / 508) ** 0.5
@@ -356,7 +307,7 @@ def test_start_values_of_gcn_are_glorot_ones() -> None:
     assert [name for name, _ in GraphConv(2, 2, bias=False).named_parameters()] == ["linear.weight"]
 
 
-def test_eps_is_learned_when_asked_for() -> None:
+def test_eps_is_learned_when_asked_for():
     assert not list(GINConv(nn.Identity(), eps=0.25).parameters())
     assert GINConv(nn.Identity(), eps=0.25).state_dict()["eps"] == 0.25
     conv = GINConv(nn.Identity(), eps=0.25, train_eps=True)
@@ -364,68 +315,14 @@ def test_eps_is_learned_when_asked_for() -> None:
     assert conv.eps.grad == 6  # a 1 for each of two columns of three destinations
 
 
-def test_what_is_printed() -> None:
-    assert "norm='both', self_loops=False, degrees='sampled', order='transform'" in repr(
-        GraphConv(2, 3, norm="both", self_loops=False, order="transform")
-    )
-    assert "aggregator='gcn'" in repr(SAGEConv(2, 3, aggregator="gcn"))
-    assert "aggregator='sum', eps=0.5 (learned)" in repr(
-        GINConv(nn.Identity(), eps=0.5, train_eps=True)
-    )
-    for weighted in (False, True):
-        assert ("weighted" in repr(GINConv(nn.Identity(), weighted=weighted))) == weighted
-
-
 # ---- half precision and autocast: results near those of float32, long sums right
-
-HALF = [torch.bfloat16, torch.float16]
-
-
-@pytest.mark.parametrize("dtype", HALF)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("widths", [(3, 8), (8, 3)])
-def test_half_precision_is_near_single(
-    kind: str, dtype: torch.dtype, widths: tuple[int, int]
-) -> None:
-    narrow = make_conv(kind, *widths).to(dtype)
-    h = values((4, widths[0])).to(dtype)
-    results = []
-    for conv, rows in ((narrow, h.clone()), (copy.deepcopy(narrow).float(), h.float())):
-        out = conv(small_flow(), rows.requires_grad_())
-        out.float().square().sum().backward()
-        results.append([out, rows.grad, *(parameter.grad for parameter in conv.parameters())])
-    for a, b in zip(*results, strict=True):
-        if a.ndim == 0:  # the gradient of eps: a sum over everything, in which much cancels
-            continue
-        assert (a.dtype, b.dtype) == (dtype, torch.float32)
-        assert (a.float() - b).abs().max() <= 8 * torch.finfo(dtype).eps * b.abs().max()
-
-
-@pytest.mark.parametrize("dtype", HALF)
-@pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_a_thousand_ones_add_up(dtype: torch.dtype, order: str) -> None:
-    flow = flow_from_edges(range(1000), [0] * 1000, num_src=1000, num_dst=1)
-    batch = create_node_flow([flow], [range(1000), [999]])
-    h = torch.ones(1000, 1, dtype=dtype)
-    layers = [
-        (1000, GraphConv(1, 1, norm="none", self_loops=False, order=order)),
-        (1000, PropagationConv(1, 1, order=order)),
-        (1, GraphConv(1, 1, order=order)),
-        (1, SAGEConv(1, 1, aggregator="gcn", order=order)),
-        (2, SAGEConv(1, 1, order=order)),
-    ]
-    for expected, conv in layers:
-        for parameter in conv.to(dtype).parameters():
-            nn.init.constant_(parameter, float(parameter.ndim == 2))
-        assert conv(batch, 0, h).item() == expected
-    assert GINConv(nn.Identity())(batch, 0, h).item() == torch.tensor(1001.0).to(dtype)
 
 
 @pytest.mark.parametrize(
     ("kind", "order"),
     [(kind, "aggregate") for kind in EVERY] + [(kind, "transform") for kind in LINEAR],
 )
-def test_autocast(kind: str, order: str) -> None:
+def test_autocast(kind, order):
     conv = make(kind, 5, 3).float()
     flow = small_flow()
     flow.data["feat"] = flow.data["feat"].float()

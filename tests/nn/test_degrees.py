@@ -73,9 +73,7 @@ def rows_of(batch: NodeFlow, h: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize(("norm", "self_loops"), FORMS)
 @given(graph=graphs(min_nodes=1), data=st.data(), widths=st.sampled_from([(3, 1), (1, 3)]))
-def test_all_edges_give_the_convolution_of_the_whole_graph(
-    norm: str, self_loops: bool, graph: Graph, data: st.DataObject, widths: tuple[int, int]
-) -> None:
+def test_all_edges_give_the_convolution_of_the_whole_graph(norm, self_loops, graph, data, widths):
     conv = make_conv(norm, self_loops, *widths)
     h = values((graph.num_nodes, widths[0]))
     expected = whole(with_degrees(graph), conv, h)
@@ -90,9 +88,7 @@ def test_all_edges_give_the_convolution_of_the_whole_graph(
 
 
 @pytest.mark.parametrize(("norm", "self_loops"), FORMS)
-def test_the_mean_over_all_choices_is_the_convolution_of_the_whole_graph(
-    norm: str, self_loops: bool
-) -> None:
+def test_the_mean_over_all_choices_is_the_convolution_of_the_whole_graph(norm, self_loops):
     """Every pair out of four edges is as probable as every other: node 0 has these edges, one of
     them twice.
     """
@@ -113,7 +109,7 @@ def test_the_mean_over_all_choices_is_the_convolution_of_the_whole_graph(
 
 
 @pytest.mark.parametrize("kind", ["neighbor", pytest.param("labor", marks=pytest.mark.slow)])
-def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind: str) -> None:
+def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind):
     generator = torch.Generator().manual_seed(1)
     src, dst = torch.randint(8, (2, 40), generator=generator)
     weight = torch.rand(40, generator=generator) + 0.1
@@ -136,7 +132,7 @@ def test_estimates_are_unbiased_with_edge_weights_and_a_filter(kind: str) -> Non
     assert found.std(0).max() > 0.1  # there is something to be unbiased about
 
 
-def test_out_edges_swap_the_degrees(graph: Graph) -> None:
+def test_out_edges_swap_the_degrees(graph):
     graph.ndata.update(degrees(graph.view("out")))
     src, dst = graph.edges()
     turned = with_degrees(Graph.from_edges(dst, src, num_nodes=graph.num_nodes))
@@ -150,7 +146,7 @@ def test_out_edges_swap_the_degrees(graph: Graph) -> None:
     )
 
 
-def test_degrees_by_hand() -> None:
+def test_degrees_by_hand():
     graph = Graph.from_edges(
         [0, 0, 1, 2], [1, 1, 1, 0], num_nodes=4, edata={"w": torch.tensor([1.0, 2.0, 0.5, 4.0])}
     )
@@ -170,7 +166,7 @@ def test_degrees_by_hand() -> None:
         degrees(graph.view(weight="p"))
 
 
-def test_batches_carry_them_through_loaders_pickles_and_append(graph: Graph) -> None:
+def test_batches_carry_them_through_loaders_pickles_and_append(graph):
     with_degrees(graph)
     conv = make_conv("both", True, 2)
     model = FlowModel([conv, make_conv("both", True, 2)])
@@ -194,9 +190,7 @@ def test_batches_carry_them_through_loaders_pickles_and_append(graph: Graph) -> 
 @pytest.mark.parametrize(("norm", "missing"), [("right", "'in_degree' in the destination"),
                                                ("both", "'in_degree' in the destination"),
                                                ("out", "'out_degree' in the source")])  # fmt: skip
-def test_layers_without_degrees_are_refused_with_what_to_do(
-    norm: str, missing: str, graph: Graph
-) -> None:
+def test_layers_without_degrees_are_refused_with_what_to_do(norm, missing, graph):
     flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)
     batch = create_node_flow([flow], [[3, 4], [3]])
     if norm == "out":
@@ -220,7 +214,7 @@ def test_layers_without_degrees_are_refused_with_what_to_do(
         conv(batch, 0, h)
 
 
-def test_sampled_degrees_leave_estimator_weights_out(graph: Graph) -> None:
+def test_sampled_degrees_leave_estimator_weights_out(graph):
     graph.edata["w"] = torch.arange(1.0, graph.num_edges + 1)
     h = values((6, 2))
     for norm in ("right", "both", "none"):
@@ -242,7 +236,7 @@ def test_sampled_degrees_leave_estimator_weights_out(graph: Graph) -> None:
         )
 
 
-def test_inference_by_ranges_counts_all_edges_that_leave_a_source(graph: Graph) -> None:
+def test_inference_by_ranges_counts_all_edges_that_leave_a_source(graph):
     """Sampled degrees: in the flow of a range, those of a source are not all there."""
     conv = GraphConv(2, 3, norm="both").double()
     h = values((6, 2))

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -208,53 +207,3 @@ def test_one_against_all_with_large_scores_and_without_rows():
             nn.one_vs_all_loss(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64), binary=binary)
             == 0
         )
-
-
-P = torch.zeros(3)
-N = torch.zeros(3, 2)
-one_vs_all = partial(nn.one_vs_all_loss, SCORES)
-MISTAKES = [
-    *(
-        (partial(loss, P, N.T), ValueError, r"negative must have shape \[..., K\] .*, got \(2, 3\)")
-        for loss in LOSSES.values()
-    ),
-    *(
-        (
-            partial(loss, P, N, reduction="avg"),
-            ValueError,
-            "reduction must be 'mean', 'sum' or 'none', got 'avg'",
-        )
-        for loss in LOSSES.values()
-    ),
-    *(
-        (partial(loss, P, N, weight=N[0]), ValueError, r"weight must have shape \(3,\)")
-        for loss in LOSSES.values()
-    ),
-    *(
-        (partial(loss, P.long(), N), TypeError, "positive must be a floating-point tensor")
-        for loss in LOSSES.values()
-    ),
-    (partial(nn.margin_loss, P, N, margin=-1), ValueError, "margin must be .*at least 0"),
-    (
-        partial(nn.self_adversarial_loss, P, N, temperature=math.nan),
-        ValueError,
-        "temperature must be .*at least 0",
-    ),
-    (partial(one_vs_all, ONE + 1), IndexError, "answers holds 6, but candidates are 0 to 5"),
-    (partial(one_vs_all, ONE[:2]), ValueError, r"answers must have shape \(4,\), one per row"),
-    (partial(one_vs_all, SEVERAL[:2]), ValueError, "answers must have the shape of scores"),
-    (partial(one_vs_all, SEVERAL & False), ValueError, "but one has none; use binary=True"),
-    (partial(one_vs_all, SEVERAL.float()), TypeError, "answers must be integers or bool"),
-    (
-        partial(one_vs_all, ONE, label_smoothing=1),
-        ValueError,
-        "label_smoothing must be .* below 1, got 1",
-    ),
-    (partial(nn.one_vs_all_loss, torch.tensor(1.0), ONE), ValueError, "got a number"),
-]
-
-
-@pytest.mark.parametrize(("call", "error", "words"), MISTAKES)
-def test_mistakes(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

@@ -58,17 +58,17 @@ def same(conv: FlowConv) -> None:
 
 @pytest.mark.parametrize("kind", LINEAR)
 @pytest.mark.parametrize("order", ["aggregate", "transform"])
-def test_linear_convolutions(kind: str, order: str) -> None:
+def test_linear_convolutions(kind, order):
     same(make_conv(kind, 3, 5, order=order))
 
 
 @pytest.mark.parametrize("name", edge_reference.CONVS)
-def test_other_convolutions(name: str) -> None:
+def test_other_convolutions(name):
     same(edge_reference.make(name, 3, 5))
 
 
 @pytest.mark.parametrize("kind", [GraphSAGE, GCN, GAT])
-def test_models_and_full_passes(kind: type) -> None:
+def test_models_and_full_passes(kind):
     graph, batch = example()
     model = kind(3, 8, 4, num_layers=2, norm="layer", residual=True, jumping="cat").double()
     x = values((60, 3))
@@ -88,7 +88,7 @@ def test_models_and_full_passes(kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sage", "gat", "rgcn", "hgt"])
-def test_layers_of_several_types(kind: str) -> None:
+def test_layers_of_several_types(kind):
     graph = typed_graph()
     graph.edata["age"] = torch.rand(graph.num_edges, dtype=torch.float64)
     makers = {

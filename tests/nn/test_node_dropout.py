@@ -10,7 +10,7 @@ from _support.sampler_reference import chi_square
 from hypothesis import given, strategies as st
 from scipy.stats import binom
 
-from nodeflow import NeighborSampler, flow_from_edges
+from nodeflow import NeighborSampler
 from nodeflow.nn import NodeDropout
 
 
@@ -128,40 +128,3 @@ def test_only_in_training_and_without_state():
     assert mask(NodeDropout(0.5), range(50), 4).equal(one)
     torch.set_rng_state(state)
     assert repr(NodeDropout(0.25, 3, whole=True)) == "NodeDropout(p=0.25, seed=3, whole=True)"
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: NodeDropout(1.0), ValueError, "p must be"),
-        (lambda: NodeDropout(-0.1), ValueError, "p must be"),
-        (lambda: NodeDropout("half"), TypeError, "p must be a number"),
-        (lambda: NodeDropout(0.5, 1.5), TypeError, "seed must be an integer"),
-        (
-            lambda: mask(NodeDropout(), range(3), step=-1),
-            ValueError,
-            "step must be at least 0, got -1",
-        ),
-        (lambda: mask(NodeDropout(), range(3), layer=0.5), TypeError, "layer must be an integer"),
-        (
-            lambda: NodeDropout()(torch.ones(2, 3), [1], layer=0, step=0),
-            ValueError,
-            "h must have 1 rows, one per entry",
-        ),
-        (lambda: mask(NodeDropout(), [-1]), IndexError, r"nodes\[0\] is -1"),
-        (lambda: mask(NodeDropout(), [0.5]), TypeError, "nodes must"),
-        (
-            lambda: NodeDropout()(torch.ones(2, 2).to_sparse(), [1, 2], layer=0, step=0),
-            ValueError,
-            "h must be dense",
-        ),
-        (
-            lambda: mask(NodeDropout(), flow_from_edges([0], [0], num_src=1, num_dst=1).src_layer),
-            ValueError,
-            "no parent nodes",
-        ),
-    ],
-)
-def test_what_is_refused(call, error, words):
-    with pytest.raises(error, match=words):
-        call()

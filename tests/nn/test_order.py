@@ -18,7 +18,7 @@ from _support.nn_reference import (
 )
 from hypothesis import given, strategies as st
 
-from nodeflow import Flow, FullSampler, Graph, flow_from_edges
+from nodeflow import Flow, FullSampler, flow_from_edges
 from nodeflow.nn import GCN, GraphConv, SAGEConv, flop_counter
 
 ORDERS = ["aggregate", "transform"]
@@ -27,9 +27,7 @@ ORDERS = ["aggregate", "transform"]
 @pytest.mark.parametrize("kind", LINEAR)
 @examples(30)
 @given(flow=flows(), widths=st.sampled_from([(2, 5), (5, 2), (1, 1)]), bias=st.booleans())
-def test_both_orders_give_the_same(
-    kind: str, flow: Flow, widths: tuple[int, int], bias: bool
-) -> None:
+def test_both_orders_give_the_same(kind, flow, widths, bias):
     results = []
     h = values((flow.num_src, widths[0])).requires_grad_()
     for order in ORDERS:
@@ -46,9 +44,7 @@ def test_both_orders_give_the_same(
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("needed", [False, True])
 @pytest.mark.parametrize("backward", [False, True])
-def test_operations_are_those_that_are_run(
-    kind: str, order: str, needed: bool, backward: bool
-) -> None:
+def test_operations_are_those_that_are_run(kind, order, needed, backward):
     conv = make_conv(kind, 5, 3, order=order)
     h = values((4, 5)).requires_grad_(needed)
     flow = small_flow()
@@ -65,7 +61,7 @@ def test_operations_are_those_that_are_run(
 
 @pytest.mark.parametrize("kind", LINEAR)
 @pytest.mark.parametrize("backward", [False, True])
-def test_operations_on_sparse_rows(kind: str, backward: bool) -> None:
+def test_operations_on_sparse_rows(kind, backward):
     conv = make_conv(kind, 5, 3, order="aggregate")  # not for sparse rows
     h = as_csr(values((4, 5), zeros=0.5))
     flow = small_flow()
@@ -77,7 +73,7 @@ def test_operations_on_sparse_rows(kind: str, backward: bool) -> None:
     assert conv.flops(flow, h, backward=backward) == {"transform": counter.get_total_flops()}
 
 
-def test_operations_by_hand() -> None:
+def test_operations_by_hand():
     # 4 sources, 3 destinations, 4 edges
     assert SAGEConv(5, 3).flops(small_flow()) == {
         "aggregate": 4 * 5 + 2 * 3 * 5 * 3 + 2 * 3 * 5 * 3,
@@ -85,7 +81,7 @@ def test_operations_by_hand() -> None:
     }
 
 
-def test_operations_of_a_whole_model(graph: Graph) -> None:
+def test_operations_of_a_whole_model(graph):
     model = GCN(2, 8, 3, num_layers=2)
     batch = FullSampler(graph, 2)([3, 5])
     h = torch.ones(batch.layer_sizes[0], 2)
@@ -107,7 +103,7 @@ def hub(num_src: int, num_dst: int, num_edges: int) -> Flow:
 
 
 @pytest.mark.parametrize("kind", LINEAR)
-def test_the_cheaper_order_is_chosen(kind: str) -> None:
+def test_the_cheaper_order_is_chosen(kind):
     few_destinations = hub(500, 10, 600)
     many_edges = hub(50, 50, 4000)
     assert make_conv(kind, 64, 32).order_for(few_destinations) == "aggregate"
@@ -118,7 +114,7 @@ def test_the_cheaper_order_is_chosen(kind: str) -> None:
         assert make_conv(kind, 4, 64, order=order).order_for(many_edges) == order
 
 
-def test_inputs_that_need_no_gradient_are_rather_summed_first() -> None:
+def test_inputs_that_need_no_gradient_are_rather_summed_first():
     """Their sums have no backward pass, which the products behind them would have."""
     flow = hub(30, 30, 3000)
     conv = make_conv("sage", 10, 8)
@@ -130,7 +126,7 @@ def test_inputs_that_need_no_gradient_are_rather_summed_first() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LINEAR if kind not in OWN])
-def test_own_rows_are_read_only_where_the_layer_says_so(kind: str) -> None:
+def test_own_rows_are_read_only_where_the_layer_says_so(kind):
     flow = flow_from_edges([0, 1], [0, 0], num_src=2, num_dst=1)  # without parent ids
     assert_near(
         make_conv(kind, 2, 2, order="aggregate")(flow, values((2, 2))),
@@ -138,7 +134,7 @@ def test_own_rows_are_read_only_where_the_layer_says_so(kind: str) -> None:
     )
 
 
-def test_a_maximum_has_one_order() -> None:
+def test_a_maximum_has_one_order():
     conv = make_conv("sage pool", 64, 4)
     assert (
         conv.order_for(hub(50, 50, 4000))
@@ -150,7 +146,7 @@ def test_a_maximum_has_one_order() -> None:
 
 
 @pytest.mark.parametrize(("edges", "order"), [(40, "aggregate"), (60, "transform")])
-def test_products_sums_and_new_matrices_decide(edges: int, order: str) -> None:
+def test_products_sums_and_new_matrices_decide(edges, order):
     """From 10 sources to 1 destination, 64 to 16 numbers: by hand, with the factors 10 and 60.
 
     40 edges: 2,048 + 25,600 + 3,840 against 20,480 + 6,400 + 9,600; without the matrices the second

@@ -98,7 +98,7 @@ def symmetric_graph() -> Graph:
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_on_a_whole_graph(kind: str) -> None:
+def test_on_a_whole_graph(kind):
     graph = symmetric_graph()
     conv = make_conv(kind, 5, 3)
     theirs = LAYERS[kind](conv)
@@ -113,7 +113,7 @@ def test_on_a_whole_graph(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sage", "sage pool", "propagation own", "gin"])
-def test_on_a_sampled_flow(kind: str) -> None:
+def test_on_a_sampled_flow(kind):
     conv = make_conv(kind, 5, 3)
     theirs = LAYERS[kind](conv)
     flow = NeighborSampler(symmetric_graph(), [2, 3])([3, 1, 4, 15, 9]).flows[0]
@@ -200,7 +200,7 @@ def flow_without_loops() -> Flow:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_with_rows_of_edges(name: str) -> None:
+def test_with_rows_of_edges(name):
     make_theirs, column = OTHERS[name]
     flow = flow_without_loops()
     conv = edge_reference.make(name, 3, 2)

@@ -116,7 +116,7 @@ def predictions(
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("now", [0, 30, 70])
-def test_later_rows_change_no_prediction(now: int, sampler: str) -> None:
+def test_later_rows_change_no_prediction(now, sampler):
     rng = np.random.default_rng(now)
     database = small_database(rng)
     before = predictions(database[0], database, now, "user", np.arange(12), sampler)
@@ -129,9 +129,7 @@ def test_later_rows_change_no_prediction(now: int, sampler: str) -> None:
     not F1.exists(), reason="the data set is not in the folder beside the repository"
 )
 @pytest.mark.parametrize("sampler", ["recent", "uniform"])
-def test_later_rows_of_races_change_no_prediction(
-    sampler: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_later_rows_of_races_change_no_prediction(sampler, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     tables, links, times, now, _ = __import__("typed_tasks").tables_of(F1)
     drivers = np.arange(0, len(tables["drivers"]), 7)

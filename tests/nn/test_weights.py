@@ -54,14 +54,14 @@ def drawn(weighted: bool) -> tuple[torch.Tensor, torch.Tensor]:
     return sum(p[e] * out for e, out in found.items()), torch.tensor([[37.0]], dtype=torch.float64)
 
 
-def test_the_weighted_mean_is_unbiased_and_the_plain_one_is_not() -> None:
+def test_the_weighted_mean_is_unbiased_and_the_plain_one_is_not():
     torch.testing.assert_close(*drawn(True), rtol=1e-5, atol=0)
     with pytest.warns(nn.IgnoredWeightWarning):
         expected, mean = drawn(False)
     assert (expected - mean).abs() > 1
 
 
-def test_with_all_edges_it_is_the_mean(graph: Graph) -> None:
+def test_with_all_edges_it_is_the_mean(graph):
     graph.ndata.update(transform.degrees(graph))
     plain = GraphSAGE(2, 4, 3)
     weighted = GraphSAGE(2, 4, 3, weighted=True)
@@ -117,7 +117,7 @@ USING: dict[str, Callable[[], FlowModel]] = {
 
 
 @pytest.mark.parametrize("name", IGNORING)
-def test_ignored_weights_warn_once_per_model(name: str) -> None:
+def test_ignored_weights_warn_once_per_model(name):
     graph = typed_graph()
     make, text = IGNORING[name]
     model = make()
@@ -136,11 +136,11 @@ def test_ignored_weights_warn_once_per_model(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", USING)
-def test_layers_that_use_weights_do_not_warn(name: str) -> None:
+def test_layers_that_use_weights_do_not_warn(name):
     outputs_of(USING[name](), NeighborSampler(typed_graph(), [3, 3], prob="p")([0, 1]))
 
 
-def test_fanouts_per_type_do_not_bias_the_means_of_types() -> None:
+def test_fanouts_per_type_do_not_bias_the_means_of_types():
     sampler = NeighborSampler(typed_graph(), [{0: 2, 1: 3}] * 2, edge_type="type")
     batch = sampler([0, 1])
     assert batch.flows[0].needs_weight
@@ -161,7 +161,7 @@ def weighted() -> Graph:
 
 @pytest.mark.parametrize("estimator", ["none", "ns", "cv", "cvd"])
 @pytest.mark.parametrize("aggregated", ["on demand", "stored"])
-def test_models_of_float32_use_them(estimator: str, aggregated: str, weighted: Graph) -> None:
+def test_models_of_float32_use_them(estimator, aggregated, weighted):
     torch.manual_seed(0)
     x = torch.randn(20, 4)
     models: list[FlowModel] = [
@@ -189,7 +189,7 @@ def test_models_of_float32_use_them(estimator: str, aggregated: str, weighted: G
         torch.testing.assert_close(*outputs)
 
 
-def test_a_layer_of_ones_own_is_told_what_to_do(weighted: Graph) -> None:
+def test_a_layer_of_ones_own_is_told_what_to_do(weighted):
     class Mean(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -207,7 +207,7 @@ def test_a_layer_of_ones_own_is_told_what_to_do(weighted: Graph) -> None:
     ):
         with pytest.raises(RuntimeError, match="same dtype") as caught:
             call()
-        assert any("takes flow.weight.to(h.dtype)" in note for note in caught.value.__notes__)
+        assert any("flow.weight torch.float64" in note for note in caught.value.__notes__)
     assert model.inference(weighted.view(weight="single"), x).dtype == torch.float32
 
 
@@ -240,7 +240,7 @@ def weighted_adjacency(flow: Flow) -> Tensor:
 
 @pytest.mark.parametrize("name", SAMPLERS)
 @given(epoch=st.integers(0, 10**6))
-def test_edges_are_multiplied_by_their_weights(name: str, epoch: int) -> None:
+def test_edges_are_multiplied_by_their_weights(name, epoch):
     conv = make()
     flow = SAMPLERS[name]([0, 1, 5], epoch=epoch).flows[0]
     h = values((flow.num_src, 3)).requires_grad_()
@@ -256,7 +256,7 @@ def test_edges_are_multiplied_by_their_weights(name: str, epoch: int) -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_the_model_is_its_layers(layers: int) -> None:
+def test_the_model_is_its_layers(layers):
     model = GIN(3, 8, 2, num_layers=layers).double().eval()
     widths = [3, *[8] * (layers - 1), 2]
     for conv, i, o in zip(model.convs, widths[:-1], widths[1:], strict=True):
@@ -271,7 +271,7 @@ def test_the_model_is_its_layers(layers: int) -> None:
     assert_near(model.inference(GRAPH, x), h)
 
 
-def test_further_arguments_go_to_the_convolutions() -> None:
+def test_further_arguments_go_to_the_convolutions():
     model = GIN(3, 8, 2, num_layers=2, eps=0.25, weighted=False, dropout=0.5, norm="layer")
     assert [float(conv.eps) for conv in model.convs] == [0.25, 0.25]
     assert not any(conv.weighted for conv in model.convs)
@@ -280,7 +280,7 @@ def test_further_arguments_go_to_the_convolutions() -> None:
 
 
 @pytest.mark.parametrize("norm", [None, "batch"])
-def test_a_batch_of_one_node_trains(norm: str | None) -> None:
+def test_a_batch_of_one_node_trains(norm):
     """One row has no variance: it is normalised by the running ones, which stay as they are."""
     torch.manual_seed(0)
     model = GIN(3, 8, 2, num_layers=1 if norm is None else 2, norm=norm)

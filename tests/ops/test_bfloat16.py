@@ -7,7 +7,6 @@ import torch
 from _support.ops_reference import for_threads, same_bits
 from torch import nn
 
-import nodeflow.ops._compiled as native
 from nodeflow.ops import (
     Structure,
     _products,
@@ -19,7 +18,6 @@ from nodeflow.ops import (
     sparse_linear,
 )
 from nodeflow.ops._autograd import Spmm
-from nodeflow.ops._products import pieces
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 ROUNDED = 2.0**-8
@@ -84,24 +82,6 @@ def test_sums_are_those_of_float32_rounded_once(reduce):
     edges = structure()
     h = low(50, 21)
     assert torch.equal(aggregate(edges, h, reduce), aggregate(edges, h.float(), reduce).bfloat16())
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("reduce", ["sum", "mean"])
-def test_sums_take_no_copy_of_the_rows_in_float32(reduce, weighted, monkeypatch):
-    """A loop reads the rows as they are."""
-    edges = structure()
-    h = low(50, 21)
-    types = []
-    loop = native.weighted_sum
-
-    def noted(structure, end, x, *rest, **options):
-        types.append(x.dtype)
-        return loop(structure, end, x, *rest, **options)
-
-    monkeypatch.setattr(native, "weighted_sum", noted)
-    aggregate(edges, h, reduce, low(len(edges.indices)) if weighted else None)
-    assert types == [torch.bfloat16]
 
 
 @pytest.mark.parametrize("count", [1000, 4096])
@@ -236,19 +216,6 @@ def test_dropout_of_float32_is_that_of_torch():
     assert torch.equal(dropped, nn.functional.dropout(h, 0.4))
 
 
-def test_products_are_made_of_few_numbers_of_rows(monkeypatch):
-    """Code is compiled for every number of rows, so batches of ever new sizes must not bring new
-    ones.
-    """
-    monkeypatch.setattr(_products, "product_type", lambda *_: torch.bfloat16)
-    seen = set()
-    for size in range(5000):
-        sizes = pieces(torch.empty(size, 1, dtype=torch.bfloat16))
-        assert sum(sizes) == size
-        seen |= set(sizes)
-    assert len(seen) == 7 + 31
-
-
 @pytest.mark.parametrize("rows", [0, 1, 9, 2047, 4173])
 def test_products_of_any_number_of_rows_against_float64(rows, products):
     x = low(rows, 6)
@@ -371,7 +338,7 @@ def test_nothing_or_everything_is_dropped(rate):
     assert bool(bias.grad.any()) == (rate == 0)
 
 
-def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn() -> None:
+def test_without_a_rate_nothing_is_dropped_and_no_number_is_drawn():
     h = torch.randn(50, 3).bfloat16()
     state = torch.get_rng_state()
     assert torch.equal(dropout(h, 0.0), h)

@@ -14,8 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.utils.flop_counter import FlopCounterMode
 
 from nodeflow import ops
-from nodeflow.ops import Structure, _autograd as spmm, _compiled as native
-from nodeflow.ops._torch_state import opaque
+from nodeflow.ops import Structure, _autograd as spmm, _compiled as native, opaque
 
 WIDTHS = st.sampled_from([1, 3, 8, 15, 16, 17, 31, 32, 40, 63, 64, 65, 100, 136])
 TYPES = st.sampled_from([torch.float32, torch.float64])
@@ -356,7 +355,7 @@ def test_other_tensors_go_the_way_of_torch():
         ).requires_grad
 
 
-def test_a_compiled_model_calls_operations_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_model_calls_operations_as_they_are(monkeypatch):
     """From the first time on that it is compiled, also where the compiler has given up on the
     caller.
     """

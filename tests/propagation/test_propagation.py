@@ -4,7 +4,6 @@ directions.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -77,9 +76,7 @@ def check(of: Propagation, h: torch.Tensor, rows: Any = None) -> None:
     st.booleans(),
     st.sampled_from([1, 3, 2**20]),
 )
-def test_sums_are_those_of_the_matrix(
-    graph: Graph, data: st.DataObject, direction: str, filtered: bool, at_once: int
-) -> None:
+def test_sums_are_those_of_the_matrix(graph, data, direction, filtered, at_once):
     size = graph.num_nodes
     graph.edata["w"] = torch.linspace(-2, 3, graph.num_edges)
     mask = torch.arange(graph.num_edges) % 3 != 1 if filtered else None
@@ -113,7 +110,7 @@ def test_sums_are_those_of_the_matrix(
 
 
 @given(graphs(min_nodes=1), st.sampled_from(["in", "out"]), st.integers(1, 4))
-def test_flows_of_ranges_hold_all_edges_once(graph: Graph, direction: str, rows: int) -> None:
+def test_flows_of_ranges_hold_all_edges_once(graph, direction, rows):
     graph.edata["w"] = torch.linspace(-2, 3, graph.num_edges)
     of = Propagation(graph.view(direction, weight="w"))
     h = torch.arange(graph.num_nodes).double().unsqueeze(1)
@@ -130,7 +127,7 @@ def test_flows_of_ranges_hold_all_edges_once(graph: Graph, direction: str, rows:
     assert sorted(edges) == list(range(graph.num_edges))
 
 
-def test_hubs_and_gradients() -> None:
+def test_hubs_and_gradients():
     graph = Graph.from_edges(range(1, 70_001), [0] * 70_000)
     h = torch.ones(70_001, 2, requires_grad=True)
     out = Propagation(graph)(h, [0, 5])
@@ -138,27 +135,7 @@ def test_hubs_and_gradients() -> None:
     assert not out.requires_grad
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "words"),
-    [
-        (lambda g, h: Propagation(g.view(weight="no")), KeyError, "no"),
-        (
-            lambda g, h: Propagation(g.view("up")),
-            ValueError,
-            "direction must be 'in', 'out' or 'both'",
-        ),
-        (lambda g, h: Propagation(g)(h[:2]), ValueError, "rows, one per node of the graph"),
-        (lambda g, h: Propagation(g)(h, [9]), IndexError, r"nodes\[0\] is 9"),
-        (lambda g, h: Propagation(g).ranges(0), ValueError, "chunk_size must be at least 1"),
-    ],
-)
-@pytest.mark.filterwarnings("ignore:Sparse CSR")
-def test_mistakes(make: Any, error: Any, words: str, graph: Graph) -> None:
-    with pytest.raises(error, match=words):
-        make(graph, torch.ones(6, 2))
-
-
-def test_flows_of_a_float64_column_are_exact() -> None:
+def test_flows_of_a_float64_column_are_exact():
     graph = Graph.from_edges(
         [0, 1, 2], [2, 2, 2], edata={"p": torch.tensor([0.1, 0.2, 0.3], dtype=torch.float64)}
     )
@@ -171,14 +148,14 @@ def test_flows_of_a_float64_column_are_exact() -> None:
         assert torch.allclose(sums, propagation(h)[flow.dst_layer.parent_nid], rtol=1e-15, atol=0)
 
 
-def test_integers_and_rows_of_ones_own_are_added_too() -> None:
+def test_integers_and_rows_of_ones_own_are_added_too():
     graph = Graph.from_edges([0, 1, 2, 0], [2, 2, 0, 1])
     h = torch.tensor([[1, 2], [3, 4], [5, 6]])
     assert Propagation(graph)(h).tolist() == [[5.0, 6.0], [1.0, 2.0], [4.0, 6.0]]
     assert Propagation(graph)(OwnRows(h.float())).tolist() == Propagation(graph)(h.float()).tolist()
 
 
-def test_inference_through_a_filter_of_edges() -> None:
+def test_inference_through_a_filter_of_edges():
     graph = Graph.from_edges([0, 1, 2, 0], [2, 2, 0, 1])
     keep = torch.tensor([True, False, True, True])
     model = nn.GraphSAGE(2, 3, 2, num_layers=2)
@@ -192,7 +169,7 @@ def test_inference_through_a_filter_of_edges() -> None:
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, *NARROW])
 @pytest.mark.parametrize("width", [1, 3, 15, 16, 33, 130])
-def test_types_and_widths(kind: torch.dtype, width: int) -> None:
+def test_types_and_widths(kind, width):
     of = example()
     degrees = of.degrees_of(torch.arange(of.graph.num_nodes))
     assert degrees.max() >= 400
@@ -204,7 +181,7 @@ def test_types_and_widths(kind: torch.dtype, width: int) -> None:
 @pytest.mark.parametrize("weight", [None, torch.float32, torch.float64, torch.float16, torch.int64])
 # the loop compiles again
 @pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> None:
+def test_types_of_weights_and_ids(weight, wide):
     of = example(weight, wide=wide)
     assert of._sums.edges.indices.dtype == (np.int64 if wide else np.int32)
     for kind in (torch.float64, torch.bfloat16):
@@ -213,7 +190,7 @@ def test_types_of_weights_and_ids(weight: torch.dtype | None, wide: bool) -> Non
 
 @pytest.mark.parametrize("direction", ["in", "out"])
 @pytest.mark.parametrize("filtered", [False, True])
-def test_directions_and_filters(direction: str, filtered: bool) -> None:
+def test_directions_and_filters(direction, filtered):
     mask = torch.arange(EDGES) % 4 != 0 if filtered else None
     check(
         example(direction=direction, edge_filter=mask),
@@ -223,7 +200,7 @@ def test_directions_and_filters(direction: str, filtered: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", NARROW)
-def test_every_narrow_number_is_widened_exactly(kind: torch.dtype) -> None:
+def test_every_narrow_number_is_widened_exactly(kind):
     bits = torch.arange(2**16, dtype=torch.int32).to(torch.uint16).view(kind)
     h = torch.stack([torch.zeros_like(bits), bits])
     got = Propagation(Graph.from_edges([1], [0]))(h, [0])[0]
@@ -233,7 +210,7 @@ def test_every_narrow_number_is_widened_exactly(kind: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-def test_layouts(kind: torch.dtype) -> None:
+def test_layouts(kind):
     of = example()
     wide = rows_of(24, kind)
     for h in (
@@ -254,7 +231,7 @@ def test_layouts(kind: torch.dtype) -> None:
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("start", [0, 2, 3])
-def test_mapped_files(tmp_path: Path, kind: torch.dtype, start: int) -> None:
+def test_mapped_files(tmp_path, kind, start):
     h = rows_of(10, kind)
     file = tmp_path / "rows"
     file.write_bytes(bytes(start) + h.view(torch.uint8).numpy().tobytes())
@@ -269,9 +246,7 @@ def test_mapped_files(tmp_path: Path, kind: torch.dtype, start: int) -> None:
 
 
 @pytest.mark.parametrize("all_rows", [False, True])
-def test_sums_do_not_depend_on_threads_and_pieces(
-    monkeypatch: pytest.MonkeyPatch, all_rows: bool
-) -> None:
+def test_sums_do_not_depend_on_threads_and_pieces(monkeypatch, all_rows):
     of = example()
     h = rows_of(40, torch.float32)
     rows = None if all_rows else list(range(NODES)) * 2
@@ -295,7 +270,7 @@ def test_sums_do_not_depend_on_threads_and_pieces(
     assert all(torch.equal(found[0], other) for other in found[1:])
 
 
-def test_a_row_alone_has_the_sum_that_it_has_among_others() -> None:
+def test_a_row_alone_has_the_sum_that_it_has_among_others():
     of = example()
     h = rows_of(17, torch.bfloat16)
     together = of(h)

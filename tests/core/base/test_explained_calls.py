@@ -36,7 +36,7 @@ ONE = NeighborSampler(GRAPH, [1])
         ),
         (
             lambda: nn.GAT(4, 4, 4, num_heads=2),
-            "GAT has no argument 'num_heads'; it is called heads= here",
+            "GATConv got .* 'num_heads'; it is called heads= here",
         ),
         (
             lambda: nn.DistMult(64, num_rels=4),

@@ -4,7 +4,6 @@ away.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -147,25 +146,8 @@ def test_types_and_relations_are_shown_with_their_sizes_and_columns() -> None:
     assert [row[:2] for row in cells(graph)] == [["a", "x"], ["a r b", "w"]]
     batch = NeighborSampler(graph, [1, 2])(graph.nodes["b"].to_graph([1]))
     batch.copy_from_parent({0: ["x"]}, {-1: ["w"]})
-    nodes = list(batch.layers)
-    relations = list(batch.flows)
-    assert cells(batch)[:3] == [
-        [name, *(str(len(each.of(name))) for each in nodes)] for name in ("a", "c", "b")
-    ]
-    row = re.findall(r"<td style=[^>]*text-align:(\w+)[^>]*>", batch._repr_html_())[
-        : 1 + len(nodes)
-    ]
-    assert row == ["left"] + ["right"] * len(nodes)  # numbers
-    # the next row is the head of the second table
-    assert cells(batch)[4:6] == [
-        [f"{a} {name} {b}", *(str(each.of(name).num_edges) for each in relations)]
-        for a, name, b in edges
-    ]
-    assert [row[:2] for row in cells(batch)[7:]] == [["layer 0 a", "x"], ["flow 1 r", "w"]]
-    assert words(batch.flows[1]).endswith("(a r b 1, b s b 2)")
+    assert [row[:2] for row in cells(batch)] == [["layer 0 a", "x"], ["flow 1 r", "w"]]
     assert "(a 0, c 0, b 1)" in words(batch.back)
-    loose = create_node_flow(list(batch.flows))
-    assert "a r b" in words(loose) or not loose.layers[0].has_schema
     many = Graph.typed(
         {f"t{i}": 1 for i in range(60)}, {("t0", f"r{i}", "t1"): ([0], [0]) for i in range(60)}
     )
