@@ -46,7 +46,7 @@ class DistributedGraph(Graph):
     bit for bit. Only, some calls are *collective*: every process must make them, in the same order,
     with arguments of its own. These are binding a sampler, drawing, fetching rows of columns (so
     ``copy_from_parent`` and batches of a loader), ``in_degrees``, ``out_degrees``, ``find_edges``,
-    ``edge_ids`` and ``has_edges`` (the last two not on a graph that was partitioned into a grid).
+    ``edge_ids`` and ``has_edges``.
     Arguments may differ between processes, and be empty.
 
     ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose
@@ -76,7 +76,7 @@ class DistributedGraph(Graph):
         self._set(held=own, _own=own, _near=None)
         types.link(nodes, edges)
         process.graphs[self.uid] = self
-        if halo and parts.edges in ("in", "out"):
+        if halo:
             bare = self._with_held(own)
             most_edges = int(min(halo * own.num_edges, self.num_edges))
 
@@ -194,14 +194,9 @@ class DistributedGraph(Graph):
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
         peers = self.peers
-        lie = self.parts.edges
-        if lie not in ("in", "out"):
-            raise ValueError(
-                "edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this "
-                f"has edges={lie!r}, so any process may hold an edge between two nodes"
-            )
+        near_end = 1 if self.parts.edges == "in" else 0
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
-        routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
+        routes = Routes(peers.owners(distinct[near_end]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
         answers = [list(self._own.edges_between(*arrays)) if arrays else [] for arrays in questions]
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]

@@ -21,6 +21,7 @@ from nodeflow._files.disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._files.disk.checked import check_ends, check_ids
 from nodeflow._files.disk.manifest import Manifest
 from nodeflow.distributed._partitions import CutGraph, check_shapes, sound
+from nodeflow.distributed._split import EDGES
 from nodeflow.graph import SPLIT, columns_of
 
 _PIECE = 2**22  # ids that are looked at together
@@ -30,13 +31,10 @@ class GraphParts(CutGraph):
     """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open``
     opens it.
 
-    ``edges`` says where edges lie: "in", "out" or "grid"; ``grid`` has the rows and columns of a
-    grid of parts, else None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None.
-    ``mirrors``, int64 ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose
-    master is p and that are mirrors in part k. ``renumbered`` says whether ids are new ones; then
-    ``original_nodes`` and ``original_edges`` are the old ones by the new ones, else None.
-    ``identity`` tells this cut from every other one: a hash of all that is in it. ``schema`` has
-    the node types and relations.
+    ``edges`` says where edges lie, "in" or "out". ``train``, ``val`` and ``test`` are ids of nodes,
+    ascending, or None. ``mirrors``, int64 ``[num_parts, num_parts]``, has at ``[k, p]`` the number
+    of nodes whose master is p and that are mirrors in part k. ``identity`` tells this cut from
+    every other one: a hash of all that is in it. ``schema`` has the node types and relations.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -46,23 +44,18 @@ class GraphParts(CutGraph):
 
     layout = ("graph parts", 1)
     edges: str
-    grid: tuple[int, int] | None
-    renumbered: bool
     identity: str
     mirrors: Ints
     val: Ints | None
     test: Ints | None
-    original_nodes: Ints | None
-    original_edges: Ints | None
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         count = self.num_parts
         sizes = facts["sizes"]
-        grid = facts["grid"]
-        self._set(
-            edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1]))
-        )
-        self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
+        # what earlier versions could write, and later ones do not read
+        if facts["edges"] not in EDGES or facts.get("renumbered"):
+            raise ValueError("it is a grid of parts, or renumbered; cut the graph again")
+        self._set(edges=facts["edges"], identity=str(facts["identity"]))
         as_count(facts["cut"], "cut")
         for of_parts in sizes.values():
             for size in of_parts or ():
@@ -74,54 +67,37 @@ class GraphParts(CutGraph):
         nodes = (self.num_nodes,)
         edges = (self.num_edges,)
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
-        if self.renumbered:
-            book = dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
-            book |= {"original_nodes": nodes, "original_edges": edges}
         return {"mirrors": (count, count), **book}
 
     @classmethod
     def _check(cls, folder: Path, manifest: Manifest) -> None:
         arrays = manifest.arrays
         with sound(folder):
-            renumbered = manifest.facts["renumbered"]
             of_parts = manifest.facts["sizes"]
             nodes = np.array([as_count(size, "masters") for size in of_parts["masters"]], np.int64)
             edges = np.array([as_count(size, "edges") for size in of_parts["edges"]], np.int64)
-            names = ("owner", "place", "edge_owner", "edge_place")
-            book = [
-                arrays[name] for name in (("node_begin", "edge_begin") if renumbered else names)
-            ]
-        num_nodes = int(nodes.sum())
-        if renumbered:
-            check_ends(folder, book[0], num_nodes)
-            check_ends(folder, book[1], int(edges.sum()))
-        else:
-            _check_places(folder, book[0], book[1], nodes)
-            _check_places(folder, book[2], book[3], edges)
-        for name in (*SPLIT, "original_nodes"):
+            of_nodes = (arrays["owner"], arrays["place"])
+            of_edges = (arrays["edge_owner"], arrays["edge_place"])
+        _check_places(folder, *of_nodes, nodes)
+        _check_places(folder, *of_edges, edges)
+        for name in SPLIT:
             if name in arrays:
-                check_ids(folder, arrays[name], num_nodes)
-        if "original_edges" in arrays:
-            check_ids(folder, arrays["original_edges"], int(edges.sum()), "edge")
+                check_ids(folder, arrays[name], int(nodes.sum()))
 
     def _take_arrays(self) -> None:
-        for name in ("mirrors", *SPLIT, "original_nodes", "original_edges"):
+        for name in ("mirrors", *SPLIT):
             self._set(**{name: self._arrays.get(name)})
 
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``,
         without checks.
         """
-        if self.renumbered:
-            return np.searchsorted(self._arrays[f"{kind}_begin"], ids, side="right") - 1
         return self._arrays["owner" if kind == "node" else "edge_owner"][ids].astype(np.int64)
 
     def places(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their
         parts, as above.
         """
-        if self.renumbered:
-            return ids - self._arrays[f"{kind}_begin"][self.owners(ids, kind)]
         return self._arrays["place" if kind == "node" else "edge_place"][ids].astype(np.int64)
 
     def part(self, number: int) -> GraphPart:
@@ -153,13 +129,12 @@ class GraphParts(CutGraph):
         )
 
     def __repr__(self) -> str:
-        grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
         types = in_words({name: len(ids) for name, ids in self.schema.nodes.items()})
         return self._shown(
             f"{self.num_parts} parts",
             f"{self.num_nodes} nodes{types}",
             f"{self.num_edges} edges",
-            f"edges: {self.edges}{grid}",
+            f"edges: {self.edges}",
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -196,7 +195,7 @@ def columns_of(
     return nodes, edges, chosen
 
 
-EDGES = ("in", "out", "grid")
+EDGES = ("in", "out")
 _EDGES = 2**19  # edges of a piece
 
 
@@ -215,34 +214,20 @@ class EdgeGroups(NamedTuple):
     def of(cls, edges: str, num_parts: int, kinds: int = 1) -> EdgeGroups:
         """Return the groups of a layout. All but "buckets" have a group per part.
 
-        "in" takes the part of the destination, "out" that of the source, and "grid" the part in the
-        grid row of the source and the grid column of the destination, where part k is in row
-        ``k // columns`` and column ``k % columns``. The bucket ``j * num_parts + i`` has the edges
-        from part i to part j, and ``kinds`` groups, one for each relation.
+        "in" takes the part of the destination, "out" that of the source. The bucket
+        ``j * num_parts + i`` has the edges from part i to part j, and ``kinds`` groups, one for
+        each relation.
         """
         part = np.arange(num_parts)
-        columns = grid_of(num_parts)[1]
         return {
             "in": cls(0 * part, part),
             "out": cls(part, 0 * part),
-            "grid": cls(part // columns * columns, part % columns),
             "buckets": cls(part * kinds, part * num_parts * kinds, kinds),
         }[edges]
 
     @property
     def size(self) -> int:
         return int(self.source[-1] + self.destination[-1]) + self.kinds
-
-
-def grid_of(num_parts: int) -> tuple[int, int]:
-    """Return the rows and columns of a grid of parts: as square as their number allows, no more
-    rows than columns.
-
-    >>> grid_of(12), grid_of(7)
-    ((3, 4), (1, 7))
-    """
-    rows = next(r for r in range(math.isqrt(num_parts), 0, -1) if num_parts % r == 0)
-    return rows, num_parts // rows
 
 
 class EdgePiece(NamedTuple):
@@ -266,22 +251,18 @@ class EdgePiece(NamedTuple):
 
 
 class GroupedEdges:
-    """The edges of a graph by group, in the order of their destinations ``nodes``; None: ascending,
-    as in its arrays.
+    """The edges of a graph by group, in the order of its arrays: by destination.
 
     ``owner`` is the part of every node. After a pass over the edges, ``edges`` and ``rows``, int64
     ``[size]``, are the numbers of edges and destinations of each group, and ``cut`` that of edges
     whose ends have different masters.
     """
 
-    def __init__(
-        self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, owner: Array, groups: EdgeGroups) -> None:
         self.graph = graph
         self.size = groups.size
         self._owner = owner
         self._groups = groups
-        self._nodes = nodes
 
     def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
         """Count the edges of every group; ``advance`` is called with the number of edges of each
@@ -297,16 +278,20 @@ class GroupedEdges:
         self.edges = np.zeros(self.size, np.int64)
         self.rows = np.zeros(self.size, np.int64)
         self.cut = 0
-        last = np.full(self.size, -1, np.int64)  # the destination where each group is
-        for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
-            src = np.asarray(indices[at])
+        reached = np.full(self.size, -1, np.int64)  # the destination where each group is
+        step = min(most or _EDGES, _EDGES)
+        for first in range(0, self.graph.num_edges, step):
+            last = min(first + step, self.graph.num_edges)
+            # destinations of the piece, of which the first and the last may have edges beyond it
+            low = int(np.searchsorted(indptr, first, side="right")) - 1
+            high = int(np.searchsorted(indptr, last))
+            ends: Ints = np.clip(indptr[low : high + 1], first, last)
+            dst = np.repeat(np.arange(low, high), np.diff(ends))
+            src = np.asarray(indices[first:last])
             group = np.empty(len(src), np.int64)
             place = np.empty(len(src), np.int64)
             starts = np.empty(len(src), np.bool_)
-            if edge_ids is not None:
-                ids = edge_ids[at]
-            else:
-                ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            ids = np.arange(first, last) if edge_ids is None else edge_ids[first:last]
             kind = np.zeros(len(src), np.int64)
             if self._groups.kinds > 1:
                 kind = self.graph.schema.relations_of(np.asarray(ids))
@@ -317,7 +302,7 @@ class GroupedEdges:
                 kind=kind,
                 from_source=self._groups.source,
                 from_destination=self._groups.destination,
-                last=last,
+                last=reached,
                 edges=self.edges,
                 rows=self.rows,
                 group=group,
@@ -325,22 +310,6 @@ class GroupedEdges:
                 starts=starts,
             )
             yield EdgePiece(src, dst, ids, group, place, starts)
-
-    def _positions(self, indptr: Ints, most: int) -> Iterator[tuple[slice | Ints, Ints]]:
-        """Positions and destinations of the edges, ``most`` at a time."""
-        begin = indptr if self._nodes is None else sums(np.diff(indptr)[self._nodes])
-        for first in range(0, self.graph.num_edges, most):
-            last = min(first + most, self.graph.num_edges)
-            low = int(np.searchsorted(begin, first, side="right")) - 1
-            high = int(np.searchsorted(begin, last))
-            ends: Ints = np.clip(begin[low : high + 1], first, last)
-            length = np.diff(ends)
-            if self._nodes is None:
-                yield slice(first, last), np.repeat(np.arange(low, high), length)
-            else:
-                nodes = self._nodes[low:high]
-                away = indptr[nodes] - begin[low:high]
-                yield np.arange(first, last) + np.repeat(away, length), nodes.repeat(length)
 
 
 def write_buckets(

@@ -35,7 +35,6 @@ from nodeflow.distributed._split import (
     NewColumn,
     SplitColumn,
     columns_of,
-    grid_of,
     id_type,
     split_rows,
     sums,
@@ -183,14 +182,12 @@ def partition_graph(
     *,
     method: str | IdsLike = "metis",
     edges: str = "in",
-    balance: bool = False,
     train: IdsLike | None = None,
     val: IdsLike | None = None,
     test: IdsLike | None = None,
     ndata: Sequence[str] | None = None,
     edata: Sequence[str] | None = None,
     columns: Mapping[str, NewColumn] | None = None,
-    renumber: bool = False,
     seed: int = 0,
     overwrite: bool = False,
     progress: bool = True,
@@ -204,8 +201,7 @@ def partition_graph(
 
     Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read
     twice, columns once, and the edges of each part once more, to count mirrors; all in pieces. In
-    memory are about 40 bytes a node and 100 MB; for "metis", and for ``balance`` with "metis" or an
-    array, the whole graph.
+    memory are about 40 bytes a node and 100 MB, and for "metis" the whole graph.
 
     Args:
         graph: the graph.
@@ -218,32 +214,19 @@ def partition_graph(
             parts; or the part of every node, integers ``[num_nodes]``.
         edges: where edges lie. "in": with the master of their destination, so that the in-edges of
             a node are in one part. "out": with the master of their source (the outgoing edge-cut of
-            Gill et al.). "grid": the Cartesian vertex-cut. Parts form a grid, as square as their
-            number allows, and an edge from a master in part i to a master in part j lies in the
-            part in the grid row of i and the grid column of j: every part shares nodes with at most
-            rows + columns - 2 others.
-        balance: spread training nodes, and the other nodes too, so that each part has the mean
-            number within 5 % (or the whole numbers next to it). "random", "ranges" and "hash" cut
-            the two kinds apart, "hash" then by the order of the hashes; after "metis" and in a
-            given array nodes are moved, those first whose parts lose the fewest inner edges.
+            Gill et al.).
         train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
         ndata, edata, columns, overwrite, progress: as for ``distributed.write_partitions``; names
             may be those of columns of single types and relations.
-        renumber: give the nodes of each part consecutive ids, in the order of their old ones, and
-            then the edges, in the order of the arrays of the part. The folder is then one of the
-            renumbered graph, and all ids in it are new; the old ones are ``original_nodes`` and
-            ``original_edges`` of the result. For one type only.
         seed: of "metis", "random" and "hash".
 
-    Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and
-    more parts than nodes with "metis"; TypeError for ``renumber`` and several types, KeyError for
-    an unknown column, IndexError for an id that is no node or part, FileExistsError for a folder
-    that is there, ImportError without pymetis, OSError where the disk is full.
+    Raises ValueError for columns whose rows do not fit, "train-first" without training nodes, and
+    more parts than nodes with "metis"; KeyError for an unknown column, IndexError for an id that is
+    no node or part, FileExistsError for a folder that is there, ImportError without pymetis,
+    OSError where the disk is full.
 
-    Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs
-    using 2D graph partitioning", SC 2013 (the grid over masters of any method). Gill, Dathathri,
-    Hoang, Pingali, "A study of partitioning policies for graph analytics on large-scale distributed
-    platforms", PVLDB 12(4), 2018 (masters, mirrors, edge-cuts, Cartesian vertex-cut).
+    Source: Gill, Dathathri, Hoang, Pingali, "A study of partitioning policies for graph analytics
+    on large-scale distributed platforms", PVLDB 12(4), 2018 (masters, mirrors, edge-cuts).
 
     >>> import tempfile
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
@@ -258,24 +241,20 @@ def partition_graph(
     for name, nodes_of in zip(SPLIT, (train, val, test), strict=True):
         if nodes_of is not None:
             split[name] = np.unique(as_ids(nodes_of, name, graph.num_nodes))
-    if renumber:  # a type is a range of ids
-        graph.schema.check_one_type("renumber=True")
     nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
     ranges = {of: slice(part.ids.start, part.ids.stop) for of, part in own_parts(graph).items()}
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
-        masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
+        masters = cut_nodes(graph, count, method, split.get("train"), number)
         folders = [part_folder(draft, k) for k in range(count)]
         for place in folders:
             place.mkdir()
-        # with "in" the rows of a part come in the order of the new ids anyway
-        order = masters.order if renumber and edges != "in" else None
-        grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
+        grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count))
         further = sum((ids.stop - ids.start) * len(typed[of]) for of, ids in ranges.items())
         with _bar(graph, nodes, further, progress=progress) as bar:
             sizes = grouped.count(bar.update)
             arrays, parts = _write_parts(
-                grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in", new=renumber
+                grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in"
             )
             _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
             for of, ids in ranges.items():
@@ -284,14 +263,10 @@ def partition_graph(
                     owner = map_array(draft, arrays["edge_owner"])
                 _write_columns(of, of, typed[of], owner[ids], parts, folders, bar)
         degrees = np.diff(graph.indptr) if edges == "in" else None
-        _write_masters(masters, degrees, parts, folders, renumber)
-        mirrors = _mirrors(folders, parts, masters, renumber)
-        book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
-        if renumber:
-            book = {"node_begin": masters.begin, "original_nodes": masters.order}
-        for name, old in split.items():
-            book[name] = np.sort(masters.renumbered(old)) if renumber else old
-        arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
+        _write_masters(masters, degrees, parts, folders)
+        mirrors = _mirrors(folders, parts, masters)
+        book = {"owner": masters.owner, "place": masters.place, **split, "mirrors": mirrors}
+        arrays |= write_arrays(draft, book)
         counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
         of_parts = {name: array.tolist() for name, array in counts.items()}
         of_parts["train"] = None
@@ -303,9 +278,6 @@ def partition_graph(
             "nodeflow": __version__,
             "cut": grouped.cut,
             "edges": edges,
-            "grid": list(grid_of(count)) if edges == "grid" else None,
-            "balance": balance,
-            "renumbered": renumber,
         }
         facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
         facts |= {"schema": graph.schema.to_json(), "sizes": of_parts}
@@ -341,13 +313,11 @@ def _write_masters(
     degrees: Ints | None,
     parts: Sequence[_Files],
     folders: Sequence[Path],
-    renumber: bool,
 ) -> None:
     """Write the masters of each part, and with in-degrees, where their edges begin."""
     for k, part in enumerate(parts):
         nodes = masters.nodes(k)
-        ids = masters.renumbered(nodes) if renumber else nodes
-        part.update(write_arrays(folders[k], {"masters": ids}))
+        part.update(write_arrays(folders[k], {"masters": nodes}))
         if degrees is not None:
             part["rows"] = part["masters"]
             part.update(write_arrays(folders[k], {"indptr": sums(degrees[nodes])}))
@@ -362,58 +332,40 @@ def _write_parts(
     bar: Any,
     *,
     of_rows: bool,
-    new: bool,
 ) -> tuple[_Files, list[_Files]]:
     """Write the edges of all parts, and their book: the place of every edge; describe the files of
     both.
 
     ``of_rows``: the destinations of the edges of each part are written too; else they are its
-    masters. ``new``: ids are those of the renumbered graph.
+    masters.
     """
     sizes = edges.edges  # of the first pass; the second counts anew
     outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
-    edge_begin = sums(sizes)
     book = EdgeArrays(draft, edges.graph.num_edges)
-    if new:
-        book.add("original_edges", torch.int64)
-    else:
-        book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
-        largest = int(sizes.max(initial=0))
-        book.add("edge_place", id_type(largest))
+    book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
+    book.add("edge_place", id_type(int(sizes.max(initial=0))))
     widest = max(map(row_bytes, columns.values()), default=1)
     most = max(_BYTES // max(widest, 1), 1)
     for unsorted in edges.pieces(most):
         begin, piece = unsorted.sorted(edges.size)
-        ids: Array = piece.ids
-        src: Array = piece.src
-        dst = piece.dst[piece.starts]
-        if new:
-            ids = edge_begin[piece.group] + piece.place
-            src = masters.renumbered(src)
-            dst = masters.renumbered(dst)
-            book.put(ids, {"original_edges": piece.ids})
-        else:
-            book.put(ids, {"edge_owner": piece.group, "edge_place": piece.place})
-        outs["src"].append(src, begin)
-        outs["edge_ids"].append(ids, begin)
+        book.put(piece.ids, {"edge_owner": piece.group, "edge_place": piece.place})
+        outs["src"].append(piece.src, begin)
+        outs["edge_ids"].append(piece.ids, begin)
         if of_rows:
             # a row begins where a group comes to another destination
             begin_of_rows = sums(piece.starts)[begin]
-            outs["rows"].append(dst, begin_of_rows)
+            outs["rows"].append(piece.dst[piece.starts], begin_of_rows)
             outs["indptr"].append(piece.place[piece.starts], begin_of_rows)
         parents = torch.from_numpy(piece.ids.astype(np.int64, copy=False))
         for name, column in columns.items():
             outs[f"edata/{name}"].append(fetch_rows(column, parents), begin)
-        bar.update(len(ids))
+        bar.update(len(piece.src))
     if of_rows:
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
     parts: list[_Files] = [{} for _ in folders]
     for name, out in outs.items():
         _put_in_parts(parts, name, out.finish(folders))
-    arrays = book.finish()
-    if new:
-        arrays |= write_arrays(draft, {"edge_begin": edge_begin})
-    return arrays, parts
+    return book.finish(), parts
 
 
 def _columns_of_parts(
@@ -457,17 +409,13 @@ def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
     return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
 
 
-def _mirrors(
-    folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool
-) -> Ints:
+def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> Ints:
     """Return at ``[k, p]`` how many nodes whose master is p are mirrors in part k, int64
     ``[num_parts, num_parts]``.
     """
     count = len(folders)
     mirrors = np.zeros((count, count), np.int64)
     owner = masters.owner
-    if renumber:
-        owner = owner[masters.order]
     seen = np.zeros(len(owner), np.bool_)
     for k, folder in enumerate(folders):
         seen[:] = False

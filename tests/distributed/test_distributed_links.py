@@ -218,10 +218,6 @@ def test_one_edge_between_nodes() -> None:
             graph.edge_ids([0], [missing])
 
     THREE.run(asked)
-    grid = Parts(WHOLE, [0] * NODES, 2)
-    grid.edges = "grid"
-    with pytest.raises(ValueError, match="any process may hold an edge between two nodes"):
-        run_ranks(2, lambda t: grid.on(t).edge_ids([0], [1]))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from _support.ranks import HALOS, Parts, run_ranks
+from _support.ranks import HALOS, Parts
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 from hypothesis import given, settings, strategies as st
 
@@ -150,9 +150,8 @@ def test_a_halo_is_put_in_place_piece_by_piece(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_without_a_halo_a_graph_is_near_itself() -> None:
-    for lie, halo in (("in", 0), ("any", 1)):
-        parts = Parts(WHOLE, OWNER, 2, lie, halo)
-        assert run_ranks(2, lambda t, parts=parts: (one := parts.on(t)).near is one) == [True, True]
+    parts = Parts(WHOLE, OWNER, 2, halo=0)
+    assert parts.run(lambda graph, rank: graph.near is graph) == [True, True]
 
 
 def test_a_column_of_parts_that_is_replaced_is_read_anew() -> None:

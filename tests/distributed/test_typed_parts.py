@@ -168,7 +168,7 @@ def test_any_graph_any_cut(graph: Graph, data: st.DataObject) -> None:
     assert parts.run(work) == [work(graph, rank) for rank in range(size)]
 
 
-@pytest.mark.parametrize("edges", ["in", "out", "grid"])
+@pytest.mark.parametrize("edges", ["in", "out"])
 def test_a_folder_holds_types_and_their_columns(
     tmp_path: Path, edges: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,8 +219,6 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert not any(frames[f"edges{i}_"] for i in range(6))
     with pytest.raises(KeyError, match="the graph has no column 'z'"):
         cut_into(WHOLE, tmp_path / "none", 2, ndata=["z"])
-    with pytest.raises(TypeError, match="renumber=True takes graphs of one node type"):
-        cut_into(WHOLE, tmp_path / "none", 2, renumber=True)
 
 
 def test_one_part_is_the_graph_itself(tmp_path: Path) -> None:
