@@ -98,11 +98,10 @@ def _owners(
     count = graph.num_nodes
     if method == "metis":
         return partition(graph, num_parts, seed).numpy()
+    random = Random(derive_key("hash" if method == "hash" else "cut", seed))
     if method == "hash":
-        return Random(derive_key("hash", seed)).integers(range(count), num_parts).numpy()
-    order = np.arange(count)
-    if method != "ranges":
-        order = Random(derive_key("cut", seed)).permutation(count).numpy()
+        return random.integers(range(count), num_parts).numpy()
+    order = np.arange(count) if method == "ranges" else random.permutation(count).numpy()
     if method == "train-first":
         if train is None or not len(train):
             raise ValueError("method='train-first' needs training nodes; pass train")

@@ -18,7 +18,8 @@ from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.base.version import __version__
 from nodeflow._core.edges.stored import Between
-from nodeflow._core.peers.held import Held
+from nodeflow._core.peers.held_part import HeldPart
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.peers.routes import Routes
 from nodeflow._core.rows.base import with_stored
 from nodeflow._core.rows.rows import Rows, take_rows
@@ -27,8 +28,9 @@ from nodeflow._core.schema import Relation
 from nodeflow._processes.default_group import new_group
 from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
-from nodeflow.distributed._near import near
+from nodeflow.distributed._halo import part_with_halo
+from nodeflow.distributed._held_part import HeldEnds, PartOfFolder
+from nodeflow.distributed._rows import DistributedRows
 from nodeflow.distributed._split import sums
 from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_schema
 
@@ -49,16 +51,16 @@ class DistributedGraph(Graph):
     ``edge_ids`` and ``has_edges``.
     Arguments may differ between processes, and be empty.
 
-    ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose
+    ``parts`` is the folder, ``held_part`` what this process holds, ``peers`` the processes, whose
     ``peers.counters`` count what was sent.
     """
 
-    __slots__ = ("_near", "_own", "held", "parts", "peers")
+    __slots__ = ("_own_part", "_with_halo", "held_part", "parts", "peers")
     parts: GraphParts
-    held: Held
+    held_part: HeldPart
     peers: PeerGroup
-    _own: HeldPart
-    _near: Lazy[DistributedGraph] | None
+    _own_part: PartOfFolder
+    _with_halo: Lazy[DistributedGraph] | None
 
     def __init__(
         self,
@@ -72,25 +74,25 @@ class DistributedGraph(Graph):
         self._set(
             parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4())
         )
-        own = HeldPart(parts, part, peers, edges, self.relations, halo)
-        self._set(held=own, _own=own, _near=None)
+        own_part = PartOfFolder(parts, part, peers, edges, self.relations, halo)
+        self._set(held_part=own_part, _own_part=own_part, _with_halo=None)
         types.link(nodes, edges)
         process.graphs[self.uid] = self
         if halo:
-            bare = self._with_held(own)
-            most_edges = int(min(halo * own.num_edges, self.num_edges))
+            bare = self._reading(own_part)
+            most_edges = int(min(halo * own_part.num_edges, self.num_edges))
 
             def with_halo() -> DistributedGraph:
-                return bare._with_held(near(bare, own, most_edges))  # noqa: SLF001
+                return bare._reading(part_with_halo(bare, own_part, most_edges))  # noqa: SLF001
 
-            self._set(_near=Lazy(with_halo))
+            self._set(_with_halo=Lazy(with_halo))
 
-    def _with_held(self, held: Held) -> DistributedGraph:
+    def _reading(self, held_part: HeldPart) -> DistributedGraph:
         """This graph, read by other means; it is not found by its ``uid``."""
         other = object.__new__(type(self))
-        for name in ("parts", "peers", "ndata", "edata", "_types", "uid", "_own"):
+        for name in ("parts", "peers", "ndata", "edata", "_types", "uid", "_own_part"):
             other._set(**{name: getattr(self, name)})
-        other._set(held=held, _near=None)
+        other._set(held_part=held_part, _with_halo=None)
         return other
 
     @classmethod
@@ -147,11 +149,11 @@ class DistributedGraph(Graph):
         return cls(*open_part(folder, timeout, share, verify=verify), share)
 
     @property
-    def near(self) -> DistributedGraph:
+    def for_sampling(self) -> DistributedGraph:
         """The graph as samplers read it: with the halo, which is fetched when this is first asked
         for; collective.
         """
-        return self if self._near is None else self._near.get()
+        return self if self._with_halo is None else self._with_halo.get()
 
     @property
     def num_nodes(self) -> int:
@@ -163,34 +165,36 @@ class DistributedGraph(Graph):
         """Number of edges of the whole graph."""
         return int(self.parts.num_edges)
 
+    @collective_call("in-degrees")
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``;
         collective.
         """
-        part = self._own.part
+        part = self._own_part.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
+    @collective_call("out-degrees")
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``;
         collective.
         """
-        nodes, counts = np.unique(self._own.part.src, return_counts=True)
+        nodes, counts = np.unique(self._own_part.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
+    @collective_call("edges by id")
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``;
         collective.
         """
-        with self.peers.together("edges by id"):
-            ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-            ends = HeldEnds(self._own.part)
-            rows = DistributedRows(self.peers, self.parts, "edge", "ends", ends)
-            src, dst = rows.fetch(ids).T
+        ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
+        ends = HeldEnds(self._own_part.part)
+        rows = DistributedRows(self.peers, self.parts, "edge", "ends", ends)
+        src, dst = rows.fetch(ids).T
         return src.contiguous(), dst.contiguous()
 
+    @collective_call("edges between nodes")
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
-        with self.peers.together("edges between nodes"):
-            return super()._between(u, v)
+        return super()._between(u, v)
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
         peers = self.peers
@@ -198,7 +202,9 @@ class DistributedGraph(Graph):
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[near_end]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
-        answers = [list(self._own.edges_between(*arrays)) if arrays else [] for arrays in questions]
+        answers = [
+            list(self._own_part.edges_between(*arrays)) if arrays else [] for arrays in questions
+        ]
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
         none = np.zeros(0, np.int64)
         counts = np.concatenate([none, *(of_pairs for of_pairs, _ in parcels)])
@@ -211,26 +217,24 @@ class DistributedGraph(Graph):
         """Degrees: the owner of each node adds up the counts of its edges from all processes."""
         peers = self.peers
         parts = self.parts
-        with peers.together(name):
-            if isinstance(v, _All):
-                wanted = np.arange(self.num_nodes)
-            else:
-                wanted = as_ids(v, "v", self.num_nodes)
-            sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
-            degrees = np.zeros(len(self._own.part.masters), np.int64)
-            for arrays in peers.exchange(f"numbers of edges for {name}", sent):
-                if arrays:
-                    degrees[parts.places(arrays[0])] += arrays[1]
-            return peers.fetch(
-                name, wanted, peers.owners, lambda ids: torch.from_numpy(degrees[parts.places(ids)])
-            )
+        wanted = np.arange(self.num_nodes)
+        if not isinstance(v, _All):
+            wanted = as_ids(v, "v", self.num_nodes)
+        sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
+        degrees = np.zeros(self._own_part.num_masters, np.int64)
+        for arrays in peers.exchange(f"numbers of edges for {name}", sent):
+            if arrays:
+                degrees[parts.places(arrays[0])] += arrays[1]
+        return peers.fetch(
+            name, wanted, peers.owners, lambda ids: torch.from_numpy(degrees[parts.places(ids)])
+        )
 
     def __repr__(self) -> str:
         whole = super().__repr__()
         whole = whole.removeprefix("Graph(").removesuffix(")")
         return (
             f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, "
-            f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here)"
+            f"{len(self._own_part.part.masters)} nodes and {self._own_part.num_edges} edges here)"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
@@ -242,7 +246,7 @@ class DistributedGraph(Graph):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
             "this needs all edges of the graph, and this process holds a part of them "
-            "(graph.held); distributed graphs answer in_degrees, out_degrees, find_edges, "
+            "(graph.held_part); distributed graphs answer in_degrees, out_degrees, find_edges, "
             "edge_ids, has_edges, and samplers"
         )
 

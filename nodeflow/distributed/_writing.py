@@ -343,7 +343,8 @@ def _write_parts(
     outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
     book = EdgeArrays(draft, edges.graph.num_edges)
     book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
-    book.add("edge_place", id_type(int(sizes.max(initial=0))))
+    largest = int(sizes.max(initial=0))
+    book.add("edge_place", id_type(largest))
     widest = max(map(row_bytes, columns.values()), default=1)
     most = max(_BYTES // max(widest, 1), 1)
     for unsorted in edges.pieces(most):

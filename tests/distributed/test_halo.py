@@ -12,7 +12,7 @@ from _support.sampler_families import NODES, fingerprint, graph_of_all
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.distributed import DistributedGraph, _near, partition_graph
+from nodeflow.distributed import DistributedGraph, _halo, partition_graph
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
@@ -22,7 +22,7 @@ OWN = [[v for v in range(NODES) if OWNER[v] == rank] for rank in range(2)]
 
 def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
     """The edges that draws find here: neighbour and id, by node."""
-    held, direction = graph.near.held, graph.parts.edges  # type: ignore[attr-defined]
+    held, direction = graph.for_sampling.held_part, graph.parts.edges  # type: ignore[attr-defined]
     indptr, ends, ids = held.csc() if direction == "in" else held.csr()
     ids = np.arange(len(ends)) if ids is None else ids
     pairs = list(
@@ -70,7 +70,7 @@ def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
         }
         assert list(found) == sorted(expected)
         # and left-out edges are found among them
-        near = one.near.held
+        near = one.for_sampling.held_part
         wanted = np.array([e for e in range(graph.num_edges) if e % 2], np.int64)
         here = {e for pairs in found.values() for _, e in pairs}
         assert set(near.whole.edge_ids_of(near.edges_here(wanted)).tolist()) == here & set(
@@ -130,20 +130,20 @@ def test_a_halo_is_a_number_from_0(halo: object, error: type[Exception], tmp_pat
 
 def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:
     def work(graph: Graph, rank: int) -> None:
-        near = graph.near
+        near = graph.for_sampling
         assert repr(near) == repr(graph)
         assert torch.equal(near.in_degrees(), WHOLE.in_degrees())
         assert torch.equal(near.out_degrees([3]), WHOLE.out_degrees([3]))
         assert torch.equal(near.find_edges([7])[0], WHOLE.find_edges([7])[0])
         assert near.has_edges(*(ends[:3] for ends in WHOLE.edges())).all()
         with pytest.raises(TypeError, match="must not count twice"):
-            near.held.edges_among("in")
+            near.held_part.edges_among("in")
 
     Parts(WHOLE, OWNER, 2, halo=1).run(work)
 
 
 def test_a_halo_is_put_in_place_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_near, "_PIECE", 7)
+    monkeypatch.setattr(_halo, "_PIECE", 7)
     found = Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
     monkeypatch.undo()
     assert found == Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
@@ -151,7 +151,7 @@ def test_a_halo_is_put_in_place_piece_by_piece(monkeypatch: pytest.MonkeyPatch) 
 
 def test_without_a_halo_a_graph_is_near_itself() -> None:
     parts = Parts(WHOLE, OWNER, 2, halo=0)
-    assert parts.run(lambda graph, rank: graph.near is graph) == [True, True]
+    assert parts.run(lambda graph, rank: graph.for_sampling is graph) == [True, True]
 
 
 def test_a_column_of_parts_that_is_replaced_is_read_anew() -> None:

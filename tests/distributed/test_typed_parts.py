@@ -205,7 +205,7 @@ def test_a_folder_holds_types_and_their_columns(
             held.masters[(held.masters >= papers.ids.start) & (held.masters < papers.ids.stop)]
             - papers.ids.start
         )
-        assert torch.equal(papers.data["x"].held, graph.nodes["paper.x"].data["x"][local])
+        assert torch.equal(papers.data["x"].held_rows, graph.nodes["paper.x"].data["x"][local])
         with pytest.raises(IndexError, match="ids"):
             papers.data["x"].fetch([9])
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -236,15 +236,34 @@ class Peers:
 ALONE = Peers()
 
 
-def collective(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a method one operation of the ``peers`` of its object, which all of them call
-    together.
+def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Make a method one operation of the ``peers`` of its object, or of its graph, which all of
+    them call together.
+
+    ``what`` says in messages what they do; by default the name of the method. "{self.x}" in it
+    stands for an attribute of the object. ``is_collective_call`` knows such methods.
     """
 
-    @wraps(method)
-    def together(*args: _P.args, **options: _P.kwargs) -> _T:
-        peers: Peers = args[0].peers  # type: ignore[attr-defined]
-        with peers.together(f"{method.__name__} of a {type(args[0]).__name__}"):
-            return method(*args, **options)
+    def decorated(method: Callable[_P, _T]) -> Callable[_P, _T]:
+        @wraps(method)
+        def together(*args: _P.args, **options: _P.kwargs) -> _T:
+            owner: Any = args[0]
+            peers: Peers = getattr(owner, "peers", None) or owner.graph.peers
+            if peers.size == 1:
+                return method(*args, **options)
+            words = what or f"{method.__name__} of a {type(owner).__name__}"
+            with peers.together(words.format(self=owner)):
+                return method(*args, **options)
 
-    return together
+        _COLLECTIVE.add(together)
+        return together
+
+    return decorated
+
+
+def is_collective_call(method: object) -> bool:
+    """Return whether all processes call a method together, by the decorator ``collective_call``."""
+    return method in _COLLECTIVE
+
+
+_COLLECTIVE = set[object]()

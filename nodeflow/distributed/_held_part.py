@@ -1,36 +1,32 @@
-"""The part of a graph that a process holds, as samplers read it, and columns whose rows several
-processes hold.
-"""
+"""The part of a graph that one of several processes holds: edges and ids of a folder's part."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow import _kernels as kernels
 from nodeflow._core.base.checks import Ints
-from nodeflow._core.base.types import Array, IdsLike
+from nodeflow._core.base.types import Array
 from nodeflow._core.edges.stored import Between, OutEdges
-from nodeflow._core.peers.held import Held, WholeIds
-from nodeflow._core.peers.peers import Peers
+from nodeflow._core.peers.held_part import HeldPart, WholeIds
 from nodeflow._core.peers.routes import narrowed
-from nodeflow._core.rows.base import RowsBase, with_stored
-from nodeflow._core.rows.pieces import Piece, distinct_in_place, put_pieces
-from nodeflow._core.rows.rows import Rows, fetch_rows, is_sparse, layout_of
+from nodeflow._core.rows.base import RowsBase
+from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow._core.schema import Relation
 from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
+from nodeflow.distributed._rows import HeldColumns, HeldRows
 from nodeflow.distributed._split import sums
 from nodeflow.graph import GraphFrame, OfType
 
 
-class PartIds(WholeIds):
+class IdsOfFolder(WholeIds):
     """The ids that the rows and edges of a part have in the whole graph."""
 
     __slots__ = ("_edge_ids", "_places")
@@ -48,7 +44,7 @@ class PartIds(WholeIds):
         return self._edge_ids[edges].astype(np.int64, copy=False)
 
 
-class HeldPart(Held):
+class PartOfFolder(HeldPart):
     """The edges that a process holds of a graph, by their ids in the part, in rows of the nodes
     that it owns.
     """
@@ -70,7 +66,7 @@ class HeldPart(Held):
         self.num_masters = len(part.masters)
         self.num_edges = len(part.src)
         self.edata = HeldColumns(columns, part.edge_ids)
-        self.whole = PartIds(parts, part)
+        self.whole = IdsOfFolder(parts, part)
         self._out = OutEdges()
 
     @property
@@ -123,14 +119,14 @@ class HeldPart(Held):
         return sums(np.bincount(row, minlength=size)), narrowed(end[order], size), order
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        """See ``Held``; raises ValueError for a graph whose in-edges do not lie with their
+        """See ``HeldPart``; raises ValueError for a graph whose in-edges do not lie with their
         destinations.
         """
         self.check("in")
         return self.part.indptr, self.part.src, None
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
-        """See ``Held``; raises ValueError for a graph whose out-edges do not lie with their
+        """See ``HeldPart``; raises ValueError for a graph whose out-edges do not lie with their
         sources.
         """
         self.check("out")
@@ -196,133 +192,3 @@ class HeldEnds(RowsBase):
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         dst = self._part.rows[np.searchsorted(self._part.indptr, ids, side="right") - 1]
         return torch.from_numpy(np.stack([self._part.src[ids].astype(np.int64), dst], 1))
-
-
-class HeldColumns(Mapping[str, Any]):
-    """The rows that the edges of a part have in edge columns of the whole graph."""
-
-    def __init__(self, columns: Mapping[str, Tensor | Rows], edge_ids: Array) -> None:
-        self._columns = columns
-        self._edge_ids = edge_ids
-
-    def __getitem__(self, name: str) -> Tensor | Rows:
-        return with_stored(self._columns[name], self._held)
-
-    def _held(self, column: Tensor | Rows) -> Tensor | Rows:
-        if isinstance(column, DistributedRows):
-            return column.held
-        return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-class DistributedRows(RowsBase):
-    """Rows of a column by parent id, each held by one process: ``Rows`` that fetch from the owners.
-
-    ``fetch`` is collective: every process calls it, in the same order, with ids of its own, which
-    may be none. An id that is asked for repeatedly travels once. ``kind`` says what rows belong to,
-    "node" or "edge"; ``parts`` where a row lies among those of its owner. ``held`` are the rows
-    that this process holds, ``[k, ...]``, in the order of its part. A column of one type or
-    relation has its ``ids``, and ``held_ids``, those of them that this process holds, ascending:
-    its rows are asked for by local ids.
-    """
-
-    collective = True
-
-    def __init__(
-        self,
-        peers: Peers,
-        parts: GraphParts,
-        kind: str,
-        name: str,
-        held: Tensor | Rows,
-        ids: range | None = None,
-        held_ids: Array | None = None,
-    ) -> None:
-        self._peers = peers
-        self._kind = kind
-        self._what = f"{kind} column {name}"
-        self.held = held
-        self._owners = partial(peers.owners, kind=kind)
-        self._places: Callable[[Ints], Ints] = partial(parts.places, kind=kind)
-        if ids is None:
-            ids = range(parts.num_nodes if kind == "node" else parts.num_edges)
-        self.ids = ids
-        if held_ids is not None:
-            self._places = partial(_rows_among, held_ids)
-        self.shape = (len(self.ids), *held.shape[1:])
-        self.dtype = held.dtype
-        self.layout = layout_of(held)
-
-    def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
-        """Return the rows ``ids``, int64 ``[k]``, as ``[k, ...]``; see ``RowsBase.fetch``;
-        collective.
-        """
-        with self._peers.together(self._what):
-            return super().fetch(ids, out)
-
-    def pieces(self, ids: Ints) -> list[Piece]:
-        """Return the rows ``ids``, those of this process where they lie; collective."""
-        distinct, index = distinct_in_place(ids)
-        with self._peers.together(self._what):
-            pieces = self._peers.pieces(
-                self._what, distinct + self.ids.start, self._owners, self._located
-            )
-        if index is None:
-            return pieces
-        return [Piece(self._put(pieces, len(distinct)), index, np.arange(len(ids)))]
-
-    def here(self, ids: Ints) -> NDArray[np.bool_]:
-        """Return which of the rows ``ids`` this process holds."""
-        return cast("NDArray[np.bool_]", self._owners(ids + self.ids.start) == self._peers.rank)
-
-    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._put(self.pieces(ids), len(ids))
-
-    def _put(self, pieces: Sequence[Piece], count: int) -> Tensor:
-        return put_pieces(pieces, count, self.rows_here(np.zeros(0, np.int64)))
-
-    def rows_here(self, ids: Ints) -> Tensor:
-        """Return rows that this process holds, by their ids in the graph."""
-        return Piece(*self._located(ids), ids).copied()
-
-    def _located(self, ids: Ints) -> tuple[Tensor, Ints | None]:
-        places = self._places(ids)
-        # dense rows stay where they lie, and are copied once, by who needs them
-        if isinstance(self.held, Tensor) and not is_sparse(self.held) and self.held.is_contiguous():
-            return self.held, places
-        return fetch_rows(self.held, torch.from_numpy(places)), None
-
-    def _details(self) -> str:
-        return f"{self.held.shape[0]} rows here"
-
-
-def _rows_among(held_ids: Array, ids: Ints) -> Ints:
-    # of one data type: numpy would convert all that it searches
-    return np.searchsorted(held_ids, ids.astype(held_ids.dtype))
-
-
-class HeldRows(RowsBase):
-    """The rows of a distributed column that this process holds, by their ids in the column; no
-    others are asked for.
-    """
-
-    def __init__(self, rows: DistributedRows) -> None:
-        self._rows = rows
-        self.shape = rows.shape
-        self.dtype = rows.dtype
-        self.layout = rows.layout
-
-    @classmethod
-    def of(cls, column: Tensor | Rows) -> Tensor | Rows:
-        """Return the rows of a column that are here; another column as it is."""
-        return with_stored(
-            column, lambda rows: cls(rows) if isinstance(rows, DistributedRows) else rows
-        )
-
-    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        return self._rows.rows_here(ids + self._rows.ids.start)

@@ -18,12 +18,13 @@ from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array
 from nodeflow._core.edges.edges import Edges, edges_along
 from nodeflow._core.edges.view import Reader
-from nodeflow._core.peers.held import Held, WholeIds
+from nodeflow._core.peers.held_part import HeldPart, WholeIds
 from nodeflow._core.rows.base import with_stored
 from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow._core.schema import Relation
 from nodeflow._files.disk.arrays import numpy_type
-from nodeflow.distributed._held import HeldColumns, HeldPart
+from nodeflow.distributed._held_part import PartOfFolder
+from nodeflow.distributed._rows import HeldColumns
 from nodeflow.distributed._split import id_type, sums
 from nodeflow.graph import Graph, OfType
 from nodeflow.sampling import edges_of
@@ -32,8 +33,8 @@ Arrays = list[Array]
 _PIECE = 2**22  # edges that are put in place at a time
 
 
-class NearIds(WholeIds):
-    """The ids of the rows and edges of ``HeldNear``; ``row`` is the row of every node of the graph,
+class IdsWithHalo(WholeIds):
+    """The ids of the rows and edges of ``PartWithHalo``; ``row`` is the row of every node of the graph,
     -1 without one.
     """
 
@@ -58,21 +59,21 @@ def _refuse(*_: object) -> NoReturn:
     )
 
 
-class HeldNear(Held):
+class PartWithHalo(HeldPart):
     """The edges that a process draws from without asking: those of its own nodes and of its halo,
     in memory.
 
     Rows are those of ``masters``, here all nodes whose edges are at hand. Columns of all edges are
     fetched when they are first read, and then kept, those of relations whenever they are read; both
-    are collective. Sums over all edges read ``own``, the part.
+    are collective. Sums over all edges read ``own_part``.
     """
 
-    whole: NearIds
+    whole: IdsWithHalo
 
     def __init__(
         self,
         graph: Graph,
-        own: HeldPart,
+        own: PartOfFolder,
         nodes: Ints,
         indptr: Ints,
         indices: Array,
@@ -80,20 +81,20 @@ class HeldNear(Held):
     ) -> None:
         row = np.full(graph.num_nodes, -1, numpy_type(id_type(graph.num_nodes)))
         row[nodes] = np.arange(len(nodes))
-        self.own = own
+        self.own_part = own
         self._peers = graph.peers
         self._nodes = nodes
         self._edges = (indptr, indices, None)
         self.num_masters = len(nodes)
         self.num_edges = len(indices)
-        self.whole = NearIds(row, edge_ids)
+        self.whole = IdsWithHalo(row, edge_ids)
         self._order = Lazy(lambda: np.argsort(edge_ids, kind="stable"))
         self.edata = _Fetched(graph.edata, edge_ids)
         self._relations = graph.relations
 
     @property
     def structure(self) -> tuple[Any, ...]:
-        return self.own.structure
+        return self.own_part.structure
 
     @property
     def relations(self) -> Mapping[Relation, OfType]:
@@ -107,11 +108,11 @@ class HeldNear(Held):
         return np.where(self.whole.row[nodes] >= 0, self._peers.rank, self._peers.owners(nodes))
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        self.own.check("in")
+        self.own_part.check("in")
         return self._edges
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
-        self.own.check("out")
+        self.own_part.check("out")
         return self._edges
 
     def edges_here(self, eid: Ints) -> Ints:
@@ -153,7 +154,7 @@ class _Fetched(HeldColumns):
         return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
 
 
-def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
+def part_with_halo(graph: Graph, own: PartOfFolder, most_edges: int) -> PartWithHalo:
     """Return what draws find here, with at most ``most_edges`` edges of nodes of other processes;
     collective.
 
@@ -174,7 +175,7 @@ def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
         count = np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")
         halo = np.sort(ends[order[:count]])
         brought = edges_of(graph, reader, halo)
-    return HeldNear(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
+    return PartWithHalo(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
 
 
 def _merged(
