@@ -39,7 +39,6 @@ from nodeflow.distributed._partitions import Partitions
 from nodeflow.distributed._rows import DistributedRows as DistributedRows
 from nodeflow.distributed._split import (
     EDGES as EDGES,
-    EdgeGroups as EdgeGroups,
     GroupedEdges as GroupedEdges,
     id_type as id_type,
     sums as sums,

@@ -5,7 +5,7 @@ background.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -82,18 +82,6 @@ class BufferState:
     >>> [state.graph for state in distributed.PartitionBuffer(parts.folder, slots=2)]
     [Graph(2 nodes, 2 edges)]
     """
-
-    __slots__ = (
-        "_edges",
-        "_order",
-        "_over",
-        "_parts",
-        "_seeds",
-        "nodes",
-        "number",
-        "partitions",
-        "seed",
-    )
 
     def __init__(
         self,
@@ -187,8 +175,8 @@ class BufferState:
         self._over = True
 
     def __repr__(self) -> str:
-        held = ", ".join(map(str, self.partitions))
-        return f"BufferState({self.number}: parts {held}; {int(self._edges.begin[-1])} edges)"
+        numbers = ", ".join(map(str, self.partitions))
+        return f"BufferState({self.number}: parts {numbers}; {int(self._edges.begin[-1])} edges)"
 
 
 class BufferEpoch:
@@ -240,7 +228,9 @@ class BufferEpoch:
         for k in range(start, len(order.states)):
             # the thread touches only spare places, so the caller may write into the slots meanwhile
             prepare = partial(self._prepare, k + 1, gone)
-            wait = self._workers.submit(prepare) if self._prefetch else prepare
+            wait: Callable[[], StateEdges | None] = prepare
+            if self._prefetch:
+                wait = self._workers.submit(prepare)
             self._nodes.fill(edges.graph)
             seed = derive_key("state", *self._key, k) >> 1
             self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
@@ -364,7 +354,6 @@ def remove_strays(partitions: Partitions, manifest: Manifest) -> None:
     """
     draft_of(partitions.folder / MANIFEST).unlink(missing_ok=True)
     named = {plain.file for array in manifest.arrays.values() for plain in array.plain}
-    folder = partitions.folder / NODES
-    for path in folder.iterdir() if folder.is_dir() else ():
+    for path in (partitions.folder / NODES).glob("*"):
         if f"{NODES}/{path.name}" not in named:
             path.unlink(missing_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -29,7 +30,7 @@ from nodeflow._processes.default_group import new_group
 from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
 from nodeflow.distributed._halo import part_with_halo
-from nodeflow.distributed._held_part import HeldEnds, PartOfFolder
+from nodeflow.distributed._held_part import PartOfFolder
 from nodeflow.distributed._rows import DistributedRows
 from nodeflow.distributed._split import sums
 from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_schema
@@ -186,10 +187,9 @@ class DistributedGraph(Graph):
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``;
         collective.
         """
-        ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-        ends = HeldEnds(self._own_part.part)
-        rows = DistributedRows(self.peers, self.parts, "edge", "ends", ends)
-        src, dst = rows.fetch(ids).T
+        ids = as_ids(eid, "eid", self.num_edges, "edge")
+        owners = partial(self.peers.owners, kind="edge")
+        src, dst = self.peers.fetch("ends of edges", ids, owners, self._own_part.ends_of).T
         return src.contiguous(), dst.contiguous()
 
     @collective_call("edges between nodes")
@@ -198,7 +198,7 @@ class DistributedGraph(Graph):
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
         peers = self.peers
-        near_end = 1 if self.parts.edges == "in" else 0
+        near_end = int(self.parts.edges == "in")
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[near_end]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
@@ -230,10 +230,10 @@ class DistributedGraph(Graph):
         )
 
     def __repr__(self) -> str:
-        whole = super().__repr__()
-        whole = whole.removeprefix("Graph(").removesuffix(")")
+        words = super().__repr__()
+        words = words.removeprefix("Graph(").removesuffix(")")
         return (
-            f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, "
+            f"DistributedGraph({words}; rank {self.peers.rank} of {self.peers.size}, "
             f"{len(self._own_part.part.masters)} nodes and {self._own_part.num_edges} edges here)"
         )
 
@@ -264,12 +264,12 @@ def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Fra
     }
 
     def frame(
-        kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], of: str = "", *ids: Any
+        kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], suffix: str = "", *ids: Any
     ) -> Frame:
         def held_by_all(name: str) -> Tensor | Rows:
             return with_stored(
                 columns[name],
-                lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids),
+                lambda rows: DistributedRows(peers, parts, kind, name + suffix, rows, *ids),
             )
 
         return GraphFrame(num_rows, {name: held_by_all(name) for name in columns})

@@ -25,6 +25,7 @@ from nodeflow.distributed._split import EDGES
 from nodeflow.graph import SPLIT, columns_of
 
 _PIECE = 2**22  # ids that are looked at together
+_BOOK = {"node": "", "edge": "edge_"}  # how names of the arrays of owners and places begin
 
 
 class GraphParts(CutGraph):
@@ -69,20 +70,15 @@ class GraphParts(CutGraph):
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
         return {"mirrors": (count, count), **book}
 
-    @classmethod
-    def _check(cls, folder: Path, manifest: Manifest) -> None:
-        arrays = manifest.arrays
-        with sound(folder):
-            of_parts = manifest.facts["sizes"]
-            nodes = np.array([as_count(size, "masters") for size in of_parts["masters"]], np.int64)
-            edges = np.array([as_count(size, "edges") for size in of_parts["edges"]], np.int64)
-            of_nodes = (arrays["owner"], arrays["place"])
-            of_edges = (arrays["edge_owner"], arrays["edge_place"])
-        _check_places(folder, *of_nodes, nodes)
-        _check_places(folder, *of_edges, edges)
+    def _check(self, arrays: Mapping[str, ArrayFile]) -> None:
+        sizes = self.manifest.facts["sizes"]
+        _check_places(self.folder, arrays["owner"], arrays["place"], np.array(sizes["masters"]))
+        _check_places(
+            self.folder, arrays["edge_owner"], arrays["edge_place"], np.array(sizes["edges"])
+        )
         for name in SPLIT:
             if name in arrays:
-                check_ids(folder, arrays[name], int(nodes.sum()))
+                check_ids(self.folder, arrays[name], self.num_nodes)
 
     def _take_arrays(self) -> None:
         for name in ("mirrors", *SPLIT):
@@ -92,13 +88,13 @@ class GraphParts(CutGraph):
         """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``,
         without checks.
         """
-        return self._arrays["owner" if kind == "node" else "edge_owner"][ids].astype(np.int64)
+        return self._arrays[f"{_BOOK[kind]}owner"][ids].astype(np.int64)
 
     def places(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their
         parts, as above.
         """
-        return self._arrays["place" if kind == "node" else "edge_place"][ids].astype(np.int64)
+        return self._arrays[f"{_BOOK[kind]}place"][ids].astype(np.int64)
 
     def part(self, number: int) -> GraphPart:
         """Open a part.
@@ -142,14 +138,11 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
     """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has
     the number.
     """
-    whole = not any(
-        array.torch_type.is_floating_point or array.torch_type.is_complex
-        for array in (owner, place)
-    )
-    if len(owner.shape) != 1 or owner.shape != place.shape or not whole:
-        raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
     owners = map_array(folder, owner)
     places = map_array(folder, place)
+    are_integers = owners.dtype.kind in "iu" and places.dtype.kind in "iu"
+    if owners.ndim != 1 or owners.shape != places.shape or not are_integers:
+        raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
     for start in range(0, len(owners), _PIECE):
         parts = owners[start : start + _PIECE]
         rows = places[start : start + _PIECE]
@@ -163,23 +156,23 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
             )
 
 
-def _check_part(whole: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
+def _check_part(parts: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
     """Raise ValueError for a part of another cut, and for ids out of bounds."""
     facts = manifest.facts
     arrays = manifest.arrays
-    if (facts.get("part"), facts.get("identity")) != (part, whole.identity):
+    if (facts.get("part"), facts.get("identity")) != (part, parts.identity):
         raise ValueError(
             f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part "
-            f"{part} of {whole.identity}: it comes from another folder"
+            f"{part} of {parts.identity}: it comes from another folder"
         )
     with sound(folder):
         nodes = [arrays[name] for name in ("masters", "rows", "src")]
         edge_ids = arrays["edge_ids"]
         indptr = arrays["indptr"]
     for array in nodes:
-        check_ids(folder, array, whole.num_nodes)
-    check_ids(folder, edge_ids, whole.num_edges, "edge")
-    check_ends(folder, indptr, whole.manifest.facts["sizes"]["edges"][part])
+        check_ids(folder, array, parts.num_nodes)
+    check_ids(folder, edge_ids, parts.num_edges, "edge")
+    check_ends(folder, indptr, parts.manifest.facts["sizes"]["edges"][part])
 
 
 def part_folder(folder: Path, part: int) -> Path:
@@ -222,14 +215,14 @@ class GraphPart(Frozen):
     frames: dict[str, dict[str, Tensor | Rows]]
     _ascending: Lazy[Array]
 
-    def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
-        folder = part_folder(whole.folder, part)
-        identity = whole.identity
-        num_masters = whole.manifest.facts["sizes"]["masters"][part]
-        num_edges = whole.manifest.facts["sizes"]["edges"][part]
+    def __init__(self, parts: GraphParts, part: int, *, verify: bool | None = None) -> None:
+        folder = part_folder(parts.folder, part)
+        identity = parts.identity
+        num_masters = parts.manifest.facts["sizes"]["masters"][part]
+        num_edges = parts.manifest.facts["sizes"]["edges"][part]
         try:
-            check = partial(_check_part, whole, part, folder)
-            key = f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}"
+            check = partial(_check_part, parts, part, folder)
+            key = f"{part} {identity} {parts.num_nodes} {parts.num_edges} {num_edges}"
             manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
@@ -244,22 +237,22 @@ class GraphPart(Frozen):
             }
             check_shapes(arrays, shapes)
 
-        def frame(of: str, num_rows: int) -> dict[str, Tensor | Rows]:
+        def frame(prefix: str, num_rows: int) -> dict[str, Tensor | Rows]:
             """The columns whose names begin with ``of`` in the manifest."""
-            keys = [key for key in arrays if key.startswith(f"{of}/")]
+            keys = [key for key in arrays if key.startswith(f"{prefix}/")]
             with sound(folder):
                 check_shapes(arrays, dict.fromkeys(keys, (num_rows,)))
-            return {key.removeprefix(f"{of}/"): map_column(folder, arrays[key]) for key in keys}
+            return {key.removeprefix(f"{prefix}/"): map_column(folder, arrays[key]) for key in keys}
 
         self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         self._set(ndata=frame("ndata", num_masters), edata=frame("edata", num_edges))
         # of types and relations: how many of their rows are here is known by the arrays
         self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
-        for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
+        for kind, ranges in (("nodes", parts.schema.nodes), ("edges", parts.schema.relations)):
             for i, ids in enumerate(ranges.values()):
-                of = columns_of(kind, i)
-                self.frames[of] = frame(of, len(self.ids_here(kind, ids)))
+                prefix = columns_of(kind, i)
+                self.frames[prefix] = frame(prefix, len(self.ids_here(kind, ids)))
 
     @property
     def num_edges(self) -> int:
@@ -270,9 +263,9 @@ class GraphPart(Frozen):
         """Return those of a range of ids, of "nodes" or of "edges", that are masters, or edges
         here; ascending.
         """
-        own = self.masters if kind == "nodes" else self._ascending.get()
-        first, last = np.searchsorted(own, [ids.start, ids.stop])
-        return own[first:last]
+        ids_of_part = self.masters if kind == "nodes" else self._ascending.get()
+        first, last = np.searchsorted(ids_of_part, [ids.start, ids.stop])
+        return ids_of_part[first:last]
 
     def __repr__(self) -> str:
         return f"GraphPart({self.part}: {len(self.masters)} masters, {self.num_edges} edges)"

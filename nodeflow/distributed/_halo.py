@@ -73,7 +73,7 @@ class PartWithHalo(HeldPart):
     def __init__(
         self,
         graph: Graph,
-        own: PartOfFolder,
+        own_part: PartOfFolder,
         nodes: Ints,
         indptr: Ints,
         indices: Array,
@@ -81,7 +81,7 @@ class PartWithHalo(HeldPart):
     ) -> None:
         row = np.full(graph.num_nodes, -1, numpy_type(id_type(graph.num_nodes)))
         row[nodes] = np.arange(len(nodes))
-        self.own_part = own
+        self.own_part = own_part
         self._peers = graph.peers
         self._nodes = nodes
         self._edges = (indptr, indices, None)
@@ -154,15 +154,15 @@ class _Fetched(HeldColumns):
         return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
 
 
-def part_with_halo(graph: Graph, own: PartOfFolder, most_edges: int) -> PartWithHalo:
+def part_with_halo(graph: Graph, own_part: PartOfFolder, most_edges: int) -> PartWithHalo:
     """Return what draws find here, with at most ``most_edges`` edges of nodes of other processes;
     collective.
 
     Of the nodes to which the edges of own nodes lead, those come first that they lead to most often
     for their number of edges.
     """
-    direction = own.parts.edges
-    masters = own.masters.numpy()
+    direction = own_part.parts.edges
+    masters = own_part.masters.numpy()
     with graph.peers.together("the halo of a graph"):
         reader = Reader(edges_along(graph, direction), None, np.float32, None)
         uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
@@ -175,18 +175,18 @@ def part_with_halo(graph: Graph, own: PartOfFolder, most_edges: int) -> PartWith
         count = np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")
         halo = np.sort(ends[order[:count]])
         brought = edges_of(graph, reader, halo)
-    return PartWithHalo(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
+    return PartWithHalo(graph, own_part, *_merged(graph, reader.edges, masters, halo, brought))
 
 
 def _merged(
-    graph: Graph, own: Edges, masters: Ints, halo: Ints, brought: Arrays
+    graph: Graph, own_edges: Edges, masters: Ints, halo: Ints, brought: Arrays
 ) -> tuple[Ints, Ints, Array, Array]:
     """Return the nodes at hand, ascending, and their edges: ``indptr``, other ends and ids."""
     nodes = np.sort(np.concatenate([masters, halo]))
     begin, ends, eid = brought
     mine = graph.peers.owners(nodes) == graph.peers.rank
     degrees = np.empty(len(nodes), np.int64)
-    degrees[mine] = np.diff(own.indptr)
+    degrees[mine] = np.diff(own_edges.indptr)
     degrees[~mine] = np.diff(begin)
     indptr = sums(degrees)
     indices = np.empty(indptr[-1], numpy_type(id_type(graph.num_nodes)))
@@ -200,6 +200,11 @@ def _merged(
             indices[to] = ends[begin[first] : begin[last]]
             edge_ids[to] = ids_of(np.arange(begin[first], begin[last]))
 
-    put(np.flatnonzero(mine), own.indptr, own.indices, lambda at: own.parent_eid(at).numpy())
-    put(np.flatnonzero(~mine), begin, ends, lambda at: eid[at])
+    put(
+        np.flatnonzero(mine),
+        own_edges.indptr,
+        own_edges.indices,
+        lambda positions: own_edges.parent_eid(positions).numpy(),
+    )
+    put(np.flatnonzero(~mine), begin, ends, lambda positions: eid[positions])
     return nodes, indptr, indices, edge_ids

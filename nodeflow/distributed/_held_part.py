@@ -16,7 +16,6 @@ from nodeflow._core.base.types import Array
 from nodeflow._core.edges.stored import Between, OutEdges
 from nodeflow._core.peers.held_part import HeldPart, WholeIds
 from nodeflow._core.peers.routes import narrowed
-from nodeflow._core.rows.base import RowsBase
 from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow._core.schema import Relation
 from nodeflow._processes.group import PeerGroup
@@ -76,9 +75,9 @@ class PartOfFolder(HeldPart):
     @property
     def relations(self) -> Mapping[Relation, OfType]:
         relations = {}
-        for name, of in self._relations.items():
-            here = {column: HeldRows.of(rows) for column, rows in of.data.items()}
-            relations[name] = OfType(name, of.ids, GraphFrame(len(of), here))
+        for name, relation in self._relations.items():
+            here = {column: HeldRows.of(rows) for column, rows in relation.data.items()}
+            relations[name] = OfType(name, relation.ids, GraphFrame(len(relation), here))
         return relations
 
     @property
@@ -112,10 +111,14 @@ class PartOfFolder(HeldPart):
         dst = self.places(np.repeat(part.rows, np.diff(part.indptr)))
         src = self.places(part.src.astype(np.int64))
         if direction == "in":
+            row = dst
+            end = src
             order = np.argsort(dst, kind="stable")
-        else:  # by edge id inside each source, as in the whole graph
+        else:
+            row = src
+            end = dst
+            # by edge id inside each source, as in the whole graph
             order = np.lexsort((part.edge_ids, src))
-        row, end = (dst, src) if direction == "in" else (src, dst)
         return sums(np.bincount(row, minlength=size)), narrowed(end[order], size), order
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
@@ -167,6 +170,12 @@ class PartOfFolder(HeldPart):
     def edges_of_whole(self, values: Tensor | Array) -> Array:
         return np.asarray(values)[self.part.edge_ids]
 
+    def ends_of(self, eid: Ints) -> Tensor:
+        """Return source and destination of edges held here, ``[k, 2]``, by their parent ids."""
+        edges = self.edges_here(eid)
+        dst = self.part.rows[np.searchsorted(self.part.indptr, edges, side="right") - 1]
+        return torch.from_numpy(np.stack([self.part.src[edges].astype(np.int64), dst], 1))
+
     def check(self, direction: str) -> None:
         """Raise ValueError unless the edges of a node in a direction lie together."""
         lie = self.parts.edges
@@ -176,19 +185,3 @@ class PartOfFolder(HeldPart):
                 f"edges={direction!r}; this one has edges={lie!r}, so the {direction}-edges of a "
                 "node do not lie together"
             )
-
-
-class HeldEnds(RowsBase):
-    """Source and destination of the edges of a part, looked up in its rows: ``Rows``
-    ``[num_edges, 2]``.
-    """
-
-    dtype = torch.int64
-
-    def __init__(self, part: GraphPart) -> None:
-        self._part = part
-        self.shape = (len(part.src), 2)
-
-    def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
-        dst = self._part.rows[np.searchsorted(self._part.indptr, ids, side="right") - 1]
-        return torch.from_numpy(np.stack([self._part.src[ids].astype(np.int64), dst], 1))

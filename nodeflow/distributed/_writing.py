@@ -18,7 +18,7 @@ from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_one
 from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.types import Array, FileLike, IdsLike
 from nodeflow._core.base.version import __version__
-from nodeflow._core.rows.rows import fetch_rows, is_sparse, row_bytes
+from nodeflow._core.rows.rows import fetch_rows, row_bytes
 from nodeflow._files.disk.arrays import ArrayFile, map_array, numpy_type
 from nodeflow._files.disk.folders import new_folder
 from nodeflow._files.disk.manifest import Manifest
@@ -30,7 +30,6 @@ from nodeflow.distributed._split import (
     EDGES,
     Column,
     EdgeArrays,
-    EdgeGroups,
     GroupedEdges,
     NewColumn,
     SplitColumn,
@@ -41,7 +40,7 @@ from nodeflow.distributed._split import (
     write_arrays,
     write_buckets,
 )
-from nodeflow.graph import SPLIT, Graph, Schema, columns_of as names_of, own_parts
+from nodeflow.graph import SPLIT, Graph, Schema, own_parts
 
 _BYTES = 2**25  # bytes of the columns of a piece of edges, about
 _IDS = 2**22  # ids that are looked at together
@@ -104,58 +103,65 @@ def write_partitions(
         raise ValueError(
             f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
         )
-    training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
-    nodes, edges, own = columns_of(graph, ndata, edata, columns)
-    of_edges = [edges, *(of for kind, of in own.items() if kind.startswith("edges"))]
-    if sparse := [name for of in of_edges for name, column in of.items() if is_sparse(column)]:
-        raise TypeError(
-            f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of "
-            "edata="
-        )
+    small: dict[str, Array] = {}
+    if train is not None:
+        small["train"] = np.unique(as_ids(train, "train", graph.num_nodes))
+    nodes, edges, typed = columns_of(graph, ndata, edata, columns)
     path = Path(folder)
     number = as_int(seed, "seed")
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
-        masters = cut_nodes(graph, count, method, training, number, equal=True)
-        types = graph.schema.nodes.values()
+        masters = cut_nodes(graph, count, method, small.get("train"), number, equal=True)
         size = rows_of_part(graph.schema, count).num_nodes
         rows = _rows(graph.schema, masters, count)
+        # a row that is no node, at the end of a type in some parts, has the parent -1
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
-        small = {"rows": rows, "parents": parents}
-        if training is not None:
-            small["train"] = training
+        small |= {"rows": rows, "parents": parents}
         arrays = write_arrays(draft, small)
-        of_types = {of: ids for of, ids in own_parts(graph).items() if of.startswith("nodes")}
-        further = sum(len(ids) * len(own[of]) for of, ids in of_types.items())
-        with _bar(graph, nodes, further, progress=progress) as bar:
+        with _bar(graph, nodes, typed, "nodes", progress=progress) as bar:
             arrays |= write_buckets(
-                draft, graph, edges, own, masters, rows % rows.dtype.type(size), bar
+                draft, graph, edges, typed, masters, rows % rows.dtype.type(size), bar
             )
-            frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
-            frames = [("ndata", nodes, range(graph.num_nodes), types)]
-            for i, ids in enumerate(types):
-                of = names_of("nodes", i)
-                frames.append((of, own.get(of, {}), ids, [range(len(ids))]))
-            for of, several, ids, within in frames:
-                prefix = "" if of == "ndata" else of
-                files = []
-                for i in range(len(several)):
-                    files.append([draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)])
-                owner = masters.owner[ids.start : ids.stop]
-                # as many rows in every part: those that lack a node of a type get a row of zeros
-                sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
-                split = split_rows(several, owner, sizes, files, [draft] * count, bar, within)
-                for name, described in split.items():
-                    for p, array in enumerate(described):
-                        arrays[f"{of}/{name}/{p}"] = array
-        facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
-        facts |= {"ndata": list(nodes), "edata": list(edges)} | {
-            of: list(several) for of, several in own.items()
-        }
-        if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
-            facts["schema"] = graph.schema.to_json()
+            arrays |= _write_node_columns(draft, graph, nodes, typed, masters, bar)
+        facts = _facts(graph, method, number, {"ndata": nodes, "edata": edges, **typed})
+        facts |= {"num_partitions": count, "size": size, "epoch": 0}
         Manifest(*Partitions.layout, arrays, facts).write(draft)
     return Partitions.open(path, verify=False)  # it has just been written
+
+
+def _write_node_columns(
+    draft: Path,
+    graph: Graph,
+    nodes: Mapping[str, NewColumn],
+    typed: Mapping[str, Mapping[str, Column]],
+    masters: Masters,
+    bar: Any,
+) -> _Files:
+    """Write the columns of all nodes and of single types, a file per part each; describe the
+    files.
+    """
+    count = len(masters.sizes)
+    types = graph.schema.nodes.values()
+    frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
+    frames = [("ndata", nodes, range(graph.num_nodes), types)]
+    for frame, part in own_parts(graph).items():
+        if frame.startswith("nodes"):
+            frames.append((frame, typed[frame], part.ids, [range(len(part))]))
+    arrays: _Files = {}
+    for frame, columns, ids, within in frames:
+        prefix = frame.removeprefix("ndata")
+
+        def file_of(column: int, part: int, prefix: str = prefix) -> Path:
+            return draft / node_file(f"{prefix}{column}", part, 0)
+
+        owner = masters.owner[ids.start : ids.stop]
+        # as many rows in every part: those that lack a node of a type get a row of zeros
+        sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
+        split = split_rows(columns, owner, sizes, file_of, [draft] * count, bar, within)
+        for name, described in split.items():
+            for p, array in enumerate(described):
+                arrays[f"{frame}/{name}/{p}"] = array
+    return arrays
 
 
 def _rows(schema: Schema, masters: Masters, num_parts: int) -> Array:
@@ -237,60 +243,71 @@ def partition_graph(
     count = as_count(num_parts, "num_parts", 1)
     number = as_int(seed, "seed")
     check_one_of(edges, "edges", EDGES)
-    split = {}
-    for name, nodes_of in zip(SPLIT, (train, val, test), strict=True):
-        if nodes_of is not None:
-            split[name] = np.unique(as_ids(nodes_of, name, graph.num_nodes))
+    split = _split_of(graph, train, val, test)
     nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
-    ranges = {of: slice(part.ids.start, part.ids.stop) for of, part in own_parts(graph).items()}
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
         masters = cut_nodes(graph, count, method, split.get("train"), number)
-        folders = [part_folder(draft, k) for k in range(count)]
-        for place in folders:
-            place.mkdir()
-        grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count))
-        further = sum((ids.stop - ids.start) * len(typed[of]) for of, ids in ranges.items())
-        with _bar(graph, nodes, further, progress=progress) as bar:
-            sizes = grouped.count(bar.update)
+        folders = _new_folders(draft, count)
+        grouped = GroupedEdges(graph, masters.owner, count, edges)
+        with _bar(graph, nodes, typed, progress=progress) as bar:
+            grouped.count(bar.update)
             arrays, parts = _write_parts(
                 grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in"
             )
             _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
-            for of, ids in ranges.items():
-                owner = masters.owner
-                if of.startswith("edges"):
-                    owner = map_array(draft, arrays["edge_owner"])
-                _write_columns(of, of, typed[of], owner[ids], parts, folders, bar)
-        degrees = np.diff(graph.indptr) if edges == "in" else None
-        _write_masters(masters, degrees, parts, folders)
+            owners = {"nodes": masters.owner, "edges": map_array(draft, arrays["edge_owner"])}
+            for frame, part in own_parts(graph).items():
+                owner = owners[frame[:5]][part.ids.start : part.ids.stop]
+                _write_columns(frame, frame, typed[frame], owner, parts, folders, bar)
+        _write_masters(graph, masters, parts, folders, of_rows=edges == "in")
         mirrors = _mirrors(folders, parts, masters)
-        book = {"owner": masters.owner, "place": masters.place, **split, "mirrors": mirrors}
-        arrays |= write_arrays(draft, book)
-        counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
-        of_parts = {name: array.tolist() for name, array in counts.items()}
-        of_parts["train"] = None
-        if "train" in split:
-            trained = np.bincount(masters.owner[split["train"]], minlength=count)
-            of_parts["train"] = trained.tolist()
-        facts = _facts(graph, method, number) | {
+        arrays |= write_arrays(draft, {"owner": masters.owner, "place": masters.place})
+        arrays |= write_arrays(draft, {**split, "mirrors": mirrors})
+        facts = _facts(graph, method, number, {"ndata": nodes, "edata": of_edges, **typed}) | {
             "num_parts": count,
             "nodeflow": __version__,
             "cut": grouped.cut,
             "edges": edges,
+            "sizes": _sizes_of_parts(masters, grouped, mirrors, split.get("train")),
         }
-        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
-        facts |= {"schema": graph.schema.to_json(), "sizes": of_parts}
-        facts["identity"] = _identity(facts, [arrays, *parts])
-        for k, part in enumerate(parts):
-            identity = {"part": k, "identity": facts["identity"]}
-            Manifest(*GraphPart.layout, part, identity).write(folders[k])
-        Manifest(*GraphParts.layout, arrays, facts).write(draft)
+        _write_manifests(draft, folders, arrays, parts, facts)
     return GraphParts.open(path, verify=False)  # it has just been written
 
 
+def _sizes_of_parts(
+    masters: Masters, edges: GroupedEdges, mirrors: Ints, train: Ints | None
+) -> dict[str, list[int] | None]:
+    """Return the numbers of nodes, edges, mirrors and training nodes of the parts."""
+    sizes: dict[str, list[int] | None] = {
+        "masters": masters.sizes.tolist(),
+        "edges": edges.edges.tolist(),
+        "mirrors": mirrors.sum(1).tolist(),
+        "train": None,
+    }
+    if train is not None:
+        sizes["train"] = np.bincount(masters.owner[train], minlength=edges.size).tolist()
+    return sizes
+
+
+def _new_folders(draft: Path, count: int) -> list[Path]:
+    folders = [part_folder(draft, k) for k in range(count)]
+    for folder in folders:
+        folder.mkdir()
+    return folders
+
+
+def _split_of(graph: Graph, *parts: IdsLike | None) -> dict[str, Ints]:
+    """Return the training, validation and test nodes that were given, by name, ascending."""
+    split = {}
+    for name, ids in zip(SPLIT, parts, strict=True):
+        if ids is not None:
+            split[name] = np.unique(as_ids(ids, name, graph.num_nodes))
+    return split
+
+
 def _write_columns(
-    of: str,
+    frame: str,
     prefix: str,
     columns: Mapping[str, NewColumn],
     owner: Array,
@@ -299,26 +316,32 @@ def _write_columns(
     bar: Any,
 ) -> None:
     """Write columns, whose rows belong to the parts ``owner``; add the files to those of parts."""
-    files = []
-    for i in range(len(columns)):
-        files.append([folder / f"{prefix}{i}.npy" for folder in folders])
     num_rows = np.bincount(owner, minlength=len(parts))
-    written = split_rows(columns, owner, num_rows, files, folders, bar)
+
+    def file_of(column: int, part: int) -> Path:
+        return folders[part] / f"{prefix}{column}.npy"
+
+    written = split_rows(columns, owner, num_rows, file_of, folders, bar)
     for name, described in written.items():
-        _put_in_parts(parts, f"{of}/{name}", described)
+        _put_in_parts(parts, f"{frame}/{name}", described)
 
 
 def _write_masters(
+    graph: Graph,
     masters: Masters,
-    degrees: Ints | None,
     parts: Sequence[_Files],
     folders: Sequence[Path],
+    *,
+    of_rows: bool,
 ) -> None:
-    """Write the masters of each part, and with in-degrees, where their edges begin."""
+    """Write the masters of each part; ``of_rows``: and where their in-edges begin, which are all
+    in the part.
+    """
+    degrees = np.diff(graph.indptr) if of_rows else np.zeros(0, np.int64)
     for k, part in enumerate(parts):
         nodes = masters.nodes(k)
         part.update(write_arrays(folders[k], {"masters": nodes}))
-        if degrees is not None:
+        if of_rows:
             part["rows"] = part["masters"]
             part.update(write_arrays(folders[k], {"indptr": sums(degrees[nodes])}))
 
@@ -399,15 +422,38 @@ def _put_in_parts(parts: Sequence[_Files], name: str, arrays: Sequence[ArrayFile
         part[name] = array
 
 
-def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
-    total = 2 * graph.num_edges + graph.num_nodes * len(nodes) + further
+def _bar(
+    graph: Graph,
+    nodes: Mapping[str, NewColumn],
+    typed: Mapping[str, Mapping[str, Column]],
+    kind: str = "",
+    *,
+    progress: bool,
+) -> Any:
+    """Make a bar of the rows that are written; of ``typed`` columns those of one kind count, or
+    all.
+    """
+    total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
+    for frame, part in own_parts(graph).items():
+        if frame.startswith(kind):
+            total += len(part) * len(typed[frame])
     return progress_bar("parts", total, " rows", shown=progress)
 
 
-def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
-    """Facts about the graph and its cut, for the manifest of either folder."""
-    how = method if isinstance(method, str) else "given"
-    return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
+def _facts(
+    graph: Graph, method: str | IdsLike, seed: int, frames: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Facts about the graph, its cut and the names of columns, for the manifest of either
+    folder.
+    """
+    return {
+        "num_nodes": graph.num_nodes,
+        "num_edges": graph.num_edges,
+        "method": method if isinstance(method, str) else "given",
+        "seed": seed,
+        "schema": graph.schema.to_json(),
+        **{frame: list(columns) for frame, columns in frames.items()},
+    }
 
 
 def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> Ints:
@@ -431,21 +477,15 @@ def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> 
     return mirrors
 
 
-def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
-    """Return the names of columns with the type and shape of their rows."""
-    columns = []
-    for key, array in arrays.items():
-        if key.startswith(prefix):
-            name = key.removeprefix(prefix)
-            dtype = str(array.read_type).removeprefix("torch.")
-            columns.append({"name": name, "dtype": dtype, "row": list(array.row)})
-    return columns
-
-
-def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:
-    """Return a hash of everything that is in the folder, by the checksums of its files."""
-    everything = [facts]
-    for described in arrays:
-        everything.append({name: array.facts() for name, array in described.items()})
-    text = json.dumps(everything, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def _write_manifests(
+    draft: Path, folders: Sequence[Path], arrays: _Files, parts: Sequence[_Files], facts: Any
+) -> None:
+    """Write the manifests of a folder and of its parts, with a hash of everything that is in them,
+    by the checksums of files: it tells parts of other cuts.
+    """
+    text = json.dumps([facts, arrays, *parts], sort_keys=True, default=ArrayFile.facts)
+    identity = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    for k, files in enumerate(parts):
+        of_part = {"part": k, "identity": identity}
+        Manifest(*GraphPart.layout, files, of_part).write(folders[k])
+    Manifest(*GraphParts.layout, arrays, facts | {"identity": identity}).write(draft)

@@ -4,7 +4,7 @@ data set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 from zlib import crc32
@@ -18,7 +18,7 @@ from nodeflow._core.random import derive_key, hash_ids
 from nodeflow._core.rows.rows import as_array, as_dense, fetch_rows
 from nodeflow._files.disk.arrays import map_tensor
 from nodeflow.datasets import Dataset, features_of
-from nodeflow.distributed import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
+from nodeflow.distributed import BufferState, GroupedEdges, PartitionBuffer, Partitions
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph, columns_of
 from nodeflow.loader import Epochs, NodeFlowLoader, Pass
@@ -160,8 +160,7 @@ def _compared(
     """
     yield "types and sizes", str(parts.schema), str(graph.schema)
     features = features_of(dataset.graph)
-    keys = _features(parts)
-    yield "types with features", list(keys), list(features)
+    yield "types with features", list(_features(parts)), list(features)
     needed = ["label", *edge_columns]
     present = {*parts.ndata, *parts.edata}
     yield "columns", [name for name in needed if name in present], needed
@@ -171,6 +170,15 @@ def _compared(
     nodes = torch.from_numpy(train)
     labels = fetch_rows(dataset.graph.ndata["label"], nodes)
     yield "labels", _checksum(parts.column("label").fetch(nodes)), _checksum(labels)
+    yield from _compared_features(parts, graph, features)
+    yield from _compared_edges(parts, dataset, graph, edge_columns)
+
+
+def _compared_features(
+    parts: Partitions, graph: Graph, features: Mapping[str, Any]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield types, shapes and some rows of the features of each type that has some."""
+    keys = _features(parts)
     for name, x in features.items():
         column = parts.column(keys[name].partition("/")[2], name)
         of = f" of type {name!r}" if len(graph.nodes) > 1 else ""
@@ -178,11 +186,16 @@ def _compared(
         some = _some(x.shape[0])
         rows = _checksum(as_dense(column.fetch(some))), _checksum(as_dense(fetch_rows(x, some)))
         yield f"features{of}", *rows
-    buckets = EdgeGroups.of("buckets", parts.num_parts)
-    counts = GroupedEdges(graph, parts.owner, buckets).count()
-    sizes = counts.reshape(parts.num_parts, parts.num_parts).T
-    in_folder = torch.from_numpy(parts.bucket_sizes)
-    yield "edges between parts", _checksum(in_folder), _checksum(torch.from_numpy(sizes.copy()))
+
+
+def _compared_edges(
+    parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield how many edges lie between two parts, and the columns that training reads."""
+    sizes = GroupedEdges(graph, parts.owner, parts.num_parts, "buckets").count()
+    in_folder = np.diff(parts.bucket_ptr)
+    rows = _checksum(torch.from_numpy(in_folder)), _checksum(torch.from_numpy(sizes))
+    yield "edges between parts", *rows
     names = read_names(parts.folder)
     of_folder = {} if names is None else names.categories
     known = Names.of(dataset).categories

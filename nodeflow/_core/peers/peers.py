@@ -30,6 +30,7 @@ in turn.
 Answer = Callable[..., Sequence[Array]]
 """Takes the arrays of a question, and returns those of the answer."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
+_MARK = "all processes call this"  # an attribute of the methods that do
 
 
 class Ask(Protocol):
@@ -141,7 +142,7 @@ class Peers:
         return np.unique(ids)
 
     def pieces(
-        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], locate: Located
     ) -> list[Piece]:
         """Return the rows of distinct ids by a call of ``ask``, those of this process where they
         lie.
@@ -149,20 +150,24 @@ class Peers:
         Args:
             ids: those that this process asks for, which may be none.
             owners: says which process holds each of some ids.
-            held: says where rows are that this process holds, by parent id.
+            locate: says where rows are that this process holds, by parent id.
         """
-        return [Piece(*held(ids), np.arange(len(ids)))]
+        return [Piece(*locate(ids), np.arange(len(ids)))]
 
     def fetch(
-        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]
+        self,
+        what: str,
+        ids: Ints,
+        owners: Callable[[Ints], Ints],
+        rows_of: Callable[[Ints], Tensor],
     ) -> Tensor:
         """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is
         repeated travels once.
 
-        ``ids`` and ``owners`` are as for ``pieces``; ``held`` returns rows that this process holds,
-        by parent id.
+        ``ids`` and ``owners`` are as for ``pieces``; ``rows_of`` returns rows that this process
+        holds, by parent id.
         """
-        return held(ids)
+        return rows_of(ids)
 
     def send(
         self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
@@ -211,9 +216,9 @@ class Peers:
         """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint
         ``places``.
         """
-        whole = rows.new_zeros((count, *rows.shape[1:]))
-        whole[places] = rows
-        return whole
+        all_rows = rows.new_zeros((count, *rows.shape[1:]))
+        all_rows[places] = rows
+        return all_rows
 
     def channel(self) -> object:
         """Return a further channel, so that another thread can exchange at the same time;
@@ -255,7 +260,7 @@ def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P,
             with peers.together(words.format(self=owner)):
                 return method(*args, **options)
 
-        _COLLECTIVE.add(together)
+        vars(together)[_MARK] = True
         return together
 
     return decorated
@@ -263,7 +268,4 @@ def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P,
 
 def is_collective_call(method: object) -> bool:
     """Return whether all processes call a method together, by the decorator ``collective_call``."""
-    return method in _COLLECTIVE
-
-
-_COLLECTIVE = set[object]()
+    return _MARK in getattr(method, "__dict__", ())
