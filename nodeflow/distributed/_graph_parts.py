@@ -140,9 +140,8 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
     """
     owners = map_array(folder, owner)
     places = map_array(folder, place)
-    are_integers = owners.dtype.kind in "iu" and places.dtype.kind in "iu"
-    if owners.ndim != 1 or owners.shape != places.shape or not are_integers:
-        raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
+    if owners.dtype.kind not in "iu" or places.dtype.kind not in "iu":
+        raise ValueError(f"{folder / owner.file} or {place.file} is damaged: it holds no integers")
     for start in range(0, len(owners), _PIECE):
         parts = owners[start : start + _PIECE]
         rows = places[start : start + _PIECE]

@@ -103,28 +103,30 @@ def write_partitions(
         raise ValueError(
             f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
         )
-    small: dict[str, Array] = {}
+    trained = {}
     if train is not None:
-        small["train"] = np.unique(as_ids(train, "train", graph.num_nodes))
+        trained["train"] = np.unique(as_ids(train, "train", graph.num_nodes))
     nodes, edges, typed = columns_of(graph, ndata, edata, columns)
     path = Path(folder)
     number = as_int(seed, "seed")
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
-        masters = cut_nodes(graph, count, method, small.get("train"), number, equal=True)
+        masters = cut_nodes(graph, count, method, trained.get("train"), number, equal=True)
         size = rows_of_part(graph.schema, count).num_nodes
         rows = _rows(graph.schema, masters, count)
         # a row that is no node, at the end of a type in some parts, has the parent -1
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
-        small |= {"rows": rows, "parents": parents}
-        arrays = write_arrays(draft, small)
+        arrays = write_arrays(draft, {"rows": rows, "parents": parents, **trained})
         with _bar(graph, nodes, typed, "nodes", progress=progress) as bar:
             arrays |= write_buckets(
                 draft, graph, edges, typed, masters, rows % rows.dtype.type(size), bar
             )
             arrays |= _write_node_columns(draft, graph, nodes, typed, masters, bar)
-        facts = _facts(graph, method, number, {"ndata": nodes, "edata": edges, **typed})
-        facts |= {"num_partitions": count, "size": size, "epoch": 0}
+        facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
+        facts |= _names(nodes, edges, typed)
+        # a folder without types is, byte for byte, that of versions before there were types
+        if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
+            facts["schema"] = graph.schema.to_json()
         Manifest(*Partitions.layout, arrays, facts).write(draft)
     return Partitions.open(path, verify=False)  # it has just been written
 
@@ -256,23 +258,42 @@ def partition_graph(
                 grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in"
             )
             _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
-            owners = {"nodes": masters.owner, "edges": map_array(draft, arrays["edge_owner"])}
             for frame, part in own_parts(graph).items():
-                owner = owners[frame[:5]][part.ids.start : part.ids.stop]
-                _write_columns(frame, frame, typed[frame], owner, parts, folders, bar)
+                _write_columns(
+                    frame,
+                    frame,
+                    typed[frame],
+                    # mapped for the call only: Windows renames no folder with a mapped file
+                    _owners_of(frame, part.ids, masters, draft, arrays),
+                    parts,
+                    folders,
+                    bar,
+                )
         _write_masters(graph, masters, parts, folders, of_rows=edges == "in")
         mirrors = _mirrors(folders, parts, masters)
         arrays |= write_arrays(draft, {"owner": masters.owner, "place": masters.place})
         arrays |= write_arrays(draft, {**split, "mirrors": mirrors})
-        facts = _facts(graph, method, number, {"ndata": nodes, "edata": of_edges, **typed}) | {
-            "num_parts": count,
-            "nodeflow": __version__,
-            "cut": grouped.cut,
-            "edges": edges,
-            "sizes": _sizes_of_parts(masters, grouped, mirrors, split.get("train")),
-        }
+        facts = (
+            _facts(graph, method, number)
+            | _names(nodes, of_edges, typed)
+            | {
+                "num_parts": count,
+                "nodeflow": __version__,
+                "cut": grouped.cut,
+                "edges": edges,
+                "schema": graph.schema.to_json(),
+                "sizes": _sizes_of_parts(masters, grouped, mirrors, split.get("train")),
+            }
+        )
         _write_manifests(draft, folders, arrays, parts, facts)
     return GraphParts.open(path, verify=False)  # it has just been written
+
+
+def _owners_of(frame: str, ids: range, masters: Masters, draft: Path, book: _Files) -> Array:
+    """Return the parts of the nodes of a type, or of the edges of a relation, by id within it."""
+    if frame.startswith("nodes"):
+        return masters.owner[ids.start : ids.stop]
+    return map_array(draft, book["edge_owner"])[ids.start : ids.stop]
 
 
 def _sizes_of_parts(
@@ -440,20 +461,20 @@ def _bar(
     return progress_bar("parts", total, " rows", shown=progress)
 
 
-def _facts(
-    graph: Graph, method: str | IdsLike, seed: int, frames: Mapping[str, Any]
+def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
+    """Facts about the graph and its cut, for the manifest of either folder."""
+    how = method if isinstance(method, str) else "given"
+    return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
+
+
+def _names(
+    nodes: Mapping[str, object],
+    edges: Mapping[str, object],
+    typed: Mapping[str, Mapping[str, object]],
 ) -> dict[str, Any]:
-    """Facts about the graph, its cut and the names of columns, for the manifest of either
-    folder.
-    """
-    return {
-        "num_nodes": graph.num_nodes,
-        "num_edges": graph.num_edges,
-        "method": method if isinstance(method, str) else "given",
-        "seed": seed,
-        "schema": graph.schema.to_json(),
-        **{frame: list(columns) for frame, columns in frames.items()},
-    }
+    """The names of the columns of all nodes and edges, and of single types and relations."""
+    frames = {"ndata": nodes, "edata": edges, **typed}
+    return {frame: list(columns) for frame, columns in frames.items()}
 
 
 def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> Ints:

@@ -547,6 +547,11 @@ class Graph(Frozen):
         return ALONE
 
     @property
+    def in_parts(self) -> bool:
+        """Whether the graph lies on several processes, of which each holds a part."""
+        return self.peers.size > 1
+
+    @property
     def held_part(self) -> HeldPart:
         """The part of the graph that this process holds: all of it."""
         return HeldPart(self)

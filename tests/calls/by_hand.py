@@ -4,9 +4,11 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_parts import OF_PARTS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
+    **OF_PARTS,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),

@@ -206,7 +206,7 @@ def edge_mask(graph: GraphOfPeers, value: EdgeFilter | EdgeMask | None) -> EdgeM
         kept = np.flatnonzero(mask)
         return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
 
-    if graph.peers.size == 1:
+    if not graph.in_parts:
         return EdgeMask(mask, Lazy(words))
     # Parts have masks of their own. Settings of processes are compared by words, so these are the
     # name of what every process makes its mask of, or of the mask of the whole graph.

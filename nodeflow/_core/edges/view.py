@@ -17,6 +17,7 @@ from nodeflow._core.edges.columns import EdgeMask, edge_mask, edge_numbers, is_f
 from nodeflow._core.edges.edges import Edges, edges_along
 from nodeflow._core.edges.forms import COMPILED, Form, Placed
 from nodeflow._core.peers.held_part import GraphOfPeers, HeldPart
+from nodeflow._core.peers.peers import collective_call
 
 
 class Reader(NamedTuple):
@@ -110,10 +111,12 @@ class EdgeView(Frozen):
         weight: str | None = None,
     ) -> None:
         check_one_of(direction, "direction", ("in", "out", "both"))
-        with graph.peers.together("making a view of edges"):
-            mask = edge_mask(graph.for_sampling, where)
-        self._set(graph=graph, direction=direction, where=mask, weight=weight)
-        self._set(_reader=Lazy(self._read))
+        self._set(graph=graph, direction=direction, weight=weight)
+        self._set(where=self._mask(where), _reader=Lazy(self._read))
+
+    @collective_call("making a view of edges")
+    def _mask(self, where: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
+        return edge_mask(self.graph.for_sampling, where)
 
     @property
     def reader(self) -> Reader:
@@ -139,7 +142,7 @@ class EdgeView(Frozen):
         Weights None: all are 1.
         """
         # a process alone has read them; of several, draws read edges of other processes too
-        if self.graph.peers.size == 1:
+        if not self.graph.in_parts:
             weights = self.reader.weights
             edges = self.reader.edges
         else:

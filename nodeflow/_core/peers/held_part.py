@@ -172,6 +172,10 @@ class GraphOfPeers(Protocol):
         """The processes that hold the graph together."""
 
     @property
+    def in_parts(self) -> bool:
+        """Whether the graph lies on several processes, of which each holds a part."""
+
+    @property
     def held_part(self) -> HeldPart:
         """The part of the graph that this process holds."""
 
