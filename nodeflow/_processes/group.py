@@ -181,6 +181,7 @@ class PeerGroup(Peers):
         owners: Callable[[Ints], Ints],
         rows_of: Callable[[Ints], Tensor],
     ) -> Tensor:
+        # repeats are put back here: rows travel once
         distinct, index = distinct_in_place(ids)
         pieces = self.pieces(what, distinct, owners, lambda ids: (rows_of(ids), None))
         rows = put_pieces(pieces, len(distinct), rows_of(distinct[:0]).cpu())
@@ -226,6 +227,8 @@ class PeerGroup(Peers):
         with self.together(what):
             yield means
             has_gradient = np.array([parameter.grad is not None for parameter in trained], np.bool_)
+            # One message says who has gradients, the sums travel in as few as there are groups. All
+            # processes join in all groups, since a sum that one leaves out would hang the others.
             groups = _added_up_at_once(trained)
             sums = [_joined_gradients(group) for group in groups]
             gathered = self.gather(what, [has_gradient, np.array(numbers, np.float64)])

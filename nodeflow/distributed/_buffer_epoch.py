@@ -156,6 +156,8 @@ class BufferState:
 
     def parent_edges(self, eid: IdsLike) -> Tensor:
         """Return the parent ids of edges of ``graph``, int64 ``[k]``, read from the folder."""
+        # The folder has ids by bucket; a state has its edges bucket by bucket, so an edge is as far
+        # from the beginning of its bucket here as there.
         begin = self._edges.begin
         local = as_ids(eid, "eid", int(begin[-1]), "edge")
         bucket = np.searchsorted(begin, local, side="right") - 1
@@ -292,6 +294,7 @@ class BufferEpoch:
         counters = self._counters
         try:
             # writes come first: reads reuse the same spare places, and a part may come back at once
+            # what has gone lies in the spare places, in the order of its slots
             for place, part in enumerate(gone, self._order.slots):
                 self.check_open()
                 counters.bytes_written += self._nodes.write(part, place)
@@ -340,6 +343,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
             f"training node {partitions.parents[row]} is in part {row // partitions.size}, which "
             "no state of the order holds"
         )
+    # by the row alone and not by the state that asks: a resumed epoch draws the same
     random = Random(derive_key("seeds", *key))
     drawn = random.integers(train, counts[number]).numpy()
     states: Ints = np.concatenate(holding).astype(np.int64)

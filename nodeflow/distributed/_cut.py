@@ -37,6 +37,7 @@ class Masters(Frozen):
         owner = owner.astype(part_type(num_parts), copy=False)
         begin, order = kernels.csr.sort_by_destination(owner, num_parts)
         place = np.empty(len(owner), np.int32 if len(owner) < 2**31 else np.int64)
+        # the place of a node is its position in the order less where its part begins
         place[order] = np.arange(len(owner)) - np.repeat(begin[:-1], np.diff(begin))
         self._set(owner=owner, order=order, begin=begin, place=place)
 
@@ -99,6 +100,7 @@ def _owners(
     if method == "metis":
         return partition(graph, num_parts, seed).numpy()
     random = Random(derive_key("hash" if method == "hash" else "cut", seed))
+    # of the id alone: the master of a node can be found without a folder, in a larger graph too
     if method == "hash":
         return random.integers(range(count), num_parts).numpy()
     order = np.arange(count) if method == "ranges" else random.permutation(count).numpy()
@@ -108,6 +110,7 @@ def _owners(
         trains = np.isin(order, train)
         order = np.concatenate([order[trains], order[~trains]])
     owner = np.empty(count, part_type(num_parts))
+    # each type apart, so that every part has its share of it; the first parts get what is left over
     for ids in types:
         nodes = order[(order >= ids.start) & (order < ids.stop)]
         owner[nodes] = np.repeat(np.arange(num_parts), _sizes(len(nodes), num_parts))

@@ -80,6 +80,8 @@ class DistributedGraph(Graph):
         types.link(nodes, edges)
         process.graphs[self.uid] = self
         if halo:
+            # The halo is fetched when the first sampler asks for it: programs that draw nothing
+            # need none, and fetching it is collective. It reads the graph without a halo.
             bare = self._reading(own_part)
             most_edges = int(min(halo * own_part.num_edges, self.num_edges))
 
@@ -199,6 +201,7 @@ class DistributedGraph(Graph):
     def _edges_between(self, u: Ints, v: Ints) -> Between:
         peers = self.peers
         near_end = int(self.parts.edges == "in")
+        # a pair goes to the process where the edges of its near end lie, each distinct pair once
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
         routes = Routes(peers.owners(distinct[near_end]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
@@ -220,6 +223,8 @@ class DistributedGraph(Graph):
         wanted = np.arange(self.num_nodes)
         if not isinstance(v, _All):
             wanted = as_ids(v, "v", self.num_nodes)
+        # Edges of a node may lie on any process, by the cut: each sends its counts to the owner,
+        # which adds them up and answers.
         sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
         degrees = np.zeros(self._own_part.num_masters, np.int64)
         for arrays in peers.exchange(f"numbers of edges for {name}", sent):
@@ -296,6 +301,7 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     part = parts.part(0)
     indptr = np.zeros(parts.num_nodes + 1, np.int64)
     indptr[part.rows + 1] = np.diff(part.indptr)
+    # columns of edges lie as the part has them; an ordinary graph has them by id
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
     plain = Graph(

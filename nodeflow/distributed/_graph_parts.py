@@ -61,6 +61,7 @@ class GraphParts(CutGraph):
         for of_parts in sizes.values():
             for size in of_parts or ():
                 as_count(size, "a size")
+        # readers make arrays of these sizes, so they must be those of the whole
         lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
         totals = (sum(sizes["masters"]), sum(sizes["edges"]))
         if lengths != {count} or totals != (self.num_nodes, self.num_edges):
@@ -138,6 +139,7 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
     """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has
     the number.
     """
+    # compiled loops trust owners and places, so they are checked here, once, piece by piece
     owners = map_array(folder, owner)
     places = map_array(folder, place)
     if owners.dtype.kind not in "iu" or places.dtype.kind not in "iu":
@@ -221,6 +223,8 @@ class GraphPart(Frozen):
         num_edges = parts.manifest.facts["sizes"]["edges"][part]
         try:
             check = partial(_check_part, parts, part, folder)
+            # a part that was checked beside another folder is checked again: bounds of its ids are
+            # the folder's
             key = f"{part} {identity} {parts.num_nodes} {parts.num_edges} {num_edges}"
             manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
         except FileNotFoundError as error:

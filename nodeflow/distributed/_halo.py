@@ -118,6 +118,7 @@ class PartWithHalo(HeldPart):
     def edges_here(self, eid: Ints) -> Ints:
         ids = self.whole.edge_ids
         order = self._order.get()
+        # edges lie by row and not by id: ids are searched by an order that is made once
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
         inside = first < len(ids)
         positions = order[first[inside]]
@@ -165,6 +166,8 @@ def part_with_halo(graph: Graph, own_part: PartOfFolder, most_edges: int) -> Par
     masters = own_part.masters.numpy()
     with graph.peers.together("the halo of a graph"):
         reader = Reader(edges_along(graph, direction), None, np.float32, None)
+        # Which nodes draws will come to next is known from own edges: a node that many of them lead
+        # to is asked for by many batches.
         uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
         ends = np.flatnonzero(uses)
         ends = ends[graph.peers.owners(ends) != graph.peers.rank]
@@ -183,6 +186,8 @@ def _merged(
 ) -> tuple[Ints, Ints, Array, Array]:
     """Return the nodes at hand, ascending, and their edges: ``indptr``, other ends and ids."""
     nodes = np.sort(np.concatenate([masters, halo]))
+    # Own nodes and those of the halo alternate by id. Their edges are put where rows of ascending
+    # ids have them, so that readers search them like any others.
     begin, ends, eid = brought
     mine = graph.peers.owners(nodes) == graph.peers.rank
     degrees = np.empty(len(nodes), np.int64)

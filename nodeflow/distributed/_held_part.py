@@ -86,6 +86,8 @@ class PartOfFolder(HeldPart):
 
     @cached_property
     def mirrors(self) -> Ints:
+        # all ends of edges here that another process owns, found once: plans and sums need them
+        # often
         ends = np.unique(np.concatenate([self.part.rows, self.part.src.astype(np.int64)]))
         return cast("Ints", ends[self.parts.owners(ends) != self.part.part])
 
@@ -94,6 +96,8 @@ class PartOfFolder(HeldPart):
 
     def places(self, nodes: Ints) -> Ints:
         masters = self.part.masters
+        # Masters and mirrors are both ascending, so a search finds each; no table of all nodes is
+        # needed.
         place = np.searchsorted(masters, nodes)
         inside = place < len(masters)
         inside[inside] = masters[place[inside]] == nodes[inside]
@@ -108,6 +112,7 @@ class PartOfFolder(HeldPart):
     def edges_among(self, direction: str) -> tuple[Ints, Array, Array | None]:
         part = self.part
         size = self.num_masters + len(self.mirrors)
+        # the other ends as places, so that sums need no ids of the whole graph
         dst = self.places(np.repeat(part.rows, np.diff(part.indptr)))
         src = self.places(part.src.astype(np.int64))
         if direction == "in":
@@ -158,6 +163,7 @@ class PartOfFolder(HeldPart):
             near = u
             far = v
         indptr, other, ids = arrays
+        # a node that is asked about often has its edges looked up once
         rows, row = np.unique(self.parts.places(near), return_inverse=True)
         ends, position = kernels.csr.csr_rows(indptr, rows)
         edges = self.whole.edge_ids_of(position if ids is None else ids[position])

@@ -136,6 +136,7 @@ def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> 
     (9, 42, 78)
     """
     count, size = _slots(num_parts, slots, 2)
+    # which part is which changes with the epoch, so that no pair always meets first
     names = _random("names", seed, epoch).permutation(count).numpy()
     return Order(count, [names[list(state)] for state in _beta(count, size)])
 
@@ -166,6 +167,7 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
     if size == count:
         return Order(count, [range(count)])
     names = _random("groups", seed, epoch).permutation(count).numpy()
+    # two groups fill the slots, so BETA with two slots orders the pairs of groups
     groups = names.reshape(-1, size // 2)
     states = [groups[list(pair)].ravel() for pair in _beta(len(groups), 2)]
     return Order(count, states, _bucket_states(count, states, _random("buckets", seed, epoch)))
@@ -327,6 +329,7 @@ def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
     resident = states[0]
     yield tuple(resident)
     for state in states[1:]:
+        # a part that stays keeps its slot: only those that come are read
         new = iter([part for part in state if part not in resident])
         resident = [part if part in state else next(new) for part in resident]
         yield tuple(resident)

@@ -115,6 +115,7 @@ class PartitionBuffer:
         nodes = parts.train
         if train is not None:
             nodes = np.unique(as_ids(train, "train", parts.num_nodes))
+        # training nodes as rows of parts: states then find theirs without a table of nodes
         self._train: Ints | None = None
         self._training_parts = np.zeros(0, np.int64)
         if nodes is not None:
@@ -324,6 +325,7 @@ class PartitionBuffer:
         if memory is None:
             return as_count(slots, "slots", 1)
         room = as_bytes(memory, "memory")
+        # the bound grows with the slots, so the first that fits is the most
         for number in reversed(fitting):
             if self._bytes_held(number) <= room:
                 return number
@@ -343,6 +345,7 @@ class PartitionBuffer:
         """
         parts = self.partitions
         order = self._order
+        # an order by a function may swap all parts at once; the others say how many
         spare = slots
         if slots == parts.num_parts:
             spare = 0

@@ -236,6 +236,7 @@ class Partitions(CutGraph):
 
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
+        # buckets lie by destination, then source; users read them the other way round
         by_destination = self._by_relation.sum(1).reshape(self.num_parts, -1)
         self._set(bucket_sizes=by_destination.T.copy())
 
@@ -271,6 +272,8 @@ class Partitions(CutGraph):
 
         The ids of a type are consecutive there too, and slot after slot.
         """
+        # the ids of a type follow each other in a state, slot after slot, so a type is a range
+        # there too
         begin = self.part.bounds()
         kind = self.part.types_of(row)
         return slots * begin[kind] + slot * np.diff(begin)[kind] + row - begin[kind]
@@ -359,6 +362,7 @@ class PartitionedRows(RowsBase):
         self._maps: dict[int, Tensor | Rows] = {}
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        # a row says the part and the place in it; parts are asked one after another, each once
         rows = self._partitions.rows[ids + self._first].astype(np.int64)
         numbers, places = np.divmod(rows, self._partitions.size)
         parts = []

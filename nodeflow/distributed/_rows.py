@@ -90,6 +90,7 @@ class DistributedRows(RowsBase):
     @collective_call("{self.what}")
     def pieces(self, ids: Ints) -> list[Piece]:
         """Return the rows ``ids``, those of this process where they lie; collective."""
+        # a row that is asked for repeatedly travels once
         distinct, index = distinct_in_place(ids)
         pieces = self.peers.pieces(
             self.what, distinct + self.ids.start, self._owners, self._located

@@ -127,6 +127,7 @@ class NodeSlots:
                 kind = "sparse; learned rows are dense" if array.csr else "narrow"
                 raise TypeError(f"writable names column {name!r}, whose rows are {kind}")
         # places for dense rows; for sparse rows, whose size varies, empty places
+        # Parts that come are read into spare places while the caller uses the slots.
         places = slots + spare
         self._memory: dict[str, Any] = {}
         for name, array in self._arrays.items():
@@ -164,6 +165,8 @@ class NodeSlots:
         bytes_written = 0
         for name in self._writable:
             array = self._arrays[name]
+            # a new name for every epoch: the file that the manifest names stays as it was until the
+            # commit
             number = array.file.removeprefix(f"{NODES}/").partition(".")[0]
             path = folder / node_file(number, part, self._partitions.epoch + 1)
             try:
@@ -297,6 +300,7 @@ class EdgeSlots:
         self._kept = {group: bucket for group, bucket in self._kept.items() if group in needed}
         missing = [pair for pair in sorted(pairs.tolist()) if pair * kinds not in self._kept]
         bytes_read = self._read(missing)
+        # relation after relation, as a schema has its edges, and within one by slots
         buckets = [self._kept[group] for group in numbers.tolist()]
         begin = sums(np.array([len(bucket["src"]) for bucket in buckets], np.int64))
         edata = self._columns_of(buckets, len(pairs))
@@ -333,6 +337,8 @@ class EdgeSlots:
         type_of_nodes = id_type(len(indptr))
         indices = np.empty(num_edges, numpy_type(type_of_nodes))
         edge_ids = np.empty(num_edges, numpy_type(id_type(num_edges)))
+        # edges of a destination come bucket after bucket, relation after relation, as in the whole
+        # graph
         head = indptr[:-1].copy()
         for k, (dst_start, src_start) in enumerate(starts):
             src = buckets[k]["src"]
@@ -397,6 +403,7 @@ class EdgeSlots:
         for end, node_type in (("src", relation[0]), ("dst", relation[2])):
             ids = parts.part.ids(node_type)
             # a negative number is a large one
+            # one comparison finds both too small and too large rows
             rows = (bucket[end] - np.int32(ids.start)).view(np.uint32)
             if len(rows) and rows.max() >= len(ids):
                 row = int(rows.argmax())

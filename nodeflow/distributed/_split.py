@@ -115,17 +115,22 @@ def split_rows(
     written = {}
     num_rows = len(owner)
     short = []
+    # how many rows each part lacks of a type, beside the part that has the most of it
     for of_type in types:
         counts = np.bincount(owner[of_type.start : of_type.stop], minlength=len(sizes))
         short.append(sums(counts.max(initial=0) - counts))
     for i, (name, column) in enumerate(columns.items()):
         of_parts = [file_of(i, p) for p in range(len(sizes))]
+        # One row says the type and shape of all. Functions of users may give others later, which
+        # would shift all rows after them in the files: so every piece is compared.
         sample = rows_of(stored(column), name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
         out = SplitColumn(of_parts, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
         step = max(_BYTES // max(row_bytes(sample), 1), 1)
         if is_sparse(sample):
             step = 2**14
+        # in order, since columns may be mapped files: rows at random would read each page many
+        # times
         for number, all_ids in enumerate(types or [range(num_rows)]):
             for first in all_ids[::step]:
                 ids = np.arange(first, min(first + step, all_ids.stop))
@@ -136,6 +141,7 @@ def split_rows(
                         f"{list(sample.shape[1:])} for every node, as for node 0, but for nodes "
                         f"{ids[0]} to {ids[-1]} it gave {describe(rows)}"
                     )
+                # a stable sort: within a part rows stay in the order of ids, which readers search
                 begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
                 out.append(take_rows(rows, torch.from_numpy(order)), begin)
                 bar.update(len(ids))
@@ -182,6 +188,7 @@ def columns_of(
         frames = {kind: columns} | {
             frame_name: part.data for frame_name, part in parts if frame_name.startswith(kind)
         }
+        # each name once: types may share one, and a caller who names it means all of them
         every = dict.fromkeys(itertools.chain(*frames.values()))
         wanted = chosen_columns(every, names, f"{kind[0]}data", "the graph")
         for frame_name, frame in frames.items():
@@ -323,6 +330,7 @@ def write_buckets(
     # files of all edges have bucket after bucket; those of a relation have its edges only
     frames = [_BucketColumns(draft, "edata", "edges-", columns, range(graph.num_edges), bucket_ptr)]
     of_buckets = sizes.reshape(num_parts**2, len(relations))
+    # where a bucket begins among the edges of its relation: those of the buckets before
     in_relations = (of_buckets.cumsum(0) - of_buckets).reshape(-1)
     for i, ids in enumerate(relations):
         frame_name = named("edges", i)

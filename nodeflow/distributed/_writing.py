@@ -99,6 +99,7 @@ def write_partitions(
     Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x)
     """
     count = as_count(num_parts, "num_parts", 1)
+    # a buffer trains on parts of equal size: an empty one would be all rows of zeros
     if count > graph.num_nodes:
         raise ValueError(
             f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
@@ -384,12 +385,14 @@ def _write_parts(
     masters.
     """
     sizes = edges.edges  # of the first pass; the second counts anew
+    # The first pass has counted, so every file has its final size and is only appended to.
     outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
     book = EdgeArrays(draft, edges.graph.num_edges)
     book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
     largest = int(sizes.max(initial=0))
     book.add("edge_place", id_type(largest))
     widest = max(map(row_bytes, columns.values()), default=1)
+    # as many edges at a time as have about this many bytes of columns
     most = max(_BYTES // max(widest, 1), 1)
     for unsorted in edges.pieces(most):
         begin, piece = unsorted.sorted(edges.size)
@@ -401,11 +404,13 @@ def _write_parts(
             begin_of_rows = sums(piece.starts)[begin]
             outs["rows"].append(piece.dst[piece.starts], begin_of_rows)
             outs["indptr"].append(piece.place[piece.starts], begin_of_rows)
+        # columns are those of the whole graph, so rows are asked for by parent id
         parents = torch.from_numpy(piece.ids.astype(np.int64, copy=False))
         for name, column in columns.items():
             outs[f"edata/{name}"].append(fetch_rows(column, parents), begin)
         bar.update(len(piece.src))
     if of_rows:
+        # rows begin where counted above; the last entry of each part is where its last row ends
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
     parts: list[_Files] = [{} for _ in folders]
     for name, out in outs.items():
@@ -484,6 +489,7 @@ def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> 
     count = len(folders)
     mirrors = np.zeros((count, count), np.int64)
     owner = masters.owner
+    # a mark per node, set anew for every part: sets of the ids of all edges would not fit in memory
     seen = np.zeros(len(owner), np.bool_)
     for k, folder in enumerate(folders):
         seen[:] = False
@@ -506,6 +512,7 @@ def _write_manifests(
     """
     text = json.dumps([facts, arrays, *parts], sort_keys=True, default=ArrayFile.facts)
     identity = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    # the manifest of the folder comes last: a folder without it is none
     for k, files in enumerate(parts):
         of_part = {"part": k, "identity": identity}
         Manifest(*GraphPart.layout, files, of_part).write(folders[k])

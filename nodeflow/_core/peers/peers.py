@@ -254,6 +254,7 @@ def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P,
         def together(*args: _P.args, **options: _P.kwargs) -> _T:
             owner: Any = args[0]
             peers: Peers = getattr(owner, "peers", None) or owner.graph.peers
+            # a process alone has nobody to tell of an error: no block is entered for it
             if peers.size == 1:
                 return method(*args, **options)
             words = what or f"{method.__name__} of a {type(owner).__name__}"
