@@ -5,10 +5,13 @@ must hold.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from nodeflow import Graph
@@ -16,9 +19,21 @@ from nodeflow.distributed import (
     BufferState,
     GraphParts,
     Partitions,
+    _split,
+    _writing,
     partition_graph,
     write_partitions,
 )
+
+
+@contextmanager
+def in_small_pieces() -> Iterator[None]:
+    """Within the block, folders are written and counted in many small pieces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_split, "_EDGES", 7)
+        patch.setattr(_split, "_BYTES", 50)
+        patch.setattr(_writing, "_IDS", 5)
+        yield
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from nodeflow import Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
 from nodeflow.sampling import Call, StepSeeds
-from nodeflow.testing import assert_same_node_flow, graphs
+from nodeflow.testing import graphs
 
 Make = Callable[[Graph], LinkSampler]
 
@@ -171,14 +171,6 @@ def test_shares_of_a_step(name: str) -> None:
 
 
 THREE = Parts(WHOLE, [v % 3 for v in range(NODES)], 3)
-
-
-def test_relations_are_a_column_of_the_seeds() -> None:
-    batch = INWARD["relation"](WHOLE)([7, 7, 3])
-    assert torch.equal(batch.seed_data["type"], WHOLE.edata["type"][[7, 7, 3]])
-    batches = run_ranks(3, lambda t: INWARD["relation"](THREE.on(t))([7, 7, 3]))
-    for other in batches:
-        assert_same_node_flow(other, batch)
 
 
 @settings(max_examples=20)

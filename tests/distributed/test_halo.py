@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,7 @@ from _support.sampler_families import NODES, fingerprint, graph_of_all
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.distributed import DistributedGraph, _halo, partition_graph
+from nodeflow.distributed import _halo
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
@@ -117,15 +115,6 @@ def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
 
     expected = [fingerprints(graph_of_all(), rank) for rank in range(2)]
     assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
-
-
-@pytest.mark.parametrize(
-    ("halo", "error"), [(-0.5, ValueError), (float("nan"), ValueError), ("all", TypeError)]
-)
-def test_a_halo_is_a_number_from_0(halo: object, error: type[Exception], tmp_path: Path) -> None:
-    partition_graph(WHOLE, tmp_path / "parts", 1, method="ranges", progress=False)
-    with pytest.raises(error, match=r"halo must be a number|halo must be finite and at least 0"):
-        DistributedGraph.open(tmp_path / "parts", halo=halo)  # type: ignore[arg-type]
 
 
 def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.partition_tools import check_parts, cut_into, random_graph
+from _support.partition_tools import check_parts, cut_into, in_small_pieces, random_graph, written
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow.distributed import DistributedGraph, GraphParts, _split, _writing
-from nodeflow.distributed._cut import cut_nodes
+from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]
@@ -45,10 +44,7 @@ def test_a_folder_holds_the_graph(
     elif method == "given":
         method = np.random.default_rng(seed).integers(0, num_parts, num_nodes)
     train = list(range(0, num_nodes, 3))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_split, "_EDGES", 7)
-        patch.setattr(_split, "_BYTES", 50)
-        patch.setattr(_writing, "_IDS", 5)
+    with in_small_pieces():
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = cut_into(
             graph,
@@ -96,14 +92,13 @@ def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
     assert cuts[0] <= 10 < 50 < cuts[1]
 
 
-@pytest.mark.parametrize(
-    ("num_parts", "kind"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)]
-)
-def test_numbers_of_parts_are_narrow(num_parts: int, kind: type) -> None:
-    owner = np.full(10, num_parts - 1)
-    masters = cut_nodes(random_graph(10, 20), num_parts, owner, None, 0)
-    assert masters.owner.dtype == kind
-    assert masters.owner.tolist() == owner.tolist()
+@pytest.mark.parametrize(("num_parts", "kind"), [(256, np.uint8), (257, np.int16)])
+def test_numbers_of_parts_are_narrow(tmp_path: Path, num_parts: int, kind: type) -> None:
+    numbers = np.arange(num_parts)[::-1]
+    graph = Graph.from_edges([0], [1], num_nodes=num_parts)
+    owner = written(graph, tmp_path / "a", num_parts, method=numbers).owner
+    assert owner.dtype == kind
+    assert owner.tolist() == numbers.tolist()
 
 
 def test_columns_are_chosen_and_added(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
-from _support.partition_tools import random_graph, written
+from _support.partition_tools import in_small_pieces, random_graph, written
 from _support.processes import environment
 from hypothesis import given, strategies as st
 from torch import Tensor
@@ -27,7 +27,6 @@ from nodeflow._files.disk.streams import ArrayWriter
 from nodeflow.distributed import (
     PartitionBuffer,
     Partitions,
-    _split,
     partition_graph,
     write_partitions,
 )
@@ -85,9 +84,7 @@ def test_a_folder_holds_the_graph(
     how: Any = (
         np.random.default_rng(seed).integers(0, sizes[1], sizes[0]) if method == "given" else method
     )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_split, "_EDGES", 7)  # many pieces
-        patch.setattr(_split, "_BYTES", 50)
+    with in_small_pieces():
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = written(graph, folder, sizes[1], method=how, train=[0], seed=seed)
     check_folder(graph, parts)
@@ -151,12 +148,9 @@ def test_mistakes(tmp_path: Path) -> None:
     def changes(ids: Tensor) -> Tensor:
         return torch.zeros(len(ids), 2 if 0 in ids else 3)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_split, "_BYTES", 50)
-        with pytest.raises(
-            ValueError, match=r"column 'h' must give rows of torch.float32 \[2\] for every node"
-        ):
-            written(graph, tmp_path / "a", 2, columns={"h": changes})
+    words = r"column 'h' must give rows of torch.float32 \[2\] for every node"
+    with in_small_pieces(), pytest.raises(ValueError, match=words):
+        written(graph, tmp_path / "a", 2, columns={"h": changes})
 
 
 # --------------------------------------------------------------------------------------------------------------
@@ -245,17 +239,15 @@ def test_a_full_disk_leaves_no_folder(
 KILLED = """
 import os, signal, sys
 import torch
-from _support.partition_tools import random_graph, written
-from _support.processes import environment
+from _support.partition_tools import in_small_pieces, random_graph, written
 
 def rows(ids):
     if 10 in ids:
         os.kill(os.getpid(), signal.SIGKILL)
     return torch.zeros(len(ids))
 
-from nodeflow.distributed import _split
-_split._BYTES = 8
-written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
+with in_small_pieces():
+    written(random_graph(20, 30), sys.argv[1], 3, columns={"h": rows})
 """
 
 
