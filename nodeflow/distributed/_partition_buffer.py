@@ -248,7 +248,7 @@ class PartitionBuffer:
                 page_cache=self._page_cache,
             )
         run = BufferEpoch(
-            partitions=parts,
+            parts=parts,
             order=order,
             nodes=self._nodes,
             edges=EdgeSlots(parts, self._edata, page_cache=self._page_cache),
