@@ -152,6 +152,11 @@ class DistributedGraph(Graph):
         return cls(*open_part(folder, timeout, share, verify=verify), share)
 
     @property
+    def in_parts(self) -> bool:
+        """Whether the graph lies on several processes, of which each holds a part: it does."""
+        return True
+
+    @property
     def for_sampling(self) -> DistributedGraph:
         """The graph as samplers read it: with the halo, which is fetched when this is first asked
         for; collective.

@@ -548,8 +548,8 @@ class Graph(Frozen):
 
     @property
     def in_parts(self) -> bool:
-        """Whether the graph lies on several processes, of which each holds a part."""
-        return self.peers.size > 1
+        """Whether the graph lies on several processes, of which each holds a part: it does not."""
+        return False
 
     @property
     def held_part(self) -> HeldPart:
