@@ -5,8 +5,8 @@ Where to change something:
 - ``_writing`` cuts a graph into the parts that processes hold;
   ``_graph_parts`` is the folder that it writes, its parts, and their sizes.
 - ``_graph``: opens such a folder on all processes, and is the graph as a process sees it.
-  ``_held_part`` is what a process holds of it, ``_rows`` are its columns; ``_halo`` is what samplers
-  read, with edges of other processes.
+  ``_held_part`` is what a process holds of it, ``_rows`` are its columns; ``_halo`` is what
+  samplers read, with edges of other processes.
 - ``nodeflow._processes``: exchanges between processes, which all end or all fail.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, the questions of link batches in

@@ -34,8 +34,8 @@ _PIECE = 2**22  # edges that are put in place at a time
 
 
 class IdsWithHalo(WholeIds):
-    """The ids of the rows and edges of ``PartWithHalo``; ``row`` is the row of every node of the graph,
-    -1 without one.
+    """The ids of the rows and edges of ``PartWithHalo``; ``row`` is the row of every node of the
+    graph, -1 without one.
     """
 
     __slots__ = ("edge_ids", "row")

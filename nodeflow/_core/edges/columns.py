@@ -166,8 +166,8 @@ class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its
     size and a hash.
 
-    On a distributed graph the mask covers the edges that ``held`` has; ``source`` is what it was
-    made of, so that it can be made for others. ``words`` are the same on every rank.
+    On a distributed graph the mask covers the edges that ``held_part`` has; ``source`` is what it
+    was made of, so that it can be made for others. ``words`` are the same on every rank.
     """
 
     mask: NDArray[np.bool_]

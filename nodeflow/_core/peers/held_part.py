@@ -1,8 +1,8 @@
 """The part of a graph that a process holds.
 
-``HeldPart`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives that
-of one of several from it. Code that reads a graph has one path for both. Its words, for a graph
-that is cut in two:
+``HeldPart`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives
+that of one of several from it. Code that reads a graph has one path for both. Its words, for a
+graph that is cut in two:
 
 >>> import tempfile
 >>> from nodeflow import Graph, distributed
