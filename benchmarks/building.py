@@ -6,8 +6,8 @@ python benchmarks/building.py [--scale 22] [--edge-factor 8] [--memory "100 MB" 
 The edges of an RMAT graph are written as two ``.npy`` files, sources and destinations in random
 order. Each job runs in a process of its own. "peak" is the most private memory that it held beyond
 what it held before: the pages of mapped files are not private, the system keeps them as far as it
-has room. Partitions, and parts for processes with their edges "in", in a grid, and renumbered, have
-a column of 64 float32 numbers per node, which is mapped too.
+has room. Partitions, and parts for processes with their edges "in" and "out", have a column of 64
+float32 numbers per node, which is mapped too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nodeflow.storage import create
 
 HERE = Path(__file__).resolve().parent
 WIDTH = 64
-PARTS = ("in", "grid", "grid renumbered")
+PARTS = ("in", "out")
 
 
 def write_edges(source: Path, folder: Path) -> tuple[int, int]:
@@ -92,10 +92,7 @@ def job(name: str, folder: Path, nodes: int, memory: str) -> None:
         if name == "partitions":
             write_partitions(graph, folder / "parts", 16, **common)
         else:
-            place, _, renumber = name.partition(" ")
-            partition_graph(
-                graph, folder / "parts", 16, edges=place, renumber=bool(renumber), **common
-            )
+            partition_graph(graph, folder / "parts", 16, edges=name, **common)
     seconds = time.perf_counter() - begun
     over.set()
     watcher.join()

@@ -131,7 +131,7 @@ class Bench:
         )
         rows = []
         for method in self.options.methods[:2]:
-            for edges in ("in", "out", "grid"):
+            for edges in ("in", "out"):
                 folder = self.data.parts(size, method, edges)
                 found = self.groups[size].ask("full_pass", folder=folder, width=self.options.width)
                 sent = [answer["bytes_sent"] for answer in found]

@@ -8,7 +8,7 @@ import os
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from nodeflow._core.peers.held import HeldGraph
+from nodeflow._core.peers.held_part import GraphOfPeers
 from nodeflow._core.peers.peers import ALONE, Peers
 from nodeflow._core.runtime import process
 from nodeflow._processes.group import PeerGroup
@@ -33,7 +33,7 @@ def default_peers() -> Peers:
     return peers
 
 
-def peers_of(graph: HeldGraph) -> Peers:
+def peers_of(graph: GraphOfPeers) -> Peers:
     """Return the processes that hold a graph, or for a whole one those of torch's default group."""
     return default_peers() if graph.peers.size == 1 else graph.peers
 

@@ -144,8 +144,14 @@ class Exchanges:
         """Take part in what all processes do after an exchange that all have come to, which cannot
         fail on one.
         """
-        with self._to_its_end(what):
+        try:
             return action()
+        except PeerError:
+            raise
+        except BaseException:
+            # no line can tell the others of an error here: it is the last exchange then
+            self.transport.leave(what)
+            raise
 
     @property
     def _room(self) -> int:
@@ -174,23 +180,14 @@ class Exchanges:
         self, what: str, room: int, parcels: Sequence[Bytes], sizes: Sequence[int]
     ) -> list[Bytes]:
         """Swap the parcels that had no room in their lines; the others are empty here."""
-        sent = [parcel if len(parcel) > room else _NO_BYTES for parcel in parcels]
-        expected = [size if size > room else 0 for size in sizes]
-        with self._to_its_end(what):
-            return self.transport.begin(what, sent, expected)()
-
-    @contextmanager
-    def _to_its_end(self, what: str) -> Iterator[None]:
-        """Enter the second half of an exchange, where no line can tell the others of an error: it
-        is the last then.
-        """
-        try:
-            yield
-        except PeerError:
-            raise
-        except BaseException:
-            self.transport.leave(what)
-            raise
+        sent = [_NO_BYTES] * len(parcels)
+        expected = [0] * len(parcels)
+        for rank, parcel in enumerate(parcels):
+            if len(parcel) > room:
+                sent[rank] = parcel
+            if sizes[rank] > room:
+                expected[rank] = sizes[rank]
+        return self.second_half(what, lambda: self.transport.begin(what, sent, expected)())
 
     def _begin(
         self, what: str, state: int, parcels: Sequence[Bytes], *, goes_on: bool = False
@@ -227,8 +224,10 @@ class Exchanges:
                 words = f"rank {rank} failed while this one was at {what}: {_text_of(lines[rank])}"
                 raise heard_by_all(PeerError(words))
             return False  # in an operation before this one, where it was the last that happened
-        own = heads[self.transport.rank]
-        strange = (heads["operation"] != own["operation"]) | (heads["exchange"] != own["exchange"])
+        own_head = heads[self.transport.rank]
+        strange = (heads["operation"] != own_head["operation"]) | (
+            heads["exchange"] != own_head["exchange"]
+        )
         if strange.any():
             self._forget()
             raise self._elsewhere(what, int(strange.argmax()), int(heads["operation"].max()))

@@ -36,7 +36,6 @@ from nodeflow._processes.packed import pack, unpack
 from nodeflow._processes.transport import Bytes, GroupTransport
 
 _T = TypeVar("_T")
-_NO_BYTES = np.zeros(0, np.uint8)
 _LARGE = 2**16  # numbers of a gradient that travels alone
 
 
@@ -88,9 +87,9 @@ class PeerGroup(Peers):
         goes_on: bool = False,
     ) -> tuple[list[list[Array]], Swapped]:
         # what this process sends to itself does not travel
-        packed = [
-            _NO_BYTES if rank == self.rank else pack(parcel) for rank, parcel in enumerate(parcels)
-        ]
+        sent = list(parcels)
+        sent[self.rank] = ()
+        packed = [pack(parcel) for parcel in sent]
         begun = perf_counter()
         name = f"{what} ({detail})" if detail else what
         came = self._channel.meet(name, packed, goes_on=goes_on)
@@ -121,17 +120,22 @@ class PeerGroup(Peers):
     def answering(self, what: str, answer: Answer) -> Iterator[Ask]:
         any_asks_again = True
 
+        def replies(questions: Sequence[Sequence[Array]]) -> list[list[Array]]:
+            return [list(answer(*question)) if question else [] for question in questions]
+
         def ask(parcels: Sequence[Sequence[Array]], *, last: bool) -> list[list[Array]]:
             nonlocal any_asks_again
             asks_others = any(
                 len(parcel) for rank, parcel in enumerate(parcels) if rank != self.rank
             )
             if not asks_others and not last:
-                return [list(answer(*question)) if question else [] for question in parcels]
+                return replies(parcels)
             questions, came = self._exchanged(f"{what}: questions", parcels, goes_on=not last)
             any_asks_again = came.any_goes_on
-            answers = [list(answer(*question)) if question else [] for question in questions]
-            return self.exchange(f"{what}: answers", answers) if came.any_sent else answers
+            answers = replies(questions)
+            if not came.any_sent:
+                return answers
+            return self.exchange(f"{what}: answers", answers)
 
         with self.together(what):
             yield ask
@@ -146,10 +150,10 @@ class PeerGroup(Peers):
         return np.unique(np.concatenate([ids[:0], *itertools.chain(*wanted)]))
 
     def pieces(
-        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], locate: Located
     ) -> list[Piece]:
         def located(ids: Ints, to: Ints) -> Piece:
-            rows, places = held(ids)
+            rows, places = locate(ids)
             return Piece(rows.detach().cpu(), places, to)
 
         def answer(ids: Ints) -> Sequence[Array]:
@@ -159,9 +163,9 @@ class PeerGroup(Peers):
             routes = Routes(owners(ids), self.size)
             entries = [routes.to(rank) for rank in range(self.size)]
             # rows of this process stay where they are
-            own = entries[self.rank]
-            entries[self.rank] = own[:0]
-            pieces = [located(ids[own], own)] if len(own) else []
+            own_entries = entries[self.rank]
+            entries[self.rank] = own_entries[:0]
+            pieces = [located(ids[own_entries], own_entries)] if len(own_entries) else []
             questions = [[ids[asked]] if len(asked) else [] for asked in entries]
             answers = self.ask(what, questions, answer)
             empty = located(ids[:0], ids[:0]).copied()
@@ -171,11 +175,16 @@ class PeerGroup(Peers):
             return pieces
 
     def fetch(
-        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]
+        self,
+        what: str,
+        ids: Ints,
+        owners: Callable[[Ints], Ints],
+        rows_of: Callable[[Ints], Tensor],
     ) -> Tensor:
+        # repeats are put back here: rows travel once
         distinct, index = distinct_in_place(ids)
-        pieces = self.pieces(what, distinct, owners, lambda ids: (held(ids), None))
-        rows = put_pieces(pieces, len(distinct), held(distinct[:0]).cpu())
+        pieces = self.pieces(what, distinct, owners, lambda ids: (rows_of(ids), None))
+        rows = put_pieces(pieces, len(distinct), rows_of(distinct[:0]).cpu())
         return rows if index is None else fetch_rows(rows, torch.from_numpy(index))
 
     def send(
@@ -204,20 +213,22 @@ class PeerGroup(Peers):
     def rows_of_all(self, what: str, places: Tensor, rows: Tensor, count: int) -> Tensor:
         channel = self._channel
         with self.together(what):
-            whole = super().rows_of_all(what, places, rows, count)
-            channel.joined(what, lambda: channel.transport.add_up(what, [whole]))
-        return whole
+            all_rows = super().rows_of_all(what, places, rows, count)
+            channel.joined(what, lambda: channel.transport.add_up(what, [all_rows]))
+        return all_rows
 
     @contextmanager
     def averaging(
         self, parameters: Iterable[nn.Parameter], *numbers: float
     ) -> Iterator[list[float]]:
-        trained = [one for one in parameters if one.requires_grad]
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
         means = list[float]()
         what = "gradients"
         with self.together(what):
             yield means
-            has_gradient = np.array([one.grad is not None for one in trained], np.bool_)
+            has_gradient = np.array([parameter.grad is not None for parameter in trained], np.bool_)
+            # One message says who has gradients, the sums travel in as few as there are groups. All
+            # processes join in all groups, since a sum that one leaves out would hang the others.
             groups = _added_up_at_once(trained)
             sums = [_joined_gradients(group) for group in groups]
             gathered = self.gather(what, [has_gradient, np.array(numbers, np.float64)])
@@ -225,13 +236,15 @@ class PeerGroup(Peers):
             channel.second_half(what, lambda: channel.transport.add_up(what, sums))
             anywhere = np.any([flags for flags, _ in gathered], axis=0)
             for group, total in zip(groups, sums, strict=True):
-                means_of_group = total.div_(self.size).split([one.numel() for one in group])
-                for one, mean in zip(group, means_of_group, strict=True):
-                    one.grad = mean.view_as(one)
+                means_of_group = total.div_(self.size).split(
+                    [parameter.numel() for parameter in group]
+                )
+                for parameter, mean in zip(group, means_of_group, strict=True):
+                    parameter.grad = mean.view_as(parameter)
             # where no process has a gradient there is none, and an optimiser skips the parameter
-            for one, has_any in zip(trained, anywhere.tolist(), strict=True):
+            for parameter, has_any in zip(trained, anywhere.tolist(), strict=True):
                 if not has_any:
-                    one.grad = None
+                    parameter.grad = None
             means += np.mean([of_process for _, of_process in gathered], 0).tolist()
 
     def of_first(self, what: str, make: Callable[[], _T]) -> _T:
@@ -245,8 +258,8 @@ class PeerGroup(Peers):
 
     def agree(self, what: str, facts: Facts) -> None:
         with self.together(what):
-            own = facts() if callable(facts) else facts
-            text = json.dumps(dict(own)).encode()
+            own_facts = facts() if callable(facts) else facts
+            text = json.dumps(dict(own_facts)).encode()
             gathered = self.gather(what, [_as_bytes(text)])
             check_same(what, [json.loads(array.tobytes()) for (array,) in gathered])
 
@@ -284,9 +297,9 @@ def _added_up_at_once(parameters: Iterable[nn.Parameter]) -> list[list[nn.Parame
     without a copy.
     """
     groups = dict[object, list[nn.Parameter]]()
-    for number, one in enumerate(parameters):
-        key = (one.dtype, one.device) if one.numel() < _LARGE else number
-        groups.setdefault(key, []).append(one)
+    for number, parameter in enumerate(parameters):
+        key = (parameter.dtype, parameter.device) if parameter.numel() < _LARGE else number
+        groups.setdefault(key, []).append(parameter)
     return list(groups.values())
 
 
@@ -296,7 +309,10 @@ def _joined_gradients(parameters: Sequence[nn.Parameter]) -> Tensor:
     They are added up after the backward pass. DistributedDataParallel does so during the pass, but
     waits for a pass on every process, and a process whose share of a batch is empty makes none.
     """
-    gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in parameters]
+    gradients = [
+        torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        for parameter in parameters
+    ]
     if len(gradients) == 1:
         return gradients[0].contiguous().view(-1)
     return torch.cat([gradient.reshape(-1) for gradient in gradients])

@@ -35,13 +35,13 @@ def unpack(packed: Bytes) -> list[Array]:
     """Return the arrays that ``pack`` was given; they share the memory of ``packed``."""
     words = packed.view(np.int64)
     arrays = []
-    at = 0
-    while at < len(words):
-        kind, ndim = divmod(int(words[at]), _DIMS)
-        shape = words[at + 1 : at + 1 + ndim].tolist()
-        at += 1 + ndim
+    word = 0
+    while word < len(words):
+        kind, ndim = divmod(int(words[word]), _DIMS)
+        shape = words[word + 1 : word + 1 + ndim].tolist()
+        word += 1 + ndim
         dtype = _KINDS[kind]
         size = math.prod(shape) * dtype.itemsize
-        arrays.append(packed[8 * at : 8 * at + size].view(dtype).reshape(shape))
-        at += -(-size // 8)
+        arrays.append(packed[8 * word : 8 * word + size].view(dtype).reshape(shape))
+        word += -(-size // 8)
     return arrays

@@ -105,7 +105,7 @@ class GroupTransport:
         """Replace tensors by their sums over the processes, always added in the same order."""
 
         def action() -> list[Any]:
-            return [dist.all_reduce(one, **self._group_of(one)) for one in tensors]
+            return [dist.all_reduce(tensor, **self._group_of(tensor)) for tensor in tensors]
 
         self._start(what, action)()
 
@@ -114,7 +114,7 @@ class GroupTransport:
 
         # begun together, because most are small
         def action() -> list[Any]:
-            return [dist.broadcast(one, 0, **self._group_of(one)) for one in tensors]
+            return [dist.broadcast(tensor, 0, **self._group_of(tensor)) for tensor in tensors]
 
         self._start(what, action)()
 

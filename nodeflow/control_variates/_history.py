@@ -26,7 +26,7 @@ from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.display.columns import column_table
 from nodeflow._core.display.html import page
 from nodeflow._core.edges.view import EdgeView, as_view, graph_of
-from nodeflow._core.peers.held import together
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.peers.routes import first_of_each
 from nodeflow._core.rows.columns import check_numbers
 from nodeflow._core.rows.rows import Rows, fetch_rows, first_not_finite, layout_of
@@ -105,7 +105,7 @@ class History(KeptRows):
         inputs: Tensor | Rows | None = None,
     ) -> None:
         super().__init__()
-        with together(graph_of(graph), "the arguments of History"):
+        with graph_of(graph).peers.together("the arguments of History"):
             view = as_view(graph)
             self.propagation = Propagation(view)
             self.propagation.plan.check_together(view.direction)
@@ -193,13 +193,14 @@ class History(KeptRows):
 
     # ---- reading
 
+    @collective_call("rows of the history")
     def rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the rows of ``nodes`` (parent ids) in a layer, ``[len(nodes), width]``: zeros
         where never written.
         """
-        with self._together("rows of the history"):
-            return self._rows("rows", "h", layer, self._ids(nodes))
+        return self._rows("rows", "h", layer, self._ids(nodes))
 
+    @collective_call("ages of the history")
     def age(self, layer: int, nodes: IdsLike | None = None) -> Tensor:
         """Return how many commits ago rows of ``nodes`` (None: all owned here) were written, int64.
 
@@ -207,16 +208,16 @@ class History(KeptRows):
         """
         if nodes is None:
             return self._age(layer, None)
-        with self._together("ages of the history"):
-            return self._age(layer, self._ids(nodes))
+        return self._age(layer, self._ids(nodes))
 
+    @collective_call("sums of the history")
     def aggregated_rows(self, layer: int, nodes: IdsLike) -> Tensor:
         """Return the aggregated history of ``nodes``: sums over *all* their edges,
         ``[len(nodes), width]``.
         """
-        with self._together("sums of the history"):
-            return self._aggregated(layer, self._ids(nodes))
+        return self._aggregated(layer, self._ids(nodes))
 
+    @collective_call("the history of a batch")
     def pull(self, batch: NodeFlow, *, missing: str = "zero") -> Tensor:
         """Give a batch its history: for every history layer the columns ``h_i`` of layer i,
         ``agg_h_i`` of layer i + 1.
@@ -231,37 +232,36 @@ class History(KeptRows):
         none. All columns are set, or none.
         """
         layers = [i for i in self.widths if i < batch.num_flows]
-        with self._together("the history of a batch"):
-            check_one_of(missing, "missing", MISSING)
-            self._check_batch(batch)
-            columns = []
-            ages = []
-            for i in layers:
-                nodes = self._ids(batch.layers[i].parent_nid)
-                age = self._age(i, nodes)
-                if missing == "refuse" and bool((age < 0).any()):
-                    node = int(nodes[(age < 0).numpy(force=True)][0])
-                    raise ValueError(
-                        f"layer {i} of the history has no row yet of node {node}; fill it with an "
-                        "Updater, or pull with missing='zero'"
-                    )
-                ages.append(age[age >= 0])
-                columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
-                if missing == "mask":
-                    columns.append((i, f"known_{i}", age >= 0))
-                sums = self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))
-                columns.append((i + 1, f"agg_h_{i}", sums))
-            if self._sums_of_inputs is not None and batch.num_flows:
-                sums = self._fetch(
-                    "sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid)
+        check_one_of(missing, "missing", MISSING)
+        self._check_batch(batch)
+        columns = []
+        ages = []
+        for i in layers:
+            nodes = self._ids(batch.layers[i].parent_nid)
+            age = self._age(i, nodes)
+            if missing == "refuse" and bool((age < 0).any()):
+                node = int(nodes[(age < 0).numpy(force=True)][0])
+                raise ValueError(
+                    f"layer {i} of the history has no row yet of node {node}; fill it with an "
+                    "Updater, or pull with missing='zero'"
                 )
-                columns.append((1, "agg_h_0", sums))
-            # set last: an error above leaves the batch unchanged
-            for i, name, column in columns:
-                batch.ldata[i][name] = column.to(batch.device)
-            if ages:
-                return torch.cat(ages).double().mean()
-            return torch.tensor(torch.nan, dtype=torch.float64)
+            ages.append(age[age >= 0])
+            columns.append((i, f"h_{i}", self._rows("rows", "h", i, nodes)))
+            if missing == "mask":
+                columns.append((i, f"known_{i}", age >= 0))
+            sums = self._aggregated(i, self._ids(batch.layers[i + 1].parent_nid))
+            columns.append((i + 1, f"agg_h_{i}", sums))
+        if self._sums_of_inputs is not None and batch.num_flows:
+            sums = self._fetch(
+                "sums of inputs", self._sums_of_inputs, self._ids(batch.layers[1].parent_nid)
+            )
+            columns.append((1, "agg_h_0", sums))
+        # set last: an error above leaves the batch unchanged
+        for i, name, column in columns:
+            batch.ldata[i][name] = column.to(batch.device)
+        if ages:
+            return torch.cat(ages).double().mean()
+        return torch.tensor(torch.nan, dtype=torch.float64)
 
     # ---- writing
 
@@ -331,6 +331,7 @@ class History(KeptRows):
             )
         return ids, new
 
+    @collective_call("a commit of the history")
     def commit(self, batch: NodeFlow | None = None) -> None:
         """Write all pushed rows. If anything raises, nothing is written. In both cases the pushed
         rows are dropped.
@@ -338,50 +339,49 @@ class History(KeptRows):
         Args:
             batch: a batch to push first, with its columns "h"; None: none. Raises as ``push``.
         """
-        with self._together("a commit of the history"):
-            try:
-                if batch is not None:
-                    self.push(batch)
-            finally:
-                pushed = self._staged
-                self._staged = {}
-            # the step too, before it is read
-            self._store.restore()
-            own_step = np.array([int(self.step)])
-            # every process sends every layer, if only empty rows: all take part in one exchange of
-            # equal parcels
-            nothing = np.zeros(0, np.int64)
-            columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
-            steps, received = self.graph.peers.send("rows that were pushed", own_step, columns)
-            if len(set(steps[:, 0])) > 1:
-                raise ValueError(
-                    "the histories of the processes are of different commits: numbers "
-                    f"{steps[:, 0].tolist()}, by rank; load states, or open folders, that belong "
-                    "together"
-                )
-            step = int(own_step[0]) + 1
-            device = self.step.device
-            changes = {
-                "step": (
-                    torch.zeros(1, dtype=torch.int64, device=device),
-                    torch.tensor([step], device=device),
-                )
-            }
-            for i, parts in zip(self.widths, received, strict=True):
-                # the lowest rank wins where several wrote a node: the result must not depend on
-                # arrival order
-                ids, rows = first_of_each(parts)
-                if len(ids):
-                    which = torch.from_numpy(self.graph.held.whole.rows_of(ids)).to(device)
-                    changes[f"h_{i}"] = which, rows.to(device)
-                    changes[f"written_{i}"] = which, torch.full_like(which, step)
-            self._store.commit(changes)
+        try:
+            if batch is not None:
+                self.push(batch)
+        finally:
+            pushed = self._staged
+            self._staged = {}
+        # the step too, before it is read
+        self._store.restore()
+        own_step = np.array([int(self.step)])
+        # every process sends every layer, if only empty rows: all take part in one exchange of
+        # equal parcels
+        nothing = np.zeros(0, np.int64)
+        columns = [pushed.get(i, (nothing, self._column("h", i)[:0])) for i in self.widths]
+        steps, received = self.graph.peers.send("rows that were pushed", own_step, columns)
+        if len(set(steps[:, 0])) > 1:
+            raise ValueError(
+                "the histories of the processes are of different commits: numbers "
+                f"{steps[:, 0].tolist()}, by rank; load states, or open folders, that belong "
+                "together"
+            )
+        step = int(own_step[0]) + 1
+        device = self.step.device
+        changes = {
+            "step": (
+                torch.zeros(1, dtype=torch.int64, device=device),
+                torch.tensor([step], device=device),
+            )
+        }
+        for i, parts in zip(self.widths, received, strict=True):
+            # the lowest rank wins where several wrote a node: the result must not depend on
+            # arrival order
+            ids, rows = first_of_each(parts)
+            if len(ids):
+                which = torch.from_numpy(self.graph.held_part.whole.rows_of(ids)).to(device)
+                changes[f"h_{i}"] = which, rows.to(device)
+                changes[f"written_{i}"] = which, torch.full_like(which, step)
+        self._store.commit(changes)
 
     # ---- inside
 
     def _shapes(self, dtype: torch.dtype) -> dict[str, tuple[tuple[int, ...], torch.dtype]]:
         """Return shape and type of every array."""
-        size = self.graph.held.num_masters
+        size = self.graph.held_part.num_masters
         shapes: dict[str, tuple[tuple[int, ...], torch.dtype]] = {"step": ((), torch.int64)}
         for i, width in self.widths.items():
             shapes[f"h_{i}"] = ((size, width), dtype)
@@ -415,7 +415,7 @@ class History(KeptRows):
 
     def _fetch(self, what: str, column: Tensor, ids: Ints) -> Tensor:
         peers = self.graph.peers
-        layout = self.graph.held.whole
+        layout = self.graph.held_part.whole
 
         def held(nodes: Ints) -> Tensor:
             return fetch_rows(column, torch.from_numpy(layout.rows_of(nodes)))

@@ -5,14 +5,14 @@ and loaded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
 from nodeflow._core.base.checks import Ints
-from nodeflow._core.peers.held import together
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._files.store.store import Store
 from nodeflow.propagation import Propagation
 
@@ -49,7 +49,7 @@ class KeptRows(nn.Module):
         raises, the old ones stay. Rows that were pushed and not committed are dropped. ``Updater``
         renews a history in this way.
         """
-        with together(self.propagation.graph, "a renewal of the history"):
+        with self.propagation.graph.peers.together("a renewal of the history"):
             new = self._store.successor()
             yield {key: tensor for key, tensor in new.items() if key.startswith(("h_", "agg_h_"))}
             step = int(self.step) + 1
@@ -58,19 +58,16 @@ class KeptRows(nn.Module):
                 new[f"written_{i}"].fill_(step)
             self._replace(new)
 
+    @collective_call("clearing the history")
     def clear(self) -> None:
         """Forget everything: all rows are zero, and never written."""
-        with self._together("clearing the history"):
-            self._replace(self._store.successor())
+        self._replace(self._store.successor())
 
     def _replace(self, new: dict[str, Tensor]) -> None:
         """Replace all arrays, on all processes or on none, and drop rows that were pushed."""
         self._store.replace(new)
         self._staged = {}
         self._buffers.update(new)
-
-    def _together(self, what: str) -> AbstractContextManager[None]:
-        return self.propagation.graph.peers.together(what)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Change type or device, as ``.to`` does. Files cannot change; stored sums stay float32 at
@@ -133,7 +130,8 @@ class KeptRows(nn.Module):
             keys = [prefix + name for name in (*saved, "_extra_state")]
             missing += [key for key in keys if key not in state]
             unexpected += [key for key in state if key.startswith(prefix) and key not in keys]
-        with self._together("loading the history"), torch.no_grad():
+        peers = self.propagation.graph.peers
+        with peers.together("loading the history"), torch.no_grad():
             new = self._store.successor()
             for name, rows in new.items():
                 rows.copy_(saved[name])

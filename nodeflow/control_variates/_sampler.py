@@ -9,6 +9,7 @@ import torch
 
 from nodeflow._core.base.checks import check_one_of, describe, first_true
 from nodeflow._core.base.types import Fanouts, NumNeighbors, PerFlow
+from nodeflow._core.peers.peers import collective_call
 from nodeflow.control_variates._history import MISSING, History
 from nodeflow.flow import NodeFlow
 from nodeflow.sampling import NeighborSampler
@@ -107,12 +108,12 @@ class ControlVariateSampler(NeighborSampler):
             )
         return (0, *super()._checked([-1, *fanouts[1:]], num_neighbors, edge_type)[1:])
 
+    @collective_call("settings of a ControlVariateSampler")
     def bind(self) -> None:
         """Call ``read_graph``; where the graph lies on several processes, an error on one is one on
         all.
         """
-        with self.graph.peers.together("settings of a ControlVariateSampler"):
-            super().bind()
+        super().bind()
 
     def read_graph(self) -> None:
         """Check also that every edge in the sums of the history can be drawn."""
@@ -121,7 +122,7 @@ class ControlVariateSampler(NeighborSampler):
             never = self._proportional.column == 0
             counts = self.view.numbers().numpy() != 0
             if (place := first_true(never & counts)) is not None:
-                edge = self.graph.near.held.whole.edge_ids_of(np.array([place]))[0]
+                edge = self.graph.for_sampling.held_part.whole.edge_ids_of(np.array([place]))[0]
                 raise ValueError(
                     f"prob: edge {edge} has {self.prob!r} = 0, so it is never drawn, but it counts "
                     "in the history's sums; leave such edges out, as by graph.view(where=...)"

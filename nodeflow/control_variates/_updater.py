@@ -87,7 +87,7 @@ class Updater:
         self.progress = as_flag(progress, "progress")
         self.folder = None if folder is None else Path(folder)
         # as full passes do: see ``FullPass``
-        if folder is not None and history.graph.peers.size > 1:
+        if folder is not None and history.graph.in_parts:
             raise ValueError("folder must be None for a graph that lies on several processes")
         self.calls = 0
 

@@ -4,9 +4,9 @@ Where to change something:
 
 - ``_writing`` cuts a graph into the parts that processes hold;
   ``_graph_parts`` is the folder that it writes, its parts, and their sizes.
-- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it. ``_held``
-  is what a process holds of it, and its columns; ``_near`` what samplers read, with a halo of edges
-  of other processes.
+- ``_graph``: opens such a folder on all processes, and is the graph as a process sees it.
+  ``_held_part`` is what a process holds of it, ``_rows`` are its columns; ``_halo`` is what
+  samplers read, with edges of other processes.
 - ``nodeflow._processes``: exchanges between processes, which all end or all fail.
 
 Drawing from such a graph is in ``nodeflow.sampling._distributed``, the questions of link batches in
@@ -26,7 +26,6 @@ from nodeflow.distributed._graph_parts import (
     GraphParts as GraphParts,
     PartsReport as PartsReport,
 )
-from nodeflow.distributed._held import DistributedRows as DistributedRows
 from nodeflow.distributed._orders import (
     ORDERS as ORDERS,
     Order,
@@ -37,9 +36,9 @@ from nodeflow.distributed._orders import (
 )
 from nodeflow.distributed._partition_buffer import PartitionBuffer
 from nodeflow.distributed._partitions import Partitions
+from nodeflow.distributed._rows import DistributedRows as DistributedRows
 from nodeflow.distributed._split import (
     EDGES as EDGES,
-    EdgeGroups as EdgeGroups,
     GroupedEdges as GroupedEdges,
     id_type as id_type,
     sums as sums,

@@ -5,7 +5,7 @@ background.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -83,18 +83,6 @@ class BufferState:
     [Graph(2 nodes, 2 edges)]
     """
 
-    __slots__ = (
-        "_edges",
-        "_order",
-        "_over",
-        "_parts",
-        "_seeds",
-        "nodes",
-        "number",
-        "partitions",
-        "seed",
-    )
-
     def __init__(
         self,
         parts: Partitions,
@@ -168,6 +156,8 @@ class BufferState:
 
     def parent_edges(self, eid: IdsLike) -> Tensor:
         """Return the parent ids of edges of ``graph``, int64 ``[k]``, read from the folder."""
+        # The folder has ids by bucket; a state has its edges bucket by bucket, so an edge is as far
+        # from the beginning of its bucket here as there.
         begin = self._edges.begin
         local = as_ids(eid, "eid", int(begin[-1]), "edge")
         bucket = np.searchsorted(begin, local, side="right") - 1
@@ -187,10 +177,11 @@ class BufferState:
         self._over = True
 
     def __repr__(self) -> str:
-        held = ", ".join(map(str, self.partitions))
-        return f"BufferState({self.number}: parts {held}; {int(self._edges.begin[-1])} edges)"
+        numbers = ", ".join(map(str, self.partitions))
+        return f"BufferState({self.number}: parts {numbers}; {int(self._edges.begin[-1])} edges)"
 
 
+@dataclass
 class BufferEpoch:
     """Runs an epoch. One thread beside the caller's reads, writes and makes graphs; ``close`` ends
     it.
@@ -200,50 +191,44 @@ class BufferEpoch:
     read as it was written.
     """
 
-    def __init__(
-        self,
-        partitions: Partitions,
-        order: Order,
-        nodes: NodeSlots,
-        edges: EdgeSlots,
-        counters: BufferCounters,
-        train: Ints | None,
-        *,
-        key: tuple[int, int],
-        prefetch: bool,
-    ) -> None:
-        self._parts = partitions
-        self._order = order
-        self._counters = counters
-        self._prefetch = prefetch
-        self._nodes = nodes
-        self._edges = edges
-        self._train = train
-        self._key = key
-        self._seed_states = None if train is None else seed_states(partitions, order, train, key)
+    parts: Partitions
+    order: Order
+    nodes: NodeSlots
+    edges: EdgeSlots
+    counters: BufferCounters
+    train: Ints | None
+    key: tuple[int, int]
+    prefetch: bool
+
+    def __post_init__(self) -> None:
+        self._seed_states: Ints | None = None
+        if self.train is not None:
+            self._seed_states = seed_states(self.parts, self.order, self.train, self.key)
         self._workers = Workers(1, "nodeflow-partitions")
         self._stop = threading.Event()
         self._state: BufferState | None = None
-        self._nodes.begin_epoch(partitions)
+        self.nodes.begin_epoch(self.parts)
 
     def states(self, start: int = 0) -> Iterator[BufferState]:
         """Yield the states in turn from number ``start`` on. Raises what the thread raises."""
         self.check_open()
-        order = self._order
-        counters = self._counters
+        order = self.order
+        counters = self.counters
         begun = perf_counter()
         for slot, part in enumerate(order.states[start]):
-            counters.bytes_read += self._nodes.read(part, slot)
+            counters.bytes_read += self.nodes.read(part, slot)
         edges = self._load_edges(start)
         counters.seconds_filling += perf_counter() - begun
         gone: list[int] = []
         for k in range(start, len(order.states)):
             # the thread touches only spare places, so the caller may write into the slots meanwhile
             prepare = partial(self._prepare, k + 1, gone)
-            wait = self._workers.submit(prepare) if self._prefetch else prepare
-            self._nodes.fill(edges.graph)
-            seed = derive_key("state", *self._key, k) >> 1
-            self._state = BufferState(self._parts, order, k, edges, self._seeds(k), seed)
+            wait: Callable[[], StateEdges | None] = prepare
+            if self.prefetch:
+                wait = self._workers.submit(prepare)
+            self.nodes.fill(edges.graph)
+            seed = derive_key("state", *self.key, k) >> 1
+            self._state = BufferState(self.parts, order, k, edges, self._seeds(k), seed)
             counters.states += 1
             yield self._state
             self.check_open()
@@ -258,16 +243,16 @@ class BufferEpoch:
     def commit(self) -> None:
         """Write the parts that are in the slots, and make all new files those of the folder."""
         begun = perf_counter()
-        for slot, part in enumerate(self._order.states[-1]):
-            self._counters.bytes_written += self._nodes.write(part, slot)
-        written = self._nodes.written
-        manifest = self._parts.manifest
+        for slot, part in enumerate(self.order.states[-1]):
+            self.counters.bytes_written += self.nodes.write(part, slot)
+        written = self.nodes.written
+        manifest = self.parts.manifest
         if written:
-            facts = {**manifest.facts, "epoch": self._parts.epoch + 1}
+            facts = {**manifest.facts, "epoch": self.parts.epoch + 1}
             committed = replace(manifest, arrays={**manifest.arrays, **written}, facts=facts)
-            committed.publish(self._parts.folder, written.values())
-            remove_strays(self._parts, committed)
-        self._counters.seconds_filling += perf_counter() - begun
+            committed.publish(self.parts.folder, written.values())
+            remove_strays(self.parts, committed)
+        self.counters.seconds_filling += perf_counter() - begun
 
     def check_open(self) -> None:
         """Raise RuntimeError after ``close``."""
@@ -287,37 +272,38 @@ class BufferEpoch:
 
     def _seeds(self, k: int) -> Ints | None:
         """The local ids of the training nodes of state k."""
-        if self._train is None:
+        if self.train is None:
             return None
-        size = self._parts.size
+        size = self.parts.size
         # a seed belongs to one state, whose slots give it its local id there
-        slot_of = np.full(self._order.num_parts, -1, np.int64)
-        slot_of[list(self._order.states[k])] = np.arange(self._order.slots)
-        rows = self._train[self._seed_states == k]
-        return np.sort(self._parts.local_ids(self._order.slots, slot_of[rows // size], rows % size))
+        slot_of = np.full(self.order.num_parts, -1, np.int64)
+        slot_of[list(self.order.states[k])] = np.arange(self.order.slots)
+        rows = self.train[self._seed_states == k]
+        return np.sort(self.parts.local_ids(self.order.slots, slot_of[rows // size], rows % size))
 
     def _prepare(self, k: int, gone: list[int]) -> StateEdges | None:
         """Write the parts that went, and read those of state k; None after the last state."""
         begun = perf_counter()
-        counters = self._counters
+        counters = self.counters
         try:
             # writes come first: reads reuse the same spare places, and a part may come back at once
-            for place, part in enumerate(gone, self._order.slots):
+            # what has gone lies in the spare places, in the order of its slots
+            for place, part in enumerate(gone, self.order.slots):
                 self.check_open()
-                counters.bytes_written += self._nodes.write(part, place)
-            if k == len(self._order.states):
+                counters.bytes_written += self.nodes.write(part, place)
+            if k == len(self.order.states):
                 return None
-            for place, part in enumerate(self._order.incoming[k], self._order.slots):
+            for place, part in enumerate(self.order.incoming[k], self.order.slots):
                 self.check_open()
-                counters.bytes_read += self._nodes.read(part, place)
+                counters.bytes_read += self.nodes.read(part, place)
             self.check_open()
             return self._load_edges(k)
         finally:
             counters.seconds_reading += perf_counter() - begun
 
     def _load_edges(self, k: int) -> StateEdges:
-        edges, bytes_read = self._edges.load(self._order.states[k])
-        self._counters.edge_bytes_read += bytes_read
+        edges, bytes_read = self.edges.load(self.order.states[k])
+        self.counters.edge_bytes_read += bytes_read
         return edges
 
     def _exchange(self, k: int) -> list[int]:
@@ -325,11 +311,11 @@ class BufferEpoch:
         spare places.
         """
         # a spare place holds the part that comes before, and the part that goes after
-        old, new = self._order.states[k - 1 : k + 1]
-        slots = [slot for slot in range(self._order.slots) if old[slot] != new[slot]]
-        for place, slot in enumerate(slots, self._order.slots):
-            self._nodes.exchange(slot, place)
-        self._counters.swaps += len(slots)
+        old, new = self.order.states[k - 1 : k + 1]
+        slots = [slot for slot in range(self.order.slots) if old[slot] != new[slot]]
+        for place, slot in enumerate(slots, self.order.slots):
+            self.nodes.exchange(slot, place)
+        self.counters.swaps += len(slots)
         return [old[slot] for slot in slots]
 
 
@@ -350,6 +336,7 @@ def seed_states(partitions: Partitions, order: Order, train: Ints, key: tuple[in
             f"training node {partitions.parents[row]} is in part {row // partitions.size}, which "
             "no state of the order holds"
         )
+    # by the row alone and not by the state that asks: a resumed epoch draws the same
     random = Random(derive_key("seeds", *key))
     drawn = random.integers(train, counts[number]).numpy()
     states: Ints = np.concatenate(holding).astype(np.int64)
@@ -364,7 +351,6 @@ def remove_strays(partitions: Partitions, manifest: Manifest) -> None:
     """
     draft_of(partitions.folder / MANIFEST).unlink(missing_ok=True)
     named = {plain.file for array in manifest.arrays.values() for plain in array.plain}
-    folder = partitions.folder / NODES
-    for path in folder.iterdir() if folder.is_dir() else ():
+    for path in (partitions.folder / NODES).glob("*"):
         if f"{NODES}/{path.name}" not in named:
             path.unlink(missing_ok=True)

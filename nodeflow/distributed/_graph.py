@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,7 +19,8 @@ from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._core.base.version import __version__
 from nodeflow._core.edges.stored import Between
-from nodeflow._core.peers.held import Held
+from nodeflow._core.peers.held_part import HeldPart
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.peers.routes import Routes
 from nodeflow._core.rows.base import with_stored
 from nodeflow._core.rows.rows import Rows, take_rows
@@ -27,8 +29,9 @@ from nodeflow._core.schema import Relation
 from nodeflow._processes.default_group import new_group
 from nodeflow._processes.group import PeerGroup
 from nodeflow.distributed._graph_parts import GraphPart, GraphParts
-from nodeflow.distributed._held import DistributedRows, HeldEnds, HeldPart
-from nodeflow.distributed._near import near
+from nodeflow.distributed._halo import part_with_halo
+from nodeflow.distributed._held_part import PartOfFolder
+from nodeflow.distributed._rows import DistributedRows
 from nodeflow.distributed._split import sums
 from nodeflow.graph import Frame, Graph, GraphFrame, Types, columns_of, with_schema
 
@@ -46,19 +49,19 @@ class DistributedGraph(Graph):
     bit for bit. Only, some calls are *collective*: every process must make them, in the same order,
     with arguments of its own. These are binding a sampler, drawing, fetching rows of columns (so
     ``copy_from_parent`` and batches of a loader), ``in_degrees``, ``out_degrees``, ``find_edges``,
-    ``edge_ids`` and ``has_edges`` (the last two not on a graph that was partitioned into a grid).
+    ``edge_ids`` and ``has_edges``.
     Arguments may differ between processes, and be empty.
 
-    ``parts`` is the folder, ``held`` what this process holds, ``peers`` the processes, whose
+    ``parts`` is the folder, ``held_part`` what this process holds, ``peers`` the processes, whose
     ``peers.counters`` count what was sent.
     """
 
-    __slots__ = ("_near", "_own", "held", "parts", "peers")
+    __slots__ = ("_own_part", "_with_halo", "held_part", "parts", "peers")
     parts: GraphParts
-    held: Held
+    held_part: HeldPart
     peers: PeerGroup
-    _own: HeldPart
-    _near: Lazy[DistributedGraph] | None
+    _own_part: PartOfFolder
+    _with_halo: Lazy[DistributedGraph] | None
 
     def __init__(
         self,
@@ -72,24 +75,26 @@ class DistributedGraph(Graph):
         self._set(
             parts=parts, peers=peers, ndata=nodes, edata=edges, _types=types, uid=str(uuid.uuid4())
         )
-        own = HeldPart(parts, part, peers, edges, self.relations, halo)
-        self._set(held=own, _own=own, _near=None)
+        own_part = PartOfFolder(parts, part, peers, edges, self.relations, halo)
+        self._set(held_part=own_part, _own_part=own_part, _with_halo=None)
         process.graphs[self.uid] = self
-        if halo and parts.edges in ("in", "out"):
-            bare = self._with_held(own)
-            most_edges = int(min(halo * own.num_edges, self.num_edges))
+        if halo:
+            # The halo is fetched when the first sampler asks for it: programs that draw nothing
+            # need none, and fetching it is collective. It reads the graph without a halo.
+            bare = self._reading(own_part)
+            most_edges = int(min(halo * own_part.num_edges, self.num_edges))
 
             def with_halo() -> DistributedGraph:
-                return bare._with_held(near(bare, own, most_edges))  # noqa: SLF001
+                return bare._reading(part_with_halo(bare, own_part, most_edges))  # noqa: SLF001
 
-            self._set(_near=Lazy(with_halo))
+            self._set(_with_halo=Lazy(with_halo))
 
-    def _with_held(self, held: Held) -> DistributedGraph:
+    def _reading(self, held_part: HeldPart) -> DistributedGraph:
         """This graph, read by other means; it is not found by its ``uid``."""
         other = object.__new__(type(self))
-        for name in ("parts", "peers", "ndata", "edata", "_types", "uid", "_own"):
+        for name in ("parts", "peers", "ndata", "edata", "_types", "uid", "_own_part"):
             other._set(**{name: getattr(self, name)})
-        other._set(held=held, _near=None)
+        other._set(held_part=held_part, _with_halo=None)
         return other
 
     @classmethod
@@ -146,11 +151,16 @@ class DistributedGraph(Graph):
         return cls(*open_part(folder, timeout, share, verify=verify), share)
 
     @property
-    def near(self) -> DistributedGraph:
+    def in_parts(self) -> bool:
+        """Whether the graph lies on several processes, of which each holds a part: it does."""
+        return True
+
+    @property
+    def for_sampling(self) -> DistributedGraph:
         """The graph as samplers read it: with the halo, which is fetched when this is first asked
         for; collective.
         """
-        return self if self._near is None else self._near.get()
+        return self if self._with_halo is None else self._with_halo.get()
 
     @property
     def num_nodes(self) -> int:
@@ -162,47 +172,46 @@ class DistributedGraph(Graph):
         """Number of edges of the whole graph."""
         return int(self.parts.num_edges)
 
+    @collective_call("in-degrees")
     def in_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of in-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``;
         collective.
         """
-        part = self._own.part
+        part = self._own_part.part
         return self._degrees("in-degrees", part.rows, np.diff(part.indptr), v)
 
+    @collective_call("out-degrees")
     def out_degrees(self, v: IdsLike | _All = ALL) -> Tensor:
         """Return the number of out-edges of the nodes ``v`` (default all) as int64 ``[len(v)]``;
         collective.
         """
-        nodes, counts = np.unique(self._own.part.src, return_counts=True)
+        nodes, counts = np.unique(self._own_part.part.src, return_counts=True)
         return self._degrees("out-degrees", nodes.astype(np.int64), counts, v)
 
+    @collective_call("edges by id")
     def find_edges(self, eid: IdsLike) -> tuple[Tensor, Tensor]:
         """Return ``(src, dst)``, int64 ``[k]`` each, of the edges with the ids ``eid``;
         collective.
         """
-        with self.peers.together("edges by id"):
-            ids = torch.from_numpy(as_ids(eid, "eid", self.num_edges, "edge"))
-            ends = HeldEnds(self._own.part)
-            rows = DistributedRows(self.peers, self.parts, "edge", "ends", ends)
-            src, dst = rows.fetch(ids).T
+        ids = as_ids(eid, "eid", self.num_edges, "edge")
+        owners = partial(self.peers.owners, kind="edge")
+        src, dst = self.peers.fetch("ends of edges", ids, owners, self._own_part.ends_of).T
         return src.contiguous(), dst.contiguous()
 
+    @collective_call("edges between nodes")
     def _between(self, u: IdsLike, v: IdsLike) -> Between:
-        with self.peers.together("edges between nodes"):
-            return super()._between(u, v)
+        return super()._between(u, v)
 
     def _edges_between(self, u: Ints, v: Ints) -> Between:
         peers = self.peers
-        lie = self.parts.edges
-        if lie not in ("in", "out"):
-            raise ValueError(
-                "edge_ids and has_edges need a graph partitioned with edges='in' or 'out'; this "
-                f"has edges={lie!r}, so any process may hold an edge between two nodes"
-            )
+        near_end = int(self.parts.edges == "in")
+        # a pair goes to the process where the edges of its near end lie, each distinct pair once
         distinct, index = np.unique(np.stack([u, v]), axis=1, return_inverse=True)
-        routes = Routes(peers.owners(distinct[1 if lie == "in" else 0]), peers.size)
+        routes = Routes(peers.owners(distinct[near_end]), peers.size)
         questions = peers.exchange("pairs of nodes", routes.parcels(*distinct))
-        answers = [list(self._own.edges_between(*arrays)) if arrays else [] for arrays in questions]
+        answers = [
+            list(self._own_part.edges_between(*arrays)) if arrays else [] for arrays in questions
+        ]
         parcels = [arrays for arrays in peers.exchange("edges between nodes", answers) if arrays]
         none = np.zeros(0, np.int64)
         counts = np.concatenate([none, *(of_pairs for of_pairs, _ in parcels)])
@@ -215,26 +224,26 @@ class DistributedGraph(Graph):
         """Degrees: the owner of each node adds up the counts of its edges from all processes."""
         peers = self.peers
         parts = self.parts
-        with peers.together(name):
-            if isinstance(v, _All):
-                wanted = np.arange(self.num_nodes)
-            else:
-                wanted = as_ids(v, "v", self.num_nodes)
-            sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
-            degrees = np.zeros(len(self._own.part.masters), np.int64)
-            for arrays in peers.exchange(f"numbers of edges for {name}", sent):
-                if arrays:
-                    degrees[parts.places(arrays[0])] += arrays[1]
-            return peers.fetch(
-                name, wanted, peers.owners, lambda ids: torch.from_numpy(degrees[parts.places(ids)])
-            )
+        wanted = np.arange(self.num_nodes)
+        if not isinstance(v, _All):
+            wanted = as_ids(v, "v", self.num_nodes)
+        # Edges of a node may lie on any process, by the cut: each sends its counts to the owner,
+        # which adds them up and answers.
+        sent = Routes(peers.owners(nodes), peers.size).parcels(nodes, counts)
+        degrees = np.zeros(self._own_part.num_masters, np.int64)
+        for arrays in peers.exchange(f"numbers of edges for {name}", sent):
+            if arrays:
+                degrees[parts.places(arrays[0])] += arrays[1]
+        return peers.fetch(
+            name, wanted, peers.owners, lambda ids: torch.from_numpy(degrees[parts.places(ids)])
+        )
 
     def __repr__(self) -> str:
-        whole = super().__repr__()
-        whole = whole.removeprefix("Graph(").removesuffix(")")
+        words = super().__repr__()
+        words = words.removeprefix("Graph(").removesuffix(")")
         return (
-            f"DistributedGraph({whole}; rank {self.peers.rank} of {self.peers.size}, "
-            f"{len(self._own.part.masters)} nodes and {self._own.num_edges} edges here)"
+            f"DistributedGraph({words}; rank {self.peers.rank} of {self.peers.size}, "
+            f"{len(self._own_part.part.masters)} nodes and {self._own_part.num_edges} edges here)"
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
@@ -246,7 +255,7 @@ class DistributedGraph(Graph):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
             "this needs all edges of the graph, and this process holds a part of them "
-            "(graph.held); distributed graphs answer in_degrees, out_degrees, find_edges, "
+            "(graph.held_part); distributed graphs answer in_degrees, out_degrees, find_edges, "
             "edge_ids, has_edges, and samplers"
         )
 
@@ -264,12 +273,12 @@ def frames_of(parts: GraphParts, part: GraphPart, peers: PeerGroup) -> tuple[Fra
     }
 
     def frame(
-        kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], of: str = "", *ids: Any
+        kind: str, num_rows: int, columns: Mapping[str, Tensor | Rows], suffix: str = "", *ids: Any
     ) -> Frame:
         def held_by_all(name: str) -> Tensor | Rows:
             return with_stored(
                 columns[name],
-                lambda rows: DistributedRows(peers, parts, kind, name + of, rows, *ids),
+                lambda rows: DistributedRows(peers, parts, kind, name + suffix, rows, *ids),
             )
 
         return GraphFrame(num_rows, {name: held_by_all(name) for name in columns})
@@ -296,6 +305,7 @@ def open_whole(folder: FileLike, *, verify: bool | None) -> Graph:
     part = parts.part(0)
     indptr = np.zeros(parts.num_nodes + 1, np.int64)
     indptr[part.rows + 1] = np.diff(part.indptr)
+    # columns of edges lie as the part has them; an ordinary graph has them by id
     order = torch.from_numpy(parts.places(np.arange(parts.num_edges), "edge"))
     edata = {name: take_rows(column, order) for name, column in part.edata.items()}
     plain = Graph(

@@ -21,22 +21,21 @@ from nodeflow._files.disk.arrays import ArrayFile, map_array, map_column
 from nodeflow._files.disk.checked import check_ends, check_ids
 from nodeflow._files.disk.manifest import Manifest
 from nodeflow.distributed._partitions import CutGraph, check_shapes, sound
+from nodeflow.distributed._split import EDGES
 from nodeflow.graph import SPLIT, columns_of
 
 _PIECE = 2**22  # ids that are looked at together
+_BOOK = {"node": "", "edge": "edge_"}  # how names of the arrays of owners and places begin
 
 
 class GraphParts(CutGraph):
     """A graph in a folder, cut into parts for processes by ``partition_graph``. ``GraphParts.open``
     opens it.
 
-    ``edges`` says where edges lie: "in", "out" or "grid"; ``grid`` has the rows and columns of a
-    grid of parts, else None. ``train``, ``val`` and ``test`` are ids of nodes, ascending, or None.
-    ``mirrors``, int64 ``[num_parts, num_parts]``, has at ``[k, p]`` the number of nodes whose
-    master is p and that are mirrors in part k. ``renumbered`` says whether ids are new ones; then
-    ``original_nodes`` and ``original_edges`` are the old ones by the new ones, else None.
-    ``identity`` tells this cut from every other one: a hash of all that is in it. ``schema`` has
-    the node types and relations.
+    ``edges`` says where edges lie, "in" or "out". ``train``, ``val`` and ``test`` are ids of nodes,
+    ascending, or None. ``mirrors``, int64 ``[num_parts, num_parts]``, has at ``[k, p]`` the number
+    of nodes whose master is p and that are mirrors in part k. ``identity`` tells this cut from
+    every other one: a hash of all that is in it. ``schema`` has the node types and relations.
 
     >>> import nodeflow, tempfile
     >>> ring = nodeflow.Graph.from_edges([0, 1, 2, 3], [1, 2, 3, 0])
@@ -46,27 +45,23 @@ class GraphParts(CutGraph):
 
     layout = ("graph parts", 1)
     edges: str
-    grid: tuple[int, int] | None
-    renumbered: bool
     identity: str
     mirrors: Ints
     val: Ints | None
     test: Ints | None
-    original_nodes: Ints | None
-    original_edges: Ints | None
 
     def _read(self, facts: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         count = self.num_parts
         sizes = facts["sizes"]
-        grid = facts["grid"]
-        self._set(
-            edges=str(facts["edges"]), grid=None if grid is None else (int(grid[0]), int(grid[1]))
-        )
-        self._set(renumbered=bool(facts["renumbered"]), identity=str(facts["identity"]))
+        # what earlier versions could write, and later ones do not read
+        if facts["edges"] not in EDGES or facts.get("renumbered"):
+            raise ValueError("it is a grid of parts, or renumbered; cut the graph again")
+        self._set(edges=facts["edges"], identity=str(facts["identity"]))
         as_count(facts["cut"], "cut")
         for of_parts in sizes.values():
             for size in of_parts or ():
                 as_count(size, "a size")
+        # readers make arrays of these sizes, so they must be those of the whole
         lengths = {len(sizes[name]) for name in ("masters", "edges", "mirrors")}
         totals = (sum(sizes["masters"]), sum(sizes["edges"]))
         if lengths != {count} or totals != (self.num_nodes, self.num_edges):
@@ -74,55 +69,33 @@ class GraphParts(CutGraph):
         nodes = (self.num_nodes,)
         edges = (self.num_edges,)
         book = {"owner": nodes, "place": nodes, "edge_owner": edges, "edge_place": edges}
-        if self.renumbered:
-            book = dict.fromkeys(("node_begin", "edge_begin"), (count + 1,))
-            book |= {"original_nodes": nodes, "original_edges": edges}
         return {"mirrors": (count, count), **book}
 
-    @classmethod
-    def _check(cls, folder: Path, manifest: Manifest) -> None:
-        arrays = manifest.arrays
-        with sound(folder):
-            renumbered = manifest.facts["renumbered"]
-            of_parts = manifest.facts["sizes"]
-            nodes = np.array([as_count(size, "masters") for size in of_parts["masters"]], np.int64)
-            edges = np.array([as_count(size, "edges") for size in of_parts["edges"]], np.int64)
-            names = ("owner", "place", "edge_owner", "edge_place")
-            book = [
-                arrays[name] for name in (("node_begin", "edge_begin") if renumbered else names)
-            ]
-        num_nodes = int(nodes.sum())
-        if renumbered:
-            check_ends(folder, book[0], num_nodes)
-            check_ends(folder, book[1], int(edges.sum()))
-        else:
-            _check_places(folder, book[0], book[1], nodes)
-            _check_places(folder, book[2], book[3], edges)
-        for name in (*SPLIT, "original_nodes"):
+    def _check(self, arrays: Mapping[str, ArrayFile]) -> None:
+        sizes = self.manifest.facts["sizes"]
+        _check_places(self.folder, arrays["owner"], arrays["place"], np.array(sizes["masters"]))
+        _check_places(
+            self.folder, arrays["edge_owner"], arrays["edge_place"], np.array(sizes["edges"])
+        )
+        for name in SPLIT:
             if name in arrays:
-                check_ids(folder, arrays[name], num_nodes)
-        if "original_edges" in arrays:
-            check_ids(folder, arrays["original_edges"], int(edges.sum()), "edge")
+                check_ids(self.folder, arrays[name], self.num_nodes)
 
     def _take_arrays(self) -> None:
-        for name in ("mirrors", *SPLIT, "original_nodes", "original_edges"):
+        for name in ("mirrors", *SPLIT):
             self._set(**{name: self._arrays.get(name)})
 
     def owners(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the parts of the masters of nodes, or ("edge") in which edges lie, int64 ``[k]``,
         without checks.
         """
-        if self.renumbered:
-            return np.searchsorted(self._arrays[f"{kind}_begin"], ids, side="right") - 1
-        return self._arrays["owner" if kind == "node" else "edge_owner"][ids].astype(np.int64)
+        return self._arrays[f"{_BOOK[kind]}owner"][ids].astype(np.int64)
 
     def places(self, ids: Ints, kind: str = "node") -> Ints:
         """Return the rows of nodes among the masters, or ("edge") of edges in the arrays, of their
         parts, as above.
         """
-        if self.renumbered:
-            return ids - self._arrays[f"{kind}_begin"][self.owners(ids, kind)]
-        return self._arrays["place" if kind == "node" else "edge_place"][ids].astype(np.int64)
+        return self._arrays[f"{_BOOK[kind]}place"][ids].astype(np.int64)
 
     def part(self, number: int) -> GraphPart:
         """Open a part.
@@ -153,13 +126,12 @@ class GraphParts(CutGraph):
         )
 
     def __repr__(self) -> str:
-        grid = "" if self.grid is None else f" {self.grid[0]} x {self.grid[1]}"
         types = in_words({name: len(ids) for name, ids in self.schema.nodes.items()})
         return self._shown(
             f"{self.num_parts} parts",
             f"{self.num_nodes} nodes{types}",
             f"{self.num_edges} edges",
-            f"edges: {self.edges}{grid}",
+            f"edges: {self.edges}",
         )
 
 
@@ -167,14 +139,11 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
     """Raise ValueError unless every place is one of the part that owns it, of which ``sizes`` has
     the number.
     """
-    whole = not any(
-        array.torch_type.is_floating_point or array.torch_type.is_complex
-        for array in (owner, place)
-    )
-    if len(owner.shape) != 1 or owner.shape != place.shape or not whole:
-        raise ValueError(f"{folder / owner.file} is damaged: it does not fit {place.file}")
+    # compiled loops trust owners and places, so they are checked here, once, piece by piece
     owners = map_array(folder, owner)
     places = map_array(folder, place)
+    if owners.dtype.kind not in "iu" or places.dtype.kind not in "iu":
+        raise ValueError(f"{folder / owner.file} or {place.file} is damaged: it holds no integers")
     for start in range(0, len(owners), _PIECE):
         parts = owners[start : start + _PIECE]
         rows = places[start : start + _PIECE]
@@ -188,23 +157,23 @@ def _check_places(folder: Path, owner: ArrayFile, place: ArrayFile, sizes: Ints)
             )
 
 
-def _check_part(whole: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
+def _check_part(parts: GraphParts, part: int, folder: Path, manifest: Manifest) -> None:
     """Raise ValueError for a part of another cut, and for ids out of bounds."""
     facts = manifest.facts
     arrays = manifest.arrays
-    if (facts.get("part"), facts.get("identity")) != (part, whole.identity):
+    if (facts.get("part"), facts.get("identity")) != (part, parts.identity):
         raise ValueError(
             f"{folder} holds part {facts.get('part')} of cut {facts.get('identity')}, and not part "
-            f"{part} of {whole.identity}: it comes from another folder"
+            f"{part} of {parts.identity}: it comes from another folder"
         )
     with sound(folder):
         nodes = [arrays[name] for name in ("masters", "rows", "src")]
         edge_ids = arrays["edge_ids"]
         indptr = arrays["indptr"]
     for array in nodes:
-        check_ids(folder, array, whole.num_nodes)
-    check_ids(folder, edge_ids, whole.num_edges, "edge")
-    check_ends(folder, indptr, whole.manifest.facts["sizes"]["edges"][part])
+        check_ids(folder, array, parts.num_nodes)
+    check_ids(folder, edge_ids, parts.num_edges, "edge")
+    check_ends(folder, indptr, parts.manifest.facts["sizes"]["edges"][part])
 
 
 def part_folder(folder: Path, part: int) -> Path:
@@ -247,14 +216,16 @@ class GraphPart(Frozen):
     frames: dict[str, dict[str, Tensor | Rows]]
     _ascending: Lazy[Array]
 
-    def __init__(self, whole: GraphParts, part: int, *, verify: bool | None = None) -> None:
-        folder = part_folder(whole.folder, part)
-        identity = whole.identity
-        num_masters = whole.manifest.facts["sizes"]["masters"][part]
-        num_edges = whole.manifest.facts["sizes"]["edges"][part]
+    def __init__(self, parts: GraphParts, part: int, *, verify: bool | None = None) -> None:
+        folder = part_folder(parts.folder, part)
+        identity = parts.identity
+        num_masters = parts.manifest.facts["sizes"]["masters"][part]
+        num_edges = parts.manifest.facts["sizes"]["edges"][part]
         try:
-            check = partial(_check_part, whole, part, folder)
-            key = f"{part} {identity} {whole.num_nodes} {whole.num_edges} {num_edges}"
+            check = partial(_check_part, parts, part, folder)
+            # a part that was checked beside another folder is checked again: bounds of its ids are
+            # the folder's
+            key = f"{part} {identity} {parts.num_nodes} {parts.num_edges} {num_edges}"
             manifest = Manifest.read(folder, *self.layout, verify=verify, check=check, key=key)
         except FileNotFoundError as error:
             raise ValueError(f"part {part} is missing: {error}; copy its folder there") from None
@@ -269,22 +240,22 @@ class GraphPart(Frozen):
             }
             check_shapes(arrays, shapes)
 
-        def frame(of: str, num_rows: int) -> dict[str, Tensor | Rows]:
+        def frame(prefix: str, num_rows: int) -> dict[str, Tensor | Rows]:
             """The columns whose names begin with ``of`` in the manifest."""
-            keys = [key for key in arrays if key.startswith(f"{of}/")]
+            keys = [key for key in arrays if key.startswith(f"{prefix}/")]
             with sound(folder):
                 check_shapes(arrays, dict.fromkeys(keys, (num_rows,)))
-            return {key.removeprefix(f"{of}/"): map_column(folder, arrays[key]) for key in keys}
+            return {key.removeprefix(f"{prefix}/"): map_column(folder, arrays[key]) for key in keys}
 
         self._set(folder=folder, part=part, identity=identity)
         self._set(**{name: map_array(folder, arrays[name]) for name in ("rows", *shapes)})
         self._set(ndata=frame("ndata", num_masters), edata=frame("edata", num_edges))
         # of types and relations: how many of their rows are here is known by the arrays
         self._set(_ascending=Lazy(lambda: np.sort(self.edge_ids)), frames={})
-        for kind, ranges in (("nodes", whole.schema.nodes), ("edges", whole.schema.relations)):
+        for kind, ranges in (("nodes", parts.schema.nodes), ("edges", parts.schema.relations)):
             for i, ids in enumerate(ranges.values()):
-                of = columns_of(kind, i)
-                self.frames[of] = frame(of, len(self.ids_here(kind, ids)))
+                prefix = columns_of(kind, i)
+                self.frames[prefix] = frame(prefix, len(self.ids_here(kind, ids)))
 
     @property
     def num_edges(self) -> int:
@@ -295,9 +266,9 @@ class GraphPart(Frozen):
         """Return those of a range of ids, of "nodes" or of "edges", that are masters, or edges
         here; ascending.
         """
-        own = self.masters if kind == "nodes" else self._ascending.get()
-        first, last = np.searchsorted(own, [ids.start, ids.stop])
-        return own[first:last]
+        ids_of_part = self.masters if kind == "nodes" else self._ascending.get()
+        first, last = np.searchsorted(ids_of_part, [ids.start, ids.stop])
+        return ids_of_part[first:last]
 
     def __repr__(self) -> str:
         return f"GraphPart({self.part}: {len(self.masters)} masters, {self.num_edges} edges)"

@@ -136,6 +136,7 @@ def beta_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) -> 
     (9, 42, 78)
     """
     count, size = _slots(num_parts, slots, 2)
+    # which part is which changes with the epoch, so that no pair always meets first
     names = _random("names", seed, epoch).permutation(count).numpy()
     return Order(count, [names[list(state)] for state in _beta(count, size)])
 
@@ -166,6 +167,7 @@ def comet_order(num_parts: int, slots: int, *, seed: int = 0, epoch: int = 0) ->
     if size == count:
         return Order(count, [range(count)])
     names = _random("groups", seed, epoch).permutation(count).numpy()
+    # two groups fill the slots, so BETA with two slots orders the pairs of groups
     groups = names.reshape(-1, size // 2)
     states = [groups[list(pair)].ravel() for pair in _beta(len(groups), 2)]
     return Order(count, states, _bucket_states(count, states, _random("buckets", seed, epoch)))
@@ -216,16 +218,16 @@ def sequential_order(
     0
     """
     count, size = _slots(num_parts, slots, 1)
-    held = np.unique(as_ids(training, "training", count, "part"))
-    if len(held) > size:
+    trained = np.unique(as_ids(training, "training", count, "part"))
+    if len(trained) > size:
         raise ValueError(
-            f"slots must be at least the number of parts with training nodes, {len(held)}, got "
+            f"slots must be at least the number of parts with training nodes, {len(trained)}, got "
             f"{size}; with method='train-first' write_partitions puts training nodes into few "
             "parts, or take another order"
         )
     shuffled = _random("fill", seed, epoch).permutation(count).numpy()
-    others = np.setdiff1d(shuffled, held, assume_unique=True)
-    return Order(count, [np.concatenate([held, others[: size - len(held)]])])
+    others = np.setdiff1d(shuffled, trained, assume_unique=True)
+    return Order(count, [np.concatenate([trained, others[: size - len(trained)]])])
 
 
 class OrderKind(NamedTuple):
@@ -281,20 +283,20 @@ def _beta(count: int, slots: int) -> Iterator[tuple[int, ...]]:
     """The states of BETA for parts 0, 1, ...; each differs from the last one by one part."""
     # All slots but the last stay while the last goes through the parts that wait; each part that
     # leaves the last slot waits in the place of the one that took it.
-    held = list(range(slots))
+    resident = list(range(slots))
     waiting = list(range(slots, count))
-    yield tuple(held)
+    yield tuple(resident)
     while waiting:
         for i, part in enumerate(waiting):
-            waiting[i] = held[-1]
-            held[-1] = part
-            yield tuple(held)
+            waiting[i] = resident[-1]
+            resident[-1] = part
+            yield tuple(resident)
         # the first parts have met all others: waiting ones take their slots
         fresh = waiting[: slots - 1]
         waiting = waiting[slots - 1 :]
         for i, part in enumerate(fresh):
-            held[i] = part
-            yield tuple(held)
+            resident[i] = part
+            yield tuple(resident)
 
 
 def _bucket_states(
@@ -324,12 +326,13 @@ def _placed(states: list[list[int]]) -> Iterator[tuple[int, ...]]:
     """The states with every part at the place where it was before; new ones take the free places in
     order.
     """
-    held = states[0]
-    yield tuple(held)
+    resident = states[0]
+    yield tuple(resident)
     for state in states[1:]:
-        new = iter([part for part in state if part not in held])
-        held = [part if part in state else next(new) for part in held]
-        yield tuple(held)
+        # a part that stays keeps its slot: only those that come are read
+        new = iter([part for part in state if part not in resident])
+        resident = [part if part in state else next(new) for part in resident]
+        yield tuple(resident)
 
 
 def _checked(count: int, states: list[IdsLike]) -> list[list[int]]:

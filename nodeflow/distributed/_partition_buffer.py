@@ -11,7 +11,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from nodeflow._core.base.calls import checked
-from nodeflow._core.base.checks import as_count, as_ids, as_int, check_one_of, describe
+from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_one_of, describe
 from nodeflow._core.base.sizes import as_bytes, bytes_text
 from nodeflow._core.base.types import FileLike, IdsLike
 from nodeflow._files.disk.folders import locked
@@ -112,11 +112,15 @@ class PartitionBuffer:
         self.seed = as_int(seed, "seed")
         self._prefetch = prefetch
         self._page_cache = page_cache
-        nodes = parts.train if train is None else np.unique(as_ids(train, "train", parts.num_nodes))
-        self._train = None if nodes is None else np.sort(parts.rows[nodes].astype(np.int64))
-        self._training_parts = np.unique(
-            np.zeros(0, np.int64) if self._train is None else self._train // parts.size
-        )
+        nodes = parts.train
+        if train is not None:
+            nodes = np.unique(as_ids(train, "train", parts.num_nodes))
+        # training nodes as rows of parts: states then find theirs without a table of nodes
+        self._train: Ints | None = None
+        self._training_parts = np.zeros(0, np.int64)
+        if nodes is not None:
+            self._train = np.sort(parts.rows[nodes].astype(np.int64))
+            self._training_parts = np.unique(self._train // parts.size)
         self.partitions = parts
         self.counters = BufferCounters()
         self._order = self._checked_order(order)
@@ -170,7 +174,7 @@ class PartitionBuffer:
         that it holds.
         """
         order = self.order_of(self.epoch if epoch is None else epoch)
-        return [self.partitions.visible_share(held) for held in order.states]
+        return [self.partitions.visible_share(state) for state in order.states]
 
     def seeds_per_state(self, epoch: int | None = None) -> list[int]:
         """Return for every state of an epoch (None: the next) the number of its training nodes;
@@ -244,7 +248,7 @@ class PartitionBuffer:
                 page_cache=self._page_cache,
             )
         run = BufferEpoch(
-            partitions=parts,
+            parts=parts,
             order=order,
             nodes=self._nodes,
             edges=EdgeSlots(parts, self._edata, page_cache=self._page_cache),
@@ -290,10 +294,14 @@ class PartitionBuffer:
             return order
         if callable(order):
             return order
-        own = order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
-        if own.num_parts != self.partitions.num_parts:
-            raise ValueError(f"order must be of {self.partitions.num_parts} parts, got {own!r}")
-        return own
+        checked_order = (
+            order if isinstance(order, Order) else Order(self.partitions.num_parts, order)
+        )
+        if checked_order.num_parts != self.partitions.num_parts:
+            raise ValueError(
+                f"order must be of {self.partitions.num_parts} parts, got {checked_order!r}"
+            )
+        return checked_order
 
     def _checked_slots(self, slots: int | None, memory: str | int | None) -> int:
         count = self.partitions.num_parts
@@ -317,6 +325,7 @@ class PartitionBuffer:
         if memory is None:
             return as_count(slots, "slots", 1)
         room = as_bytes(memory, "memory")
+        # the bound grows with the slots, so the first that fits is the most
         for number in reversed(fitting):
             if self._bytes_held(number) <= room:
                 return number
@@ -336,6 +345,7 @@ class PartitionBuffer:
         """
         parts = self.partitions
         order = self._order
+        # an order by a function may swap all parts at once; the others say how many
         spare = slots
         if slots == parts.num_parts:
             spare = 0
@@ -348,8 +358,8 @@ class PartitionBuffer:
         arrays = parts.manifest.arrays
         # of each relation, and of all edges
         widths = np.zeros(len(parts.schema.relations) + 1, np.int64)
-        for key, of in parts.keys("edges", self._edata).items():
-            widths[of] += arrays[key].nbytes // max(arrays[key].shape[0], 1)
+        for key, kind in parts.keys("edges", self._edata).items():
+            widths[kind] += arrays[key].nbytes // max(arrays[key].shape[0], 1)
         width = int(widths[-1] + widths[:-1].max(initial=0))
         edges = 2 * int(largest) * (16 + 2 * width)
         # a state has the sparse rows of its slots once more, one after another

@@ -7,7 +7,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -56,43 +55,55 @@ class CutGraph(Frozen):
 
     @checked
     def __init__(self, folder: FileLike, *, verify: bool | None = None) -> None:
-        path = Path(folder).absolute()
-        manifest = Manifest.read(
-            path, *self.layout, verify=verify, check=partial(self._check, path)
-        )
+        self._set(folder=Path(folder).absolute(), _verify=verify)
+        manifest = Manifest.read(self.folder, *self.layout, verify=verify, check=self._check_files)
+        self._take_facts(manifest)
+        arrays = {
+            name: map_array(self.folder, array)
+            for name, array in manifest.arrays.items()
+            if "/" not in name
+        }
+        self._set(_arrays=arrays, train=arrays.get("train"))
+        self._take_arrays()
+
+    def _check_files(self, manifest: Manifest) -> None:
+        """Check what no checksum says of files that are new or have changed: see ``_check``."""
+        self._take_facts(manifest)
+        self._check(manifest.arrays)
+
+    def _take_facts(self, manifest: Manifest) -> None:
+        """Set the attributes that a manifest holds, and compare the shapes of its arrays with
+        them.
+        """
         facts = manifest.facts
-        self._set(folder=path, manifest=manifest, _verify=verify)
-        with sound(path):
+        self._set(manifest=manifest)
+        with sound(self.folder):
             # the folders of ``Partitions`` have had this word from the first version on
-            count = facts["num_partitions" if "num_partitions" in facts else "num_parts"]
+            count = facts.get("num_partitions", facts.get("num_parts"))
             self._set(
-                num_nodes=int(facts["num_nodes"]),
-                num_edges=int(facts["num_edges"]),
-                num_parts=int(count),
+                num_nodes=as_count(facts["num_nodes"], "num_nodes"),
+                num_edges=as_count(facts["num_edges"], "num_edges"),
+                num_parts=as_count(count, "the number of parts"),
             )
-            # graphs of one type without a name have no schema here, nor have the folders of an
-            # earlier version
-            one = Schema.of_one_type(self.num_nodes, self.num_edges)
-            schema = Schema.from_json(facts["schema"]) if "schema" in facts else one
+            # folders of an earlier version may have no schema
+            schema = Schema.of_one_type(self.num_nodes, self.num_edges)
+            if "schema" in facts:
+                schema = Schema.from_json(facts["schema"])
             if (schema.num_nodes, schema.num_edges) != (self.num_nodes, self.num_edges):
                 raise ValueError("the schema is of another size")
             self._set(schema=schema)
             for kind in ("ndata", "edata"):
                 # a folder of parts says more of a column than its name
-                columns = [{"name": of} if isinstance(of, str) else of for of in facts[kind]]
+                columns = [
+                    {"name": column} if isinstance(column, str) else column
+                    for column in facts[kind]
+                ]
                 names = [str(column["name"]) for column in columns]
                 if len(set(names)) < len(names):
                     raise ValueError(kind)
                 self._set(**{kind: names})
             self._set(method=str(facts["method"]))
             check_shapes(manifest.arrays, self._read(facts))
-        arrays = {
-            name: map_array(path, array)
-            for name, array in manifest.arrays.items()
-            if "/" not in name
-        }
-        self._set(_arrays=arrays, train=arrays.get("train"))
-        self._take_arrays()
 
     @classmethod
     def open(cls, folder: FileLike, *, verify: bool | None = None) -> Self:
@@ -105,9 +116,8 @@ class CutGraph(Frozen):
         """
         return cls(folder, verify=verify)
 
-    @classmethod
     @abstractmethod
-    def _check(cls, folder: Path, manifest: Manifest) -> None:
+    def _check(self, arrays: Mapping[str, ArrayFile]) -> None:
         """Check the arrays that say where something lies: raises ValueError for numbers out of
         bounds.
         """
@@ -201,38 +211,32 @@ class Partitions(CutGraph):
             **dict.fromkeys(["src", "dst", "edge_ids"], (self.num_edges,)),
         }
         self._set(columns={"nodes": {}, "edges": {}})
-        for kind, whole, types in (
+        for kind, num_all, types in (
             ("nodes", size, part.nodes),
             ("edges", self.num_edges, relations),
         ):
             # number -1 is all nodes, or all edges
-            for i, num_rows in enumerate([whole, *map(len, types.values())], -1):
-                of = f"{kind[0]}data" if i < 0 else columns_of(kind, i)
-                for name in facts.get(of, ()):
-                    key = f"{of}/{name}"
+            for i, num_rows in enumerate([num_all, *map(len, types.values())], -1):
+                frame = f"{kind[0]}data" if i < 0 else columns_of(kind, i)
+                for name in facts.get(frame, ()):
+                    key = f"{frame}/{name}"
                     self.columns[kind][key] = i
                     # a file for all edges, but one per part for nodes, which come and go
                     keys = [key] if kind == "edges" else [f"{key}/{p}" for p in range(count)]
                     shapes |= dict.fromkeys(keys, (num_rows,))
         return shapes
 
-    @classmethod
-    def _check(cls, folder: Path, manifest: Manifest) -> None:
+    def _check(self, arrays: Mapping[str, ArrayFile]) -> None:
         # ends of edges are checked as they are read
-        with sound(folder):
-            arrays = manifest.arrays
-            rows, parents, bucket_ptr = (arrays[n] for n in ("rows", "parents", "bucket_ptr"))
-            names = ("num_nodes", "num_edges", "num_partitions", "size")
-            counts = (as_count(manifest.facts[name], name) for name in names)
-            num_nodes, num_edges, num_parts, size = counts
-        check_ids(folder, rows, num_parts * size, "row")
-        check_ids(folder, parents, num_nodes, lower=-1)
-        check_ends(folder, bucket_ptr, num_edges)
+        check_ids(self.folder, arrays["rows"], self.num_parts * self.size, "row")
+        check_ids(self.folder, arrays["parents"], self.num_nodes, lower=-1)
+        check_ends(self.folder, arrays["bucket_ptr"], self.num_edges)
         if "train" in arrays:
-            check_ids(folder, arrays["train"], num_nodes)
+            check_ids(self.folder, arrays["train"], self.num_nodes)
 
     def _take_arrays(self) -> None:
         self._set(**{name: self._arrays[name] for name in ("rows", "parents", "bucket_ptr")})
+        # buckets lie by destination, then source; users read them the other way round
         by_destination = self._by_relation.sum(1).reshape(self.num_parts, -1)
         self._set(bucket_sizes=by_destination.T.copy())
 
@@ -268,9 +272,11 @@ class Partitions(CutGraph):
 
         The ids of a type are consecutive there too, and slot after slot.
         """
+        # the ids of a type follow each other in a state, slot after slot, so a type is a range
+        # there too
         begin = self.part.bounds()
-        of = self.part.types_of(row)
-        return slots * begin[of] + slot * np.diff(begin)[of] + row - begin[of]
+        kind = self.part.types_of(row)
+        return slots * begin[kind] + slot * np.diff(begin)[kind] + row - begin[kind]
 
     @property
     def cut(self) -> float:
@@ -282,17 +288,14 @@ class Partitions(CutGraph):
         """The part of every node, ``[num_nodes]``, in the narrowest type."""
         return (self.rows // self.size).astype(part_type(self.num_parts))
 
-    def node_array(self, name: str, part: int, of: str = "ndata") -> ArrayFile:
+    def node_array(self, name: str, part: int, frame: str = "ndata") -> ArrayFile:
         """Return the description of the file of a part of a node column; KeyError for an unknown
         column.
         """
-        if f"{of}/{name}" not in self.columns["nodes"]:
-            keys = [key.partition("/") for key in self.columns["nodes"]]
-            names = [column for frame, _, column in keys if frame == of]
-            raise KeyError(
-                f"there is no node column {name!r}; there are {', '.join(names) or 'none'}"
-            )
-        return self.manifest.arrays[f"{of}/{name}/{part}"]
+        if f"{frame}/{name}" not in self.columns["nodes"]:
+            names = ", ".join(self.names("nodes")) or "none"
+            raise KeyError(f"there is no node column {name!r}; there are {names}")
+        return self.manifest.arrays[f"{frame}/{name}/{part}"]
 
     def edge_array(self, name: str) -> ArrayFile:
         """Return the description of the file of an edge column."""
@@ -303,12 +306,14 @@ class Partitions(CutGraph):
         rows = self.rows[as_ids(nodes, "nodes", self.num_nodes)]
         return torch.from_numpy(rows.astype(np.int64) // self.size)
 
-    def visible_share(self, held: Sequence[int]) -> float:
-        """Return the share of in-edges of nodes of ``held`` whose sources are in ``held`` too; 1
-        without in-edges.
+    def visible_share(self, resident: Sequence[int]) -> float:
+        """Return the share of in-edges of nodes of ``resident`` parts whose sources are in such
+        parts too; 1 without in-edges.
         """
-        reached = int(self.bucket_sizes[:, held].sum())
-        return int(self.bucket_sizes[np.ix_(held, held)].sum()) / reached if reached else 1.0
+        reached = int(self.bucket_sizes[:, resident].sum())
+        return (
+            int(self.bucket_sizes[np.ix_(resident, resident)].sum()) / reached if reached else 1.0
+        )
 
     def column(self, name: str, node_type: str | None = None) -> PartitionedRows:
         """Return a node column as ``Rows`` by node id, as committed now; KeyError for an unknown
@@ -340,16 +345,16 @@ class PartitionedRows(RowsBase):
     def __init__(self, partitions: Partitions, name: str, node_type: str | None = None) -> None:
         self._partitions = partitions
         schema = partitions.schema
-        of = "ndata"
+        frame = "ndata"
         ids = range(partitions.num_nodes)
         self._begin = 0
         if node_type is not None:
             ids = schema.ids(node_type)
             self._begin = partitions.part.ids(node_type).start
             if len(schema.nodes) > 1:
-                of = columns_of("nodes", list(schema.nodes).index(node_type))
+                frame = columns_of("nodes", list(schema.nodes).index(node_type))
         self._first = ids.start
-        self._arrays = [partitions.node_array(name, p, of) for p in range(partitions.num_parts)]
+        self._arrays = [partitions.node_array(name, p, frame) for p in range(partitions.num_parts)]
         first = self._arrays[0]
         self.shape = (len(ids), *first.row)
         self.dtype = first.read_type
@@ -357,6 +362,7 @@ class PartitionedRows(RowsBase):
         self._maps: dict[int, Tensor | Rows] = {}
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
+        # a row says the part and the place in it; parts are asked one after another, each once
         rows = self._partitions.rows[ids + self._first].astype(np.int64)
         numbers, places = np.divmod(rows, self._partitions.size)
         parts = []

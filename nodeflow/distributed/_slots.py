@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -50,10 +50,6 @@ def read_rows(path: Path, out: Array, first: int = 0, *, page_cache: bool = True
     """
     try:
         dtype, shape, start = read_header(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{path} is missing: the folder is not whole, or was replaced while it was read"
-        ) from None
     except ValueError as error:
         raise ValueError(f"{path} is damaged or was cut off: {error}") from None
     if dtype != out.dtype or shape[1:] != out.shape[1:] or shape[0] < first + len(out):
@@ -131,6 +127,7 @@ class NodeSlots:
                 kind = "sparse; learned rows are dense" if array.csr else "narrow"
                 raise TypeError(f"writable names column {name!r}, whose rows are {kind}")
         # places for dense rows; for sparse rows, whose size varies, empty places
+        # Parts that come are read into spare places while the caller uses the slots.
         places = slots + spare
         self._memory: dict[str, Any] = {}
         for name, array in self._arrays.items():
@@ -168,6 +165,8 @@ class NodeSlots:
         bytes_written = 0
         for name in self._writable:
             array = self._arrays[name]
+            # a new name for every epoch: the file that the manifest names stays as it was until the
+            # commit
             number = array.file.removeprefix(f"{NODES}/").partition(".")[0]
             path = folder / node_file(number, part, self._partitions.epoch + 1)
             try:
@@ -259,7 +258,7 @@ manifest.
 class StateEdges(NamedTuple):
     """The graph of the edges of one state.
 
-    The edges of group ``buckets[k]``, as ``EdgeGroups.of`` numbers buckets by relation, have the
+    The edges of group ``buckets[k]``, as ``GroupedEdges`` numbers buckets by relation, have the
     ids from ``begin[k]`` on.
     """
 
@@ -282,31 +281,32 @@ class EdgeSlots:
         self._columns = partitions.keys("edges", columns)
         keys = {"src": -1, "dst": -1, **self._columns}
         self._arrays: dict[str, tuple[int, ArrayFile]] = {
-            key: (of, partitions.manifest.arrays[key]) for key, of in keys.items()
+            key: (number, partitions.manifest.arrays[key]) for key, number in keys.items()
         }
         self._own_ptr = partitions.begin_in_relations()
         self._kept: dict[int, Bucket] = {}
 
-    def load(self, held: Sequence[int]) -> tuple[StateEdges, int]:
+    def load(self, resident: Sequence[int]) -> tuple[StateEdges, int]:
         """Read what is missing of the edges between parts in slots; return their graph and the
         bytes read.
         """
         kinds = len(self._partitions.schema.relations)
         # by slots: destination, source
-        held_parts = np.array(held)
-        pairs = np.add.outer(held_parts * self._partitions.num_parts, held_parts).ravel()
+        parts = np.array(resident)
+        pairs = np.add.outer(parts * self._partitions.num_parts, parts).ravel()
         numbers = np.add.outer(np.arange(kinds), pairs * kinds).ravel()  # relation after relation
         # drop buckets no longer needed before reading others, to lower the peak of memory
         needed = set(numbers.tolist())
         self._kept = {group: bucket for group, bucket in self._kept.items() if group in needed}
         missing = [pair for pair in sorted(pairs.tolist()) if pair * kinds not in self._kept]
         bytes_read = self._read(missing)
+        # relation after relation, as a schema has its edges, and within one by slots
         buckets = [self._kept[group] for group in numbers.tolist()]
         begin = sums(np.array([len(bucket["src"]) for bucket in buckets], np.int64))
         edata = self._columns_of(buckets, len(pairs))
-        indptr, indices, edge_ids = self._placed(buckets, begin, len(held))
-        plain = Graph(indptr, indices, edge_ids=edge_ids, edata=edata[-1], copy=False)
-        of_types = {name: len(held) * len(ids) for name, ids in self._partitions.part.nodes.items()}
+        plain = self._placed(buckets, begin, len(resident), edata[-1])
+        types = self._partitions.part.nodes.items()
+        of_types = {name: len(resident) * len(ids) for name, ids in types}
         num_edges = np.diff(begin[:: len(pairs)]).tolist()
         relations = dict(zip(self._partitions.schema.relations, num_edges, strict=True))
 
@@ -317,9 +317,9 @@ class EdgeSlots:
         return StateEdges(graph, buckets=numbers, begin=begin), bytes_read
 
     def _placed(
-        self, buckets: Sequence[Bucket], begin: Ints, num_slots: int
-    ) -> tuple[Ints, Array, Array]:
-        """Return ``(indptr, sources, edge ids)`` of the edges of buckets, by local ids."""
+        self, buckets: Sequence[Bucket], begin: Ints, num_slots: int, edata: Mapping[str, Tensor]
+    ) -> Graph:
+        """Return the graph of the edges of buckets, by local ids, without types."""
         bounds = self._partitions.part.bounds()
         slots = range(num_slots)
         # Where row 0 of the part in each slot would be among the ids of a state, if all rows of the
@@ -337,6 +337,8 @@ class EdgeSlots:
         type_of_nodes = id_type(len(indptr))
         indices = np.empty(num_edges, numpy_type(type_of_nodes))
         edge_ids = np.empty(num_edges, numpy_type(id_type(num_edges)))
+        # edges of a destination come bucket after bucket, relation after relation, as in the whole
+        # graph
         head = indptr[:-1].copy()
         for k, (dst_start, src_start) in enumerate(starts):
             src = buckets[k]["src"]
@@ -345,23 +347,23 @@ class EdgeSlots:
             kernels.buckets.place_bucket(
                 src, dst, src_start, dst_start, first, head, indices, edge_ids
             )
-        return indptr, indices, edge_ids
+        return Graph(indptr, indices, edge_ids=edge_ids, edata=edata, copy=False)
 
     def _columns_of(self, buckets: Sequence[Bucket], num_pairs: int) -> list[dict[str, Tensor]]:
         """Return the columns of the edges of each relation, and last those of all edges."""
         edata: list[dict[str, Tensor]] = [{} for _ in range(len(buckets) // num_pairs + 1)]
-        for key, of in self._columns.items():
+        for key, number in self._columns.items():
             array = self._arrays[key][1]
             # the buckets of a relation follow each other
-            some = buckets if of < 0 else buckets[num_pairs * of :][:num_pairs]
+            some = buckets if number < 0 else buckets[num_pairs * number :][:num_pairs]
             rows = np.concatenate([empty(array, 0), *(bucket[key] for bucket in some)])
-            edata[of][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
+            edata[number][key.partition("/")[2]] = from_numpy(rows, array.torch_type)
         return edata
 
     def _read(self, missing: list[int]) -> int:
         """Read buckets, adjacent ones in one read; return the number of bytes."""
         ptr = self._partitions.bucket_ptr
-        own = self._own_ptr
+        starts = self._own_ptr
         kinds = len(self._partitions.schema.relations)
         bytes_read = 0
         # number minus index is constant along a run of consecutive buckets, so a run is one read
@@ -369,25 +371,25 @@ class EdgeSlots:
             buckets = [bucket for _, bucket in run]
             run_start = buckets[0]
             run_stop = buckets[-1] + 1
-            whole: Bucket = {}
-            for key, (of, array) in self._arrays.items():
+            run_arrays: Bucket = {}
+            for key, (number, array) in self._arrays.items():
                 # of all edges a file has a bucket relation after relation, else those of one relation
-                if of < 0:
+                if number < 0:
                     first, last = ptr[[run_start * kinds, run_stop * kinds]].tolist()
                 else:
-                    first, last = own[[run_start, run_stop], of].tolist()
-                whole[key] = empty(array, last - first)
+                    first, last = starts[[run_start, run_stop], number].tolist()
+                run_arrays[key] = empty(array, last - first)
                 path = self._partitions.folder / array.file
-                bytes_read += read_rows(path, whole[key], first, page_cache=self._page_cache)
+                bytes_read += read_rows(path, run_arrays[key], first, page_cache=self._page_cache)
             for group in range(run_start * kinds, run_stop * kinds):
                 bucket, kind = divmod(group, kinds)
                 every = slice(*ptr[group : group + 2] - ptr[run_start * kinds])
-                alone = slice(*own[bucket : bucket + 2, kind] - own[run_start, kind])
+                alone = slice(*starts[bucket : bucket + 2, kind] - starts[run_start, kind])
                 # copies, so that a bucket that is dropped leaves no memory behind that others share
                 self._kept[group] = {
-                    key: whole[key][every if of < 0 else alone].copy()
-                    for key, (of, _) in self._arrays.items()
-                    if of in (-1, kind)
+                    key: run_arrays[key][every if number < 0 else alone].copy()
+                    for key, (number, _) in self._arrays.items()
+                    if number in (-1, kind)
                 }
                 self._check(self._kept[group], group)
         return bytes_read
@@ -401,11 +403,12 @@ class EdgeSlots:
         for end, node_type in (("src", relation[0]), ("dst", relation[2])):
             ids = parts.part.ids(node_type)
             # a negative number is a large one
+            # one comparison finds both too small and too large rows
             rows = (bucket[end] - np.int32(ids.start)).view(np.uint32)
             if len(rows) and rows.max() >= len(ids):
-                at = int(rows.argmax())
+                row = int(rows.argmax())
                 path = parts.folder / self._arrays[end][1].file
                 raise ValueError(
-                    f"{path} is damaged: edge {parts.bucket_ptr[group] + at} ends at row "
-                    f"{bucket[end][at]} of a part that has {ids.stop}"
+                    f"{path} is damaged: edge {parts.bucket_ptr[group] + row} ends at row "
+                    f"{bucket[end][row]} of a part that has {ids.stop}"
                 )

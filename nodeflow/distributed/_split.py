@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -53,7 +52,8 @@ class SplitColumn:
 
     def append(self, rows: Tensor | Array, begin: Ints) -> None:
         """Append the rows ``begin[p]`` to ``begin[p + 1]`` of ``rows`` to part p, for every p."""
-        rows = torch.from_numpy(rows).to(self.dtype) if isinstance(rows, np.ndarray) else rows
+        if isinstance(rows, np.ndarray):
+            rows = torch.from_numpy(rows).to(self.dtype)
         for p in np.flatnonzero(np.diff(begin)).tolist():
             self._writers[p].append(slice_rows(rows, int(begin[p]), int(begin[p + 1])))
 
@@ -80,10 +80,10 @@ class EdgeArrays:
         array = create_array(self._folder / path, numpy_type(dtype), (self._num_edges, *row))
         self._made[name] = array, path, dtype
 
-    def put(self, at: Array, entries: Mapping[str, Array]) -> None:
+    def put(self, positions: Array, entries: Mapping[str, Array]) -> None:
         """Write the entries ``at`` of some arrays."""
         for name, values in entries.items():
-            np.asarray(self._made[name][0])[at] = values
+            np.asarray(self._made[name][0])[positions] = values
 
     def finish(self) -> dict[str, ArrayFile]:
         """Flush the files, and describe them."""
@@ -100,13 +100,13 @@ def split_rows(
     columns: Mapping[str, NewColumn],
     owner: Array,
     sizes: Ints,
-    files: Sequence[Sequence[Path]],
+    file_of: Callable[[int, int], Path],
     folders: Sequence[Path],
     bar: Any,
     types: Collection[range] = (),
 ) -> dict[str, list[ArrayFile]]:
-    """Split columns over files, those of each column by part, and describe these by column and
-    part.
+    """Split columns over files, ``file_of`` the number of a column and of a part, and describe these
+    by column and part.
 
     ``owner`` is the part of every row, ``sizes`` are the rows of each part. Rows are read in order,
     some at a time, and appended to the files. After each range of ids in ``types``, parts with
@@ -115,14 +115,22 @@ def split_rows(
     written = {}
     num_rows = len(owner)
     short = []
+    # how many rows each part lacks of a type, beside the part that has the most of it
     for of_type in types:
         counts = np.bincount(owner[of_type.start : of_type.stop], minlength=len(sizes))
         short.append(sums(counts.max(initial=0) - counts))
-    for (name, column), of_parts in zip(columns.items(), files, strict=True):
+    for i, (name, column) in enumerate(columns.items()):
+        of_parts = [file_of(i, p) for p in range(len(sizes))]
+        # One row says the type and shape of all. Functions of users may give others later, which
+        # would shift all rows after them in the files: so every piece is compared.
         sample = rows_of(stored(column), name, torch.zeros(min(num_rows, 1), dtype=torch.int64))
         out = SplitColumn(of_parts, like(column, sample), sizes)
         kind = (sample.dtype, sample.shape[1:], sample.layout)
-        step = 2**14 if is_sparse(sample) else max(_BYTES // max(row_bytes(sample), 1), 1)
+        step = max(_BYTES // max(row_bytes(sample), 1), 1)
+        if is_sparse(sample):
+            step = 2**14
+        # in order, since columns may be mapped files: rows at random would read each page many
+        # times
         for number, all_ids in enumerate(types or [range(num_rows)]):
             for first in all_ids[::step]:
                 ids = np.arange(first, min(first + step, all_ids.stop))
@@ -133,6 +141,7 @@ def split_rows(
                         f"{list(sample.shape[1:])} for every node, as for node 0, but for nodes "
                         f"{ids[0]} to {ids[-1]} it gave {describe(rows)}"
                     )
+                # a stable sort: within a part rows stay in the order of ids, which readers search
                 begin, order = kernels.csr.sort_by_destination(owner[ids], len(sizes))
                 out.append(take_rows(rows, torch.from_numpy(order)), begin)
                 bar.update(len(ids))
@@ -174,13 +183,16 @@ def columns_of(
     Third are those of single types and relations, by what ``own_parts`` calls these.
     """
     chosen: dict[str, dict[str, Column]] = {}
-    for kind, whole, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
+    for kind, columns, names in (("nodes", graph.ndata, ndata), ("edges", graph.edata, edata)):
         parts = own_parts(graph).items()
-        frames = {kind: whole} | {of: part.data for of, part in parts if of.startswith(kind)}
+        frames = {kind: columns} | {
+            frame_name: part.data for frame_name, part in parts if frame_name.startswith(kind)
+        }
+        # each name once: types may share one, and a caller who names it means all of them
         every = dict.fromkeys(itertools.chain(*frames.values()))
         wanted = chosen_columns(every, names, f"{kind[0]}data", "the graph")
-        for of, frame in frames.items():
-            chosen[of] = {name: frame[name] for name in wanted if name in frame}
+        for frame_name, frame in frames.items():
+            chosen[frame_name] = {name: frame[name] for name in wanted if name in frame}
     nodes: dict[str, NewColumn] = dict(chosen.pop("nodes"))
     edges = chosen.pop("edges")
     for name, given in (more or {}).items():
@@ -196,53 +208,8 @@ def columns_of(
     return nodes, edges, chosen
 
 
-EDGES = ("in", "out", "grid")
+EDGES = ("in", "out")
 _EDGES = 2**19  # edges of a piece
-
-
-class EdgeGroups(NamedTuple):
-    """Groups of edges: an edge from a node of part p to one of part q is in group
-    ``source[p] + destination[q]``.
-
-    With several ``kinds``, the number of its relation is added.
-    """
-
-    source: Ints
-    destination: Ints
-    kinds: int = 1
-
-    @classmethod
-    def of(cls, edges: str, num_parts: int, kinds: int = 1) -> EdgeGroups:
-        """Return the groups of a layout. All but "buckets" have a group per part.
-
-        "in" takes the part of the destination, "out" that of the source, and "grid" the part in the
-        grid row of the source and the grid column of the destination, where part k is in row
-        ``k // columns`` and column ``k % columns``. The bucket ``j * num_parts + i`` has the edges
-        from part i to part j, and ``kinds`` groups, one for each relation.
-        """
-        part = np.arange(num_parts)
-        columns = grid_of(num_parts)[1]
-        return {
-            "in": cls(0 * part, part),
-            "out": cls(part, 0 * part),
-            "grid": cls(part // columns * columns, part % columns),
-            "buckets": cls(part * kinds, part * num_parts * kinds, kinds),
-        }[edges]
-
-    @property
-    def size(self) -> int:
-        return int(self.source[-1] + self.destination[-1]) + self.kinds
-
-
-def grid_of(num_parts: int) -> tuple[int, int]:
-    """Return the rows and columns of a grid of parts: as square as their number allows, no more
-    rows than columns.
-
-    >>> grid_of(12), grid_of(7)
-    ((3, 4), (1, 7))
-    """
-    rows = next(r for r in range(math.isqrt(num_parts), 0, -1) if num_parts % r == 0)
-    return rows, num_parts // rows
 
 
 class EdgePiece(NamedTuple):
@@ -266,22 +233,27 @@ class EdgePiece(NamedTuple):
 
 
 class GroupedEdges:
-    """The edges of a graph by group, in the order of their destinations ``nodes``; None: ascending,
-    as in its arrays.
+    """The edges of a graph by group, in the order of its arrays: by destination.
 
-    ``owner`` is the part of every node. After a pass over the edges, ``edges`` and ``rows``, int64
-    ``[size]``, are the numbers of edges and destinations of each group, and ``cut`` that of edges
-    whose ends have different masters.
+    ``layout`` says what is a group. "in": the edges to nodes of a part; "out": those from nodes of
+    a part; "buckets": those of one relation from part i to part j, of which bucket
+    ``j * num_parts + i`` has a group for each. ``owner`` is the part of every node. After a pass
+    over the edges, ``edges`` and ``rows``, int64 ``[size]``, are the numbers of edges and
+    destinations of each group, and ``cut`` that of edges whose ends have different masters.
     """
 
-    def __init__(
-        self, graph: Graph, owner: Array, groups: EdgeGroups, nodes: Ints | None = None
-    ) -> None:
+    def __init__(self, graph: Graph, owner: Array, num_parts: int, layout: str) -> None:
         self.graph = graph
-        self.size = groups.size
         self._owner = owner
-        self._groups = groups
-        self._nodes = nodes
+        self._kinds = len(graph.schema.relations) if layout == "buckets" else 1
+        # The group of an edge is a sum of what its source's part adds, what its destination's part
+        # adds, and, with several kinds, the number of its relation: so one loop places all layouts.
+        part = np.arange(num_parts)
+        steps = {"in": (0, 1), "out": (1, 0), "buckets": (self._kinds, num_parts * self._kinds)}
+        of_source, of_destination = steps[layout]
+        self._from_source = part * of_source
+        self._from_destination = part * of_destination
+        self.size = (num_parts - 1) * (of_source + of_destination) + self._kinds
 
     def count(self, advance: Callable[[int], object] = lambda _: None) -> Ints:
         """Count the edges of every group; ``advance`` is called with the number of edges of each
@@ -297,27 +269,31 @@ class GroupedEdges:
         self.edges = np.zeros(self.size, np.int64)
         self.rows = np.zeros(self.size, np.int64)
         self.cut = 0
-        last = np.full(self.size, -1, np.int64)  # the destination where each group is
-        for at, dst in self._positions(indptr, min(most or _EDGES, _EDGES)):
-            src = np.asarray(indices[at])
+        reached = np.full(self.size, -1, np.int64)  # the destination where each group is
+        step = min(most or _EDGES, _EDGES)
+        for first in range(0, self.graph.num_edges, step):
+            last = min(first + step, self.graph.num_edges)
+            # destinations of the piece, of which the first and the last may have edges beyond it
+            low = int(np.searchsorted(indptr, first, side="right")) - 1
+            high = int(np.searchsorted(indptr, last))
+            ends: Ints = np.clip(indptr[low : high + 1], first, last)
+            dst = np.repeat(np.arange(low, high), np.diff(ends))
+            src = np.asarray(indices[first:last])
             group = np.empty(len(src), np.int64)
             place = np.empty(len(src), np.int64)
             starts = np.empty(len(src), np.bool_)
-            if edge_ids is not None:
-                ids = edge_ids[at]
-            else:
-                ids = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            ids = np.arange(first, last) if edge_ids is None else edge_ids[first:last]
             kind = np.zeros(len(src), np.int64)
-            if self._groups.kinds > 1:
+            if self._kinds > 1:
                 kind = self.graph.schema.relations_of(np.asarray(ids))
             self.cut += kernels.buckets.place_edges(
                 owner=self._owner,
                 src=src,
                 dst=dst,
                 kind=kind,
-                from_source=self._groups.source,
-                from_destination=self._groups.destination,
-                last=last,
+                from_source=self._from_source,
+                from_destination=self._from_destination,
+                last=reached,
                 edges=self.edges,
                 rows=self.rows,
                 group=group,
@@ -326,28 +302,12 @@ class GroupedEdges:
             )
             yield EdgePiece(src, dst, ids, group, place, starts)
 
-    def _positions(self, indptr: Ints, most: int) -> Iterator[tuple[slice | Ints, Ints]]:
-        """Positions and destinations of the edges, ``most`` at a time."""
-        begin = indptr if self._nodes is None else sums(np.diff(indptr)[self._nodes])
-        for first in range(0, self.graph.num_edges, most):
-            last = min(first + most, self.graph.num_edges)
-            low = int(np.searchsorted(begin, first, side="right")) - 1
-            high = int(np.searchsorted(begin, last))
-            ends: Ints = np.clip(begin[low : high + 1], first, last)
-            length = np.diff(ends)
-            if self._nodes is None:
-                yield slice(first, last), np.repeat(np.arange(low, high), length)
-            else:
-                nodes = self._nodes[low:high]
-                away = indptr[nodes] - begin[low:high]
-                yield np.arange(first, last) + np.repeat(away, length), nodes.repeat(length)
-
 
 def write_buckets(
     draft: Path,
     graph: Graph,
     columns: dict[str, Column],
-    own: Mapping[str, Mapping[str, Column]],
+    of_relations: Mapping[str, Mapping[str, Column]],
     masters: Masters,
     row: Array,
     bar: Any,
@@ -355,49 +315,78 @@ def write_buckets(
     """Write the edges by buckets: their ends as rows of parts, their ids and columns; describe the
     files.
 
-    ``own`` has the columns of single types and relations, ``row`` the row of every node in its
-    part.
+    ``of_relations`` has the columns of single types and relations, ``row`` the row of every node in
+    its part.
     """
     relations = list(graph.schema.relations.values())
-    edges = GroupedEdges(
-        graph, masters.owner, EdgeGroups.of("buckets", len(masters.sizes), len(relations))
-    )
+    num_parts = len(masters.sizes)
+    edges = GroupedEdges(graph, masters.owner, num_parts, "buckets")
     sizes = edges.count(bar.update)
     bucket_ptr = sums(sizes)
-    of_buckets = sizes.reshape(len(masters.sizes) ** 2, len(relations))
-    out = EdgeArrays(draft, graph.num_edges)
-    out.add("src", torch.int32)
-    out.add("dst", torch.int32)
-    out.add("edge_ids", id_type(graph.num_edges))
-    # arrays of all edges and of those of single relations, where a group begins there, and the
-    # columns there
-    frames = [(out, "edata", bucket_ptr[:-1], columns, range(graph.num_edges))]
+    ends = EdgeArrays(draft, graph.num_edges)
+    ends.add("src", torch.int32)
+    ends.add("dst", torch.int32)
+    ends.add("edge_ids", id_type(graph.num_edges))
+    # files of all edges have bucket after bucket; those of a relation have its edges only
+    frames = [_BucketColumns(draft, "edata", "edges-", columns, range(graph.num_edges), bucket_ptr)]
+    of_buckets = sizes.reshape(num_parts**2, len(relations))
+    # where a bucket begins among the edges of its relation: those of the buckets before
     in_relations = (of_buckets.cumsum(0) - of_buckets).reshape(-1)
     for i, ids in enumerate(relations):
-        of = named("edges", i)
-        frames.append((EdgeArrays(draft, len(ids)), of, in_relations, dict(own.get(of, {})), ids))
-    for arrays, of, _, several, _ in frames:
-        for i, (name, column) in enumerate(several.items()):
-            file = f"edges-{i}" if of == "edata" else f"{of}{i}"
-            arrays.add(f"{of}/{name}", column.dtype, column.shape[1:], file)
+        frame_name = named("edges", i)
+        further = of_relations.get(frame_name, {})
+        frames.append(_BucketColumns(draft, frame_name, frame_name, further, ids, in_relations))
     for piece in edges.pieces():
-        for arrays, of, begin, several, ids in frames:
-            if arrays is not out and not several:
-                continue
-            mine = (
-                slice(None) if arrays is out else (piece.ids >= ids.start) & (piece.ids < ids.stop)
-            )
-            local = torch.from_numpy(piece.ids[mine].astype(np.int64, copy=False) - ids.start)
-            entries = {}
-            for name, column in several.items():
-                rows = fetch_rows(column, local).detach().cpu()
-                entries[f"{of}/{name}"] = as_array(rows.contiguous())
-            if arrays is out:
-                entries |= {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids}
-            arrays.put(begin[piece.group[mine]] + piece.place[mine], entries)
+        ends.put(
+            bucket_ptr[piece.group] + piece.place,
+            {"src": row[piece.src], "dst": row[piece.dst], "edge_ids": piece.ids},
+        )
+        for frame in frames:
+            frame.put_piece(piece)
         bar.update(len(piece.src))
-    described = {name: array for arrays, *_ in frames for name, array in arrays.finish().items()}
+    described = ends.finish()
+    for frame in frames:
+        described |= frame.finish()
     return described | write_arrays(draft, {"bucket_ptr": bucket_ptr})
+
+
+class _BucketColumns(EdgeArrays):
+    """Columns of the edges ``ids``, all or those of a relation, in files by bucket; ``begin`` is
+    where each group begins there.
+    """
+
+    def __init__(
+        self,
+        draft: Path,
+        frame: str,
+        prefix: str,
+        columns: Mapping[str, Column],
+        ids: range,
+        begin: Ints,
+    ) -> None:
+        super().__init__(draft, len(ids))
+        self._columns = {f"{frame}/{name}": column for name, column in columns.items()}
+        self._ids = ids
+        self._begin = begin
+        for i, (name, column) in enumerate(self._columns.items()):
+            if is_sparse(column):
+                raise TypeError(
+                    f"edge column {name.partition('/')[2]!r} is sparse, and buckets hold dense "
+                    "rows; leave it out of edata="
+                )
+            self.add(name, column.dtype, column.shape[1:], f"{prefix}{i}")
+
+    def put_piece(self, piece: EdgePiece) -> None:
+        """Write the rows of those edges of a piece that have the columns."""
+        if not self._columns:
+            return
+        inside = (piece.ids >= self._ids.start) & (piece.ids < self._ids.stop)
+        local = torch.from_numpy(piece.ids[inside].astype(np.int64) - self._ids.start)
+        entries = {}
+        for name, column in self._columns.items():
+            rows = fetch_rows(column, local).detach().cpu()
+            entries[name] = as_array(rows.contiguous())
+        self.put(self._begin[piece.group[inside]] + piece.place[inside], entries)
 
 
 def sums(sizes: Array) -> Ints:

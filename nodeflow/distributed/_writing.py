@@ -18,7 +18,7 @@ from nodeflow._core.base.checks import Ints, as_count, as_ids, as_int, check_one
 from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.types import Array, FileLike, IdsLike
 from nodeflow._core.base.version import __version__
-from nodeflow._core.rows.rows import fetch_rows, is_sparse, row_bytes
+from nodeflow._core.rows.rows import fetch_rows, row_bytes
 from nodeflow._files.disk.arrays import ArrayFile, map_array, numpy_type
 from nodeflow._files.disk.folders import new_folder
 from nodeflow._files.disk.manifest import Manifest
@@ -30,19 +30,17 @@ from nodeflow.distributed._split import (
     EDGES,
     Column,
     EdgeArrays,
-    EdgeGroups,
     GroupedEdges,
     NewColumn,
     SplitColumn,
     columns_of,
-    grid_of,
     id_type,
     split_rows,
     sums,
     write_arrays,
     write_buckets,
 )
-from nodeflow.graph import SPLIT, Graph, Schema, columns_of as names_of, own_parts
+from nodeflow.graph import SPLIT, Graph, Schema, own_parts
 
 _BYTES = 2**25  # bytes of the columns of a piece of edges, about
 _IDS = 2**22  # ids that are looked at together
@@ -101,62 +99,72 @@ def write_partitions(
     Partitions(2 parts of 2 nodes, 4 edges, 50.0% cut, ndata: x)
     """
     count = as_count(num_parts, "num_parts", 1)
+    # a buffer trains on parts of equal size: an empty one would be all rows of zeros
     if count > graph.num_nodes:
         raise ValueError(
             f"num_parts must be at most the number of nodes {graph.num_nodes}, got {count}"
         )
-    training = None if train is None else np.unique(as_ids(train, "train", graph.num_nodes))
-    nodes, edges, own = columns_of(graph, ndata, edata, columns)
-    of_edges = [edges, *(of for kind, of in own.items() if kind.startswith("edges"))]
-    if sparse := [name for of in of_edges for name, column in of.items() if is_sparse(column)]:
-        raise TypeError(
-            f"edge column {sparse[0]!r} is sparse, and buckets hold dense rows; leave it out of "
-            "edata="
-        )
+    trained = {}
+    if train is not None:
+        trained["train"] = np.unique(as_ids(train, "train", graph.num_nodes))
+    nodes, edges, typed = columns_of(graph, ndata, edata, columns)
     path = Path(folder)
     number = as_int(seed, "seed")
     with new_folder(path, overwrite=overwrite, alone=True) as draft:
-        masters = cut_nodes(graph, count, method, training, number, equal=True)
-        types = graph.schema.nodes.values()
+        masters = cut_nodes(graph, count, method, trained.get("train"), number, equal=True)
         size = rows_of_part(graph.schema, count).num_nodes
         rows = _rows(graph.schema, masters, count)
+        # a row that is no node, at the end of a type in some parts, has the parent -1
         parents = np.full(count * size, -1, np.int64)
         parents[rows] = np.arange(len(rows))
-        small = {"rows": rows, "parents": parents}
-        if training is not None:
-            small["train"] = training
-        arrays = write_arrays(draft, small)
-        of_types = {of: ids for of, ids in own_parts(graph).items() if of.startswith("nodes")}
-        further = sum(len(ids) * len(own[of]) for of, ids in of_types.items())
-        with _bar(graph, nodes, further, progress=progress) as bar:
+        arrays = write_arrays(draft, {"rows": rows, "parents": parents, **trained})
+        with _bar(graph, nodes, typed, "nodes", progress=progress) as bar:
             arrays |= write_buckets(
-                draft, graph, edges, own, masters, rows % rows.dtype.type(size), bar
+                draft, graph, edges, typed, masters, rows % rows.dtype.type(size), bar
             )
-            frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
-            frames = [("ndata", nodes, range(graph.num_nodes), types)]
-            for i, ids in enumerate(types):
-                of = names_of("nodes", i)
-                frames.append((of, own.get(of, {}), ids, [range(len(ids))]))
-            for of, several, ids, within in frames:
-                prefix = "" if of == "ndata" else of
-                files = []
-                for i in range(len(several)):
-                    files.append([draft / node_file(f"{prefix}{i}", p, 0) for p in range(count)])
-                owner = masters.owner[ids.start : ids.stop]
-                # as many rows in every part: those that lack a node of a type get a row of zeros
-                sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
-                split = split_rows(several, owner, sizes, files, [draft] * count, bar, within)
-                for name, described in split.items():
-                    for p, array in enumerate(described):
-                        arrays[f"{of}/{name}/{p}"] = array
+            arrays |= _write_node_columns(draft, graph, nodes, typed, masters, bar)
         facts = _facts(graph, method, number) | {"num_partitions": count, "size": size, "epoch": 0}
-        facts |= {"ndata": list(nodes), "edata": list(edges)} | {
-            of: list(several) for of, several in own.items()
-        }
+        facts |= _names(nodes, edges, typed)
+        # a folder without types is, byte for byte, that of versions before there were types
         if graph.schema != Schema.of_one_type(graph.num_nodes, graph.num_edges):
             facts["schema"] = graph.schema.to_json()
         Manifest(*Partitions.layout, arrays, facts).write(draft)
     return Partitions.open(path, verify=False)  # it has just been written
+
+
+def _write_node_columns(
+    draft: Path,
+    graph: Graph,
+    nodes: Mapping[str, NewColumn],
+    typed: Mapping[str, Mapping[str, Column]],
+    masters: Masters,
+    bar: Any,
+) -> _Files:
+    """Write the columns of all nodes and of single types, a file per part each; describe the
+    files.
+    """
+    count = len(masters.sizes)
+    types = graph.schema.nodes.values()
+    frames: list[tuple[str, Mapping[str, NewColumn], range, Collection[range]]]
+    frames = [("ndata", nodes, range(graph.num_nodes), types)]
+    for frame, part in own_parts(graph).items():
+        if frame.startswith("nodes"):
+            frames.append((frame, typed[frame], part.ids, [range(len(part))]))
+    arrays: _Files = {}
+    for frame, columns, ids, within in frames:
+        prefix = frame.removeprefix("ndata")
+
+        def file_of(column: int, part: int, prefix: str = prefix) -> Path:
+            return draft / node_file(f"{prefix}{column}", part, 0)
+
+        owner = masters.owner[ids.start : ids.stop]
+        # as many rows in every part: those that lack a node of a type get a row of zeros
+        sizes = np.full(count, sum(-(-len(of_type) // count) for of_type in within))
+        split = split_rows(columns, owner, sizes, file_of, [draft] * count, bar, within)
+        for name, described in split.items():
+            for p, array in enumerate(described):
+                arrays[f"{frame}/{name}/{p}"] = array
+    return arrays
 
 
 def _rows(schema: Schema, masters: Masters, num_parts: int) -> Array:
@@ -183,14 +191,12 @@ def partition_graph(
     *,
     method: str | IdsLike = "metis",
     edges: str = "in",
-    balance: bool = False,
     train: IdsLike | None = None,
     val: IdsLike | None = None,
     test: IdsLike | None = None,
     ndata: Sequence[str] | None = None,
     edata: Sequence[str] | None = None,
     columns: Mapping[str, NewColumn] | None = None,
-    renumber: bool = False,
     seed: int = 0,
     overwrite: bool = False,
     progress: bool = True,
@@ -204,8 +210,7 @@ def partition_graph(
 
     Arrays of the graph and columns may be memory-mapped and larger than memory: edges are read
     twice, columns once, and the edges of each part once more, to count mirrors; all in pieces. In
-    memory are about 40 bytes a node and 100 MB; for "metis", and for ``balance`` with "metis" or an
-    array, the whole graph.
+    memory are about 40 bytes a node and 100 MB, and for "metis" the whole graph.
 
     Args:
         graph: the graph.
@@ -218,32 +223,19 @@ def partition_graph(
             parts; or the part of every node, integers ``[num_nodes]``.
         edges: where edges lie. "in": with the master of their destination, so that the in-edges of
             a node are in one part. "out": with the master of their source (the outgoing edge-cut of
-            Gill et al.). "grid": the Cartesian vertex-cut. Parts form a grid, as square as their
-            number allows, and an edge from a master in part i to a master in part j lies in the
-            part in the grid row of i and the grid column of j: every part shares nodes with at most
-            rows + columns - 2 others.
-        balance: spread training nodes, and the other nodes too, so that each part has the mean
-            number within 5 % (or the whole numbers next to it). "random", "ranges" and "hash" cut
-            the two kinds apart, "hash" then by the order of the hashes; after "metis" and in a
-            given array nodes are moved, those first whose parts lose the fewest inner edges.
+            Gill et al.).
         train, val, test: ids of nodes that the folder keeps, ascending; repeats count once.
         ndata, edata, columns, overwrite, progress: as for ``distributed.write_partitions``; names
             may be those of columns of single types and relations.
-        renumber: give the nodes of each part consecutive ids, in the order of their old ones, and
-            then the edges, in the order of the arrays of the part. The folder is then one of the
-            renumbered graph, and all ids in it are new; the old ones are ``original_nodes`` and
-            ``original_edges`` of the result. For one type only.
         seed: of "metis", "random" and "hash".
 
-    Raises ValueError for columns whose rows do not fit, ``balance`` without training nodes, and
-    more parts than nodes with "metis"; TypeError for ``renumber`` and several types, KeyError for
-    an unknown column, IndexError for an id that is no node or part, FileExistsError for a folder
-    that is there, ImportError without pymetis, OSError where the disk is full.
+    Raises ValueError for columns whose rows do not fit, "train-first" without training nodes, and
+    more parts than nodes with "metis"; KeyError for an unknown column, IndexError for an id that is
+    no node or part, FileExistsError for a folder that is there, ImportError without pymetis,
+    OSError where the disk is full.
 
-    Sources: Boman, Devine, Rajamanickam, "Scalable matrix computations on large scale-free graphs
-    using 2D graph partitioning", SC 2013 (the grid over masters of any method). Gill, Dathathri,
-    Hoang, Pingali, "A study of partitioning policies for graph analytics on large-scale distributed
-    platforms", PVLDB 12(4), 2018 (masters, mirrors, edge-cuts, Cartesian vertex-cut).
+    Source: Gill, Dathathri, Hoang, Pingali, "A study of partitioning policies for graph analytics
+    on large-scale distributed platforms", PVLDB 12(4), 2018 (masters, mirrors, edge-cuts).
 
     >>> import tempfile
     >>> graph = Graph.from_edges([0, 1, 2, 3, 0], [1, 2, 3, 0, 2])
@@ -254,71 +246,90 @@ def partition_graph(
     count = as_count(num_parts, "num_parts", 1)
     number = as_int(seed, "seed")
     check_one_of(edges, "edges", EDGES)
-    split = {}
-    for name, nodes_of in zip(SPLIT, (train, val, test), strict=True):
-        if nodes_of is not None:
-            split[name] = np.unique(as_ids(nodes_of, name, graph.num_nodes))
-    if renumber:  # a type is a range of ids
-        graph.schema.check_one_type("renumber=True")
+    split = _split_of(graph, train, val, test)
     nodes, of_edges, typed = columns_of(graph, ndata, edata, columns)
-    ranges = {of: slice(part.ids.start, part.ids.stop) for of, part in own_parts(graph).items()}
     path = Path(folder)
     with new_folder(path, overwrite=overwrite) as draft:
-        masters = cut_nodes(graph, count, method, split.get("train"), number, balance=balance)
-        folders = [part_folder(draft, k) for k in range(count)]
-        for place in folders:
-            place.mkdir()
-        # with "in" the rows of a part come in the order of the new ids anyway
-        order = masters.order if renumber and edges != "in" else None
-        grouped = GroupedEdges(graph, masters.owner, EdgeGroups.of(edges, count), order)
-        further = sum((ids.stop - ids.start) * len(typed[of]) for of, ids in ranges.items())
-        with _bar(graph, nodes, further, progress=progress) as bar:
-            sizes = grouped.count(bar.update)
+        masters = cut_nodes(graph, count, method, split.get("train"), number)
+        folders = _new_folders(draft, count)
+        grouped = GroupedEdges(graph, masters.owner, count, edges)
+        with _bar(graph, nodes, typed, progress=progress) as bar:
+            grouped.count(bar.update)
             arrays, parts = _write_parts(
-                grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in", new=renumber
+                grouped, masters, of_edges, draft, folders, bar, of_rows=edges != "in"
             )
             _write_columns("ndata", "node-", nodes, masters.owner, parts, folders, bar)
-            for of, ids in ranges.items():
-                owner = masters.owner
-                if of.startswith("edges"):
-                    owner = map_array(draft, arrays["edge_owner"])
-                _write_columns(of, of, typed[of], owner[ids], parts, folders, bar)
-        degrees = np.diff(graph.indptr) if edges == "in" else None
-        _write_masters(masters, degrees, parts, folders, renumber)
-        mirrors = _mirrors(folders, parts, masters, renumber)
-        book: dict[str, Array] = {"owner": masters.owner, "place": masters.place}
-        if renumber:
-            book = {"node_begin": masters.begin, "original_nodes": masters.order}
-        for name, old in split.items():
-            book[name] = np.sort(masters.renumbered(old)) if renumber else old
-        arrays |= write_arrays(draft, {**book, "mirrors": mirrors})
-        counts = {"masters": masters.sizes, "edges": sizes, "mirrors": mirrors.sum(1)}
-        of_parts = {name: array.tolist() for name, array in counts.items()}
-        of_parts["train"] = None
-        if "train" in split:
-            trained = np.bincount(masters.owner[split["train"]], minlength=count)
-            of_parts["train"] = trained.tolist()
-        facts = _facts(graph, method, number) | {
-            "num_parts": count,
-            "nodeflow": __version__,
-            "cut": grouped.cut,
-            "edges": edges,
-            "grid": list(grid_of(count)) if edges == "grid" else None,
-            "balance": balance,
-            "renumbered": renumber,
-        }
-        facts |= {kind: _columns(parts[0], f"{kind}/") for kind in ("ndata", "edata", *typed)}
-        facts |= {"schema": graph.schema.to_json(), "sizes": of_parts}
-        facts["identity"] = _identity(facts, [arrays, *parts])
-        for k, part in enumerate(parts):
-            identity = {"part": k, "identity": facts["identity"]}
-            Manifest(*GraphPart.layout, part, identity).write(folders[k])
-        Manifest(*GraphParts.layout, arrays, facts).write(draft)
+            for frame, part in own_parts(graph).items():
+                _write_columns(
+                    frame,
+                    frame,
+                    typed[frame],
+                    # mapped for the call only: Windows renames no folder with a mapped file
+                    _owners_of(frame, part.ids, masters, draft, arrays),
+                    parts,
+                    folders,
+                    bar,
+                )
+        _write_masters(graph, masters, parts, folders, of_rows=edges == "in")
+        mirrors = _mirrors(folders, parts, masters)
+        arrays |= write_arrays(draft, {"owner": masters.owner, "place": masters.place})
+        arrays |= write_arrays(draft, {**split, "mirrors": mirrors})
+        facts = (
+            _facts(graph, method, number)
+            | _names(nodes, of_edges, typed)
+            | {
+                "num_parts": count,
+                "nodeflow": __version__,
+                "cut": grouped.cut,
+                "edges": edges,
+                "schema": graph.schema.to_json(),
+                "sizes": _sizes_of_parts(masters, grouped, mirrors, split.get("train")),
+            }
+        )
+        _write_manifests(draft, folders, arrays, parts, facts)
     return GraphParts.open(path, verify=False)  # it has just been written
 
 
+def _owners_of(frame: str, ids: range, masters: Masters, draft: Path, book: _Files) -> Array:
+    """Return the parts of the nodes of a type, or of the edges of a relation, by id within it."""
+    if frame.startswith("nodes"):
+        return masters.owner[ids.start : ids.stop]
+    return map_array(draft, book["edge_owner"])[ids.start : ids.stop]
+
+
+def _sizes_of_parts(
+    masters: Masters, edges: GroupedEdges, mirrors: Ints, train: Ints | None
+) -> dict[str, list[int] | None]:
+    """Return the numbers of nodes, edges, mirrors and training nodes of the parts."""
+    sizes: dict[str, list[int] | None] = {
+        "masters": masters.sizes.tolist(),
+        "edges": edges.edges.tolist(),
+        "mirrors": mirrors.sum(1).tolist(),
+        "train": None,
+    }
+    if train is not None:
+        sizes["train"] = np.bincount(masters.owner[train], minlength=edges.size).tolist()
+    return sizes
+
+
+def _new_folders(draft: Path, count: int) -> list[Path]:
+    folders = [part_folder(draft, k) for k in range(count)]
+    for folder in folders:
+        folder.mkdir()
+    return folders
+
+
+def _split_of(graph: Graph, *parts: IdsLike | None) -> dict[str, Ints]:
+    """Return the training, validation and test nodes that were given, by name, ascending."""
+    split = {}
+    for name, ids in zip(SPLIT, parts, strict=True):
+        if ids is not None:
+            split[name] = np.unique(as_ids(ids, name, graph.num_nodes))
+    return split
+
+
 def _write_columns(
-    of: str,
+    frame: str,
     prefix: str,
     columns: Mapping[str, NewColumn],
     owner: Array,
@@ -327,28 +338,32 @@ def _write_columns(
     bar: Any,
 ) -> None:
     """Write columns, whose rows belong to the parts ``owner``; add the files to those of parts."""
-    files = []
-    for i in range(len(columns)):
-        files.append([folder / f"{prefix}{i}.npy" for folder in folders])
     num_rows = np.bincount(owner, minlength=len(parts))
-    written = split_rows(columns, owner, num_rows, files, folders, bar)
+
+    def file_of(column: int, part: int) -> Path:
+        return folders[part] / f"{prefix}{column}.npy"
+
+    written = split_rows(columns, owner, num_rows, file_of, folders, bar)
     for name, described in written.items():
-        _put_in_parts(parts, f"{of}/{name}", described)
+        _put_in_parts(parts, f"{frame}/{name}", described)
 
 
 def _write_masters(
+    graph: Graph,
     masters: Masters,
-    degrees: Ints | None,
     parts: Sequence[_Files],
     folders: Sequence[Path],
-    renumber: bool,
+    *,
+    of_rows: bool,
 ) -> None:
-    """Write the masters of each part, and with in-degrees, where their edges begin."""
+    """Write the masters of each part; ``of_rows``: and where their in-edges begin, which are all
+    in the part.
+    """
+    degrees = np.diff(graph.indptr) if of_rows else np.zeros(0, np.int64)
     for k, part in enumerate(parts):
         nodes = masters.nodes(k)
-        ids = masters.renumbered(nodes) if renumber else nodes
-        part.update(write_arrays(folders[k], {"masters": ids}))
-        if degrees is not None:
+        part.update(write_arrays(folders[k], {"masters": nodes}))
+        if of_rows:
             part["rows"] = part["masters"]
             part.update(write_arrays(folders[k], {"indptr": sums(degrees[nodes])}))
 
@@ -362,58 +377,45 @@ def _write_parts(
     bar: Any,
     *,
     of_rows: bool,
-    new: bool,
 ) -> tuple[_Files, list[_Files]]:
     """Write the edges of all parts, and their book: the place of every edge; describe the files of
     both.
 
     ``of_rows``: the destinations of the edges of each part are written too; else they are its
-    masters. ``new``: ids are those of the renumbered graph.
+    masters.
     """
     sizes = edges.edges  # of the first pass; the second counts anew
+    # The first pass has counted, so every file has its final size and is only appended to.
     outs = _columns_of_parts(edges, columns, folders, of_rows=of_rows)
-    edge_begin = sums(sizes)
     book = EdgeArrays(draft, edges.graph.num_edges)
-    if new:
-        book.add("original_edges", torch.int64)
-    else:
-        book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
-        largest = int(sizes.max(initial=0))
-        book.add("edge_place", id_type(largest))
+    book.add("edge_owner", torch.from_numpy(masters.owner[:0]).dtype)
+    largest = int(sizes.max(initial=0))
+    book.add("edge_place", id_type(largest))
     widest = max(map(row_bytes, columns.values()), default=1)
+    # as many edges at a time as have about this many bytes of columns
     most = max(_BYTES // max(widest, 1), 1)
     for unsorted in edges.pieces(most):
         begin, piece = unsorted.sorted(edges.size)
-        ids: Array = piece.ids
-        src: Array = piece.src
-        dst = piece.dst[piece.starts]
-        if new:
-            ids = edge_begin[piece.group] + piece.place
-            src = masters.renumbered(src)
-            dst = masters.renumbered(dst)
-            book.put(ids, {"original_edges": piece.ids})
-        else:
-            book.put(ids, {"edge_owner": piece.group, "edge_place": piece.place})
-        outs["src"].append(src, begin)
-        outs["edge_ids"].append(ids, begin)
+        book.put(piece.ids, {"edge_owner": piece.group, "edge_place": piece.place})
+        outs["src"].append(piece.src, begin)
+        outs["edge_ids"].append(piece.ids, begin)
         if of_rows:
             # a row begins where a group comes to another destination
             begin_of_rows = sums(piece.starts)[begin]
-            outs["rows"].append(dst, begin_of_rows)
+            outs["rows"].append(piece.dst[piece.starts], begin_of_rows)
             outs["indptr"].append(piece.place[piece.starts], begin_of_rows)
+        # columns are those of the whole graph, so rows are asked for by parent id
         parents = torch.from_numpy(piece.ids.astype(np.int64, copy=False))
         for name, column in columns.items():
             outs[f"edata/{name}"].append(fetch_rows(column, parents), begin)
-        bar.update(len(ids))
+        bar.update(len(piece.src))
     if of_rows:
+        # rows begin where counted above; the last entry of each part is where its last row ends
         outs["indptr"].append(sizes, np.arange(len(sizes) + 1))
     parts: list[_Files] = [{} for _ in folders]
     for name, out in outs.items():
         _put_in_parts(parts, name, out.finish(folders))
-    arrays = book.finish()
-    if new:
-        arrays |= write_arrays(draft, {"edge_begin": edge_begin})
-    return arrays, parts
+    return book.finish(), parts
 
 
 def _columns_of_parts(
@@ -446,8 +448,21 @@ def _put_in_parts(parts: Sequence[_Files], name: str, arrays: Sequence[ArrayFile
         part[name] = array
 
 
-def _bar(graph: Graph, nodes: Mapping[str, NewColumn], further: int = 0, *, progress: bool) -> Any:
-    total = 2 * graph.num_edges + graph.num_nodes * len(nodes) + further
+def _bar(
+    graph: Graph,
+    nodes: Mapping[str, NewColumn],
+    typed: Mapping[str, Mapping[str, Column]],
+    kind: str = "",
+    *,
+    progress: bool,
+) -> Any:
+    """Make a bar of the rows that are written; of ``typed`` columns those of one kind count, or
+    all.
+    """
+    total = 2 * graph.num_edges + graph.num_nodes * len(nodes)
+    for frame, part in own_parts(graph).items():
+        if frame.startswith(kind):
+            total += len(part) * len(typed[frame])
     return progress_bar("parts", total, " rows", shown=progress)
 
 
@@ -457,17 +472,24 @@ def _facts(graph: Graph, method: str | IdsLike, seed: int) -> dict[str, Any]:
     return {"num_nodes": graph.num_nodes, "num_edges": graph.num_edges, "method": how, "seed": seed}
 
 
-def _mirrors(
-    folders: list[Path], described: list[dict[str, ArrayFile]], masters: Masters, renumber: bool
-) -> Ints:
+def _names(
+    nodes: Mapping[str, object],
+    edges: Mapping[str, object],
+    typed: Mapping[str, Mapping[str, object]],
+) -> dict[str, Any]:
+    """The names of the columns of all nodes and edges, and of single types and relations."""
+    frames = {"ndata": nodes, "edata": edges, **typed}
+    return {frame: list(columns) for frame, columns in frames.items()}
+
+
+def _mirrors(folders: list[Path], described: list[_Files], masters: Masters) -> Ints:
     """Return at ``[k, p]`` how many nodes whose master is p are mirrors in part k, int64
     ``[num_parts, num_parts]``.
     """
     count = len(folders)
     mirrors = np.zeros((count, count), np.int64)
     owner = masters.owner
-    if renumber:
-        owner = owner[masters.order]
+    # a mark per node, set anew for every part: sets of the ids of all edges would not fit in memory
     seen = np.zeros(len(owner), np.bool_)
     for k, folder in enumerate(folders):
         seen[:] = False
@@ -482,21 +504,16 @@ def _mirrors(
     return mirrors
 
 
-def _columns(arrays: Mapping[str, ArrayFile], prefix: str) -> list[dict[str, Any]]:
-    """Return the names of columns with the type and shape of their rows."""
-    columns = []
-    for key, array in arrays.items():
-        if key.startswith(prefix):
-            name = key.removeprefix(prefix)
-            dtype = str(array.read_type).removeprefix("torch.")
-            columns.append({"name": name, "dtype": dtype, "row": list(array.row)})
-    return columns
-
-
-def _identity(facts: Mapping[str, Any], arrays: Sequence[Mapping[str, ArrayFile]]) -> str:
-    """Return a hash of everything that is in the folder, by the checksums of its files."""
-    everything = [facts]
-    for described in arrays:
-        everything.append({name: array.facts() for name, array in described.items()})
-    text = json.dumps(everything, sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+def _write_manifests(
+    draft: Path, folders: Sequence[Path], arrays: _Files, parts: Sequence[_Files], facts: Any
+) -> None:
+    """Write the manifests of a folder and of its parts, with a hash of everything that is in them,
+    by the checksums of files: it tells parts of other cuts.
+    """
+    text = json.dumps([facts, arrays, *parts], sort_keys=True, default=ArrayFile.facts)
+    identity = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    # the manifest of the folder comes last: a folder without it is none
+    for k, files in enumerate(parts):
+        of_part = {"part": k, "identity": identity}
+        Manifest(*GraphPart.layout, files, of_part).write(folders[k])
+    Manifest(*GraphParts.layout, arrays, facts | {"identity": identity}).write(draft)

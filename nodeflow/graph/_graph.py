@@ -48,7 +48,7 @@ from nodeflow._core.edges.stored import (
     transposed,
 )
 from nodeflow._core.edges.view import EdgeView
-from nodeflow._core.peers.held import Held
+from nodeflow._core.peers.held_part import HeldPart
 from nodeflow._core.peers.peers import ALONE, Peers
 from nodeflow._core.runtime import process
 from nodeflow._core.runtime.mapped import FilePart, part_of_file
@@ -541,19 +541,24 @@ class Graph(Frozen):
         return ALONE
 
     @property
-    def held(self) -> Held:
-        """The part of the graph that this process holds: all of it."""
-        return Held(self)
+    def in_parts(self) -> bool:
+        """Whether the graph lies on several processes, of which each holds a part: it does not."""
+        return False
 
     @property
-    def near(self) -> Self:
+    def held_part(self) -> HeldPart:
+        """The part of the graph that this process holds: all of it."""
+        return HeldPart(self)
+
+    @property
+    def for_sampling(self) -> Self:
         """The graph as samplers read it: this one."""
         return self
 
     @property
     def masters(self) -> Tensor:
         """Ids of the nodes that this process owns, ascending, int64: all."""
-        return self.held.masters
+        return self.held_part.masters
 
     plot = plot
 

@@ -63,7 +63,7 @@ def plot(
     >>> [text.get_text() for text in axis.texts if text.get_text()]
     ['0', '1', '2']
     """
-    if graph.peers.size > 1:
+    if graph.in_parts:
         raise TypeError(
             "a graph that lies on several processes is not plotted, since none of them has all "
             "edges; plot a batch, or the sizes of the parts with nodeflow.plot.plot_parts"

@@ -289,7 +289,7 @@ def with_frames(graph: Graph, ndata: ColumnsLike, edata: ColumnsLike) -> Graph:
         return GraphFrame(num_rows, parts[kind][number].data)
 
     types = Types.of(graph.schema, nodes, edges, frame)
-    return type(graph)._trusted(graph.held.structure, nodes, edges, types)
+    return type(graph)._trusted(graph.held_part.structure, nodes, edges, types)
 
 
 TypedParts: TypeAlias = "tuple[Schema, dict[str, list[ColumnsLike | None]], Ints, Ints]"

@@ -15,7 +15,7 @@ from nodeflow._core.base.checks import Ints, as_array, check_num_rows, check_one
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import Array, MaskLike
 from nodeflow._core.edges.edges import NOTHING, Edges, edges_along
-from nodeflow._core.peers.peers import Peers
+from nodeflow._core.peers.peers import Peers, collective_call
 from nodeflow._core.peers.routes import Routes
 from nodeflow._core.rows.rows import (
     Rows,
@@ -51,15 +51,15 @@ class ExchangePlan(Frozen):
         "_mirrored",
         "_nodes",
         "_of_each",
-        "_peers",
         "num_masters",
         "num_mirrors",
+        "peers",
     )
     num_masters: int
     num_mirrors: int
     _graph: Graph
     _nodes: Lazy[Ints]
-    _peers: Peers
+    peers: Peers
     # by process, the masters here that have mirrors there
     _mirrored: list[Ints]
     # by process, the mirrors here whose masters are there
@@ -68,7 +68,7 @@ class ExchangePlan(Frozen):
     @checked
     def __init__(self, graph: Graph) -> None:
         peers = graph.peers
-        part = graph.held
+        part = graph.held_part
         with peers.together("planning exchanges"):
             mirrors = part.mirrors
             routes = Routes(peers.owners(mirrors), peers.size)
@@ -78,7 +78,7 @@ class ExchangePlan(Frozen):
         self._set(
             _graph=graph,
             _nodes=nodes,
-            _peers=peers,
+            peers=peers,
             _mirrored=[part.whole.rows_of(ids[0]) if ids else NOTHING for ids in mirrored],
             _of_each=[routes.to(r) for r in range(peers.size)],
         )
@@ -95,7 +95,7 @@ class ExchangePlan(Frozen):
         ``nodes``.
         """
         check_one_of(direction, "direction", ("in", "out"))
-        part = self._graph.held
+        part = self._graph.held_part
         return Edges._trusted(*part.edges_among(direction), whole=part.whole)
 
     def check_together(self, direction: str) -> None:
@@ -133,8 +133,9 @@ class ExchangePlan(Frozen):
             len(away) + len(placed)
             for away, placed in zip(self._mirrored, self._of_each, strict=True)
         ]
-        return [r for r, rows in enumerate(busy) if rows and r != self._peers.rank]
+        return [r for r, rows in enumerate(busy) if rows and r != self.peers.rank]
 
+    @collective_call("rows of mirrors")
     def broadcast(
         self, rows: Tensor | Rows, *, changed: MaskLike | None = None, into: Tensor | None = None
     ) -> Tensor:
@@ -154,18 +155,16 @@ class ExchangePlan(Frozen):
         Raises ValueError for arguments that do not fit each other, TypeError for ``changed`` with
         sparse rows.
         """
-        with self._peers.together("rows of mirrors"):
-            check_num_rows(rows.shape, "rows", self.num_masters, "node that this process owns")
-            mask = self._mask(changed, self.num_masters, "changed")
-            if (mask is None) != (into is None):
-                raise ValueError(
-                    "changed and into belong together: rows that did not change must be known "
-                    "already"
-                )
-            if into is not None:
-                check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
-                _check_dense(rows)
-            arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
+        check_num_rows(rows.shape, "rows", self.num_masters, "node that this process owns")
+        mask = self._mask(changed, self.num_masters, "changed")
+        if (mask is None) != (into is None):
+            raise ValueError(
+                "changed and into belong together: rows that did not change must be known already"
+            )
+        if into is not None:
+            check_num_rows(into.shape, "into", self.num_mirrors, "mirror")
+            _check_dense(rows)
+        arrived = self._swapped("rows of mirrors", rows, self._mirrored, self._of_each, mask)
         if into is None:
             empty = zero_rows(rows, 0)
             if arrived:
@@ -175,6 +174,7 @@ class ExchangePlan(Frozen):
             into[torch.from_numpy(places)] = values.to(into.device)
         return into
 
+    @collective_call("sums of mirrors")
     def reduce(self, rows: Tensor, into: Tensor, *, changed: MaskLike | None = None) -> Tensor:
         """Add the rows of the mirrors of all processes to their masters; return ``into``;
         collective.
@@ -190,12 +190,11 @@ class ExchangePlan(Frozen):
 
         Raises ValueError for arguments that do not fit each other, TypeError for sparse rows.
         """
-        with self._peers.together("sums of mirrors"):
-            _check_dense(rows)
-            check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
-            check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
-            mask = self._mask(changed, self.num_mirrors, "changed")
-            arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
+        _check_dense(rows)
+        check_num_rows(rows.shape, "rows", self.num_mirrors, "mirror")
+        check_num_rows(into.shape, "into", self.num_masters, "node that this process owns")
+        mask = self._mask(changed, self.num_mirrors, "changed")
+        arrived = self._swapped("sums of mirrors", rows, self._of_each, self._mirrored, mask)
         for values, places in arrived:
             # a node has one mirror in a process: no index repeats
             into[torch.from_numpy(places)] += values.to(into.device)
@@ -216,7 +215,7 @@ class ExchangePlan(Frozen):
         # which all processes must send alike
         if mask is not None:
             kind = f"{kind}, those that changed"
-        parcels = self._peers.exchange(
+        parcels = self.peers.exchange(
             what, [self._picked(rows, places, mask) for places in sent], kind
         )
         arrived = []

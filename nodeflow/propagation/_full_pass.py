@@ -25,7 +25,6 @@ from nodeflow._core.base.checks import (
 )
 from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.types import FileLike, IdsLike
-from nodeflow._core.peers.held import together
 from nodeflow._core.rows.rows import Rows, fetch_rows, is_read_only, take_rows, whole_column
 from nodeflow._files.disk.arrays import scratch_array
 from nodeflow.flow import Flow
@@ -103,7 +102,7 @@ class FullPass:
         self.nodes: Ints | None = None
         # of every layer the nodes whose rows are computed, ascending; None: all
         self.needed: list[Ints | None] = [None] * (len(model.convs) + 1)
-        with together(propagation.graph, "outputs of nodes"):
+        with propagation.graph.peers.together("outputs of nodes"):
             propagation.plan.check_together(propagation.view.direction)
             if nodes is not None:
                 self.nodes = as_ids(nodes, "nodes", propagation.graph.num_nodes)
@@ -176,7 +175,7 @@ class FullPass:
             # read a range at a time
             return cast(Tensor, h)
         needed = self.needed[0]
-        h = self.propagation.graph.held.of_all_nodes(h)
+        h = self.propagation.graph.held_part.of_all_nodes(h)
         if needed is None:
             rows = whole_column(h)
         else:
@@ -306,6 +305,6 @@ class FullPass:
         """Positions of nodes among the rows computed for layer ``i``."""
         computed = self.needed[i]
         if computed is None:
-            places = self.propagation.graph.held.places(nodes.numpy(force=True))
+            places = self.propagation.graph.held_part.places(nodes.numpy(force=True))
             return torch.from_numpy(places).to(nodes.device)
         return torch.searchsorted(torch.from_numpy(computed).to(nodes.device), nodes)

@@ -18,7 +18,7 @@ from nodeflow._core.base.types import Array, IdsLike
 from nodeflow._core.edges.columns import is_float64
 from nodeflow._core.edges.numbering import Numbering
 from nodeflow._core.edges.view import EdgeView, as_view, graph_of
-from nodeflow._core.peers.held import together
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.random import derive_key, hash_ids
 from nodeflow._core.rows.rows import Rows, is_sparse, put_rows, take_rows
 from nodeflow.flow import EdgeColumns, FullFlow, Layer
@@ -66,10 +66,10 @@ class Propagation(Frozen):
     @checked
     def __init__(self, graph: Graph | EdgeView) -> None:
         parent = graph_of(graph)
-        with together(parent, "making a Propagation"):
+        with parent.peers.together("making a Propagation"):
             view = as_view(graph)
             plan = ExchangePlan(parent)
-            part = parent.held
+            part = parent.held_part
             edges, weights = view.among(plan.edges(view.direction))
             self._set(
                 graph=parent,
@@ -111,6 +111,7 @@ class Propagation(Frozen):
             return hashed
         return derive_key(self.plan.num_masters, hash_ids(self.plan.nodes), hashed) >> 1
 
+    @collective_call("numbers of edges")
     def degrees_of(self, nodes: Tensor) -> Tensor:
         """Return the number of edges of any ``nodes``, trusted parent ids, int64; collective.
 
@@ -118,14 +119,14 @@ class Propagation(Frozen):
         """
         peers = self.graph.peers
         words = "numbers of edges"
-        places = self.graph.held.whole.rows_of
-        with peers.together(words):
-            ids = nodes.cpu().numpy()
-            degrees = peers.fetch(
-                words, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
-            )
+        places = self.graph.held_part.whole.rows_of
+        ids = nodes.cpu().numpy()
+        degrees = peers.fetch(
+            words, ids, peers.owners, lambda own: self._sums.degrees_at(places(own))
+        )
         return degrees.to(nodes.device)
 
+    @collective_call("sums over all edges")
     def __call__(self, h: Tensor | Rows, nodes: IdsLike | None = None) -> Tensor:
         """Return the sums at ``nodes``, ``[len(nodes), ...]``.
 
@@ -142,15 +143,14 @@ class Propagation(Frozen):
 
         Raises ValueError for a wrong number of rows.
         """
-        with together(self.graph, "sums over all edges"):
-            has_all = self.plan.num_masters == self.graph.num_nodes
-            owner = "node that this process owns"
-            if has_all:
-                owner = "node of the graph"
-            check_num_rows(h.shape, "h", self.plan.num_masters, owner)
-            if nodes is not None:
-                return self.sums_at(h, as_ids(nodes, "nodes", self.graph.num_nodes))
-            return self.plan.reduced(self._sums.at(self.plan.gathered(h), None))
+        has_all = self.plan.num_masters == self.graph.num_nodes
+        owner = "node that this process owns"
+        if has_all:
+            owner = "node of the graph"
+        check_num_rows(h.shape, "h", self.plan.num_masters, owner)
+        if nodes is not None:
+            return self.sums_at(h, as_ids(nodes, "nodes", self.graph.num_nodes))
+        return self.plan.reduced(self._sums.at(self.plan.gathered(h), None))
 
     def sums_of_column(self, h: Tensor | Rows) -> Tensor:
         """Return the sums at the nodes owned here from rows of all nodes; sparse ones need edges at
@@ -159,7 +159,7 @@ class Propagation(Frozen):
         if is_sparse(h):
             self.plan.check_together(self.view.direction)
         check_num_rows(h.shape, "h", self.graph.num_nodes, "node of the graph")
-        return self.plan.reduced(self._sums.at(self.graph.held.of_all_nodes(h), None))
+        return self.plan.reduced(self._sums.at(self.graph.held_part.of_all_nodes(h), None))
 
     def sums_at(self, h: Tensor | Rows, nodes: Ints) -> Tensor:
         """Return the sums at any ``nodes``, trusted parent ids, computed by their owners; in five
@@ -170,7 +170,7 @@ class Propagation(Frozen):
         process.
         """
         peers = self.graph.peers
-        places = self.graph.held.whole.rows_of
+        places = self.graph.held_part.whole.rows_of
         # all rows are here: below, those of the neighbours are copied
         if peers.size == 1:
             return self._sums.at(h, nodes)
@@ -276,7 +276,7 @@ class Propagation(Frozen):
             ids = edges.ids(np.r_[positions])
             return torch.from_numpy(ids).to(device)
 
-        data = EdgeColumns(len(indices), self.graph.held.edata, Lazy(edges_here))
+        data = EdgeColumns(len(indices), self.graph.held_part.edata, Lazy(edges_here))
         flow = FullFlow._trusted(
             structure,
             *ends,
@@ -287,7 +287,7 @@ class Propagation(Frozen):
             data=data,
             prefix=prefix,
         )
-        flow.set_parent(Lazy(lambda: self._leaving.get()[src]), self.graph.held.relations)
+        flow.set_parent(Lazy(lambda: self._leaving.get()[src]), self.graph.held_part.relations)
         return flow
 
     def _layer(self, places: Tensor | slice, device: torch.device | str) -> Layer:

@@ -30,7 +30,7 @@ from nodeflow._core.base.types import NumbersLike, SeedsLike
 from nodeflow._core.display.html import page, table
 from nodeflow._core.edges.forms import COMPILED, Form
 from nodeflow._core.edges.view import EdgeView
-from nodeflow._core.peers.held import together
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.random import hash_ids
 from nodeflow.flow import NamesLike, NodeFlow
 from nodeflow.graph import Graph, OfType
@@ -258,6 +258,7 @@ class SamplerBase(metaclass=ExplainedABC):
         words = " | ".join(filter(None, (repr(self.graph), self.note())))
         return page(type(self).__name__, words, table(("setting", "value"), self.settings.items()))
 
+    @collective_call("a batch")
     def __call__(
         self,
         seeds: SeedsLike,
@@ -295,11 +296,10 @@ class SamplerBase(metaclass=ExplainedABC):
         length, times that are not finite, and numbers by relation of which none is for a type that
         the seeds reach.
         """
-        with together(self.graph, "a batch"):
-            batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
-            if batch.back.has_parent:  # of samplers of users perhaps not
-                self.check_reach(batch.seeds)
-            return self.complete(batch)
+        batch = self.draw_batch(seeds, Call(epoch, batch_number, inputs, times))
+        if batch.back.has_parent:  # of samplers of users perhaps not
+            self.check_reach(batch.seeds)
+        return self.complete(batch)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         """Sample the NodeFlow of ``seeds`` without the columns that ``complete`` adds."""
@@ -333,6 +333,7 @@ class SamplerBase(metaclass=ExplainedABC):
         """
         return batch
 
+    @collective_call("an estimate")
     def estimate(
         self,
         seeds: SeedsLike,
@@ -366,10 +367,9 @@ class SamplerBase(metaclass=ExplainedABC):
         (1632.0, 32.0, 8.0)
         """
         count = as_count(pilot, "pilot", 1)
-        with together(self.graph, "an estimate"):
-            return mean_sizes(
-                lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata
-            )
+        return mean_sizes(
+            lambda i: self.draw_batch(seeds, Call(-1 - i, i, times=times)), count, ndata
+        )
 
     @abstractmethod
     def _sample(self, seeds: Ints, keys: Keys) -> NodeFlow:

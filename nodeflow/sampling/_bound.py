@@ -14,7 +14,6 @@ from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import IdsLike, MaskLike
 from nodeflow._core.edges.forms import InTorch
 from nodeflow._core.edges.view import EdgeView, Reader, as_view, graph_of
-from nodeflow._core.peers.held import together
 from nodeflow._core.random import hash_ids
 from nodeflow.graph import Graph
 from nodeflow.sampling._base import SamplerBase
@@ -176,7 +175,7 @@ class BoundSampler(SamplerBase):
         *,
         seed: int = 0,
     ) -> None:
-        with together(graph_of(graph), f"making a {type(self).__name__}"):
+        with graph_of(graph).peers.together(f"making a {type(self).__name__}"):
             self.view = as_view(graph)
             super().__init__(self.view.graph, as_count(num_flows, "num_flows", 1), seed=seed)
             self.bind()
@@ -234,7 +233,7 @@ class BoundSampler(SamplerBase):
         Raises IndexError for an id out of range.
         """
         ids = as_ids(eid, "eid", self.graph.num_edges, "edge")
-        return self.with_reader(self.reader.without(ids, self.graph.near.held))
+        return self.with_reader(self.reader.without(ids, self.graph.for_sampling.held_part))
 
     def with_reader(self, reader: Reader) -> Self:
         """Return a sampler like this one that looks up other edges."""
@@ -266,4 +265,4 @@ class BoundSampler(SamplerBase):
         left_out = state.pop("_left_out")
         super().__setstate__(state)
         if left_out is not None:
-            self.reader = self.reader.without(left_out, self.graph.near.held)
+            self.reader = self.reader.without(left_out, self.graph.for_sampling.held_part)

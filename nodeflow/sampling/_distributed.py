@@ -24,7 +24,7 @@ from nodeflow._core.base.types import Array, Floats
 from nodeflow._core.edges.edges import NOTHING, Edges
 from nodeflow._core.edges.forms import Placed
 from nodeflow._core.edges.view import Reader
-from nodeflow._core.peers.held import WholeIds
+from nodeflow._core.peers.held_part import WholeIds
 from nodeflow._core.peers.peers import Ask
 from nodeflow._core.peers.routes import Routes, narrowed
 from nodeflow._core.random import Random
@@ -140,7 +140,7 @@ def own_positions(graph: Graph, edges: Edges) -> Ints | slice:
     """Return the positions of the edges of nodes that this process owns, of all that samplers read
     here.
     """
-    nodes = graph.near.held.masters.numpy()
+    nodes = graph.for_sampling.held_part.masters.numpy()
     own = graph.peers.owners(nodes) == graph.peers.rank
     return slice(None) if own.all() else np.flatnonzero(np.repeat(own, np.diff(edges.node_indptr)))
 
@@ -158,7 +158,7 @@ def norms_of_sources(graph: Graph, edges: Edges, weights: Array | None) -> Float
         return squared_norms(edges.indices, weights, size)
     masters = graph.masters.numpy()
     own = own_positions(graph, edges)
-    dst = np.repeat(graph.near.held.masters.numpy(), np.diff(edges.indptr))
+    dst = np.repeat(graph.for_sampling.held_part.masters.numpy(), np.diff(edges.indptr))
     columns = [
         column[own] for column in (edges.indices, dst, *([] if weights is None else [weights]))
     ]
@@ -187,7 +187,7 @@ def to_owners(
     what answers them.
     """
     peers = graph.peers
-    held = graph.near.held
+    held = graph.for_sampling.held_part
     routes = Routes(held.holders(columns[0]), peers.size)
     left_out = NOTHING if reader.left_out is None else reader.left_out
     lies = peers.owners(left_out, "edge") if len(left_out) else left_out
@@ -216,7 +216,8 @@ def with_reader(
 
     def answered(left_out: Ints, *question: Array) -> Arrays:
         return answer(
-            intact.without(left_out, graph.near.held) if len(left_out) else intact, *question
+            intact.without(left_out, graph.for_sampling.held_part) if len(left_out) else intact,
+            *question,
         )
 
     return answered
@@ -250,7 +251,7 @@ def _chosen_by_owners(sampler: Sampler, ask: Ask, dst: Tensor, step: Step) -> Ch
     """
     graph = sampler.graph
     times = _times_of(step.inputs)
-    if (graph.near.held.holders(dst.numpy()) == graph.peers.rank).all():
+    if (graph.for_sampling.held_part.holders(dst.numpy()) == graph.peers.rank).all():
         choice = sampler.choose(dst, step)
         check_choice(graph, sampler.reader.edges, choice, dst.numpy(), step.flow)
         _check_travels(choice)

@@ -342,7 +342,7 @@ class LadiesSampler(LayerSampler):
         super().read_graph()
         if self.normalize and (weights := self.reader.weights) is not None:
             check_edges(
-                self.graph.near,
+                self.graph.for_sampling,
                 weights,
                 weights < 0,
                 "normalize=True needs weights that are not negative",

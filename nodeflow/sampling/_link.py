@@ -21,7 +21,6 @@ from nodeflow._core.base.checks import (
 from nodeflow._core.base.types import Array, NumbersLike, SeedsLike
 from nodeflow._core.edges.columns import check_edges, edge_integers
 from nodeflow._core.links import SIDES, KnownLike, Links, LinksLike, as_known
-from nodeflow._core.peers.held import together
 from nodeflow._core.random import Random, derive_key, hash_ids
 from nodeflow._core.rows.rows import fetch_rows
 from nodeflow.flow import NodeFlow
@@ -179,7 +178,7 @@ class LinkSampler(SamplerBase):
         self.sampler = sampler
         self.form = sampler.form
         super().__init__(sampler.graph, sampler.num_flows, seed=seed)
-        with together(self.graph, f"making a {type(self).__name__}"):
+        with self.graph.peers.together(f"making a {type(self).__name__}"):
             self.numbered = sampler.numbered
             self.takes_times = sampler.takes_times
             self.num_negatives = as_count(num_negatives, "num_negatives")

@@ -230,7 +230,7 @@ def _first_times(graph: Graph, column: str) -> Array:
     """The time of the first edge of every node in either direction; the largest number for a node
     without edges.
     """
-    held = graph.held
+    held = graph.held_part
     times = time_column(graph, column)
     never = np.inf if times.dtype.kind == "f" else np.iinfo(np.int64).max
     births = np.full(graph.num_nodes, never, times.dtype)

@@ -152,7 +152,7 @@ class NeighborSampler(RowSampler):
         self._counts = [self.kinds.numbers(fanout) for fanout in self.fanouts]
         self._proportional: Proportional | None = None
         if self.prob is not None:
-            column = edge_numbers(self.graph.near, self.prob, "prob", signed=False)
+            column = edge_numbers(self.graph.for_sampling, self.prob, "prob", signed=False)
             self._proportional = Proportional(self.reader.edges, column)
 
     def estimand(self) -> Tensor:

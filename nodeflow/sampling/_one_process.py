@@ -29,7 +29,7 @@ def check_one_process(graph: Graph, what: str) -> None:
     graph.
     """
     # an exchange would have to bring all edges here, and one process may have no room for them
-    if graph.peers.size > 1:
+    if graph.in_parts:
         raise TypeError(
             f"{what} does not go with a graph that lies on several processes: {WHOLE_ONLY[what]}"
         )

@@ -43,14 +43,14 @@ class Kinds(NamedTuple):
 
     def lay_out(self, edges: Edges, graph: Graph) -> Edges:
         """Return edges of a graph with a row for every node and kind that it can have."""
-        own = self.rows.restricted(graph.near.held.masters.numpy())
+        own = self.rows.restricted(graph.for_sampling.held_part.masters.numpy())
         return edges.by_kind(self.of_edges, own=own, whole=self.rows)
 
 
 def relations(graph: Graph, direction: str) -> Kinds:
     """Return the relations of the schema of a graph as kinds."""
     schema = graph.schema
-    held = graph.near.held
+    held = graph.for_sampling.held_part
 
     def find(name: Any) -> Any:
         if isinstance(name, int):
@@ -70,7 +70,7 @@ def types_in(graph: Graph, name: str) -> Kinds:
     """Return the types in an edge column of integers as kinds. Collective. Raises what
     ``NeighborSampler`` says.
     """
-    column = edge_integers(graph.near, name, "edge_type")
+    column = edge_integers(graph.for_sampling, name, "edge_type")
     types = np.unique(column)
     # a type may occur on other processes only
     types = np.unique(np.concatenate([t for (t,) in graph.peers.gather("types of edges", [types])]))
@@ -88,7 +88,7 @@ def types_in(graph: Graph, name: str) -> Kinds:
 
     def of_edges() -> Ints:
         # read once more, so that no copy of the column is kept
-        return np.searchsorted(types, edge_integers(graph.near, name, "edge_type"))
+        return np.searchsorted(types, edge_integers(graph.for_sampling, name, "edge_type"))
 
     num_types = max(len(names), 1)
     rows = NodeRows([graph.num_nodes], [range(num_types)])

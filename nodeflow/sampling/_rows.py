@@ -170,7 +170,11 @@ class RowSampler(Sampler):
             left_out = reader.left_out
             reader = reader.intact()
             reader = reader._replace(edges=self.kinds.lay_out(reader.edges, self.graph))
-            reader = reader if left_out is None else reader.without(left_out, self.graph.near.held)
+            reader = (
+                reader
+                if left_out is None
+                else reader.without(left_out, self.graph.for_sampling.held_part)
+            )
         return super().with_reader(reader)
 
     def estimand(self) -> Tensor:

@@ -174,7 +174,7 @@ class TemporalNeighborSampler(RowSampler):
         if self.prob is None:
             self._prob = None
         else:
-            self._prob = edge_numbers(self.graph.near, self.prob, "prob", signed=False)
+            self._prob = edge_numbers(self.graph.for_sampling, self.prob, "prob", signed=False)
 
     def draw_batch(self, seeds: SeedsLike, call: Call) -> NodeFlow:
         ids, shape = self._seeds(seeds)

@@ -63,8 +63,8 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
     hold times.
     """
     check_type(name, "time", str, "the name of a column")
-    own = time_column(graph.near, name) if name in graph.edata else None
-    relations = columns_of_relations(graph.near, name) if own is None else []
+    own = time_column(graph.for_sampling, name) if name in graph.edata else None
+    relations = columns_of_relations(graph.for_sampling, name) if own is None else []
     of_edges = [(places, _times_in(rows, name)) for places, rows in relations]
     of_nodes = times_of_nodes(graph, name)
     columns = [column for column in (own, of_nodes) if column is not None]
@@ -75,7 +75,7 @@ def times_of_edges(graph: Graph, name: str) -> Callable[[Edges], Array]:
         )
     kind = _one_kind(columns, name)
     if of_edges:
-        own = np.full(graph.near.held.num_edges, NO_TIME[kind])
+        own = np.full(graph.for_sampling.held_part.num_edges, NO_TIME[kind])
         for places, column in of_edges:
             own[places] = column
 

@@ -26,8 +26,8 @@ from nodeflow._core.base.checks import (
 )
 from nodeflow._core.base.sizes import check_memory
 from nodeflow._core.base.types import FileLike, IdsLike
-from nodeflow._core.peers.held import HeldGraph, WholeIds
-from nodeflow._core.peers.peers import ALONE, Peers
+from nodeflow._core.peers.held_part import GraphOfPeers, WholeIds
+from nodeflow._core.peers.peers import ALONE, Peers, collective_call
 from nodeflow._core.peers.routes import first_of_each
 from nodeflow._core.random import derive_key, hash_ids
 from nodeflow._core.rows.base import RowsBase
@@ -105,7 +105,7 @@ class EmbeddingTable(RowsBase):
 
     def __init__(
         self,
-        nodes: int | HeldGraph,
+        nodes: int | GraphOfPeers,
         width: int,
         *,
         optimizer: str = "adagrad",
@@ -128,11 +128,11 @@ class EmbeddingTable(RowsBase):
             num_rows = num_held = as_count(nodes, "nodes")
         else:
             self.peers = nodes.peers
-            self._local = nodes.held.whole
+            self._local = nodes.held_part.whole
             num_rows = nodes.num_nodes
-            num_held = nodes.held.num_masters
+            num_held = nodes.held_part.num_masters
             if self.peers.size > 1:
-                hashed = hash_ids(nodes.held.masters.numpy())
+                hashed = hash_ids(nodes.held_part.masters.numpy())
                 part = f"part {self.peers.rank} of {self.peers.size}, {hashed:#018x}"
                 self._part = {"nodes": part}
         adam = optimizer, lr, betas, eps, weight_decay, initial_accumulator_value
@@ -219,13 +219,14 @@ class EmbeddingTable(RowsBase):
 
     # ---- reading
 
+    @collective_call("learned rows")
     def fetch(self, ids: IdsLike, out: Tensor | None = None) -> Tensor:
         """Return the rows ``ids`` as they are now, ``[len(ids), width]``, without gradient; see
         ``RowsBase.fetch``.
         """
-        with self.peers.together("learned rows"):
-            return super().fetch(ids, out)
+        return super().fetch(ids, out)
 
+    @collective_call("learned rows")
     def pull(self, ids: IdsLike, device: torch.device | str | None = None) -> Tensor:
         """Return the rows ``ids`` as a leaf that requires a gradient, ``[len(ids), width]``, for
         the next ``step``.
@@ -237,8 +238,7 @@ class EmbeddingTable(RowsBase):
         # Nothing waits for a step that will not come, as in validation.
         if not torch.is_grad_enabled():
             return self.fetch(ids).to(device)
-        with self.peers.together("learned rows"):
-            return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
+        return self._pulls.pull(as_ids(ids, "ids", self.shape[0]), self.fetch, device)
 
     def _read(self, ids: Ints, out: Tensor | None) -> Tensor:
         return self.peers.fetch("learned rows", ids, self.peers.owners, self._held)
@@ -265,6 +265,8 @@ class EmbeddingTable(RowsBase):
 
     # ---- writing
 
+    @collective_call("a step of a table")
+    @torch.no_grad()
     def step(self, *rows: Tensor) -> None:
         """Change the rows that were pulled by their gradients, in one commit, and increase
         ``version``.
@@ -277,26 +279,25 @@ class EmbeddingTable(RowsBase):
         finite, and for tensors that were not pulled from this table or whose step was made; OSError
         where the disk is full. Then nothing is written.
         """
-        with self.peers.together("a step of a table"), torch.no_grad():
-            chosen = self._pulls.waiting(rows)
-            summed = gradients(chosen, self._exact)
-            # a process without gradients joins the exchange too: it may own rows that others have
-            # gradients of
-            none = (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
-            ids, grads = summed or none
-            title = "gradients of learned rows"
-            parts, active = self._to_owners(title, ids, grads, active=summed is not None)
-            if not active:
-                raise ValueError(
-                    "no row has a gradient: pull rows, compute a loss of them, call its "
-                    "backward(), and then step()"
-                )
-            if self.collective:
-                ids, grads = added(parts)
-                if self.gradients == "mean":
-                    grads = grads / self.peers.size
-                check_finite(ids, grads)
-            self._change(ids, lambda arrays, places: self._update(arrays, ids, places, grads))
+        chosen = self._pulls.waiting(rows)
+        summed = gradients(chosen, self._exact)
+        # a process without gradients joins the exchange too: it may own rows that others have
+        # gradients of
+        none = (np.zeros(0, np.int64), torch.zeros(0, self.shape[1], dtype=self._exact))
+        ids, grads = summed or none
+        title = "gradients of learned rows"
+        parts, active = self._to_owners(title, ids, grads, active=summed is not None)
+        if not active:
+            raise ValueError(
+                "no row has a gradient: pull rows, compute a loss of them, call its "
+                "backward(), and then step()"
+            )
+        if self.collective:
+            ids, grads = added(parts)
+            if self.gradients == "mean":
+                grads = grads / self.peers.size
+            check_finite(ids, grads)
+        self._change(ids, lambda arrays, places: self._update(arrays, ids, places, grads))
         self._pulls.forget(chosen)
 
     def drop(self, *rows: Tensor) -> None:
@@ -305,34 +306,35 @@ class EmbeddingTable(RowsBase):
         """
         self._pulls.forget(self._pulls.waiting(rows))
 
+    @collective_call("writing learned rows")
+    @torch.no_grad()
     def write(self, ids: IdsLike, rows: Tensor) -> None:
         """Set the rows of distinct ids, in one commit; the state of their optimiser stays as it is.
 
         If several processes write the same row, the lowest rank wins. Raises ValueError for
         repeated ids and rows of another shape.
         """
-        with self.peers.together("writing learned rows"), torch.no_grad():
-            checked = as_ids(ids, "ids", self.shape[0])
-            check_type(rows, "rows", Tensor, "a tensor")
-            if rows.shape != (len(checked), self.shape[1]):
-                raise ValueError(
-                    f"rows must have shape {(len(checked), self.shape[1])}, got {tuple(rows.shape)}"
-                )
-            # Which of two rows would stay depends on the order of writing, so neither is written.
-            distinct, counts = np.unique(checked, return_counts=True)
-            if len(distinct) < len(checked):
-                node = distinct[counts.argmax()]
-                most = counts.max()
-                raise ValueError(f"ids holds {node} {most} times, but a row is written once")
-            new = rows.detach().to("cpu", self.dtype)
-            parts, _ = self._to_owners("learned rows that are written", checked, new, active=True)
-            nodes, values = first_of_each(parts)
+        checked = as_ids(ids, "ids", self.shape[0])
+        check_type(rows, "rows", Tensor, "a tensor")
+        if rows.shape != (len(checked), self.shape[1]):
+            raise ValueError(
+                f"rows must have shape {(len(checked), self.shape[1])}, got {tuple(rows.shape)}"
+            )
+        # Which of two rows would stay depends on the order of writing, so neither is written.
+        distinct, counts = np.unique(checked, return_counts=True)
+        if len(distinct) < len(checked):
+            node = distinct[counts.argmax()]
+            most = counts.max()
+            raise ValueError(f"ids holds {node} {most} times, but a row is written once")
+        new = rows.detach().to("cpu", self.dtype)
+        parts, _ = self._to_owners("learned rows that are written", checked, new, active=True)
+        nodes, values = first_of_each(parts)
 
-            def change(arrays: Mapping[str, Tensor], places: Ints) -> None:
-                self._begin(arrays, nodes, places)
-                arrays["rows"].index_copy_(0, torch.from_numpy(places), values)
+        def change(arrays: Mapping[str, Tensor], places: Ints) -> None:
+            self._begin(arrays, nodes, places)
+            arrays["rows"].index_copy_(0, torch.from_numpy(places), values)
 
-            self._change(nodes, change)
+        self._change(nodes, change)
 
     def _to_owners(
         self, title: str, ids: Ints, rows: Tensor, *, active: bool

@@ -148,7 +148,7 @@ class Lookahead:
             )
         # also where every process has all rows: all draw a batch together, and plans ask for it at
         # other times
-        if graph.peers.size > 1 or any(map(is_collective, columns)):
+        if graph.in_parts or any(map(is_collective, columns)):
             raise TypeError(
                 "rows that several processes hold are fetched by all of them together, and plans "
                 "of processes differ: use storage.Cached, which keeps hot rows on every process"

@@ -514,21 +514,11 @@ def _add_partition(one: _Parser) -> None:
     )
     one.add_argument(
         "--edges",
-        choices=("in", "out", "grid"),
+        choices=("in", "out"),
         help=(
-            "for processes: where an edge lies: with its destination, with its source, or in a "
-            "grid of parts, which few others share nodes with (default: in)"
+            "for processes: where an edge lies: with its destination, or with its source "
+            "(default: in)"
         ),
-    )
-    one.add_argument(
-        "--balance",
-        action="store_true",
-        help="for processes: training nodes spread over the parts within 5 %%",
-    )
-    one.add_argument(
-        "--renumber",
-        action="store_true",
-        help="for processes: consecutive ids in each part, with the maps back",
     )
     one.add_argument(
         "--links",

@@ -339,13 +339,11 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     As partitions, which train --storage partitions and distributed.PartitionBuffer read, or with
     --for processes as parts, of which each process of a run holds one.
     """
-    for name in ("edges", "balance", "renumber", "links"):
+    for name in ("edges", "links"):
         if options.purpose == "buffer" and getattr(options, name):
             raise ValueError(
                 f"--{name} is for parts of processes; give --for processes, or leave it out"
             )
-    if options.links and options.renumber:
-        raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     parts = as_count(options.parts, "parts", 1)
     dataset = read_dataset(options.data)
     start = time.perf_counter()
@@ -359,10 +357,6 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     if options.method == "train-first" and not len(dataset.train):
         raise ValueError(
             f"method 'train-first' needs training nodes, and data set {dataset.name!r} has none"
-        )
-    if options.balance and not len(dataset.train):
-        raise ValueError(
-            f"--balance balances training nodes, and data set {dataset.name!r} has none"
         )
     _check_free(options)
     links = split_edges(dataset, options.edge_type, options.target) if options.links else None
@@ -383,7 +377,6 @@ def partition(options: argparse.Namespace, say: Say) -> None:
     else:
         common |= {name: nodes for name, nodes in dataset.splits.items() if len(nodes)}
         common |= {"method": options.method or "metis", "edges": options.edges or "in"}
-        common |= {"balance": options.balance, "renumber": options.renumber}
         written = distributed.partition_graph(graph, options.output, parts, **common)
         if links is not None:
             links.write(options.output)

@@ -22,7 +22,7 @@ from nodeflow.distributed import HALO, DistributedGraph, GraphParts
 from nodeflow.graph import Graph
 from nodeflow.training._checkpoints import read_tensors, write_tensors
 from nodeflow.training._graph import edge_types, with_columns
-from nodeflow.training._names import NamedDataset, Names, hashes_of
+from nodeflow.training._names import NamedDataset, Names
 from nodeflow.transform import filter_edges, random_split
 
 PARTS = ("train", "val", "test")
@@ -235,7 +235,7 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
             train,
             val,
             test,
-            names=_names_of_parts(path, parts, graph),
+            names=read_names(path) or Names.of(Dataset(path.name, graph)),
             links=edges,
         )
     if "label" not in graph.ndata:
@@ -249,7 +249,7 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
             f"{folder} was cut for nodes that are not {target!r}: cut it with nodeflow partition "
             "--target"
         )
-    names = _names_of_parts(path, parts, graph)
+    names = read_names(path) or Names.of(Dataset(path.name, graph))
     # class codes are numbered here where the parts were cut in Python, else when the data were read
     numbered = Dataset(
         path.name, graph, train, val, test, len(names.classes or ()), target=target
@@ -286,19 +286,6 @@ def read_names(folder: Path) -> Names | None:
         return Names.from_json(facts, tensors)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise ValueError(f"{file} is damaged, or no file of names: {error!r}") from error
-
-
-def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
-    """Return the names in a folder of parts, those of the nodes as parts number them; no names
-    without the file.
-    """
-    names = read_names(folder) or Names.of(Dataset(folder.name, graph))
-    if parts.original_nodes is None:
-        return names
-    hashes = names.nodes.numpy()
-    if not len(hashes):
-        hashes = np.concatenate([hashes_of(range(len(ids))) for ids in parts.schema.nodes.values()])
-    return replace(names, nodes=torch.from_numpy(hashes[parts.original_nodes]))
 
 
 def _read_links(folder: Path, graph: Graph, target: str) -> LinkEdges:

@@ -155,7 +155,7 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
         if bad is not None:
             # rows are those of the nodes that are here, where several processes hold the graph
             ids = graph.nodes[node_type].ids
-            masters = graph.held.masters
+            masters = graph.held_part.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
             of = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
             raise ValueError(
@@ -180,7 +180,7 @@ def _first_bad(x: Tensor | Rows) -> int | None:
 
 def _held(rows: Any) -> Tensor | Rows:
     """Return those of some rows that are here, where several processes hold them."""
-    return cast("Tensor | Rows", rows.held if is_collective(rows) else rows)
+    return cast("Tensor | Rows", rows.held_rows if is_collective(rows) else rows)
 
 
 def _pieces(rows: Tensor | Rows, step: int) -> Iterator[tuple[int, Tensor]]:
@@ -329,7 +329,7 @@ def edge_types(graph: Graph, name: str) -> str | None:
             f"edge_type={column!r} is no edge column; the graph has "
             f"{', '.join(graph.edata) or 'none'}"
         )
-    types = whole_column(graph.held.edata[column])
+    types = whole_column(graph.held_part.edata[column])
     if types.ndim != 1 or types.is_floating_point() or (len(types) and int(types.min()) < 0):
         raise ValueError(
             f"edge column {column!r} must hold types from 0, one integer per edge, got "
@@ -355,7 +355,7 @@ def relations_of(
             raise ValueError(
                 "model 'rgcn' needs an edge column with types from 0: name it with edge_type"
             )
-        types = whole_column(graph.held.edata[column])
+        types = whole_column(graph.held_part.edata[column])
         largest = np.array([int(types.max()) if len(types) else 0])
         of_all = graph.peers.gather("types of edges", [largest])
     num_named = len(categories.get(column) or ())
@@ -385,7 +385,7 @@ def with_mean_weights(graph: DistributedGraph, name: str) -> Graph:
     """Return the graph with one edge column, 1 / in-degree of the destination."""
     # each part has all in-edges of its nodes, in the order of its edge columns, so local counts are
     # the in-degrees
-    counts = np.diff(graph.held.csc()[0])
+    counts = np.diff(graph.held_part.csc()[0])
     weights = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     column = DistributedRows(graph.peers, graph.parts, "edge", name, torch.from_numpy(weights))
     return with_columns(graph, {}, edata={name: column})

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -14,20 +15,18 @@ from torch import Tensor
 
 from nodeflow._core.base.checks import as_count
 from nodeflow._core.random import derive_key, hash_ids
-from nodeflow._core.rows.rows import as_dense, fetch_rows, take_rows
+from nodeflow._core.rows.rows import as_array, as_dense, fetch_rows
 from nodeflow._files.disk.arrays import map_tensor
 from nodeflow.datasets import Dataset, features_of
-from nodeflow.distributed import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
+from nodeflow.distributed import BufferState, GroupedEdges, PartitionBuffer, Partitions
 from nodeflow.flow import NodeFlow
 from nodeflow.graph import Graph, columns_of
 from nodeflow.loader import Epochs, NodeFlowLoader, Pass
 from nodeflow.training._data import read_names
-from nodeflow.training._models import kind_of
 from nodeflow.training._names import Names
 from nodeflow.training._settings import Settings
 
-_COMPARED = 256  # nodes whose features are compared
-_EDGES = 2**22  # edges whose types are read at a time
+_COMPARED = 256  # rows of a column that are compared
 
 
 class PartBatches(Epochs):
@@ -132,11 +131,13 @@ def open_partitions(
     """
     storage = settings.storage
     parts = Partitions.open(storage.partitions)
-    if problem := next(_problems(parts, dataset, graph, settings, edge_columns), ""):
-        raise ValueError(
-            f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: "
-            f"{problem}; write them again with nodeflow partition"
-        )
+    for what, in_folder, in_data in _compared(parts, dataset, graph, edge_columns):
+        if in_folder != in_data:
+            raise ValueError(
+                f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: "
+                f"its {what} are {in_folder}, and those of the data set {in_data}, with direction "
+                f"{settings.graph.direction!r}; write them again with nodeflow partition"
+            )
     features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
     return PartitionBuffer(
         storage.partitions,
@@ -149,105 +150,71 @@ def open_partitions(
     )
 
 
-def _problems(
-    parts: Partitions, dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
-) -> Iterator[str]:
-    """Yield why parts are not those of ``graph``, what is quick to compare first; only the first
-    one holds for sure, as each comparison takes the ones before for granted.
-    """
-    yield from _other_contents(parts, dataset, graph, edge_columns)
-    yield from _other_nodes(parts, dataset, graph)
-    yield from _other_edges(parts, graph, settings.graph.direction)
-    names = read_names(parts.folder)
-    known = Names.of(dataset).categories
-    for name in edge_columns:
-        if names is not None and names.categories.get(name) != known.get(name):
-            yield f"the numbers of its edge column {name!r} stand for other words, or for none"
-    for name in edge_columns if kind_of(settings.model.name).typed else ():
-        largest = _largest(map_tensor(parts.folder, parts.edge_array(name)))
-        expected = _largest(graph.edata[name])
-        if largest != expected:
-            yield (
-                f"the largest type of an edge in column {name!r} is {largest}, and that of the "
-                f"data set {expected}"
-            )
-
-
-def _other_contents(
+def _compared(
     parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]
-) -> Iterator[str]:
-    """Yield differences of counts, types and columns."""
-    if parts.num_nodes != graph.num_nodes:
-        yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
-    same_nodes = [*parts.schema.nodes.items()] == [*graph.schema.nodes.items()]
-    if not same_nodes or [*parts.schema.relations] != [*graph.schema.relations]:
-        yield _other_types(parts, graph)
-    if "label" not in parts.ndata:
-        yield "it has no node column 'label'"
-    for name in edge_columns:
-        if name not in parts.edata:
-            yield f"it has no edge column {name!r}"
-    keys = _features(parts)
-    for name, x in features_of(dataset.graph).items():
-        of = f" of type {name!r}" if len(graph.nodes) > 1 else ""
-        if name not in keys:
-            yield f"it has no node column 'feat'{of}"
-        width = _width(_column(parts, keys, name))
-        if width != _width(x):
-            yield f"its features{of} are {width}, and those of the data set {_width(x)}"
+) -> Iterator[tuple[str, object, object]]:
+    """Yield what parts and ``graph`` must agree in, and its value in both, what is quick to find
+    first: a value may be asked for only after those before it have agreed.
 
-
-def _other_types(parts: Partitions, graph: Graph) -> str:
-    return f"its types are {parts.schema}, and those of the data set {graph.schema}"
-
-
-def _other_nodes(parts: Partitions, dataset: Dataset, graph: Graph) -> Iterator[str]:
-    """Yield training nodes of one of the two alone, and values that differ, on a sample of
-    features.
+    Of rows it is a checksum, of edges that of a sample, which says where they lie.
     """
-    trained = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
+    yield "types and sizes", str(parts.schema), str(graph.schema)
+    features = features_of(dataset.graph)
+    yield "types with features", list(_features(parts)), list(features)
+    needed = ["label", *edge_columns]
+    present = {*parts.ndata, *parts.edata}
+    yield "columns", [name for name in needed if name in present], needed
+    trained = np.zeros(0, np.int64) if parts.train is None else np.array(parts.train)
     train = np.unique(dataset.train.numpy())
-    for node in np.setxor1d(trained, train).tolist():
-        holder = "the folder" if node in trained else "the data set"
-        yield f"node {node} is a training node of {holder} only"
+    yield "training nodes", _checksum(torch.from_numpy(trained)), _checksum(torch.from_numpy(train))
     nodes = torch.from_numpy(train)
-    labels = fetch_rows(parts.column("label"), nodes)
-    for row in _first_other(labels, fetch_rows(dataset.graph.ndata["label"], nodes)):
-        yield f"the label of training node {int(nodes[row])} is another one"
+    labels = fetch_rows(dataset.graph.ndata["label"], nodes)
+    yield "labels", _checksum(parts.column("label").fetch(nodes)), _checksum(labels)
+    yield from _compared_features(parts, graph, features)
+    yield from _compared_edges(parts, dataset, graph, edge_columns)
+
+
+def _compared_features(
+    parts: Partitions, graph: Graph, features: Mapping[str, Any]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield types, shapes and some rows of the features of each type that has some."""
     keys = _features(parts)
-    for name, x in features_of(dataset.graph).items():
-        num_rows = x.shape[0]
-        places = np.linspace(0, num_rows - 1, min(_COMPARED, num_rows)).astype(np.int64)
-        some = torch.from_numpy(places)
-        column = as_dense(_column(parts, keys, name).fetch(some))
-        for row in _first_other(column, as_dense(take_rows(x, some))):
-            node = int(some[row]) + graph.nodes[name].ids.start
-            yield f"the features of node {node} are others"
+    for name, x in features.items():
+        column = parts.column(keys[name].partition("/")[2], name)
+        of = f" of type {name!r}" if len(graph.nodes) > 1 else ""
+        yield f"features{of}", _width(column), _width(x)
+        some = _some(x.shape[0])
+        rows = _checksum(as_dense(column.fetch(some))), _checksum(as_dense(fetch_rows(x, some)))
+        yield f"features{of}", *rows
 
 
-def _other_edges(parts: Partitions, graph: Graph, direction: str) -> Iterator[str]:
-    """Yield differences of the numbers of edges: of all, of each relation, between two parts."""
-    along = (
-        f"messages go along {graph.num_edges:,} edges with direction {direction!r}, which must be "
-        "that of the partitions too"
-    )
-    if parts.num_edges != graph.num_edges:
-        yield f"it has {parts.num_edges:,} edges, and {along}"
-    if parts.schema != graph.schema:
-        yield _other_types(parts, graph)
-    buckets = EdgeGroups.of("buckets", parts.num_parts)
-    counts = GroupedEdges(graph, parts.owner, buckets).count()
-    sizes = counts.reshape(parts.num_parts, parts.num_parts).T
-    for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
-        yield (
-            f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and "
-            f"the data set {sizes[i, j]:,}, where {along}"
-        )
+def _compared_edges(
+    parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]
+) -> Iterator[tuple[str, object, object]]:
+    """Yield how many edges lie between two parts, and the columns that training reads."""
+    sizes = GroupedEdges(graph, parts.owner, parts.num_parts, "buckets").count()
+    in_folder = np.diff(parts.bucket_ptr)
+    rows = _checksum(torch.from_numpy(in_folder)), _checksum(torch.from_numpy(sizes))
+    yield "edges between parts", *rows
+    names = read_names(parts.folder)
+    of_folder = {} if names is None else names.categories
+    known = Names.of(dataset).categories
+    places = _some(parts.num_edges)
+    ids = map_tensor(parts.folder, parts.manifest.arrays["edge_ids"])[places].long()
+    for name in edge_columns:
+        yield f"words of edge column {name!r}", of_folder.get(name), known.get(name)
+        values = map_tensor(parts.folder, parts.edge_array(name))[places]
+        expected = fetch_rows(graph.edata[name], ids)
+        yield f"values of edge column {name!r}", _checksum(values), _checksum(expected)
 
 
-def _column(parts: Partitions, keys: Mapping[str, str], node_type: str) -> Any:
-    """Return the features of a type in a folder; ``keys`` are those of ``_features``."""
-    return parts.column(keys[node_type].partition("/")[2], node_type)
+def _some(num_rows: int) -> Tensor:
+    """Return the rows that are compared, spread over all."""
+    return torch.from_numpy(np.linspace(0, num_rows - 1, min(_COMPARED, num_rows)).astype(np.int64))
+
+
+def _checksum(rows: Tensor) -> str:
+    return f"{_width(rows)} with checksum {crc32(as_array(rows.contiguous()).data):08x}"
 
 
 def _width(column: Any) -> str:
@@ -266,18 +233,3 @@ def _features(parts: Partitions) -> dict[str, str]:
             if f"{of}/{column}" in parts.columns["nodes"]:
                 keys[name] = f"{of}/{column}"
     return keys
-
-
-def _first_other(left: Tensor, right: Tensor) -> list[int]:
-    """Return the number of the first row in which two columns differ; nothing if they are equal."""
-    if left.shape != right.shape:
-        return [0]
-    both_missing = left.isnan() & right.isnan()
-    same = (left == right) | both_missing
-    other = ~same.reshape(len(left), -1).all(1)
-    return other.nonzero()[:1, 0].tolist()
-
-
-def _largest(types: Tensor) -> int:
-    """Return the largest type of edges, 0 without any, of which a piece at a time is in memory."""
-    return max((int(piece.max()) for piece in types.split(_EDGES) if len(piece)), default=0)

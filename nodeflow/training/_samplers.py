@@ -303,7 +303,7 @@ class ControlVariates(Method):
         # processes, or another cut
         for name in self._names_of_rows():
             rows = state[name]
-            masters = self.graph.held.masters
+            masters = self.graph.held_part.masters
             state[name] = self.graph.peers.rows_of_all(
                 f"history {name}", masters, rows, self.graph.num_nodes
             )
@@ -311,7 +311,8 @@ class ControlVariates(Method):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         held = {
-            name: state["history"][name][self.graph.held.masters] for name in self._names_of_rows()
+            name: state["history"][name][self.graph.held_part.masters]
+            for name in self._names_of_rows()
         }
         self.history.load_state_dict({**state["history"], **held})
 

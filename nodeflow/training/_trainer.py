@@ -22,7 +22,7 @@ from nodeflow._core.base.calls import checked
 from nodeflow._core.base.checks import check_one_of, check_type
 from nodeflow._core.base.progress import Progress
 from nodeflow._core.base.types import IdsLike
-from nodeflow._core.peers.peers import collective
+from nodeflow._core.peers.peers import collective_call
 from nodeflow._core.random import derive_key
 from nodeflow._processes.default_group import peers_of
 from nodeflow.datasets import Dataset
@@ -192,7 +192,7 @@ class Trainer:
 
     # ---- the whole run
 
-    @collective
+    @collective_call()
     def run(self, report: Callable[[EpochRecord], None] = lambda _: None) -> Result:
         """Train from the present state to the end; return the result with the weights of the best
         epoch.
@@ -205,7 +205,7 @@ class Trainer:
             report(self.train_epoch())
         return self.result()
 
-    @collective
+    @collective_call()
     def train_epoch(self) -> EpochRecord:
         """Train on the rest of the present epoch, validate, and return its record."""
         epoch = self.epoch + 1
@@ -228,7 +228,7 @@ class Trainer:
             self.checkpoints.after_epoch(self, epoch)
         return record
 
-    @collective
+    @collective_call()
     def result(self) -> Result:
         """Return the result so far: the network with the weights of the best epoch, measured on all
         parts.
@@ -262,7 +262,7 @@ class Trainer:
             outputs = self._forward(batch)
         return self.task.loss(outputs, batch)
 
-    @collective
+    @collective_call()
     def step(self, batch: NodeFlow) -> float:
         """Compute the loss of a batch and its gradients, and step the optimiser; return the loss.
 
@@ -291,7 +291,7 @@ class Trainer:
             self.update()
         return value
 
-    @collective
+    @collective_call()
     def update(self) -> None:
         """Step the optimiser with the gradients so far, of which processes take the mean, and clear
         them.
@@ -328,7 +328,7 @@ class Trainer:
         return self._scores(PARTS, full=True)
 
     @checked
-    @collective
+    @collective_call()
     def outputs(self, nodes: Tensor, *, full: bool = True) -> Tensor:
         """Return the outputs of nodes, ``[n, width]``, float32 on the CPU; TypeError for a task of
         links.
@@ -342,7 +342,7 @@ class Trainer:
             return self.task.outputs(nodes, full=full)
 
     @checked
-    @collective
+    @collective_call()
     def top_links(
         self,
         nodes: IdsLike,
@@ -375,7 +375,7 @@ class Trainer:
                 nodes, k, relation=relation, side=side, with_known=with_known
             )
 
-    @collective
+    @collective_call()
     def _scores(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         present = [part for part in parts if self.task.has(part)]
         with self._evaluating():

@@ -164,13 +164,7 @@ FORMATS: dict[str, tuple[Callable[[Path], object], Callable[[Path], Iterable[Any
     ),
     "parts": (
         lambda place: distributed.partition_graph(
-            GRAPH, place, 2, method="random", edges="grid", train=range(9), progress=False
-        ),
-        read_parts,
-    ),
-    "renumbered parts": (
-        lambda place: distributed.partition_graph(
-            GRAPH, place, 2, method="random", renumber=True, train=range(9), progress=False
+            GRAPH, place, 2, method="random", edges="out", train=range(9), progress=False
         ),
         read_parts,
     ),

@@ -5,10 +5,13 @@ must hold.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from nodeflow import Graph
@@ -16,9 +19,21 @@ from nodeflow.distributed import (
     BufferState,
     GraphParts,
     Partitions,
+    _split,
+    _writing,
     partition_graph,
     write_partitions,
 )
+
+
+@contextmanager
+def in_small_pieces() -> Iterator[None]:
+    """Within the block, folders are written and counted in many small pieces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_split, "_EDGES", 7)
+        patch.setattr(_split, "_BYTES", 50)
+        patch.setattr(_writing, "_IDS", 5)
+        yield
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int = 0) -> Graph:
@@ -97,30 +112,9 @@ def in_edges(graph: Graph) -> list[tuple[int, int, int]]:
     ]
 
 
-def part_of_edge(edges: str, num_parts: int, source: int, destination: int) -> int:
+def part_of_edge(edges: str, source: int, destination: int) -> int:
     """The part of an edge, given the masters of its ends."""
-    if edges == "grid":
-        rows = max(r for r in range(1, num_parts + 1) if num_parts % r == 0 and r * r <= num_parts)
-        columns = num_parts // rows
-        row = divmod(source, columns)[0]
-        column = divmod(destination, columns)[1]
-        return row * columns + column
     return destination if edges == "in" else source
-
-
-def renumbered(graph: Graph, parts: GraphParts) -> Graph:
-    """The graph with the new ids of the folder, by its maps; columns too."""
-    new = np.empty(graph.num_nodes, np.int64)
-    new[parts.original_nodes] = np.arange(graph.num_nodes)
-    src, dst = (end.numpy() for end in graph.edges())
-    at = np.array(parts.original_edges)
-    nodes = torch.from_numpy(np.array(parts.original_nodes))
-    edges = torch.from_numpy(at)
-    return Graph.from_edges(
-        new[src[at]], new[dst[at]], num_nodes=graph.num_nodes,
-        ndata={name: column[nodes] for name, column in graph.ndata.items()},
-        edata={name: column[edges] for name, column in graph.edata.items()},
-    )  # fmt: skip
 
 
 def check_parts(graph: Graph, parts: GraphParts) -> None:
@@ -144,7 +138,7 @@ def check_parts(graph: Graph, parts: GraphParts) -> None:
         assert masters == np.flatnonzero(owner == k).tolist()  # ascending
         assert place[masters].tolist() == list(range(len(masters)))
         expected = [edge for edge in in_edges(graph)
-                    if part_of_edge(parts.edges, count, owner[edge[0]], owner[edge[1]]) == k]  # fmt: skip
+                    if part_of_edge(parts.edges, owner[edge[0]], owner[edge[1]]) == k]  # fmt: skip
         assert rows == (masters if parts.edges == "in" else sorted({v for _, v, _ in expected}))
         assert (indptr[0], indptr[-1], len(indptr)) == (0, part.num_edges, len(rows) + 1)
         dst = np.repeat(part.rows, np.diff(part.indptr)).tolist()
@@ -185,8 +179,3 @@ def check_report(
     needs = [{int(owner[v]) for v in some} for some in mirrors]
     partners = [needs[k] | {p for p in range(count) if k in needs[p]} for k in range(count)]
     assert report.partners == tuple(map(len, partners))
-    if parts.grid is not None:
-        rows, columns = parts.grid
-        assert rows * columns == count
-        assert rows <= columns
-        assert max(report.partners) <= rows + columns - 2

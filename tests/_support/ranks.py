@@ -157,8 +157,6 @@ class Parts:
         self.schema = graph.schema
         src, dst = (end.numpy() for end in graph.edges())
         self.edge_owner = self.owner[dst if edges == "in" else src]
-        if edges == "any":  # a vertex-cut
-            self.edge_owner = (self.owner[src] * 3 + self.owner[dst] * 5 + src) % size
         self.place = np.full(graph.num_nodes, -1)
         self.edge_place = np.full(graph.num_edges, -1)
         self.all = [self._part(k, src, dst) for k in range(size)]

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from calls.of_files import OF_FILES
 from calls.of_flows import OF_FLOWS
+from calls.of_parts import OF_PARTS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
     **OF_FILES,
     **OF_FLOWS,
+    **OF_PARTS,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),

@@ -381,6 +381,9 @@ def namespace(place: Path) -> dict[str, Any]:
         "decoder": rooms["nn"].DotProduct(4),
         "dataset": dataset,
         "folder": place / "none",
+        "partitions": rooms["distributed"].write_partitions(
+            graph, place / "partitions", 4, progress=False
+        ),
         "file": place / "none",
         "inputs": rooms["training"].Inputs(20, 4, 0),
         "edges": rooms["sampling"].base.edges_along(graph, "in"),

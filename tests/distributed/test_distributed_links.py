@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 from nodeflow import Graph, LinkSampler, NeighborSampler, TemporalNeighborSampler
 from nodeflow.distributed import PeerError
 from nodeflow.sampling import Call, StepSeeds
-from nodeflow.testing import assert_same_node_flow, graphs
+from nodeflow.testing import graphs
 
 Make = Callable[[Graph], LinkSampler]
 
@@ -173,14 +173,6 @@ def test_shares_of_a_step(name: str) -> None:
 THREE = Parts(WHOLE, [v % 3 for v in range(NODES)], 3)
 
 
-def test_relations_are_a_column_of_the_seeds() -> None:
-    batch = INWARD["relation"](WHOLE)([7, 7, 3])
-    assert torch.equal(batch.seed_data["type"], WHOLE.edata["type"][[7, 7, 3]])
-    batches = run_ranks(3, lambda t: INWARD["relation"](THREE.on(t))([7, 7, 3]))
-    for other in batches:
-        assert_same_node_flow(other, batch)
-
-
 @settings(max_examples=20)
 @given(graphs(max_nodes=8, max_edges=30), st.data())
 def test_edges_between_nodes(graph: Graph, data: st.DataObject) -> None:
@@ -218,10 +210,6 @@ def test_one_edge_between_nodes() -> None:
             graph.edge_ids([0], [missing])
 
     THREE.run(asked)
-    grid = Parts(WHOLE, [0] * NODES, 2)
-    grid.edges = "grid"
-    with pytest.raises(ValueError, match="any process may hold an edge between two nodes"):
-        run_ranks(2, lambda t: grid.on(t).edge_ids([0], [1]))
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-from _support.ranks import HALOS, Parts, run_ranks
+from _support.ranks import HALOS, Parts
 from _support.sampler_families import NODES, fingerprint, graph_of_all
 from hypothesis import given, settings, strategies as st
 
 from nodeflow import Graph, NeighborSampler
-from nodeflow.distributed import DistributedGraph, _near, partition_graph
+from nodeflow.distributed import _halo
 from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
@@ -22,7 +20,7 @@ OWN = [[v for v in range(NODES) if OWNER[v] == rank] for rank in range(2)]
 
 def edges_near(graph: Graph) -> dict[int, list[tuple[int, int]]]:
     """The edges that draws find here: neighbour and id, by node."""
-    held, direction = graph.near.held, graph.parts.edges  # type: ignore[attr-defined]
+    held, direction = graph.for_sampling.held_part, graph.parts.edges  # type: ignore[attr-defined]
     indptr, ends, ids = held.csc() if direction == "in" else held.csr()
     ids = np.arange(len(ends)) if ids is None else ids
     pairs = list(
@@ -70,7 +68,7 @@ def test_a_halo_has_the_nodes_that_own_edges_lead_to_most_often_for_their_size(
         }
         assert list(found) == sorted(expected)
         # and left-out edges are found among them
-        near = one.near.held
+        near = one.for_sampling.held_part
         wanted = np.array([e for e in range(graph.num_edges) if e % 2], np.int64)
         here = {e for pairs in found.values() for _, e in pairs}
         assert set(near.whole.edge_ids_of(near.edges_here(wanted)).tolist()) == here & set(
@@ -119,40 +117,30 @@ def test_columns_that_are_set_later_are_those_that_are_drawn_with() -> None:
     assert Parts(WHOLE, OWNER, 2, halo=1).run(fingerprints) == expected
 
 
-@pytest.mark.parametrize(
-    ("halo", "error"), [(-0.5, ValueError), (float("nan"), ValueError), ("all", TypeError)]
-)
-def test_a_halo_is_a_number_from_0(halo: object, error: type[Exception], tmp_path: Path) -> None:
-    partition_graph(WHOLE, tmp_path / "parts", 1, method="ranges", progress=False)
-    with pytest.raises(error, match=r"halo must be a number|halo must be finite and at least 0"):
-        DistributedGraph.open(tmp_path / "parts", halo=halo)  # type: ignore[arg-type]
-
-
 def test_what_is_near_is_a_graph_for_questions_and_not_for_sums() -> None:
     def work(graph: Graph, rank: int) -> None:
-        near = graph.near
+        near = graph.for_sampling
         assert repr(near) == repr(graph)
         assert torch.equal(near.in_degrees(), WHOLE.in_degrees())
         assert torch.equal(near.out_degrees([3]), WHOLE.out_degrees([3]))
         assert torch.equal(near.find_edges([7])[0], WHOLE.find_edges([7])[0])
         assert near.has_edges(*(ends[:3] for ends in WHOLE.edges())).all()
         with pytest.raises(TypeError, match="must not count twice"):
-            near.held.edges_among("in")
+            near.held_part.edges_among("in")
 
     Parts(WHOLE, OWNER, 2, halo=1).run(work)
 
 
 def test_a_halo_is_put_in_place_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_near, "_PIECE", 7)
+    monkeypatch.setattr(_halo, "_PIECE", 7)
     found = Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
     monkeypatch.undo()
     assert found == Parts(WHOLE, OWNER, 2, halo=9).run(lambda graph, rank: edges_near(graph))
 
 
 def test_without_a_halo_a_graph_is_near_itself() -> None:
-    for lie, halo in (("in", 0), ("any", 1)):
-        parts = Parts(WHOLE, OWNER, 2, lie, halo)
-        assert run_ranks(2, lambda t, parts=parts: (one := parts.on(t)).near is one) == [True, True]
+    parts = Parts(WHOLE, OWNER, 2, halo=0)
+    assert parts.run(lambda graph, rank: graph.for_sampling is graph) == [True, True]
 
 
 def test_a_column_of_parts_that_is_replaced_is_read_anew() -> None:

@@ -189,7 +189,10 @@ def test_a_column_of_all_edges_is_read_for_those_here(graph: Graph, rank: int) -
     whole = graph_of_all()
     seeds = [[1, 3], [2, 5]][rank]
     whole.edata["all"] = graph.edata["all"] = whole.edata["w"] * 2
-    assert (len(graph.held.edata), {*graph.held.edata}) == (len(whole.edata), {*whole.edata})
+    assert (len(graph.held_part.edata), {*graph.held_part.edata}) == (
+        len(whole.edata),
+        {*whole.edata},
+    )
     drawn, wanted = (
         NeighborSampler(each.view(weight="all"), [2])(seeds) for each in (graph, whole)
     )

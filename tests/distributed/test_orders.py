@@ -130,10 +130,6 @@ def test_sequential_keeps_the_training_partitions() -> None:
         seen |= set(order.states[0])
         check_states(order)
     assert seen == set(range(8))
-    with pytest.raises(
-        ValueError, match="slots must be at least the number of parts with training nodes, 3"
-    ):
-        sequential_order(8, 2, [0, 1, 2])
 
 
 def test_an_own_sequence_keeps_partitions_in_place() -> None:
@@ -143,42 +139,3 @@ def test_an_own_sequence_keeps_partitions_in_place() -> None:
     assert (order.swaps, order.most_swapped, order.complete) == (2, 1, False)
     assert order.bucket_state[0, 3] == order.bucket_state[1, 4] == -1
     assert "5 parts, 3 slots, 3 states, 2 swaps" in repr(order)
-
-
-def test_mistakes() -> None:
-    for error, words, call in (
-        (
-            ValueError,
-            "states\\[0\\] must hold a part once, but it has 3 twice",
-            lambda: Order(4, [[3, 3]]),
-        ),
-        (
-            IndexError,
-            "states\\[0\\]\\[1\\] is 4, but part ids go from 0 to 3",
-            lambda: Order(4, [[0, 4]]),
-        ),
-        (ValueError, "at least one state", lambda: Order(4, [])),
-        (
-            ValueError,
-            "bucket_state must be integers \\[3, 3\\]",
-            lambda: Order(3, [[0, 1]], np.zeros(3, np.int64)),
-        ),
-        (
-            ValueError,
-            "slots must be at most the number of parts 4, got 5",
-            lambda: beta_order(4, 5),
-        ),
-        (ValueError, "slots must be at least 2", lambda: beta_order(4, 1)),
-        (ValueError, "slots must be one of 2, 4, 8 for 8 parts, got 6", lambda: comet_order(8, 6)),
-        (TypeError, "slots must be an integer", lambda: comet_order(8, 2.0)),
-    ):
-        with pytest.raises(error, match=words):
-            call()
-    with pytest.raises(
-        ValueError, match="states\\[1\\] must have as many parts as states\\[0\\], 2, got 1"
-    ):
-        Order(4, [[0, 1], [2]])
-    with pytest.raises(
-        ValueError, match="bucket_state\\[0, 2\\] is 0, but that state does not hold both"
-    ):
-        Order(3, [[0, 1]], np.zeros((3, 3), np.int64))

@@ -120,9 +120,7 @@ def test_a_file_that_is_damaged_between_states_is_named(
     ):
         list(buffer)
     file.unlink()
-    with pytest.raises(
-        FileNotFoundError, match=rf"{re.escape(str(file))} is missing: the folder is not whole"
-    ):
+    with pytest.raises(FileNotFoundError, match=re.escape(str(file))):
         list(buffer)
     file.write_bytes(whole)
     with monkeypatch.context() as patch:

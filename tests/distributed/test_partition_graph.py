@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.partition_tools import check_parts, cut_into, random_graph, renumbered
+from _support.partition_tools import check_parts, cut_into, in_small_pieces, random_graph, written
 from hypothesis import given, strategies as st
 
 from nodeflow import Graph
-from nodeflow.distributed import DistributedGraph, GraphParts, _split, _writing
-from nodeflow.distributed._cut import balanced, cut_nodes
-from nodeflow.distributed._split import grid_of
+from nodeflow.distributed import DistributedGraph, GraphParts
 from nodeflow.storage import open as open_rows
 
 METHODS = ["random", "ranges", "hash", "given", "metis"]
@@ -28,11 +26,11 @@ METHODS = ["random", "ranges", "hash", "given", "metis"]
 
 @given(
     st.integers(0, 30), st.integers(0, 70), st.integers(1, 12), st.sampled_from(METHODS),
-    st.sampled_from(["in", "out", "grid"]), st.booleans(), st.booleans(), st.integers(0, 5),
+    st.sampled_from(["in", "out"]), st.booleans(), st.integers(0, 5),
 )  # fmt: skip
 def test_a_folder_holds_the_graph(
     tmp_path_factory: pytest.TempPathFactory, num_nodes: int, num_edges: int, num_parts: int, method: Any, edges: str,
-    renumber: bool, identity: bool, seed: int,
+    identity: bool, seed: int,
 ) -> None:  # fmt: skip
     """With repeats, self-loops, nodes without edges, parts without nodes, and edges in many
     pieces.
@@ -46,10 +44,7 @@ def test_a_folder_holds_the_graph(
     elif method == "given":
         method = np.random.default_rng(seed).integers(0, num_parts, num_nodes)
     train = list(range(0, num_nodes, 3))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_split, "_EDGES", 7)
-        patch.setattr(_split, "_BYTES", 50)
-        patch.setattr(_writing, "_IDS", 5)
+    with in_small_pieces():
         folder = tmp_path_factory.mktemp("parts") / "a"
         parts = cut_into(
             graph,
@@ -57,35 +52,13 @@ def test_a_folder_holds_the_graph(
             num_parts,
             method=method,
             edges=edges,
-            renumber=renumber,
             train=train,
             seed=seed,
         )
     assert parts.val is None
-    if renumber:
-        assert sorted(parts.original_nodes[parts.train].tolist()) == train
-        assert parts.train.tolist() == sorted(parts.train.tolist())
-        check_parts(renumbered(graph, parts), parts)
-        assert (np.diff(parts.owners(np.arange(num_nodes))) >= 0).all()
-        assert (np.diff(parts.owners(np.arange(graph.num_edges), "edge")) >= 0).all()
-    else:
-        assert parts.train.tolist() == train
-        check_parts(graph, parts)
+    assert parts.train.tolist() == train
+    check_parts(graph, parts)
     assert GraphParts.open(folder, verify=True).part(0).identity == parts.identity
-
-
-def test_grids_are_as_square_as_the_number_allows() -> None:
-    assert [grid_of(p) for p in (1, 2, 4, 6, 7, 12, 36, 48)] == [
-        (1, 1), (1, 2), (2, 2), (2, 3), (1, 7), (3, 4), (6, 6), (6, 8),
-    ]  # fmt: skip
-
-
-def test_a_grid_has_few_partners(tmp_path: Path) -> None:
-    """On a dense graph every part of an edge-cut shares nodes with all others."""
-    graph = random_graph(60, 2000)
-    partners = {edges: cut_into(graph, tmp_path / edges, 12, edges=edges).report().partners
-                for edges in ("in", "out", "grid")}  # fmt: skip
-    assert partners == {"in": (11,) * 12, "out": (11,) * 12, "grid": (5,) * 12}
 
 
 def test_methods(tmp_path: Path) -> None:
@@ -119,69 +92,13 @@ def test_metis_cuts_fewer_edges(tmp_path: Path) -> None:
     assert cuts[0] <= 10 < 50 < cuts[1]
 
 
-@pytest.mark.parametrize(
-    ("num_parts", "kind"), [(256, np.uint8), (257, np.int16), (40_000, np.int32)]
-)
-def test_numbers_of_parts_are_narrow(num_parts: int, kind: type) -> None:
-    owner = np.full(10, num_parts - 1)
-    masters = cut_nodes(random_graph(10, 20), num_parts, owner, None, 0)
-    assert masters.owner.dtype == kind
-    assert masters.owner.tolist() == owner.tolist()
-
-
-@given(
-    st.integers(1, 60), st.integers(0, 150), st.integers(1, 9), st.floats(0, 1), st.integers(0, 9)
-)
-def test_moved_nodes_are_balanced(
-    num_nodes: int, num_edges: int, num_parts: int, share: float, seed: int
-) -> None:
-    graph = random_graph(num_nodes, num_edges, seed)
-    random = np.random.default_rng(seed)
-    owner = random.integers(0, random.integers(1, num_parts + 1), num_nodes)
-    chosen = random.random(num_nodes) < share
-    before = owner.copy()
-    found = balanced(graph, owner, chosen, num_parts)
-    assert owner.tolist() == before.tolist()
-    check_balance(found, chosen, num_parts)
-    # nothing is moved without need
-    assert balanced(graph, found, chosen, num_parts).tolist() == found.tolist()
-
-
-def check_balance(owner: Any, chosen: Any, num_parts: int) -> None:
-    for some in (chosen, ~chosen):
-        sizes = np.bincount(owner[some], minlength=num_parts)
-        mean = some.sum() / num_parts
-        assert (sizes <= max(np.ceil(mean), 1.05 * mean)).all()
-        assert (sizes >= min(np.floor(mean), 0.95 * mean)).all()
-
-
-def test_nodes_are_moved_where_the_fewest_edges_are_lost() -> None:
-    """Part 0 has six nodes: node 5 is linked to part 1, nodes 0 to 4 to one another."""
-    pairs = [(u, v) for u in range(5) for v in range(u)] + [(5, 6), (5, 7), (6, 7), (8, 9), (9, 5)]
-    graph = Graph.from_edges(*zip(*pairs, strict=True))
-    owner = np.array([0] * 6 + [1] * 4)
-    assert balanced(graph, owner, np.ones(10, bool), 2).tolist() == [0] * 5 + [1] * 5
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_training_nodes_are_balanced(tmp_path: Path, method: Any) -> None:
-    if method == "metis":
-        pytest.importorskip("pymetis")
-    graph = Graph.from_edges(range(400), [*range(1, 400), 0])
-    how = np.arange(400) // 100 if method == "given" else method
-    for name, train in (("few", range(10)), ("many", range(130))):
-        parts = cut_into(graph, tmp_path / name, 4, method=how, balance=True, train=train)
-        owner = parts.owners(np.arange(400))
-        chosen = np.isin(np.arange(400), train)
-        check_balance(owner, chosen, 4)
-        report = parts.report()
-        assert report.train == tuple(np.bincount(owner[chosen], minlength=4).tolist())
-        assert report.train_balance == pytest.approx(max(report.train) * 4 / len(train))
-        assert max(report.masters) - min(report.masters) <= (
-            12 if method in ("metis", "given") else 2
-        )
-        if method in ("metis", "ranges"):
-            assert report.cut_edges < 90
+@pytest.mark.parametrize(("num_parts", "kind"), [(256, np.uint8), (257, np.int16)])
+def test_numbers_of_parts_are_narrow(tmp_path: Path, num_parts: int, kind: type) -> None:
+    numbers = np.arange(num_parts)[::-1]
+    graph = Graph.from_edges([0], [1], num_nodes=num_parts)
+    owner = written(graph, tmp_path / "a", num_parts, method=numbers).owner
+    assert owner.dtype == kind
+    assert owner.tolist() == numbers.tolist()
 
 
 def test_columns_are_chosen_and_added(tmp_path: Path) -> None:
@@ -242,58 +159,24 @@ def test_the_report_is_a_table(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"num_parts": 0}, ValueError, "num_parts must be at least 1, got 0"),
-        ({"edges": "all"}, ValueError, "edges must be 'in', 'out' or 'grid', got 'all'"),
-        (
-            {"balance": 0.05, "train": [1]},
-            TypeError,
-            r"balance must be True or False, got float 0\.05",
-        ),
-        (
-            {"balance": True},
-            ValueError,
-            "balance=True balances training nodes, and there are none; pass train",
-        ),
-        (
-            {"balance": True, "train": []},
-            ValueError,
-            "balance=True balances training nodes, and there are none",
-        ),
-        ({"val": [20]}, IndexError, r"val\[0\] is 20, but node ids go from 0 to 19"),
-    ],
-)
-def test_mistakes(
-    tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
-) -> None:
-    usual = {"graph": random_graph(20, 30), "num_parts": 2}
-    with pytest.raises(error, match=words):
-        cut_into(folder=tmp_path / "a", **usual | options)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_sparse_columns_stay_sparse(tmp_path: Path) -> None:
     graph = random_graph(20, 50)
     graph.ndata["s"] = torch.eye(20).to_sparse_csr()
     graph.edata["t"] = (torch.arange(150).view(50, 3) % 4 == 0).float().to_sparse_csr()
-    for renumber in (False, True):
-        parts = cut_into(graph, tmp_path / str(renumber), 3, renumber=renumber, edges="out")
-        for k in range(3):
-            part = parts.part(k)
-            masters = np.array(part.masters) if not renumber else parts.original_nodes[part.masters]
-            assert part.ndata["s"].layout == torch.sparse_csr
-            assert part.ndata["s"].to_dense().equal(torch.eye(20)[masters])
-            ids = part.edge_ids if not renumber else parts.original_edges[part.edge_ids]
-            assert part.edata["t"].to_dense().equal(graph.edata["t"].to_dense()[np.array(ids)])
-    indices = next((tmp_path / "False" / "part-1").glob("node-*.indices*.npy"))
+    parts = cut_into(graph, tmp_path / "a", 3, edges="out")
+    for k in range(3):
+        part = parts.part(k)
+        assert part.ndata["s"].layout == torch.sparse_csr
+        assert part.ndata["s"].to_dense().equal(torch.eye(20)[np.array(part.masters)])
+        edges = graph.edata["t"].to_dense()[np.array(part.edge_ids)]
+        assert part.edata["t"].to_dense().equal(edges)
+    indices = next((tmp_path / "a" / "part-1").glob("node-*.indices*.npy"))
     column = np.load(indices, mmap_mode="r+")
     column[1] = 20  # reading it would be reading foreign memory
     column.flush()
     for verify in (None, False):
         with pytest.raises(ValueError, match=re.escape(str(indices))):
-            GraphParts.open(tmp_path / "False", verify=verify).part(1)
+            GraphParts.open(tmp_path / "a", verify=verify).part(1)
 
 
 def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:
@@ -304,11 +187,10 @@ def test_metis_takes_no_more_parts_than_nodes(tmp_path: Path) -> None:
         cut_into(random_graph(20, 30), tmp_path / "a", 21, method="metis")
 
 
-@pytest.mark.parametrize("renumber", [False, True])
-def test_a_machine_needs_its_own_part_only(tmp_path: Path, renumber: bool) -> None:
+def test_a_machine_needs_its_own_part_only(tmp_path: Path) -> None:
     graph = random_graph(20, 30)
     folder = tmp_path / "a"
-    cut_into(graph, folder, 3, renumber=renumber)
+    cut_into(graph, folder, 3)
     shutil.rmtree(folder / "part-1")
     parts = GraphParts.open(folder, verify=True)
     assert parts.part(2).part == parts.part(-1).part == 2
@@ -386,7 +268,12 @@ def test_damaged_files(tmp_path: Path) -> None:
         damaged("manifest.json", more_edges)
     with pytest.raises(ValueError, match="arrays do not fit together"):
         damaged("part-0/manifest.json", without_src).part(0)
-    for fact, value in (("cut", None), ("grid", [float("inf"), 1]), ("num_nodes", float("inf"))):
+    for fact, value in (
+        ("cut", None),
+        ("edges", "grid"),
+        ("renumbered", True),
+        ("num_nodes", float("inf")),
+    ):
         with pytest.raises(ValueError, match=f"{folder}.*do not fit together"):
             damaged("manifest.json", partial(with_fact, fact, value))
 
@@ -407,7 +294,7 @@ def test_a_book_of_another_shape_is_named(tmp_path: Path) -> None:
     words["arrays"]["owner"]["shape"] = [30]
     words["arrays"]["owner"]["checksum"] = words["arrays"]["edge_owner"]["checksum"]
     (folder / "manifest.json").write_text(json.dumps(words))
-    with pytest.raises(ValueError, match=r"edge_owner\.npy is damaged: it does not fit place\.npy"):
+    with pytest.raises(ValueError, match=r"sizes and arrays do not fit together: owner"):
         GraphParts.open(folder)
 
 

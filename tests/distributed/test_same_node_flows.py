@@ -4,7 +4,6 @@ bit.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,8 @@ from nodeflow import (
     NodeFlowLoader,
     ShadowSampler,
 )
-from nodeflow.distributed import DistributedGraph, partition_graph
 from nodeflow.sampling import Sampler, induced
 from nodeflow.sampling.base import SamplerBase
-from nodeflow.testing import graphs
 
 WHOLE = graph_of_all()
 REFUSED = ["random walk", "saint, edge", "saint, walk"]
@@ -78,21 +75,6 @@ def test_every_family_draws_as_in_one_process(
         return called(sampler, seeds[transport.rank], epoch=epoch)
 
     assert run_ranks(size, drawn) == expected
-
-
-@settings(max_examples=40)
-@given(graphs(max_nodes=12, max_edges=40), st.data())
-def test_any_graph_any_cut_both_directions(graph: Graph, data: st.DataObject) -> None:
-    size, owner = data.draw(cuts(graph.num_nodes))
-    direction = data.draw(st.sampled_from(["in", "out"]))
-    seeds = [data.draw(st.lists(st.integers(0, max(graph.num_nodes - 1, 0)), max_size=5 if graph.num_nodes else 0))
-             for _ in range(size)]  # fmt: skip
-    parts = Parts(graph, owner, size, direction, data.draw(st.sampled_from(HALOS)))
-    expected = [called(NeighborSampler(graph.view(direction), [2, 1, -1]), one) for one in seeds]
-    found = parts.run(
-        lambda one, rank: called(NeighborSampler(one.view(direction), [2, 1, -1]), seeds[rank])
-    )
-    assert found == expected
 
 
 class HalfOfAll(Sampler):
@@ -197,7 +179,7 @@ def test_columns_come_from_their_owners(graph: Graph, rank: int) -> None:
 
 
 def test_questions_about_the_whole_graph() -> None:
-    others = [Parts(WHOLE, OWNER, 3, lie) for lie in ("out", "any")]
+    by_source = Parts(WHOLE, OWNER, 3, "out")
 
     def asked(transport: ThreadTransport) -> None:
         graph = THREE.on(transport)
@@ -205,7 +187,7 @@ def test_questions_about_the_whole_graph() -> None:
         assert (graph.num_nodes, graph.num_edges) == (NODES, EDGES)
         assert torch.equal(graph.in_degrees(ids), WHOLE.in_degrees(ids))
         assert torch.equal(graph.in_degrees(), WHOLE.in_degrees())
-        for cut in [graph, *(parts.on(transport) for parts in others)]:
+        for cut in (graph, by_source.on(transport)):
             assert torch.equal(cut.out_degrees(ids), WHOLE.out_degrees(ids))
             assert torch.equal(cut.out_degrees(), WHOLE.out_degrees())
             assert torch.equal(cut.in_degrees(ids), WHOLE.in_degrees(ids))
@@ -249,18 +231,6 @@ def test_tables_make_no_collective_call(graph: Graph, rank: int) -> None:
 def test_pictures_say_why_not(graph: Graph, rank: int) -> None:
     with pytest.raises(TypeError, match="a graph that lies on several processes is not plotted"):
         graph.plot()
-
-
-@pytest.mark.parametrize("edges", ["in", "out"])
-def test_one_part_is_the_graph_itself(tmp_path: Path, edges: str) -> None:
-    partition_graph(RING, tmp_path, 1, method="ranges", edges=edges, progress=False)
-    graph = DistributedGraph.open(tmp_path)
-    assert type(graph) is Graph
-    assert graph.masters.tolist() == [0, 1, 2]
-    assert all(a.equal(b) for a, b in zip(graph.edges(), RING.edges(), strict=True))
-    assert graph.ndata["x"].equal(RING.ndata["x"])
-    assert graph.edata["w"].equal(RING.edata["w"])
-    assert graph.peers.counters.exchanges == 0
 
 
 def test_types_of_contexts_draw_as_in_one_process() -> None:

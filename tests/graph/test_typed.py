@@ -15,7 +15,7 @@ import scipy.sparse
 import torch
 from hypothesis import given, strategies as st
 
-from nodeflow import FullSampler, Graph, convert, distributed, transform
+from nodeflow import FullSampler, Graph, convert, transform
 from nodeflow.graph import Schema
 from nodeflow.testing import typed_graphs
 
@@ -211,9 +211,6 @@ def test_types_of_ids(sizes, data):
         convert.to_node_table,
         lambda graph: convert.to_networkx(graph),
         lambda graph: convert.to_networkx(FullSampler(graph, 1)([3])),
-        lambda graph: distributed.partition_graph(
-            graph, "/nowhere", 2, renumber=True, progress=False
-        ),
     ],
 )
 def test_what_would_lose_types_is_refused(lose):

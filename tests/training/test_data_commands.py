@@ -13,7 +13,7 @@ import pytest
 import torch
 from _support.cli_tools import SMALL, Cli, status
 from _support.pages import ROOT, blocks
-from _support.partition_tools import check_parts, renumbered
+from _support.partition_tools import check_parts
 
 from nodeflow import Graph, storage
 from nodeflow._core.rows.rows import whole_column
@@ -250,22 +250,17 @@ def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
         "--direction",
         "out",
     ]
-    said = cli(*words, "--output", tmp_path / "a", "--edges", "grid", "--balance", "--seed", "3")
+    said = cli(*words, "--output", tmp_path / "a", "--edges", "out", "--seed", "3")
     parts = GraphParts.open(tmp_path / "a")
     dataset = read_folder(data)
-    assert (parts.edges, parts.method, parts.grid) == ("grid", "random", (2, 2))
+    assert (parts.edges, parts.method) == ("out", "random")
     check_parts(reverse(dataset.graph), parts)
     for own, nodes in zip(
         (parts.train, parts.val, parts.test), dataset.splits.values(), strict=True
     ):
         assert own.tolist() == sorted(nodes.tolist())
-    assert set(parts.report().train or ()) == {15}
     assert str(parts.report()) in said
     assert repr(parts) in said
-    assert status([*words, "--output", str(tmp_path / "b"), "--renumber", "--seed", "3"]) == 0
-    parts = GraphParts.open(tmp_path / "b")
-    assert (parts.edges, parts.renumbered) == ("in", True)
-    check_parts(renumbered(reverse(dataset.graph), parts), parts)
 
 
 def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: Cli) -> None:
@@ -441,10 +436,7 @@ def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
             ["--edges", "in"],
             "--edges is for parts of processes; give --for processes, or leave it out",
         ),
-        (["--renumber"], "--renumber is for parts of processes"),
-        (["--balance"], "--balance is for parts of processes"),
         (["--links"], "--links is for parts of processes"),
-        (["--for", "processes", "--links", "--renumber"], "--links keeps the ids of the data set"),
     ],
 )
 def test_mistakes_of_parts(
@@ -455,7 +447,7 @@ def test_mistakes_of_parts(
     assert not (tmp_path / "a").exists()
 
 
-def test_balance_needs_training_nodes(tmp_path: Path, cli: Cli) -> None:
+def test_a_cut_by_training_nodes_needs_them(tmp_path: Path, cli: Cli) -> None:
     np.savez(tmp_path / "edges.npz", src=np.arange(5), dst=np.arange(5)[::-1])
     np.save(tmp_path / "features.npy", torch.eye(5).numpy())
     words = [
@@ -468,7 +460,6 @@ def test_balance_needs_training_nodes(tmp_path: Path, cli: Cli) -> None:
         "--for",
         "processes",
     ]
-    assert "--balance balances training nodes, and data set" in cli.failure(*words, "--balance")
     assert "method 'train-first' needs training nodes, and data set" in cli.failure(
         *words, "--method", "train-first"
     )

@@ -18,10 +18,9 @@ from _support.cli_tools import Cli, status
 
 from nodeflow import Graph
 from nodeflow.datasets import Dataset, features_of, read_folder
-from nodeflow.distributed import GraphParts
 from nodeflow.training import open_finished
 from nodeflow.training._checkpoints import write_tensors
-from nodeflow.training._data import _names_of_parts
+from nodeflow.training._data import read_names
 from nodeflow.training._names import Names
 
 Row = dict[str, Any]
@@ -405,9 +404,7 @@ def write_edges(folder: Path, edges: list[Row]) -> Path:
 
 @pytest.mark.parametrize("named", [False, True])
 def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli: Cli) -> None:
-    """Their nodes may have other numbers; a checkpoint of a run on them finds its rows in the data
-    set.
-    """
+    """A checkpoint of a run on parts finds its rows in the data set."""
     nodes, edges = people()
     words = {f"p{i}": f"p{i}" if named else str(i) for i in range(40)}
     edges = [{**edge, "src": words[edge["src"]], "dst": words[edge["dst"]]} for edge in edges]
@@ -424,29 +421,23 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
         "2",
         "--method",
         "hash",
-        "--renumber",
         "--output",
         parts,
     )
     data = read_folder(place)
-    cut = GraphParts.open(parts)
-    names = _names_of_parts(parts, cut, data.graph)
+    names = read_names(parts)
+    assert names is not None
     expected = Names.of(data)
     assert (names.classes, names.features, names.categories) == (
         expected.classes, expected.features, expected.categories,
     )  # fmt: skip
     learned = replace(names, schema=data.graph.schema)
-    assert cut.original_nodes is not None
-    assert [learned.rows(data, "")[old] for old in cut.original_nodes] == [*range(40)]
+    assert learned.rows(data, "").tolist() == [*range(40)]
     (parts / "names.safetensors").unlink()  # as cut in Python
-    learned = replace(_names_of_parts(parts, cut, data.graph), schema=data.graph.schema)
-    bare = replace(data, node_names=None)
-    assert [learned.rows(bare, "")[old] for old in cut.original_nodes] == [*range(40)]
-    with pytest.raises(ValueError, match="has names, and the model knows numbers"):
-        learned.align(data)
+    assert read_names(parts) is None
     write_tensors(parts / "names.safetensors", {}, {"classes": None})
     with pytest.raises(ValueError, match=r"names\.safetensors is damaged, or no file of names"):
-        _names_of_parts(parts, cut, data.graph)
+        read_names(parts)
 
 
 def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli) -> None:
@@ -483,9 +474,7 @@ def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli
             cli(*run)
             cli("evaluate", tmp_path / "run")
         else:
-            assert "the numbers of its edge column 'kind' stand for other words" in cli.failure(
-                *run
-            )
+            assert "its words of edge column 'kind' are" in cli.failure(*run)
 
 
 def test_ids_are_the_names_of_nodes_without_names() -> None:

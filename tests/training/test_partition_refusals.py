@@ -114,25 +114,20 @@ def other_edges(data: Dataset) -> Dataset:
                                                           "parts with"),
         (None, "in", {"slots": 3}, "slots must be one of 2, 4, 6 for 6 parts, got 3"),
         (lambda _: planted(val=80, test=100), "in", {}, None),
-        (lambda data: replace(data, train=data.train[1:]), "in", {}, r"node \d+ is a training node "
-                                                                     r"of the folder only"),
+        (lambda data: replace(data, train=data.train[1:]), "in", {}, "its training nodes are"),
         (lambda data: replace(data, train=torch.cat([data.train, data.val[:1]]), val=data.val[1:]), "in", {},
-         r"node \d+ is a training node of the data set only"),
-        (another_label, "in", {}, r"the label of training node \d+ is another one; write them "
-                                  r"again with nodeflow"),
-        (with_features(lambda feat: feat * 2), "in", {}, r"the features of node \d+ are others"),
+         "its training nodes are"),
+        (another_label, "in", {}, "its labels are .* write them again with nodeflow"),
+        (with_features(lambda feat: feat * 2), "in", {}, r"its features are torch.float32 .*checksum"),
         (with_features(torch.Tensor.double), "in", {},
          r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 "
          r"\[300, 3\]"),
         (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
-        (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges "
-                                            "with direction 'both'"),
-        (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with "
-                          r"direction 'in'"),
-        (lambda _: debian(), "in", {}, "it has 300 nodes, and the data set"),
-        (lambda data: with_columns(data, label=torch.eye(3)[data.graph.ndata["label"]]), "in", {}, "of training node"),
-        (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the "
-                                r"data set"),
+        (None, "in", {"direction": "both"}, "sizes are .* 1,800.* data set .* 3,580.*, with direction 'both'"),
+        (None, "out", {}, "its edges between parts are .*, with direction 'in'"),
+        (lambda _: debian(), "in", {}, "its types and sizes are .* 300"),
+        (lambda data: with_columns(data, label=torch.eye(3)[data.graph.ndata["label"]]), "in", {}, "its labels are"),
+        (other_edges, "in", {}, "its edges between parts are"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )  # fmt: skip
@@ -155,7 +150,7 @@ def test_edge_types_must_be_those_of_messages(
 ) -> None:
     graph = data.graph
     graph.edata["other"] = 1 - graph.edata["kind"]
-    with pytest.raises(ValueError, match="it has no edge column 'other'; write them again"):
+    with pytest.raises(ValueError, match=r"columns are .*'label'\], and .* 'other'\].* write them"):
         Trainer(data, partitioned(folders["in"], model="rgcn", edge_type="other"))
     data.save(tmp_path / "data")
     words = [
@@ -170,9 +165,7 @@ def test_edge_types_must_be_those_of_messages(
     settings = partitioned(
         tmp_path / "parts", direction="both", model="rgcn", edge_type="other", epochs=1
     )
-    with pytest.raises(
-        ValueError, match=r"the largest type of an edge in column 'other' is 1, and that .* set 3"
-    ):
+    with pytest.raises(ValueError, match="its values of edge column 'other' are"):
         Trainer(data, settings)
     assert status([*words, "--edge-type", "other", "--overwrite"]) == 0
     train(data, settings)

@@ -175,9 +175,9 @@ def test_it_trains_on_partitions(model: str, tmp_path: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"author": torch.rand(90, 3)}, "features of node 0 are others"),
+        ({"author": torch.rand(90, 3)}, "its features of type 'author' are"),
         ({"venue": torch.rand(5, 2)}, "its features of type 'venue' are torch.float32"),
-        ({}, "its types are Schema"),
+        ({}, "its types and sizes are Schema"),
     ],
 )
 def test_partitions_of_other_data_are_refused(
@@ -186,7 +186,7 @@ def test_partitions_of_other_data_are_refused(
     graph = papers()
     graph.nodes["venue"].data["x"] = torch.eye(5)
     data = Dataset("papers", graph).of_type("paper")
-    direction = "both" if "types" in message else "in"
+    direction = "both" if "sizes" in message else "in"
     write_partitions(data.graph, tmp_path / "parts", 4, train=data.train, progress=False)
     for name, x in change.items():
         data.graph.nodes[name].data["x"] = x

@@ -41,7 +41,7 @@ _OURS: Final = {
     "Flow",
     "Frame",
     "Graph",
-    "HeldGraph",
+    "GraphOfPeers",
     "History",
     "Inputs",
     "Layer",
@@ -125,7 +125,7 @@ def _check(value: object, name: str, kinds: tuple[str, ...]) -> None:
 def _words(kind: str) -> str:
     if kind in _TYPES:
         return _TYPES[kind][0]
-    return "a nodeflow.Graph" if kind in ("Graph", "HeldGraph") else f"a {kind}"
+    return "a nodeflow.Graph" if kind in ("Graph", "GraphOfPeers") else f"a {kind}"
 
 
 @cache
@@ -133,7 +133,7 @@ def _takes(kinds: tuple[str, ...], of: type) -> bool:
     """Return whether a class is of one of some types, devices aside."""
     if _DEVICE in kinds:
         return "None" in kinds and of is type(None)
-    if "HeldGraph" in kinds and hasattr(of, "held"):
+    if "GraphOfPeers" in kinds and hasattr(of, "held_part"):
         return True
     classes = tuple(part for kind in kinds if kind in _TYPES for part in _TYPES[kind][1])
     if issubclass(of, classes):

@@ -15,12 +15,12 @@ from torch import Tensor
 from nodeflow._core.base.checks import Ints, as_array, check_type, describe, first_true
 from nodeflow._core.base.frozen import Frozen, Lazy
 from nodeflow._core.base.types import Array, EdgeFilter
-from nodeflow._core.peers.held import Held, HeldGraph
+from nodeflow._core.peers.held_part import GraphOfPeers, HeldPart
 from nodeflow._core.random import hash_ids
 from nodeflow._core.rows.rows import Rows, fetch_rows, whole_column
 
 
-def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None = None) -> Array:
+def edge_column(graph: GraphOfPeers, name: str, argument: str, other: float | None = None) -> Array:
     """Return the edge column ``name`` as an array ``[num_edges]``, shared; ``argument`` is what
     errors call it.
 
@@ -30,7 +30,7 @@ def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None 
     """
     check_type(name, argument, str, "the name of a column of graph.edata")
     if name in graph.edata:
-        return _as_entries(graph.held.edata[name], name, argument)
+        return _as_entries(graph.held_part.edata[name], name, argument)
     parts = graph.relations.values()
     without = [part.name for part in parts if name not in part.data]
     if len(without) == len(parts):
@@ -44,13 +44,13 @@ def edge_column(graph: HeldGraph, name: str, argument: str, other: float | None 
         for places, rows in columns_of_relations(graph, name)
     ]
     dtype = np.result_type(*(column for _, column in columns))
-    entries = np.full(graph.held.num_edges, other or 0, dtype)
+    entries = np.full(graph.held_part.num_edges, other or 0, dtype)
     for places, column in columns:
         entries[places] = column
     return entries
 
 
-def _names_of_columns(graph: HeldGraph, name: str, argument: str) -> str:
+def _names_of_columns(graph: GraphOfPeers, name: str, argument: str) -> str:
     """Return the message for a column that neither the graph nor a relation has."""
     there = ", ".join(graph.edata) or "none"
     message = f"{argument}: graph.edata has no column {name!r}; it has {there}"
@@ -59,11 +59,11 @@ def _names_of_columns(graph: HeldGraph, name: str, argument: str) -> str:
     return f"{message}; relations have {', '.join(sorted(names))}" if names else message
 
 
-def columns_of_relations(graph: HeldGraph, name: str) -> list[tuple[Ints, Tensor]]:
+def columns_of_relations(graph: GraphOfPeers, name: str) -> list[tuple[Ints, Tensor]]:
     """Return which of the edges held here each relation with a column ``name`` has, ascending, and
     their rows.
     """
-    held = graph.held
+    held = graph.held_part
     parts = [part for part in held.relations.values() if name in part.data]
     if not parts:
         return []
@@ -91,7 +91,7 @@ def _as_entries(column: Tensor | Rows, name: str, argument: str) -> Array:
     return column.numpy()
 
 
-def is_float64(graph: HeldGraph, name: str) -> bool:
+def is_float64(graph: GraphOfPeers, name: str) -> bool:
     """Whether an edge column, also of one relation, is float64: estimator weights then are, too."""
     frames = [graph.edata]
     if name not in graph.edata:
@@ -99,7 +99,7 @@ def is_float64(graph: HeldGraph, name: str) -> bool:
     return any(frame[name].dtype == torch.float64 for frame in frames if name in frame)
 
 
-def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = True) -> Array:
+def edge_numbers(graph: GraphOfPeers, name: str, argument: str, *, signed: bool = True) -> Array:
     """Return an edge column of finite numbers as float32 or float64 ``[num_edges]``, shared where
     it is one already.
 
@@ -141,17 +141,17 @@ def edge_numbers(graph: HeldGraph, name: str, argument: str, *, signed: bool = T
 
 
 def check_edges(
-    graph: HeldGraph, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = ""
+    graph: GraphOfPeers, column: Array, wrong: NDArray[np.bool_], rule: str, hint: str = ""
 ) -> None:
     """Raise ValueError for the first of the edges held here whose entry in ``column`` is wrong, by
     its parent id.
     """
     if (i := first_true(wrong)) is not None:
-        edge = graph.held.whole.edge_ids_of(np.array([i]))[0]
+        edge = graph.held_part.whole.edge_ids_of(np.array([i]))[0]
         raise ValueError(f"{rule}, but edge {edge} has {column[i]}{hint}")
 
 
-def edge_integers(graph: HeldGraph, name: str, argument: str) -> Ints:
+def edge_integers(graph: GraphOfPeers, name: str, argument: str) -> Ints:
     """Return an edge column of integers as int64 ``[num_edges]``; raises TypeError for floats."""
     column = edge_column(graph, name, argument)
     if column.dtype.kind not in "iu":
@@ -166,32 +166,32 @@ class EdgeMask(Frozen):
     """The edges that a sampler may draw: a bool array ``[num_edges]`` by edge id. It prints as its
     size and a hash.
 
-    On a distributed graph the mask covers the edges that ``held`` has; ``source`` is what it was
-    made of, so that it can be made for others. ``words`` are the same on every rank.
+    On a distributed graph the mask covers the edges that ``held_part`` has; ``source`` is what it
+    was made of, so that it can be made for others. ``words`` are the same on every rank.
     """
 
     mask: NDArray[np.bool_]
     words: Lazy[str]
-    held: Held | None = None
+    held_part: HeldPart | None = None
     source: EdgeFilter | None = None
 
     def __repr__(self) -> str:
         return f"EdgeMask({self.words.get()})"
 
 
-def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
+def edge_mask(graph: GraphOfPeers, value: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
     """Read a filter: the name of a bool column, a mask ``[num_edges]``, a function of
     ``graph.edata``, None for all.
 
     Of a column of some relations, edges of the others are kept.
     """
     if isinstance(value, EdgeMask):
-        if value.held is None or value.held is graph.held:
+        if value.held_part is None or value.held_part is graph.held_part:
             return value
         value = value.source
     if value is None:
         return None
-    held = graph.held
+    held = graph.held_part
     # a column or function gives the edges held here, a mask those of the whole graph
     is_held = isinstance(value, str) or callable(value)
     size = held.num_edges if is_held else graph.num_edges
@@ -206,7 +206,7 @@ def edge_mask(graph: HeldGraph, value: EdgeFilter | EdgeMask | None) -> EdgeMask
         kept = np.flatnonzero(mask)
         return f"{len(kept)} of {len(mask)} edges, {hash_ids(kept):#018x}"
 
-    if graph.peers.size == 1:
+    if not graph.in_parts:
         return EdgeMask(mask, Lazy(words))
     # Parts have masks of their own. Settings of processes are compared by words, so these are the
     # name of what every process makes its mask of, or of the mask of the whole graph.

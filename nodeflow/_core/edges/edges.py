@@ -43,7 +43,7 @@ from nodeflow._core.base.types import Array, IdsLike
 from nodeflow._core.edges.forms import COMPILED, Arrays, Form
 from nodeflow._core.edges.node_rows import NodeRows
 from nodeflow._core.edges.stored import integers, read_only
-from nodeflow._core.peers.held import HeldGraph, WholeIds
+from nodeflow._core.peers.held_part import GraphOfPeers, WholeIds
 
 NOTHING: Ints = np.zeros(0, np.int64)
 """No positions."""
@@ -351,7 +351,7 @@ class Patch(Frozen):
 
 
 @checked
-def edges_along(graph: HeldGraph, direction: str) -> Edges:
+def edges_along(graph: GraphOfPeers, direction: str) -> Edges:
     """Return the edges of ``graph`` by which nodes look up neighbours: "in", "out" or "both".
 
     Raises ValueError for another direction.
@@ -361,7 +361,7 @@ def edges_along(graph: HeldGraph, direction: str) -> Edges:
     array([0, 1, 3, 3])
     """
     check_one_of(direction, "direction", ("in", "out", "both"))
-    held = graph.held
+    held = graph.held_part
     if direction != "both":
         return Edges._trusted(*(held.csc() if direction == "in" else held.csr()), whole=held.whole)
     begin, src, ids_in = held.csc()

@@ -16,7 +16,8 @@ from nodeflow._core.base.types import Array, EdgeFilter
 from nodeflow._core.edges.columns import EdgeMask, edge_mask, edge_numbers, is_float64
 from nodeflow._core.edges.edges import Edges, edges_along
 from nodeflow._core.edges.forms import COMPILED, Form, Placed
-from nodeflow._core.peers.held import Held, HeldGraph, together
+from nodeflow._core.peers.held_part import GraphOfPeers, HeldPart
+from nodeflow._core.peers.peers import collective_call
 
 
 class Reader(NamedTuple):
@@ -38,7 +39,7 @@ class Reader(NamedTuple):
         """Return the same for draws in another form."""
         return self._replace(edges=self.edges.in_form(form))
 
-    def without(self, eid: Ints, held: Held) -> Reader:
+    def without(self, eid: Ints, held: HeldPart) -> Reader:
         """Return the same without the edges ``eid`` (parent edge ids); nothing is read again."""
         left_out = eid.copy() if self.left_out is None else np.concatenate([self.left_out, eid])
         return self._replace(edges=self.edges.without(held.edges_here(left_out)), left_out=left_out)
@@ -103,17 +104,19 @@ class EdgeView(Frozen):
 
     def __init__(
         self,
-        graph: HeldGraph,
+        graph: GraphOfPeers,
         direction: str = "in",
         *,
         where: EdgeFilter | EdgeMask | None = None,
         weight: str | None = None,
     ) -> None:
         check_one_of(direction, "direction", ("in", "out", "both"))
-        with together(graph, "making a view of edges"):
-            mask = edge_mask(graph.near, where)
-        self._set(graph=graph, direction=direction, where=mask, weight=weight)
-        self._set(_reader=Lazy(self._read))
+        self._set(graph=graph, direction=direction, weight=weight)
+        self._set(where=self._mask(where), _reader=Lazy(self._read))
+
+    @collective_call("making a view of edges")
+    def _mask(self, where: EdgeFilter | EdgeMask | None) -> EdgeMask | None:
+        return edge_mask(self.graph.for_sampling, where)
 
     @property
     def reader(self) -> Reader:
@@ -121,7 +124,7 @@ class EdgeView(Frozen):
         return self._reader.get()
 
     def _read(self) -> Reader:
-        graph = self.graph.near
+        graph = self.graph.for_sampling
         edges = edges_along(graph, self.direction)
         mask = None if self.where is None else self.where.mask
         if mask is not None:
@@ -139,7 +142,7 @@ class EdgeView(Frozen):
         Weights None: all are 1.
         """
         # a process alone has read them; of several, draws read edges of other processes too
-        if self.graph.peers.size == 1:
+        if not self.graph.in_parts:
             weights = self.reader.weights
             edges = self.reader.edges
         else:
@@ -166,7 +169,7 @@ class EdgeView(Frozen):
         """
         reader = self.reader
         if reader.weights is None:
-            number = np.ones(self.graph.near.held.num_edges)
+            number = np.ones(self.graph.for_sampling.held_part.num_edges)
         else:
             number = reader.weights.astype(np.float64)
         if reader.mask is not None:
@@ -201,21 +204,23 @@ class EdgeView(Frozen):
         return _view, (self.graph, self.direction, self.where, self.weight)
 
 
-def _view(graph: HeldGraph, direction: str, where: EdgeMask | None, weight: str | None) -> EdgeView:
+def _view(
+    graph: GraphOfPeers, direction: str, where: EdgeMask | None, weight: str | None
+) -> EdgeView:
     return EdgeView(graph, direction, where=where, weight=weight)
 
 
-def graph_of(edges: HeldGraph | EdgeView) -> Any:
+def graph_of(edges: GraphOfPeers | EdgeView) -> Any:
     """Return the graph of a view, or the graph itself; raises TypeError for anything else."""
     if isinstance(edges, EdgeView):
         return edges.graph
-    if not hasattr(type(edges), "near"):
+    if not hasattr(type(edges), "for_sampling"):
         raise TypeError(
             f"graph must be a nodeflow.Graph, or a view of one (graph.view), got {describe(edges)}"
         )
     return edges
 
 
-def as_view(edges: HeldGraph | EdgeView) -> EdgeView:
+def as_view(edges: GraphOfPeers | EdgeView) -> EdgeView:
     """Return a view as it is, and of a graph the view of all its in-edges; else a TypeError."""
     return edges if isinstance(edges, EdgeView) else EdgeView(graph_of(edges))

@@ -2,6 +2,6 @@
 
 - ``peers``: what any number of processes can do, and a single one, for which every exchange is
   nothing. ``nodeflow._processes`` derives several processes from it.
-- ``held``: the part of a graph that a process holds, with an example of the words.
+- ``held_part``: the part of a graph that a process holds, with an example of the words.
 - ``routes``: which entries go to which process, and where their answers are.
 """

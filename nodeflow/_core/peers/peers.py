@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -30,6 +30,7 @@ in turn.
 Answer = Callable[..., Sequence[Array]]
 """Takes the arrays of a question, and returns those of the answer."""
 _NOTHING: AbstractContextManager[None] = nullcontext()
+_MARK = "all processes call this"  # an attribute of the methods that do
 
 
 class Ask(Protocol):
@@ -141,7 +142,7 @@ class Peers:
         return np.unique(ids)
 
     def pieces(
-        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Located
+        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], locate: Located
     ) -> list[Piece]:
         """Return the rows of distinct ids by a call of ``ask``, those of this process where they
         lie.
@@ -149,20 +150,24 @@ class Peers:
         Args:
             ids: those that this process asks for, which may be none.
             owners: says which process holds each of some ids.
-            held: says where rows are that this process holds, by parent id.
+            locate: says where rows are that this process holds, by parent id.
         """
-        return [Piece(*held(ids), np.arange(len(ids)))]
+        return [Piece(*locate(ids), np.arange(len(ids)))]
 
     def fetch(
-        self, what: str, ids: Ints, owners: Callable[[Ints], Ints], held: Callable[[Ints], Tensor]
+        self,
+        what: str,
+        ids: Ints,
+        owners: Callable[[Ints], Ints],
+        rows_of: Callable[[Ints], Tensor],
     ) -> Tensor:
         """Return the rows ``ids``, ``[len(ids), ...]``, by a call of ``ask``; an id that is
         repeated travels once.
 
-        ``ids`` and ``owners`` are as for ``pieces``; ``held`` returns rows that this process holds,
-        by parent id.
+        ``ids`` and ``owners`` are as for ``pieces``; ``rows_of`` returns rows that this process
+        holds, by parent id.
         """
-        return held(ids)
+        return rows_of(ids)
 
     def send(
         self, what: str, facts: Array, columns: Sequence[tuple[Ints, Tensor]]
@@ -211,9 +216,9 @@ class Peers:
         """Return ``[count, ...]`` on the CPU: each process passes its ``rows`` and their disjoint
         ``places``.
         """
-        whole = rows.new_zeros((count, *rows.shape[1:]))
-        whole[places] = rows
-        return whole
+        all_rows = rows.new_zeros((count, *rows.shape[1:]))
+        all_rows[places] = rows
+        return all_rows
 
     def channel(self) -> object:
         """Return a further channel, so that another thread can exchange at the same time;
@@ -236,15 +241,32 @@ class Peers:
 ALONE = Peers()
 
 
-def collective(method: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Make a method one operation of the ``peers`` of its object, which all of them call
-    together.
+def collective_call(what: str = "") -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
+    """Make a method one operation of the ``peers`` of its object, or of its graph, which all of
+    them call together.
+
+    ``what`` says in messages what they do; by default the name of the method. "{self.x}" in it
+    stands for an attribute of the object. ``is_collective_call`` knows such methods.
     """
 
-    @wraps(method)
-    def together(*args: _P.args, **options: _P.kwargs) -> _T:
-        peers: Peers = args[0].peers  # type: ignore[attr-defined]
-        with peers.together(f"{method.__name__} of a {type(args[0]).__name__}"):
-            return method(*args, **options)
+    def decorated(method: Callable[_P, _T]) -> Callable[_P, _T]:
+        @wraps(method)
+        def together(*args: _P.args, **options: _P.kwargs) -> _T:
+            owner: Any = args[0]
+            peers: Peers = getattr(owner, "peers", None) or owner.graph.peers
+            # a process alone has nobody to tell of an error: no block is entered for it
+            if peers.size == 1:
+                return method(*args, **options)
+            words = what or f"{method.__name__} of a {type(owner).__name__}"
+            with peers.together(words.format(self=owner)):
+                return method(*args, **options)
 
-    return together
+        vars(together)[_MARK] = True
+        return together
+
+    return decorated
+
+
+def is_collective_call(method: object) -> bool:
+    """Return whether all processes call a method together, by the decorator ``collective_call``."""
+    return _MARK in getattr(method, "__dict__", ())

@@ -18,12 +18,13 @@ from nodeflow._core.base.frozen import Lazy
 from nodeflow._core.base.types import Array
 from nodeflow._core.edges.edges import Edges, edges_along
 from nodeflow._core.edges.view import Reader
-from nodeflow._core.peers.held import Held, WholeIds
+from nodeflow._core.peers.held_part import HeldPart, WholeIds
 from nodeflow._core.rows.base import with_stored
 from nodeflow._core.rows.rows import Rows, fetch_rows
 from nodeflow._core.schema import Relation
 from nodeflow._files.disk.arrays import numpy_type
-from nodeflow.distributed._held import HeldColumns, HeldPart
+from nodeflow.distributed._held_part import PartOfFolder
+from nodeflow.distributed._rows import HeldColumns
 from nodeflow.distributed._split import id_type, sums
 from nodeflow.graph import Graph, OfType
 from nodeflow.sampling import edges_of
@@ -32,9 +33,9 @@ Arrays = list[Array]
 _PIECE = 2**22  # edges that are put in place at a time
 
 
-class NearIds(WholeIds):
-    """The ids of the rows and edges of ``HeldNear``; ``row`` is the row of every node of the graph,
-    -1 without one.
+class IdsWithHalo(WholeIds):
+    """The ids of the rows and edges of ``PartWithHalo``; ``row`` is the row of every node of the
+    graph, -1 without one.
     """
 
     __slots__ = ("edge_ids", "row")
@@ -58,21 +59,21 @@ def _refuse(*_: object) -> NoReturn:
     )
 
 
-class HeldNear(Held):
+class PartWithHalo(HeldPart):
     """The edges that a process draws from without asking: those of its own nodes and of its halo,
     in memory.
 
     Rows are those of ``masters``, here all nodes whose edges are at hand. Columns of all edges are
     fetched when they are first read, and then kept, those of relations whenever they are read; both
-    are collective. Sums over all edges read ``own``, the part.
+    are collective. Sums over all edges read ``own_part``.
     """
 
-    whole: NearIds
+    whole: IdsWithHalo
 
     def __init__(
         self,
         graph: Graph,
-        own: HeldPart,
+        own_part: PartOfFolder,
         nodes: Ints,
         indptr: Ints,
         indices: Array,
@@ -80,20 +81,20 @@ class HeldNear(Held):
     ) -> None:
         row = np.full(graph.num_nodes, -1, numpy_type(id_type(graph.num_nodes)))
         row[nodes] = np.arange(len(nodes))
-        self.own = own
+        self.own_part = own_part
         self._peers = graph.peers
         self._nodes = nodes
         self._edges = (indptr, indices, None)
         self.num_masters = len(nodes)
         self.num_edges = len(indices)
-        self.whole = NearIds(row, edge_ids)
+        self.whole = IdsWithHalo(row, edge_ids)
         self._order = Lazy(lambda: np.argsort(edge_ids, kind="stable"))
         self.edata = _Fetched(graph.edata, edge_ids)
         self._relations = graph.relations
 
     @property
     def structure(self) -> tuple[Any, ...]:
-        return self.own.structure
+        return self.own_part.structure
 
     @property
     def relations(self) -> Mapping[Relation, OfType]:
@@ -107,16 +108,17 @@ class HeldNear(Held):
         return np.where(self.whole.row[nodes] >= 0, self._peers.rank, self._peers.owners(nodes))
 
     def csc(self) -> tuple[Ints, Array, Array | None]:
-        self.own.check("in")
+        self.own_part.check("in")
         return self._edges
 
     def csr(self) -> tuple[Ints, Array, Array | None]:
-        self.own.check("out")
+        self.own_part.check("out")
         return self._edges
 
     def edges_here(self, eid: Ints) -> Ints:
         ids = self.whole.edge_ids
         order = self._order.get()
+        # edges lie by row and not by id: ids are searched by an order that is made once
         first = np.searchsorted(ids, eid.astype(ids.dtype), sorter=order)
         inside = first < len(ids)
         positions = order[first[inside]]
@@ -153,17 +155,19 @@ class _Fetched(HeldColumns):
         return fetch_rows(column, torch.from_numpy(self._edge_ids.astype(np.int64)))
 
 
-def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
+def part_with_halo(graph: Graph, own_part: PartOfFolder, most_edges: int) -> PartWithHalo:
     """Return what draws find here, with at most ``most_edges`` edges of nodes of other processes;
     collective.
 
     Of the nodes to which the edges of own nodes lead, those come first that they lead to most often
     for their number of edges.
     """
-    direction = own.parts.edges
-    masters = own.masters.numpy()
+    direction = own_part.parts.edges
+    masters = own_part.masters.numpy()
     with graph.peers.together("the halo of a graph"):
         reader = Reader(edges_along(graph, direction), None, np.float32, None)
+        # Which nodes draws will come to next is known from own edges: a node that many of them lead
+        # to is asked for by many batches.
         uses = np.bincount(reader.edges.indices, minlength=graph.num_nodes)
         ends = np.flatnonzero(uses)
         ends = ends[graph.peers.owners(ends) != graph.peers.rank]
@@ -174,18 +178,20 @@ def near(graph: Graph, own: HeldPart, most_edges: int) -> HeldNear:
         count = np.searchsorted(np.cumsum(degrees[order]), most_edges, side="right")
         halo = np.sort(ends[order[:count]])
         brought = edges_of(graph, reader, halo)
-    return HeldNear(graph, own, *_merged(graph, reader.edges, masters, halo, brought))
+    return PartWithHalo(graph, own_part, *_merged(graph, reader.edges, masters, halo, brought))
 
 
 def _merged(
-    graph: Graph, own: Edges, masters: Ints, halo: Ints, brought: Arrays
+    graph: Graph, own_edges: Edges, masters: Ints, halo: Ints, brought: Arrays
 ) -> tuple[Ints, Ints, Array, Array]:
     """Return the nodes at hand, ascending, and their edges: ``indptr``, other ends and ids."""
     nodes = np.sort(np.concatenate([masters, halo]))
+    # Own nodes and those of the halo alternate by id. Their edges are put where rows of ascending
+    # ids have them, so that readers search them like any others.
     begin, ends, eid = brought
     mine = graph.peers.owners(nodes) == graph.peers.rank
     degrees = np.empty(len(nodes), np.int64)
-    degrees[mine] = np.diff(own.indptr)
+    degrees[mine] = np.diff(own_edges.indptr)
     degrees[~mine] = np.diff(begin)
     indptr = sums(degrees)
     indices = np.empty(indptr[-1], numpy_type(id_type(graph.num_nodes)))
@@ -199,6 +205,11 @@ def _merged(
             indices[to] = ends[begin[first] : begin[last]]
             edge_ids[to] = ids_of(np.arange(begin[first], begin[last]))
 
-    put(np.flatnonzero(mine), own.indptr, own.indices, lambda at: own.parent_eid(at).numpy())
-    put(np.flatnonzero(~mine), begin, ends, lambda at: eid[at])
+    put(
+        np.flatnonzero(mine),
+        own_edges.indptr,
+        own_edges.indices,
+        lambda positions: own_edges.parent_eid(positions).numpy(),
+    )
+    put(np.flatnonzero(~mine), begin, ends, lambda positions: eid[positions])
     return nodes, indptr, indices, edge_ids

@@ -1,8 +1,8 @@
 """The part of a graph that a process holds.
 
-``Held`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives that
-of one of several from it. Code that reads a graph has one path for both. Its words, for a graph
-that is cut in two:
+``HeldPart`` is that of one process, which holds all of a graph; ``nodeflow.distributed`` derives
+that of one of several from it. Code that reads a graph has one path for both. Its words, for a
+graph that is cut in two:
 
 >>> import tempfile
 >>> from nodeflow import Graph, distributed
@@ -27,7 +27,6 @@ of part 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,7 +61,7 @@ class WholeIds(Frozen):
         return edges
 
 
-class Held:
+class HeldPart:
     """The part of a graph that a process holds: here all of ``graph``; nothing is copied.
 
     ``num_masters`` is the number of nodes that this process owns, ``num_edges`` that of edges held
@@ -147,7 +146,7 @@ class Held:
         return np.asarray(values)
 
 
-class HeldGraph(Protocol):
+class GraphOfPeers(Protocol):
     """A graph, all or a part of which this process holds: as much of it as readers of edges and
     columns need.
     """
@@ -173,18 +172,15 @@ class HeldGraph(Protocol):
         """The processes that hold the graph together."""
 
     @property
-    def held(self) -> Held:
+    def in_parts(self) -> bool:
+        """Whether the graph lies on several processes, of which each holds a part."""
+
+    @property
+    def held_part(self) -> HeldPart:
         """The part of the graph that this process holds."""
 
     @property
-    def near(self) -> HeldGraph:
+    def for_sampling(self) -> GraphOfPeers:
         """The graph as draws read it, whose ``held`` may have the edges of further nodes; making it
         is collective.
         """
-
-
-def together(graph: HeldGraph, what: str) -> AbstractContextManager[None]:
-    """Enter an operation that is followed by an exchange, or ends with one: its errors are raised
-    on all processes.
-    """
-    return graph.peers.together(what)
