@@ -5,6 +5,7 @@ candidates.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,14 @@ from nodeflow._core.links import (
 from nodeflow._core.runtime.threads import run_all
 from nodeflow.graph import Graph
 from nodeflow.metrics._ranks import TIES, Ranks
-from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number
+from nodeflow.metrics._scorer import (
+    Score,
+    Scoring,
+    as_candidates,
+    entry_rows,
+    not_a_number,
+    rows_between,
+)
 
 _PIECE = 2**18
 """Approximate number of comparisons in one piece of work of a thread."""
@@ -113,14 +121,14 @@ def rank_links(
     candidates = lasting(candidates)  # read for each side
     ranked = SIDES if sides == "both" else (sides,)
     among = {side: as_candidates(candidates, side, len(table)) for side in ranked}
-    plans = {side: Plan(links, hidden, side, columns) for side, (_, columns) in among.items()}
+    plans = {side: RankPlan(links, hidden, side, columns) for side, (_, columns) in among.items()}
     ranks = np.empty((links.src.size, len(ranked)))
     with scoring.running("ranks", sum(len(plan.queries) for plan in plans.values()), progress):
         for i, (side, plan) in enumerate(plans.items()):
             for first, last, scores in scoring.chunks(plan.queries, side, among[side][0]):
-                above, equal, bad = count_above(scores, plan.part(first, last))
-                if bad >= 0:
-                    link = int(plan.links_of(first + bad, last)[0])
+                above, equal, query_of_nan = count_above(scores, plan.part(first, last))
+                if query_of_nan >= 0:
+                    link = int(plan.links_of(first + query_of_nan, last)[0])
                     values = tuple(int(column[link]) for column in links if column is not None)
                     raise not_a_number(side, f"triples[{link}], {values}", "rank")
                 ranks[plan.links_of(first, last), i] = 1 + above + TIES[ties] * (equal - 1)
@@ -160,10 +168,8 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     return torch.stack([src, torch.from_numpy(kinds), dst], 1)
 
 
-class Part(NamedTuple):
-    """Queries, whose answers are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``, and known ones, by
-    candidate.
-    """
+class RankedQueries(NamedTuple):
+    """Answers of query i, ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; known ones likewise."""
 
     answer_ptr: Ints
     answers: Ints
@@ -171,9 +177,8 @@ class Part(NamedTuple):
     known: Ints
 
 
-class Plan:
-    """Every distinct query of links on one side, with its answers, the ends of that side, and its
-    known positives.
+class RankPlan:
+    """The distinct queries of links on one side, with their answers and known positives.
 
     ``columns`` has the column of every node among the candidates, -1 for none, which an answer must
     not have.
@@ -196,21 +201,17 @@ class Plan:
         """Return the link number of every answer to the queries ``first`` to ``last - 1``."""
         return self._link[self._answer_ptr[first] : self._answer_ptr[last]]
 
-    def part(self, first: int, last: int) -> Part:
+    def part(self, first: int, last: int) -> RankedQueries:
         """Return the queries ``first`` to ``last - 1``."""
-        answer_ptr = self._answer_ptr[first : last + 1]
-        known_ptr = self._known_ptr[first : last + 1]
-        answers = self._answers[answer_ptr[0] : answer_ptr[-1]]
-        known = self._known[known_ptr[0] : known_ptr[-1]]
-        return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
+        answers = rows_between(self._answer_ptr, self._answers, first, last)
+        return RankedQueries(*answers, *rows_between(self._known_ptr, self._known, first, last))
 
 
-def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
-    """Return ``(above, equal, bad)`` for scores ``[queries, candidates]``: two counts for each
-    answer of the part.
+def count_above(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
+    """Return two counts for each answer, higher and equal scores, and the first query with a NaN.
 
-    Known positives count in neither, the answer itself in ``equal``. ``bad`` is the first query
-    with a NaN, or -1.
+    Scores are ``[queries, candidates]``. Known positives count in neither, the answer itself in the
+    second; -1 where no query has a NaN.
     """
     if scores.device.type != "cpu":
         return with_torch(scores, part)
@@ -219,7 +220,7 @@ def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     return compiled(scores.to(kind).contiguous(), part)
 
 
-def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+def compiled(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     """Count by a compiled loop, on the threads that torch has."""
     above = np.empty(part.answers.size, np.int64)
     equal = np.empty(part.answers.size, np.int64)
@@ -241,28 +242,24 @@ def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     return above, equal, min(bad, default=-1)
 
 
-def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     """Count with torch operations, on any device."""
-    (wrong,) = scores.isnan().any(1).nonzero(as_tuple=True)
-    hidden = torch.zeros_like(scores, dtype=torch.bool)
-    queries = np.arange(scores.shape[0])
-
-    def moved(array: Ints) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(scores.device)
-
-    hidden[moved(np.repeat(queries, np.diff(part.known_ptr))), moved(part.known)] = True
-    of_answer = moved(np.repeat(queries, np.diff(part.answer_ptr)))
-    columns = moved(part.answers)
-    above = torch.empty_like(columns)
-    equal = torch.empty_like(columns)
+    device = scores.device
+    answers = torch.from_numpy(part.answers).to(device)
+    query_of_answer = entry_rows(part.answer_ptr).to(device)
+    queries_with_nan = scores.isnan().any(1).nonzero().flatten().tolist()
+    # NaN is neither above nor equal to anything, so known positives count nowhere
+    counted = scores.clone()
+    counted[entry_rows(part.known_ptr).to(device), torch.from_numpy(part.known).to(device)] = nan
+    above = torch.empty_like(answers)
+    equal = torch.empty_like(answers)
     # as many answers at a time as there are queries: temporaries are then no larger than the scores
-    for first in range(0, len(columns), max(len(scores), 1)):
+    for first in range(0, len(answers), max(len(scores), 1)):
         piece = slice(first, first + len(scores))
-        rows = of_answer[piece]
-        answer = columns[piece, None]
-        values = scores[rows]
-        seen = (~hidden[rows]).scatter_(1, answer, value=True)
-        bound = values.gather(1, answer)
-        above[piece] = ((values > bound) & seen).sum(1)
-        equal[piece] = ((values == bound) & seen).sum(1)
-    return above.cpu().numpy(), equal.cpu().numpy(), int(wrong[0]) if len(wrong) else -1
+        rows = query_of_answer[piece]
+        columns = answers[piece, None]
+        bound = scores[rows].gather(1, columns)
+        values = counted[rows].scatter(1, columns, bound)  # the answer itself counts
+        above[piece] = (values > bound).sum(1)
+        equal[piece] = (values == bound).sum(1)
+    return above.cpu().numpy(), equal.cpu().numpy(), min(queries_with_nan, default=-1)

@@ -15,6 +15,7 @@ TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
 """Share of the candidates tied with the answer that rank before it, by the name of the rule."""
 HITS = (1, 3, 10)
 """The k of Hits@k that tables show."""
+_HEAD = f"{'mean rank':>22}     MRR  Hits@1  Hits@3  Hits@10"
 _COMPARED = 2**22
 """Approximate number of comparisons made at a time."""
 
@@ -102,16 +103,14 @@ class Ranks(Frozen):
         head = f"{len(self):,} links, ties {self.ties}"
         if not self.ranks.numel():
             return f"Ranks({head})"
-        parts = {"both": self, **self.by_side()} if len(self.sides) > 1 else {self.sides[0]: self}
-        rows = [["", "mean rank", "MRR", *(f"Hits@{k}" for k in HITS)]]
+        parts = self.by_side()
+        if len(parts) > 1:
+            parts = {"both": self, **parts}
+        lines = [f"Ranks({head})", _HEAD]
         for name, part in parts.items():
-            mean, *rest = part.summary().values()
-            rows.append([name, f"{mean:,.1f}", *(f"{value:.4f}" for value in rest)])
-        lines = [f"Ranks({head})"]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *cells[1:]]))
+            mean, *shares, last = part.summary().values()
+            numbers = "".join(f"{share:8.4f}" for share in shares)
+            lines.append(f"{name:11}{mean:11,.1f}{numbers}{last:9.4f}")
         return "\n".join(lines)
 
     def _some(self) -> Tensor:
@@ -239,10 +238,8 @@ def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
     positive = values[kinds == 1]
     negative = values[kinds == 0]
     if not len(positive) or not len(negative):
-        missing = 0 if len(positive) else 1
-        raise ValueError(
-            f"no label is {missing}: one positive and one negative at least are needed"
-        )
+        missing = int(not len(positive))
+        raise ValueError(f"no label is {missing}, and one of each kind is needed")
     return positive, negative
 
 

@@ -142,6 +142,17 @@ class Scoring:
             self._bar.update(last - first)
 
 
+def rows_between(indptr: Ints, values: Ints, first: int, last: int) -> tuple[Ints, Ints]:
+    """Return ``indptr`` and ``values`` of the rows ``first`` to ``last - 1`` of a CSR matrix."""
+    part = indptr[first : last + 1]
+    return part - part[0], values[part[0] : part[-1]]
+
+
+def entry_rows(indptr: Ints) -> Tensor:
+    """Return the number of the row of every entry of a CSR matrix, int64."""
+    return torch.from_numpy(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)))
+
+
 def not_a_number(side: str, query: str, place: str) -> ValueError:
     """Return the error for a NaN among the scores of a query."""
     return ValueError(

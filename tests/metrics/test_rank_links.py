@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nodeflow import Graph, metrics, nn as decoders
 from nodeflow._core.links import as_links
-from nodeflow.metrics._rank_links import Plan, compiled, count_above, with_torch
+from nodeflow.metrics._rank_links import RankPlan, compiled, count_above, with_torch
 
 
 def rank(scores: dict[int, float], answer: int, ties: str) -> float:
@@ -142,7 +142,7 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
 def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
     triples = as_links(rows_of(case["triples"]), "triples", len(case["table"]))
     known = as_links(rows_of(case["known"]), "known", len(case["table"]))
-    plan = Plan(triples, known, "destination", np.arange(len(case["table"])))
+    plan = RankPlan(triples, known, "destination", np.arange(len(case["table"])))
     part = plan.part(0, len(plan.queries))
     scores = case["table"][torch.from_numpy(plan.queries.node)] @ case["table"].T
     for ours, theirs in zip(compiled(scores, part), with_torch(scores, part), strict=True):
@@ -340,5 +340,5 @@ def test_nan_has_no_rank(column: int, count: Any) -> None:
     ):
         metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
     triples = as_links([[7, 0, 1], [2, 0, 1]], "triples", 40)
-    part = Plan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)
+    part = RankPlan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)
     assert count(scorer(torch.ones(2), side=""), part)[2] == 1

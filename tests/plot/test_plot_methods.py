@@ -172,9 +172,9 @@ def test_ticks_of_a_summary_end_where_its_axis_ends() -> None:
 
 def test_mistakes_are_named(graph: Graph) -> None:
     batch = NeighborSampler(graph, [2])([3, 2])
-    with pytest.raises(KeyError, match="color: no column 'x'; there are no columns"):
+    with pytest.raises(KeyError, match="color: no column 'x'; there are none"):
         batch.plot(axes(), color="x")
-    with pytest.raises(KeyError, match="width: no column 'v'; there are 'w'"):
+    with pytest.raises(KeyError, match="width: no column 'v'; there are w"):
         graph.plot(axes(), width="v")
     with pytest.raises(ValueError, match="label must have one number per row, got Tensor"):
         graph.plot(axes(), label="feat")
