@@ -4,7 +4,7 @@ data set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.checks import as_count
+from nodeflow._core.base.checks import as_count, short
 from nodeflow._core.random import derive_key, hash_ids
-from nodeflow._core.rows.rows import as_dense, fetch_rows, take_rows
+from nodeflow._core.rows.rows import as_dense, fetch_rows
 from nodeflow._files.disk.arrays import map_tensor
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import BufferState, EdgeGroups, GroupedEdges, PartitionBuffer, Partitions
@@ -132,11 +132,13 @@ def open_partitions(
     """
     storage = settings.storage
     parts = Partitions.open(storage.partitions)
-    if problem := next(_problems(parts, dataset, graph, settings, edge_columns), ""):
-        raise ValueError(
-            f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: "
-            f"{problem}; write them again with nodeflow partition"
-        )
+    for fact, there, here in _facts(parts, dataset, graph, settings, edge_columns):
+        if there != here:
+            raise ValueError(
+                f"{storage.partitions} does not hold the partitions of data set {dataset.name!r}: "
+                f"{fact} is {short(there)} there, and {short(here)} in the data set; write them "
+                "again with nodeflow partition"
+            )
     features = dict.fromkeys(key.partition("/")[2] for key in _features(parts).values())
     return PartitionBuffer(
         storage.partitions,
@@ -149,105 +151,59 @@ def open_partitions(
     )
 
 
-def _problems(
+def _facts(
     parts: Partitions, dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
-) -> Iterator[str]:
-    """Yield why parts are not those of ``graph``, what is quick to compare first; only the first
-    one holds for sure, as each comparison takes the ones before for granted.
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield facts with their values in the folder and in the data set, quick ones first.
+
+    Each takes for granted that those before are equal.
     """
-    yield from _other_contents(parts, dataset, graph, edge_columns)
-    yield from _other_nodes(parts, dataset, graph)
-    yield from _other_edges(parts, graph, settings.graph.direction)
-    names = read_names(parts.folder)
-    known = Names.of(dataset).categories
-    for name in edge_columns:
-        if names is not None and names.categories.get(name) != known.get(name):
-            yield f"the numbers of its edge column {name!r} stand for other words, or for none"
-    for name in edge_columns if kind_of(settings.model.name).typed else ():
-        largest = _largest(map_tensor(parts.folder, parts.edge_array(name)))
-        expected = _largest(graph.edata[name])
-        if largest != expected:
-            yield (
-                f"the largest type of an edge in column {name!r} is {largest}, and that of the "
-                f"data set {expected}"
-            )
+    yield "the number of nodes", parts.num_nodes, graph.num_nodes
+    yield "the types of nodes", list(parts.schema.nodes.items()), list(graph.schema.nodes.items())
+    yield "the list of relations", list(parts.schema.relations), list(graph.schema.relations)
+    present = [name for name in edge_columns if name in parts.edata]
+    yield "the list of edge columns for training", present, edge_columns
+    columns = {name: _column(parts, name) for name in _features(parts)}
+    features = features_of(dataset.graph)
+    there = {name: _width(columns[name]) for name in features if name in columns}
+    yield "the shape of features", there, {name: _width(x) for name, x in features.items()}
 
-
-def _other_contents(
-    parts: Partitions, dataset: Dataset, graph: Graph, edge_columns: list[str]
-) -> Iterator[str]:
-    """Yield differences of counts, types and columns."""
-    if parts.num_nodes != graph.num_nodes:
-        yield f"it has {parts.num_nodes:,} nodes, and the data set {graph.num_nodes:,}"
-    same_nodes = [*parts.schema.nodes.items()] == [*graph.schema.nodes.items()]
-    if not same_nodes or [*parts.schema.relations] != [*graph.schema.relations]:
-        yield _other_types(parts, graph)
-    if "label" not in parts.ndata:
-        yield "it has no node column 'label'"
-    for name in edge_columns:
-        if name not in parts.edata:
-            yield f"it has no edge column {name!r}"
-    keys = _features(parts)
-    for name, x in features_of(dataset.graph).items():
-        of = f" of type {name!r}" if len(graph.nodes) > 1 else ""
-        if name not in keys:
-            yield f"it has no node column 'feat'{of}"
-        width = _width(_column(parts, keys, name))
-        if width != _width(x):
-            yield f"its features{of} are {width}, and those of the data set {_width(x)}"
-
-
-def _other_types(parts: Partitions, graph: Graph) -> str:
-    return f"its types are {parts.schema}, and those of the data set {graph.schema}"
-
-
-def _other_nodes(parts: Partitions, dataset: Dataset, graph: Graph) -> Iterator[str]:
-    """Yield training nodes of one of the two alone, and values that differ, on a sample of
-    features.
-    """
     trained = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
     train = np.unique(dataset.train.numpy())
-    for node in np.setxor1d(trained, train).tolist():
-        holder = "the folder" if node in trained else "the data set"
-        yield f"node {node} is a training node of {holder} only"
-    nodes = torch.from_numpy(train)
-    labels = fetch_rows(parts.column("label"), nodes)
-    for row in _first_other(labels, fetch_rows(dataset.graph.ndata["label"], nodes)):
-        yield f"the label of training node {int(nodes[row])} is another one"
-    keys = _features(parts)
-    for name, x in features_of(dataset.graph).items():
-        num_rows = x.shape[0]
-        places = np.linspace(0, num_rows - 1, min(_COMPARED, num_rows)).astype(np.int64)
-        some = torch.from_numpy(places)
-        column = as_dense(_column(parts, keys, name).fetch(some))
-        for row in _first_other(column, as_dense(take_rows(x, some))):
-            node = int(some[row]) + graph.nodes[name].ids.start
-            yield f"the features of node {node} are others"
+    for node in np.setxor1d(trained, train)[:1].tolist():
+        yield f"whether node {node} is for training", node in trained, node in train
+    labels = (parts.column("label"), dataset.graph.ndata["label"])
+    for i, *values in _first_other(*labels, torch.from_numpy(train)):
+        yield f"the label of training node {train[i]}", *values
+    for name, x in features.items():
+        places = np.linspace(0, len(x) - 1, min(_COMPARED, len(x))).astype(np.int64)
+        for i, *values in _first_other(columns[name], x, torch.from_numpy(places)):
+            node = places[i] + graph.nodes[name].ids.start
+            yield f"the row of features of node {node}", *values
 
-
-def _other_edges(parts: Partitions, graph: Graph, direction: str) -> Iterator[str]:
-    """Yield differences of the numbers of edges: of all, of each relation, between two parts."""
-    along = (
-        f"messages go along {graph.num_edges:,} edges with direction {direction!r}, which must be "
-        "that of the partitions too"
-    )
-    if parts.num_edges != graph.num_edges:
-        yield f"it has {parts.num_edges:,} edges, and {along}"
-    if parts.schema != graph.schema:
-        yield _other_types(parts, graph)
+    along = f"along messages with direction {settings.graph.direction!r}"
+    yield f"the number of edges {along}", parts.num_edges, graph.num_edges
+    yield f"the schema {along}", parts.schema, graph.schema
     buckets = EdgeGroups.of("buckets", parts.num_parts)
     counts = GroupedEdges(graph, parts.owner, buckets).count()
     sizes = counts.reshape(parts.num_parts, parts.num_parts).T
-    for i, j in np.argwhere(sizes != parts.bucket_sizes).tolist():
-        yield (
-            f"it has {parts.bucket_sizes[i, j]:,} edges from partition {i} to partition {j}, and "
-            f"the data set {sizes[i, j]:,}, where {along}"
-        )
+    for i, j in np.argwhere(sizes != parts.bucket_sizes)[:1].tolist():
+        fact = f"the number of edges from partition {i} to partition {j}, {along},"
+        yield fact, int(parts.bucket_sizes[i, j]), int(sizes[i, j])
+    names = read_names(parts.folder)
+    known = Names.of(dataset).categories
+    for name in edge_columns:
+        if names is not None:
+            words = f"what the numbers of edge column {name!r} stand for"
+            yield words, names.categories.get(name), known.get(name)
+        if kind_of(settings.model.name).typed:
+            largest = _largest(map_tensor(parts.folder, parts.edge_array(name)))
+            yield f"the largest type in edge column {name!r}", largest, _largest(graph.edata[name])
 
 
-def _column(parts: Partitions, keys: Mapping[str, str], node_type: str) -> Any:
-    """Return the features of a type in a folder; ``keys`` are those of ``_features``."""
-    return parts.column(keys[node_type].partition("/")[2], node_type)
+def _column(parts: Partitions, node_type: str) -> Any:
+    """Return the features of a type in a folder."""
+    return parts.column(_features(parts)[node_type].partition("/")[2], node_type)
 
 
 def _width(column: Any) -> str:
@@ -268,14 +224,15 @@ def _features(parts: Partitions) -> dict[str, str]:
     return keys
 
 
-def _first_other(left: Tensor, right: Tensor) -> list[int]:
-    """Return the number of the first row in which two columns differ; nothing if they are equal."""
-    if left.shape != right.shape:
-        return [0]
-    both_missing = left.isnan() & right.isnan()
-    same = (left == right) | both_missing
-    other = ~same.reshape(len(left), -1).all(1)
-    return other.nonzero()[:1, 0].tolist()
+def _first_other(there: Any, here: Any, ids: Tensor) -> Iterator[tuple[int, Any, Any]]:
+    """Yield the first place in ``ids`` whose rows of two columns differ, with these rows."""
+    left, right = (as_dense(fetch_rows(column, ids)) for column in (there, here))
+    differs = torch.ones(len(ids), 1, dtype=torch.bool)
+    if left.shape == right.shape:
+        both_missing = left.isnan() & right.isnan()
+        differs = (left != right) & ~both_missing
+    for i in differs.reshape(len(ids), -1).any(1).nonzero()[:1, 0].tolist():
+        yield i, left[i].tolist(), right[i].tolist()
 
 
 def _largest(types: Tensor) -> int:

@@ -114,25 +114,25 @@ def other_edges(data: Dataset) -> Dataset:
                                                           "parts with"),
         (None, "in", {"slots": 3}, "slots must be one of 2, 4, 6 for 6 parts, got 3"),
         (lambda _: planted(val=80, test=100), "in", {}, None),
-        (lambda data: replace(data, train=data.train[1:]), "in", {}, r"node \d+ is a training node "
-                                                                     r"of the folder only"),
+        (lambda data: replace(data, train=data.train[1:]), "in", {}, r"whether node \d+ is for training "
+                                                                     r"is True there, and False"),
         (lambda data: replace(data, train=torch.cat([data.train, data.val[:1]]), val=data.val[1:]), "in", {},
-         r"node \d+ is a training node of the data set only"),
-        (another_label, "in", {}, r"the label of training node \d+ is another one; write them "
-                                  r"again with nodeflow"),
-        (with_features(lambda feat: feat * 2), "in", {}, r"the features of node \d+ are others"),
+         r"whether node \d+ is for training is False there, and True"),
+        (another_label, "in", {}, r"the label of training node \d+ is \d there, and \d in the "
+                                  r"data set; write them again with nodeflow"),
+        (with_features(lambda feat: feat * 2), "in", {}, r"the row of features of node \d+ is"),
         (with_features(torch.Tensor.double), "in", {},
-         r"its features are torch.float32 \[300, 3\], and those of the data set torch.float64 "
-         r"\[300, 3\]"),
-        (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"data set .* \[300, 2\]"),
-        (None, "in", {"direction": "both"}, "has 1,800 edges, and messages go along 3,580 edges "
-                                            "with direction 'both'"),
-        (None, "out", {}, r"edges from partition \d to partition \d, and the data set .* with "
-                          r"direction 'in'"),
-        (lambda _: debian(), "in", {}, "it has 300 nodes, and the data set"),
+         r"features is .*torch.float32 \[300, 3\].* there, and .*torch.float64 \[300, 3\].* in the "
+         r"data set"),
+        (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"there, .* \[300, 2\]"),
+        (None, "in", {"direction": "both"}, "the number of edges along messages with direction "
+                                            "'both' is 1800 there, and 3580"),
+        (None, "out", {}, r"edges from partition \d to partition \d, along messages with "
+                          r"direction 'in', is \d+ there, and \d+ in"),
+        (lambda _: debian(), "in", {}, "the number of nodes is 300 there, and"),
         (lambda data: with_columns(data, label=torch.eye(3)[data.graph.ndata["label"]]), "in", {}, "of training node"),
-        (other_edges, "in", {}, r"it has [\d,]+ edges from partition \d to partition \d, and the "
-                                r"data set"),
+        (other_edges, "in", {}, r"edges from partition \d to partition \d, along .* is \d+ "
+                                r"there"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )  # fmt: skip
@@ -155,7 +155,7 @@ def test_edge_types_must_be_those_of_messages(
 ) -> None:
     graph = data.graph
     graph.edata["other"] = 1 - graph.edata["kind"]
-    with pytest.raises(ValueError, match="it has no edge column 'other'; write them again"):
+    with pytest.raises(ValueError, match=r"edge columns for training is \[\] there, and .*other"):
         Trainer(data, partitioned(folders["in"], model="rgcn", edge_type="other"))
     data.save(tmp_path / "data")
     words = [
@@ -171,7 +171,8 @@ def test_edge_types_must_be_those_of_messages(
         tmp_path / "parts", direction="both", model="rgcn", edge_type="other", epochs=1
     )
     with pytest.raises(
-        ValueError, match=r"the largest type of an edge in column 'other' is 1, and that .* set 3"
+        ValueError,
+        match=r"the largest type in edge column 'other' is 1 there, and 3 in the data set",
     ):
         Trainer(data, settings)
     assert status([*words, "--edge-type", "other", "--overwrite"]) == 0
