@@ -259,7 +259,7 @@ def test_mistakes() -> None:
         (
             lambda: table()["dev"],
             KeyError,
-            "no part 'dev' in the split; there are 'test', 'train', 'val'",
+            "no part 'dev' in the split; there are test, train, val",
         ),
         (
             lambda: table()["train"]["val"],

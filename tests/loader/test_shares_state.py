@@ -174,7 +174,12 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
     peers = SimpleNamespace(
         size=2, rank=0, owners=lambda ids, kind: ids % 2 if kind == "node" else ids // 2
     )
-    of = {"graph": SimpleNamespace(peers=peers), "seed_kind": kind, "seeds_together": 1}
+    of = {
+        "graph": SimpleNamespace(peers=peers),
+        "seed_kind": kind,
+        "seeds_together": 1,
+        "num_seeds": 4,
+    }
     arguments: Any = torch.arange(4), 2, "owned", (0, 2)
     assert np.array_equal(shares_of(SimpleNamespace(**of), *arguments).owner, wanted)
     for other in ({"graph": GRAPH}, {"seed_kind": "pair"}):
@@ -190,8 +195,8 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"rank": 0}, ValueError, "world_size is missing: pass rank= and world_size= together"),
-        ({"world_size": 2}, ValueError, "rank is missing"),
+        ({"rank": 0}, ValueError, "is missing: pass both"),
+        ({"world_size": 2}, ValueError, "rank or world_size is missing"),
         (
             {"rank": 2, "world_size": 2},
             ValueError,
@@ -209,12 +214,16 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
         (
             {"share": [0] * 59},
             ValueError,
-            "share must be even, owned, or have one rank per node, (60,), got shape (59,)",
+            "share must be even, owned, one rank per node, or a function",
         ),
-        ({"share": [0.0] * 60}, TypeError, "share must be integers"),
-        ({"share": lambda ids: ids[1:]}, ValueError, "share must return one rank per id, (60,)"),
-        ({"share": [0] * 59 + [1]}, ValueError, "since world_size is 1; got 1 for node 59"),
-        ({"share": [0] * 59 + [-1]}, ValueError, "got -1 for node 59"),
+        ({"share": [0.0] * 60}, TypeError, "must hold integer rank ids"),
+        (
+            {"share": lambda ids: ids[1:]},
+            ValueError,
+            "a function that returns one per id: 60 ranks",
+        ),
+        ({"share": [0] * 59 + [1]}, IndexError, "[59] is 1, but rank ids go from 0 to 0"),
+        ({"share": [0] * 59 + [-1]}, IndexError, "[59] is -1, but rank ids"),
     ],
 )
 def test_wrong_arguments(options, error, words):
