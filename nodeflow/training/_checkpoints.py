@@ -266,11 +266,9 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_state(self.folder / STATE, state)
         except OSError as error:
-            have = "no state was saved before"
-            if (self.folder / STATE).exists():
-                have = "the state saved before stays"
             raise OSError(
-                f"cannot save the state in {self.folder}: {error.strerror or error}; {have}"
+                f"cannot save the state in {self.folder}: {error.strerror or error}; a state saved "
+                "before stays"
             ) from error
 
 
@@ -290,10 +288,9 @@ def check_same_run(
     earlier = before.by_name()
     for name, value in settings.by_name().items():
         if earlier[name] != value and (name not in FREE or name in fixed):
-            several = f" for {processes} processes" if processes > 1 else ""
+            total = f" for {processes} processes" if name == "batch_size" else ""
             raise ValueError(
-                f"{file} is of a run with {name} = {earlier[name]!r}, got {value!r}"
-                f"{several if name == 'batch_size' else ''}"
+                f"{file} is of a run with {name} = {earlier[name]!r}, got {value!r}{total}"
             )
 
 
@@ -301,11 +298,8 @@ def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> Non
     """Raise ValueError if the user's own parts (model, loss, ...) have other names than in the
     saved run.
     """
-    for name in sorted({*before, *parts}):
-        earlier = before.get(name, "that of the settings")
-        now = parts.get(name, "that of the settings")
-        if earlier != now:
-            raise ValueError(
-                f"the state is of a run with {name} = {earlier}, got {now}; pass parts of your own "
-                "again when a run goes on"
-            )
+    if before != parts:
+        raise ValueError(
+            f"the state is of a run with these parts of your own: {before}, got {parts}; pass them "
+            "again when a run goes on"
+        )

@@ -13,7 +13,6 @@ from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import IgnoredWeightWarning
 from nodeflow.storage import CodedRows, NarrowRows
 from nodeflow.training._graph import FeatureRows
-from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 
 
@@ -45,7 +44,9 @@ def try_first_batch(
             raise ValueError(
                 f"model {settings.model.name!r} would be biased with sampler "
                 f"{settings.sampler.name!r}, whose edges have different weights: {layer} "
-                f"ignores them. {_without_bias(settings, graph)}"
+                "ignores them. Take model sage, gcn or gin, of several relations also rgcn, hgt or "
+                "typed; or leave out weighted = false and prob of the options, or take sampler "
+                "neighbor, labor, bernoulli or shadow"
             ) from None
         finally:
             network.train(training)
@@ -66,15 +67,3 @@ def _coded(x: object) -> CodedRows | None:
     """Return narrow features as codes, whose rows a network that begins with sums never needs."""
     rows = x.rows if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype else x
     return CodedRows(rows) if isinstance(rows, NarrowRows) else None
-
-
-def _without_bias(settings: Settings, graph: Graph) -> str:
-    """Say what to change where a model ignores the weights of a sampler."""
-    if settings.model.options.get("weighted") is False:
-        return "Leave out weighted = false of model_options"
-    if "prob" in settings.sampler.options:
-        return "Use model sage, gcn or gin, or leave out prob of sampler_options"
-    # as many of each relation as there are
-    if len(graph.schema.relations) > 1 and METHODS[settings.sampler.name].draws_neighbors:
-        return "Use model rgcn, hgt or typed, or sage, gcn or gin"
-    return "Use model sage, gcn or gin, or sampler neighbor, labor, bernoulli or shadow"

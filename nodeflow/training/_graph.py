@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import Ints, describe
-from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.sizes import as_bytes
 from nodeflow._core.base.types import Array
 from nodeflow._core.random import derive_key, hash_ids, hash_pieces
@@ -94,11 +93,7 @@ class FeatureRows(RowsBase):
         bad: list[int] = []
 
         def finite_pieces() -> Iterator[Tensor]:
-            pieces = _pieces(self.rows, step)
-            total = -(-self.shape[0] // step)
-            for start, piece in progress_bar(
-                "features", total, "piece", shown=True, terminal_only=True, pieces=pieces, delay=2
-            ):
+            for start, piece in _pieces(self.rows, step):
                 if (wrong := first_not_finite(piece)) is not None:
                     bad.append(start + wrong)
                     return
@@ -109,7 +104,7 @@ class FeatureRows(RowsBase):
             digest = derive_key(*map(hash_of, arrays))
         else:
             digest = hash_of_pieces(finite_pieces(), math.prod(self.shape) * self.dtype.itemsize)
-        return (bad[0] if bad else None), digest
+        return next(iter(bad), None), digest
 
     def _details(self) -> str:
         return f"of {summary(self.rows)}"

@@ -154,7 +154,7 @@ class LinkTask(Task):
         )
         self.links.check_reach(self.trained_nodes)
         seeds = torch.arange(self.links.num_seeds)
-        return self.loaders.of(
+        return self.loader_of(
             self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True
         )
 
@@ -223,16 +223,9 @@ class LinkTask(Task):
         line += f", decoder {link.decoder}, loss {link.loss}"
         if self.loader is not None:
             line += "; seeds are the ends of edges and of negatives"
-        lines = [line]
         if not self.network.encodes:
-            return lines
-        hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
-        if self.loader is not None and hidden > 0.5:
-            lines.append(
-                f"no message goes along the edges of a step, {hidden:.0%} of all: a smaller "
-                "--batch-size leaves more"
-            )
-        return [*super().description(), *lines]
+            return [line]
+        return [*super().description(), line]
 
     # ---- evaluation
 
@@ -300,26 +293,27 @@ class LinkTask(Task):
 
         Raises ValueError for a relation that is not there.
         """
-        name = self.dataset.name
-        names = self.relation_names or ()
         if relation is None:
             return list(range(self.num_relations))
+        name = self.dataset.name
         if self.relation is None:
             raise ValueError(
                 f"relation must be left out, because the edges of data set {name!r} have no "
                 "relations"
             )
+        names = self.relation_names or ()
+        number = -1
         if not isinstance(relation, str):
             number = as_int(relation, "relation")
         elif relation in names:
             number = names.index(relation)
-        else:
-            number = int(relation) if relation.isdecimal() else -1
+        elif relation.isdecimal():
+            number = int(relation)
         if not 0 <= number < self.num_relations:
-            some = f" or a name, such as {names[0]!r}" if names else ""
+            example = f" or a name, such as {names[0]!r}" if names else ""
             raise ValueError(
-                f"relation must be a number from 0 to {self.num_relations - 1}{some}, in data set "
-                f"{name!r}, got {relation!r}"
+                f"relation must be a number from 0 to {self.num_relations - 1}{example}, in data "
+                f"set {name!r}, got {relation!r}"
             )
         return [number]
 

@@ -165,8 +165,8 @@ def _facts(
     yield "the list of edge columns for training", present, edge_columns
     columns = {name: _column(parts, name) for name in _features(parts)}
     features = features_of(dataset.graph)
-    there = {name: _width(columns[name]) for name in features if name in columns}
-    yield "the shape of features", there, {name: _width(x) for name, x in features.items()}
+    for name, x in features.items():
+        yield f"the form of features of type {name!r}", _form(columns.get(name)), _form(x)
 
     trained = np.zeros(0, np.int64) if parts.train is None else np.asarray(parts.train)
     train = np.unique(dataset.train.numpy())
@@ -206,8 +206,8 @@ def _column(parts: Partitions, node_type: str) -> Any:
     return parts.column(_features(parts)[node_type].partition("/")[2], node_type)
 
 
-def _width(column: Any) -> str:
-    return f"{column.dtype} {list(column.shape)}"
+def _form(column: Any) -> str:
+    return "none" if column is None else f"{column.dtype} {list(column.shape)}"
 
 
 def _features(parts: Partitions) -> dict[str, str]:

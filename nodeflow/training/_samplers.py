@@ -22,7 +22,7 @@ from nodeflow.training._choices import SAMPLERS, SamplerTraits
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._groups import SamplerSettings
 from nodeflow.training._models import Kind
-from nodeflow.transform import add_self_loops, edge_norm
+from nodeflow.transform import DEGREES, add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
 _FIXED_BY_MODEL = {
@@ -73,12 +73,11 @@ class Method:
     def check(cls, settings: SamplerSettings) -> None:
         """Raise ValueError for options and fanouts that the sampler does not have."""
         options = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
-        by_name = next((each for each in settings.fanouts if isinstance(each, dict)), None)
-        if by_name is not None and not cls.traits.by_type:
+        if not cls.traits.by_type and any(isinstance(size, dict) for size in settings.fanouts):
             names = ", ".join(name for name, traits in SAMPLERS.items() if traits.by_type)
             raise ValueError(
                 f"fanouts by name go with sampler {names}, not with {settings.name!r}; got "
-                f"{by_name}"
+                f"{list(settings.fanouts)}"
             )
         for name, value in settings.options.items():
             if name in _FIXED_BY_MODEL:
@@ -154,7 +153,7 @@ class RandomWalk(Method):
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
         return with_columns(
-            graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()}
+            graph, dict.fromkeys(DEGREES, torch.ones_like(graph.in_degrees().float()))
         )
 
     def sampler(self, seed: int) -> SamplerBase:
@@ -172,7 +171,7 @@ class Shadow(Method):
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
         super().check(settings)
-        if any(each != settings.fanouts[0] for each in settings.fanouts):
+        if any(size != settings.fanouts[0] for size in settings.fanouts):
             raise ValueError(
                 f"fanouts must be one number, repeated for every layer, with sampler 'shadow'; got "
                 f"{list(settings.fanouts)}"

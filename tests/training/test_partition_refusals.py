@@ -122,7 +122,7 @@ def other_edges(data: Dataset) -> Dataset:
                                   r"data set; write them again with nodeflow"),
         (with_features(lambda feat: feat * 2), "in", {}, r"the row of features of node \d+ is"),
         (with_features(torch.Tensor.double), "in", {},
-         r"features is .*torch.float32 \[300, 3\].* there, and .*torch.float64 \[300, 3\].* in the "
+         r"features .* is 'torch.float32 \[300, 3\]' there, and 'torch.float64 \[300, 3\]' in the "
          r"data set"),
         (with_features(lambda feat: feat[:, :2].clone()), "in", {}, r"there, .* \[300, 2\]"),
         (None, "in", {"direction": "both"}, "the number of edges along messages with direction "

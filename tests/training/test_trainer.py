@@ -281,9 +281,12 @@ def test_data_sets_that_cannot_be_trained_on() -> None:
         (with_columns(data, label=None), "data set 'planted' has no labels"),
         (
             with_columns(data, label=torch.zeros(300, 3)),
-            r"one int64 label .* got torch.float32 \(300, 3\)",
+            r"one int64 label .* got Tensor of dtype torch.float32 and shape \(300, 3\)",
         ),
-        (with_columns(data, label=label.float()), "one int64 label per node, got torch.float32"),
+        (
+            with_columns(data, label=label.float()),
+            "one int64 label per node, got Tensor of dtype torch.float32",
+        ),
         (with_columns(data, feat=feat[:, 0]), r"a row of features per node, got \(300,\)"),
         (replace(data, train=[]), "has no training nodes"),
         (with_label(train_node, -1), f"holds node {train_node} for training, which has no label"),
