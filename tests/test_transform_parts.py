@@ -93,7 +93,7 @@ def test_reordered_graphs_are_the_same_but_for_names(graph: Graph, data: st.Data
 
 def test_parts_that_there_are_not() -> None:
     graph = Graph.from_edges([0, 1], [1, 2])
-    with pytest.raises(ValueError, match="every node once, but node 1 occurs more than once"):
+    with pytest.raises(ValueError, match="every node once, but node 1 occurs"):
         subgraph(graph, [1, 0, 1])
     with pytest.raises(TypeError, match=r"bool mask; pass mask.nonzero\(\).flatten\(\) instead"):
         subgraph(graph, torch.ones(3, dtype=torch.bool))
@@ -221,7 +221,7 @@ def test_every_split_is_equally_likely(of: str) -> None:
             [1.0],
             {"among": [1, 1]},
             ValueError,
-            "among must hold every id once, but 1 occurs more than once",
+            "among must hold every id once, but 1 occurs",
         ),
         ([1.0], {"among": [4]}, IndexError, r"among\[0\] is 4, but node ids go from 0 to 3"),
         ([1.0], {"seed": 0.5}, TypeError, "seed must be an integer"),

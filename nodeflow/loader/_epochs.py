@@ -64,7 +64,7 @@ class Epochs(metaclass=ExplainedABC):
         ``for epoch in range(loader.next_epoch, 10): for batch in loader: ...`` runs what is left of
         ten epochs.
         """
-        return self._epoch if self._goes_on else self._epoch + 1
+        return self._epoch + (not self._goes_on)
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""

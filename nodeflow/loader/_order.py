@@ -185,22 +185,22 @@ def order_of(
     seeds: Tensor, sampler: SamplerBase, shuffle: bool | LocalShuffle, weights: NumbersLike | None
 ) -> SeedOrder:
     """Return the order of a loader's seeds; see ``NodeFlowLoader`` for the arguments and errors."""
-    is_local = isinstance(shuffle, LocalShuffle)
-    if is_local and len(shuffle.groups) != sampler.num_seeds:
+    local = shuffle if isinstance(shuffle, LocalShuffle) else None
+    if local and len(local.groups) != sampler.num_seeds:
         raise ValueError(
             f"shuffle must have a group per {sampler.seed_kind} ({sampler.num_seeds}), got "
-            f"{len(shuffle.groups)}"
+            f"{len(local.groups)}"
         )
-    facts = {"shuffle": int(is_local or as_flag(shuffle, "shuffle"))}
+    facts = {"shuffle": int(as_flag(bool(local) or shuffle, "shuffle"))}
     if weights is not None:
         sums = running_sums(weights, len(seeds))
         facts["weights_hash"] = hash_times(torch.from_numpy(sums))
         return SeedOrder(partial(_weighted, sums), facts, repeats=True)
-    if is_local:
-        groups = shuffle.groups[first_nodes(seeds)]
+    if local:
+        groups = local.groups[first_nodes(seeds)]
         facts["groups_hash"] = hash_ids(groups)
-        facts["mix"] = shuffle.mix
+        facts["mix"] = local.mix
         numbers = np.unique(groups, return_inverse=True)[1]
-        return SeedOrder(partial(_local, numbers, shuffle.mix), facts)
+        return SeedOrder(partial(_local, numbers, local.mix), facts)
     positions = _shuffled if shuffle else _as_given
     return SeedOrder(partial(positions, len(seeds)), facts)

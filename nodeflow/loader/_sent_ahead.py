@@ -34,14 +34,12 @@ class SentAhead(NodeFlowLoader):
 
     def iterate(
         self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
-    ) -> Generator[NodeFlow, None, None]:
+    ) -> Generator[NodeFlow]:
         batches = super().iterate(ndata, fill)
         assert self._newest is not None  # it has begun just now
         return self._received(batches, self._newest)
 
-    def _received(
-        self, batches: Generator[NodeFlow, None, None], this: Pass
-    ) -> Generator[NodeFlow, None, None]:
+    def _received(self, batches: Generator[NodeFlow], this: Pass) -> Generator[NodeFlow]:
         lane = self._lane()
         sent = deque[Any]()
         # one batch more is sent than the caller has got, so its copies run beside the caller's

@@ -75,7 +75,7 @@ def draw_ahead(
     num_workers: int,
     *,
     finish: bool = False,
-) -> Generator[Timed, None, None]:
+) -> Generator[Timed]:
     """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are
     prepared.
 
@@ -102,7 +102,7 @@ def draw_ahead(
 
 def draw_on_request(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
-) -> Generator[Timed, None, None]:
+) -> Generator[Timed]:
     """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to
     ``num_workers`` are at once.
     """

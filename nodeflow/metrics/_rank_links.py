@@ -154,10 +154,11 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     >>> triples_of(graph, "kind", [2, 0]).tolist()
     [[2, 1, 0], [0, 0, 1]]
     """
-    is_all = isinstance(edges, _All)
     size = graph.num_edges
-    ids = np.arange(size) if is_all else as_ids(edges, "edges", size, "edge")
-    src, dst = graph.edges() if is_all else graph.find_edges(ids)
+    if isinstance(edges, _All):
+        edges = range(size)
+    ids = as_ids(edges, "edges", size, "edge")
+    src, dst = graph.find_edges(ids)
     if relation is None and len(graph.schema.relations) < 2:
         return torch.stack([src, dst], 1)
     if relation is None:

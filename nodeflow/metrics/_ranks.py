@@ -16,8 +16,6 @@ TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
 HITS = (1, 3, 10)
 """The k of Hits@k that tables show."""
 _HEAD = f"{'mean rank':>22}     MRR  Hits@1  Hits@3  Hits@10"
-_COMPARED = 2**22
-"""Approximate number of comparisons made at a time."""
 
 
 class Ranks(Frozen):
@@ -158,11 +156,8 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
             raise ValueError(
                 f"negative must have a row per positive ({len(good)}), got shape {tuple(bad.shape)}"
             )
-        # a comparison takes a byte per score: some rows at a time
-        step = max(_COMPARED // max(bad.shape[1], 1), 1)
-        pieces = list(zip(good[:, None].split(step), bad.split(step), strict=True))
-        above = torch.cat([(others > score).sum(1) for score, others in pieces])
-        equal = torch.cat([(others == score).sum(1) for score, others in pieces])
+        above = (bad > good[:, None]).sum(1)
+        equal = (bad == good[:, None]).sum(1)
     return Ranks((1 + above + TIES[ties] * equal.double())[:, None], ("negatives",), None, ties)
 
 
@@ -217,10 +212,8 @@ def _counts(scores: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     return torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
 
 
-_ORDER = (
-    "the order is scores, labels; of scores apart: torch.cat([positive, negative]), torch.arange(n "
-    "+ k) < n"
-)
+_SHAPES = {(1,): "[n]", (1, 2): "[n] or [n, k]"}
+_ORDER = "the order is scores, labels"
 
 
 def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
@@ -244,7 +237,9 @@ def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
 
 
 def _as_tensor(value: object, name: str) -> Tensor:
-    return value if isinstance(value, Tensor) else torch.from_numpy(as_array(value, name).copy())
+    if isinstance(value, Tensor):
+        return value
+    return torch.from_numpy(as_array(value, name).copy())
 
 
 def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:
@@ -253,8 +248,7 @@ def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:
     if value.dtype == torch.bool or value.is_complex():
         raise TypeError(f"{name} must be scores, real numbers, got {describe(value)}")
     if value.ndim not in dims:
-        shapes = " or ".join(("[n]", "[n, k]")[dim - 1] for dim in dims)
-        raise ValueError(f"{name} must have shape {shapes}, got {tuple(value.shape)}")
+        raise ValueError(f"{name} must have shape {_SHAPES[dims]}, got {tuple(value.shape)}")
     scores = value.detach().double().cpu()
     if (wrong := scores.isnan().nonzero()).numel():
         raise ValueError(f"{name}{wrong[0].tolist()} is NaN, which has no rank")

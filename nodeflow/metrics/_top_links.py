@@ -97,8 +97,7 @@ def top_links(
     count = as_count(k, "k", 1)
     ids = as_ids(nodes, "nodes", len(table))
     relations = _relations(relation, ids.size)
-    why = "since relation is None" if relations is None else "since relation is given"
-    hidden = as_known(known, len(table), relations is not None, why)
+    hidden = as_known(known, len(table), relations is not None, "as relation= is given or not")
     among, places_of = as_candidates(candidates, side, len(table))
     queries = Queries(ids, relations, len(table))
     known_answers = queries.answers(hidden, side, places_of)

@@ -112,9 +112,9 @@ def _encoded(value: Any, tensors: dict[str, Tensor], name: str) -> Any:
         return {"tensor": name}
     if isinstance(value, Mapping):
         content = [[key, _encoded(x, tensors, f"{name}.{key}")] for key, x in value.items()]
-        # JSON has no other keys than strings
-        words = all(isinstance(key, str) for key in value)
-        return {"dict": dict(content)} if words else {"items": content}
+        if all(isinstance(key, str) for key in value):
+            return {"dict": dict(content)}
+        return {"items": content}  # JSON has no other keys than strings
     if isinstance(value, (list, tuple)):
         items = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
         return {"tuple": items} if isinstance(value, tuple) else items
@@ -135,8 +135,8 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return tensors[content]
     if form == "tuple":
         return tuple(_decoded(content, tensors))
-    items = content.items() if form == "dict" else content
-    return {key: _decoded(item, tensors) for key, item in items}
+    # of strings a dict, of other keys a list of pairs
+    return {key: _decoded(item, tensors) for key, item in dict(content).items()}
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:

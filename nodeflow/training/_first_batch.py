@@ -7,6 +7,7 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from nodeflow._core.base.checks import describe
 from nodeflow._core.rows.coded import is_coded
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
@@ -55,10 +56,10 @@ def try_first_batch(
             if plain is not None and not is_coded(batch.inputs.get("feat")):
                 columns["feat"] = plain
     shape = (batch.layer_sizes[-1], width)
-    got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-    if got != shape:
+    if not isinstance(outputs, Tensor) or outputs.shape != shape:
         raise ValueError(
-            f"the model must return one row of {width} outputs per seed, {list(shape)}, got {got}"
+            f"the model must return one row of {width} outputs per seed, {list(shape)}, got "
+            f"{describe(outputs)}"
         )
     return batch.layer_sizes[0]
 

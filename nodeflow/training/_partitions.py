@@ -57,7 +57,7 @@ class PartBatches(Epochs):
     def __iter__(self) -> Iterator[NodeFlow]:
         return self._iterate(self.begin())
 
-    def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
+    def _iterate(self, this: Pass) -> Generator[NodeFlow]:
         counts = self._batches_per_state(this.epoch)
         ends = np.cumsum(counts)
         number = this.start
@@ -176,7 +176,8 @@ def _facts(
     for i, *values in _first_other(*labels, torch.from_numpy(train)):
         yield f"the label of training node {train[i]}", *values
     for name, x in features.items():
-        places = np.linspace(0, len(x) - 1, min(_COMPARED, len(x))).astype(np.int64)
+        num_rows = x.shape[0]
+        places = np.linspace(0, num_rows - 1, min(_COMPARED, num_rows)).astype(np.int64)
         for i, *values in _first_other(columns[name], x, torch.from_numpy(places)):
             node = places[i] + graph.nodes[name].ids.start
             yield f"the row of features of node {node}", *values

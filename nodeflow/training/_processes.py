@@ -101,10 +101,9 @@ class OwnRandom:
         self._cuda = [device] if device.type == "cuda" else []
         self._inside = False
         seed = seed & 2**63 - 1
-        generators = [torch.Generator(place) for place in ("cpu", *self._cuda)]
         self.states = {
-            generator.device.type: generator.manual_seed(seed).get_state()
-            for generator in generators
+            place.type: torch.Generator(place).manual_seed(seed).get_state()
+            for place in (torch.device("cpu"), *self._cuda)
         }
 
     def present(self) -> State:

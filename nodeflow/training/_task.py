@@ -210,8 +210,8 @@ class Task(ABC):
 
         # what is drawn: batches with the columns that the network reads
         # names of the columns of every layer and of edges; a model of the user's own may read all
-        self._everywhere = list(DEGREES) if self.weighted or own_model else []
-        self.edge_columns = [read_type] if read_type else []
+        self._everywhere = DEGREES * (self.weighted or own_model)
+        self.edge_columns = [read_type] * bool(read_type)
         if own_model and not read_type:
             self.edge_columns = list(self.graph.edata)
         self.names = self.names_read(names)

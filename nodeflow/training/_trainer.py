@@ -569,7 +569,9 @@ class Trainer:
         if self.task.has("val"):
             if not record.scores:
                 return
-            best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
+            best = math.nan
+            if self.best_epoch:
+                best = self.records[self.best_epoch - 1].score
             if not math.isnan(best) and not self.task.metric.is_better(record.score, best):
                 return
         self.best_epoch = record.epoch

@@ -184,7 +184,7 @@ def test_mistakes_are_named(graph: Graph) -> None:
         plot_inclusion(graph, [0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="count must be 'nodes', 'edges' or 'bytes'"):
         plot_layer_growth(graph, [0], count="time")
-    with pytest.raises(TypeError, match=r"graphs must be a Graph, or a dict of them"):
+    with pytest.raises(TypeError, match=r"must be a Graph; graphs are one, or a dict of them"):
         plot_degrees(sampler)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="direction must be 'in' or 'out'"):
         plot_degrees(graph, direction="both")

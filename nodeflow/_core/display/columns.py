@@ -68,8 +68,8 @@ def _first(column: Tensor | Rows) -> str:
     width = math.prod(column.shape[1:])
     top = column[:_ROWS]
     for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist():
-        text = " ".join(short_text(value, 4) for value in row)
-        words.append(f"[{text} …]" if width > _NUMBERS else f"[{text}]")
+        more = " …" * (width > _NUMBERS)
+        words.append(f"[{' '.join(short_text(value, 4) for value in row)}{more}]")
     return ", ".join(words)
 
 

@@ -37,7 +37,9 @@ def text(value: object, most: int = _MOST_LETTERS) -> str:
     ('&lt;b&gt;', 'abc…')
     """
     words = str(value)
-    return escape(words if len(words) <= most else words[: most - 1] + "…")
+    if len(words) > most:
+        words = words[: most - 1] + "…"
+    return escape(words)
 
 
 def table(
@@ -75,8 +77,7 @@ def page(title: str, words: str = "", *parts: str) -> str:
     """Return the HTML of an object: a bold title, words beside it, and parts that are HTML
     already.
     """
-    beside = f' <span style="opacity:.8">{text(words, 300)}</span>' if words else ""
-    head = f"<div><b>{text(title)}</b>{beside}</div>"
+    head = f'<div><b>{text(title)}</b> <span style="opacity:.8">{text(words, 300)}</span></div>'
     return f'<div style="color:inherit;overflow-x:auto">{head}{"".join(parts)}</div>'
 
 

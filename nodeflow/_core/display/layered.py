@@ -126,9 +126,9 @@ def _faces(
 
 def arrow(axis: Axes, start: Floats, end: Floats, bend: float, color: str, width: float) -> None:
     """Draw an arrow from one dot to another."""
-    style = {"arrowstyle": "-|>", "shrinkA": 9.5, "shrinkB": 9.5, "color": color}
+    style: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 9.5, "shrinkB": 9.5, "color": color}
     style |= {"linewidth": width, "connectionstyle": f"arc3,rad={bend}"}
-    axis.annotate("", end, start, arrowprops=style)
+    axis.annotate("", tuple(end), tuple(start), arrowprops=style)
 
 
 def draw_dots(
@@ -157,13 +157,26 @@ def draw_dots(
     elif len(marked) == len(names):
         label = "seeds"
     axis.scatter(
-        *points.T, s=330, facecolor=faces, edgecolor=edges, linewidth=widths, zorder=2, label=label
+        points[:, 0],
+        points[:, 1],
+        s=330,
+        facecolor=faces,
+        edgecolor=edges,
+        linewidth=widths,
+        zorder=2,
+        label=label,
     )
     # names of more letters are written smaller, so that they fit into a dot
     size = np.interp(max(map(len, names)), [2, 5], [8.5, 5])
-    style = {"ha": "center", "va": "center", "fontsize": size, "zorder": 3, "parse_math": False}
-    for point, name, face in zip(points, names, faces, strict=True):
-        axis.text(*point, name, color=ink_on(face), **style)
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "center",
+        "fontsize": size,
+        "zorder": 3,
+        "parse_math": False,
+    }
+    for (x, y), name, face in zip(points, names, faces, strict=True):
+        axis.text(x, y, name, color=ink_on(face), **style)
 
 
 def label_seeds(axis: Axes, *, rims: bool) -> None:
@@ -201,7 +214,7 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, in
     axis.bar([last], [sizes[-1]], 0.35, color=SEED, label="seeds")
     for i, size in enumerate(sizes):
         axis.text(i, size, f"{size:,}", ha="center", va="bottom", fontsize=9)
-    style = {"ha": "center", "va": "center", "fontsize": 7.5, "linespacing": 1.3}
+    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5, "linespacing": 1.3}
     for i, (words, _) in enumerate(flows):
         axis.text(i + 0.5, 1.17 * most, words, **style)
     _layer_ticks(axis, range(len(sizes)))
@@ -210,6 +223,6 @@ def draw_summary(axis: Axes, sizes: Sequence[int], flows: Sequence[tuple[str, in
     axis.spines["left"].set_bounds(0, most)
     # whole numbers only, up to the largest layer: above it are the words of the flows
     ticks = MaxNLocator(8, integer=True, steps=[1, 2, 5, 10]).tick_values(0, most)
-    axis.set_yticks(ticks[ticks <= most])
+    axis.set_yticks([tick for tick in ticks if tick <= most])
     axis.yaxis.set_major_formatter("{x:,.0f}")
     axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=3, fontsize=8, frameon=False)

@@ -53,8 +53,9 @@ def draw_plain(
             number = seen[u, u] + 1
             figure = axis.get_figure(root=True)
             above = offset_copy(axis.transData, figure, y=6 + 3 * number, units="points")
-            style = {"fc": "none", "ec": "0.5", "zorder": 1, "transform": above}
-            axis.scatter(*points[u], s=100 + 100 * number, linewidth=thickness, **style)
+            style: dict[str, Any] = {"fc": "none", "ec": "0.5", "zorder": 1, "transform": above}
+            x, y = points[u]
+            axis.scatter(x, y, s=100 + 100 * number, linewidth=thickness, **style)
         seen[u, v] += 1
     if colors is None:
         faces: list[Any] = [SEED if i in marked else INPUT for i in range(len(names))]
