@@ -4,9 +4,11 @@ the message.
 
 from __future__ import annotations
 
+from calls.of_runs import OF_RUNS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
+    **OF_RUNS,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
@@ -53,7 +55,7 @@ BY_HAND = {
         ("transform.subgraph(graph, [20])", "IndexError", "20"),
         ("transform.subgraph(graph, {1, 2})", "TypeError", "a set"),
         ("transform.subgraph(graph, [1, 1])", "ValueError", "1"),
-        ("transform.reorder(graph, [0] * 20)", "ValueError", "each of the 20 nodes once"),
+        ("transform.reorder(graph, [0] * 20)", "ValueError", "every node once, but node 0"),
         ("transform.filter_edges(graph, np.ones(3, bool))", "ValueError", "40"),
         ("transform.random_split(graph, [0.5, 0.6])", "ValueError", "fractions"),
         ("transform.random_split(graph, counts=[30])", "ValueError", "counts"),
@@ -519,7 +521,7 @@ BY_HAND = {
         (
             "training.Trainer(dataset, metrics=['accuracy'])",
             "TypeError",
-            "metrics[0] must be a Metric",
+            "metrics[0] must be a nodeflow",
         ),
         ("training.Trainer(dataset, metrics='accuracy')", "TypeError", "metrics must be a list"),
         (

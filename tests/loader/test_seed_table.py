@@ -16,9 +16,7 @@ import torch
 from hypothesis import given, strategies as st
 
 from nodeflow import (
-    FullSampler,
     Graph,
-    LinkSampler,
     NeighborSampler,
     NodeFlowLoader,
     SeedTable,
@@ -178,128 +176,6 @@ def test_columns_travel_with_the_batch() -> None:
     for each in (batch.to("cpu"), pickle.loads(pickle.dumps(batch)), copy.deepcopy(batch)):
         assert torch.equal(each.seed_data["target"], torch.tensor([0.0, 0.1, 0.3, 0.5]))
         assert each.seed_data["wide"].tolist() == [[0, 1], [2, 3], [6, 7], [10, 11]]
-
-
-def test_mistakes() -> None:
-    sampler = NeighborSampler(GRAPH, [1])
-    temporal = TemporalNeighborSampler(
-        Graph.from_edges([0], [1], num_nodes=10, edata={"time": torch.tensor([1])}),
-        [1],
-        time="time",
-    )
-    untimed = SeedTable(temporal.graph, None, [1])
-    cases: list[tuple[Any, type[Exception], str]] = [
-        (
-            lambda: SeedTable(GRAPH, "driver", [4]),
-            IndexError,
-            r"nodes\[0\] is 4, but driver node ids go from 0 to 3",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "car", [0]),
-            KeyError,
-            "no node type 'car'; there are 'race', 'driver'",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", "id", data={"x": [1]}),
-            KeyError,
-            "nodes: no column 'id' in data; there are",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], time=[1, 2]),
-            ValueError,
-            r"time must have one entry per seed \(1\)",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], data={"y": torch.ones(2)}),
-            ValueError,
-            r"data\['y'\] must have a row per",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], data=[1]),
-            TypeError,
-            "data must be a dict from names to columns",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], split=[]),
-            ValueError,
-            r"split must have one name per row \(1\), got shape",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], time=["2020"]),
-            TypeError,
-            "or dates, got <U4; pandas",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race"),
-            TypeError,
-            "pass either nodes, which are keys where .*, or rows",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], rows=[0]),
-            TypeError,
-            "pass either nodes, .*, or rows, their numbers",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", rows=[9]),
-            IndexError,
-            r"rows\[0\] is 9, but race node ids go from 0 to",
-        ),
-        (
-            lambda: SeedTable(GRAPH, "race", [0.5]),
-            TypeError,
-            "nodes must hold integer race node ids",
-        ),
-        (lambda: SeedTable(sampler, "race", [0]), TypeError, "graph must be a nodeflow.Graph"),
-        (
-            lambda: SeedTable(GRAPH, "race", [0], split=3),
-            ValueError,
-            r"one name per row \(1\), got shape \(\)",
-        ),
-        (lambda: table()[[0]], KeyError, r"no part \[0\] in the split"),
-        (
-            lambda: table()["dev"],
-            KeyError,
-            "no part 'dev' in the split; there are test, train, val",
-        ),
-        (
-            lambda: table()["train"]["val"],
-            KeyError,
-            "no part 'val' in the split; there are none; pass split=",
-        ),
-        (
-            lambda: NodeFlowLoader(sampler, table(time=[1] * 6)),
-            TypeError,
-            "NeighborSampler takes no times, and would",
-        ),
-        (lambda: NodeFlowLoader(temporal, untimed), TypeError, "times is missing: .*SeedTable"),
-        (lambda: NodeFlowLoader(temporal, table()), ValueError, "the SeedTable is of other nodes"),
-        (
-            lambda: NodeFlowLoader(LinkSampler(sampler), table()),
-            TypeError,
-            "but a seed of LinkSampler is an edge",
-        ),
-        (
-            lambda: NodeFlowLoader(FullSampler(GRAPH, 1), SeedTable(GRAPH, None, [0]), times=[1]),
-            TypeError,
-            "no times",
-        ),
-        (
-            lambda: NodeFlowLoader(sampler, table(), seed_data=[1]),
-            TypeError,
-            "seed_data must be a dict",
-        ),
-    ]
-    for call, error, words in cases:
-        with pytest.raises(error, match=words):
-            call()
-    assert NodeFlowLoader(temporal, untimed, times=[3]).times.tolist() == [3]
-
-
-def test_two_times_are_refused() -> None:
-    graph = Graph.typed({"a": {"t": torch.tensor([1, 2])}}, {("a", "r", "a"): ([0], [1])})
-    table = SeedTable(graph, "a", [0], time=[5])
-    with pytest.raises(ValueError, match="the SeedTable has times already"):
-        NodeFlowLoader(TemporalNeighborSampler(graph, [1], time="t"), table, times=[7])
 
 
 KEYS: dict[str, Any] = {

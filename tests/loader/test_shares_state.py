@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -190,45 +189,6 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
 
 
 # ---- arguments
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"rank": 0}, ValueError, "is missing: pass both"),
-        ({"world_size": 2}, ValueError, "rank or world_size is missing"),
-        (
-            {"rank": 2, "world_size": 2},
-            ValueError,
-            "rank must be from 0 to 1, since world_size is 2; got 2",
-        ),
-        ({"rank": -1, "world_size": 2}, ValueError, "rank must be from 0 to 1"),
-        ({"rank": 0, "world_size": 0}, ValueError, "world_size"),
-        ({"rank": 0.0, "world_size": 1}, TypeError, "rank"),
-        ({"share": "mine"}, ValueError, "share must be"),
-        (
-            {"share": "owned", "rank": 0, "world_size": 2},
-            ValueError,
-            "share='owned' needs a graph that lies on several processes",
-        ),
-        (
-            {"share": [0] * 59},
-            ValueError,
-            "share must be even, owned, one rank per node, or a function",
-        ),
-        ({"share": [0.0] * 60}, TypeError, "must hold integer rank ids"),
-        (
-            {"share": lambda ids: ids[1:]},
-            ValueError,
-            "a function that returns one per id: 60 ranks",
-        ),
-        ({"share": [0] * 59 + [1]}, IndexError, "[59] is 1, but rank ids go from 0 to 0"),
-        ({"share": [0] * 59 + [-1]}, IndexError, "[59] is -1, but rank ids"),
-    ],
-)
-def test_wrong_arguments(options, error, words):
-    with pytest.raises(error, match=re.escape(words)):
-        make(**options)
 
 
 def test_seed_weight_before_the_first_batch():

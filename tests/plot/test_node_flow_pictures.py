@@ -216,9 +216,7 @@ def test_parts_are_bars(tmp_path: Path) -> None:
     assert bars == [[6, 4], [1, 3], [12, 8]]
     assert [bar.get_y() for bar in left.containers[1]] == [6, 4]  # type: ignore[attr-defined]
     assert size_of_png(tmp_path / "parts.png") == (960, 408)
-    with pytest.raises(
-        TypeError, match=r"report must be a PartsReport"
-    ):
+    with pytest.raises(TypeError, match=r"report must be a PartsReport"):
         plot_parts([1, 2])  # type: ignore[arg-type]
 
 
