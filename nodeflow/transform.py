@@ -221,6 +221,7 @@ def is_symmetric(graph: Graph) -> bool:
     (True, False)
     """
     src, dst = graph.edges()
+    # sorted, edges and reversed edges are the same list if and only if all have reverses
     by_dst = np.lexsort((src.numpy(), dst.numpy()))
     by_src = np.lexsort((dst.numpy(), src.numpy()))
     return torch.equal(src[by_dst], dst[by_src]) and torch.equal(dst[by_dst], src[by_src])
@@ -372,22 +373,24 @@ def random_split(
         ids = np.sort(as_ids(among, "among", total, of.removesuffix("s")))
     if (i := first_true(ids[1:] == ids[:-1])) is not None:
         raise ValueError(f"among must hold every id once, but {ids[i]} occurs more than once")
+    # an item is what falls into one part as a whole: a node, or all edges of a pair of nodes
     item = np.arange(len(ids))
-    what = of
+    noun = of
     if of == "edges":  # number of the node pair of every edge
         pairs = torch.stack(graph.edges()).numpy()
         ends = np.sort(pairs[:, ids], axis=0)
-        what = "pairs of nodes with an edge"
+        noun = "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     size = int(item.max(initial=-1)) + 1
     if counts is None:
         cuts = _cuts_by_fraction(fractions, size)
     else:
-        cuts = _cuts_by_count(counts, size, what)
+        cuts = _cuts_by_count(counts, size, noun)
     rank = np.empty(size, np.int64)
     key = derive_key("split", as_int(seed, "seed"))
     order = Random(key).permutation(size)
     rank[order.numpy()] = np.arange(size)
+    # each item looks up its own place in the order: ids then stay ascending within a part
     part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
@@ -424,7 +427,7 @@ def _cuts_by_fraction(fractions: object, size: int) -> Ints:
     return np.minimum(np.floor(ends * size + 0.5 + 1e-9 * size), size).astype(np.int64)
 
 
-def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
+def _cuts_by_count(counts: object, size: int, noun: str) -> Ints:
     """Return where every part ends in an order of ``size`` items."""
     values = _of_parts(counts, "counts", "iu", "[1000, 100, -1], of integers")
     is_open = values == -1
@@ -436,7 +439,7 @@ def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
     left = size - int(values[~is_open].sum())
     if left < 0 or (left > 0 and not is_open.any()):
         raise ValueError(
-            f"counts must add up to the {size} {what}, but {left} are left by {values.tolist()}; "
+            f"counts must add up to the {size} {noun}, but {left} are left by {values.tolist()}; "
             "one part may be -1 for the rest"
         )
     return np.cumsum(np.where(is_open, left, values.astype(np.int64)))

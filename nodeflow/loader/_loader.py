@@ -301,6 +301,7 @@ class NodeFlowLoader(Epochs):
             "seeds_hash": hash_ids(seeds.flatten().numpy()),
             "shape": list(seeds.shape[1:]),
         }
+        # a function cannot be compared: that there is one, and how far ahead it is called, can
         settings["inputs_ahead"] = self.inputs_ahead if callable(self.inputs) else None
         settings["sampler"] = settings_of_sampler(type(sampler).__name__, sampler.settings)
         # states of loaders without them have no such entries
@@ -361,7 +362,7 @@ class NodeFlowLoader(Epochs):
 
     def _iterate(
         self,
-        this: Pass,
+        current: Pass,
         inputs: dict[int, Any],
         ndata: NamesLike,
         fill: Callable[[NodeFlow], None] | None,
@@ -370,27 +371,27 @@ class NodeFlowLoader(Epochs):
         timings = self.timings
         requested = perf_counter()
         epoch_of_threads = threads.Epoch()
-        with closing(self._batches(this, inputs, ndata)) as batches:
-            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
+        with closing(self._batches(current, inputs, ndata)) as batches:
+            for number, (drawn, sampling, fetching) in enumerate(batches, current.start):
                 inputs.pop(number, None)
-                self.reached(this, number + 1)
+                self.reached(current, number + 1)
                 begun = perf_counter()
                 if fill is not None:
-                    fill(batch)
-                batch = self.sampler.complete(batch)
-                fetching += perf_counter() - begun
+                    fill(drawn)
+                batch = self.sampler.complete(drawn)
+                filled = perf_counter() - begun
                 if self.transform is not None:
                     batch = transformed(self.transform, batch)
                 if self.device is not None:
                     batch = batch.to(self.device, non_blocking=self.pin_memory)
-                timings.add((sampling, fetching), perf_counter() - requested)
+                timings.add((sampling, fetching + filled), perf_counter() - requested)
                 yield batch
                 requested = perf_counter()
         epoch_of_threads.end()
 
-    def _batches(self, this: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed]:
+    def _batches(self, current: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed]:
         """Yield batches as they are drawn, ahead on threads or when the caller asks."""
-        order = self._order.positions(self.seed, this.epoch)
+        order = self._order.positions(self.seed, current.epoch)
 
         # in the caller's thread, batch after batch: ``inputs`` may read what a step has changed
         def prepare(number: int) -> Callable[[], Timed]:
@@ -400,9 +401,9 @@ class NodeFlowLoader(Epochs):
                 if number not in inputs:
                     inputs[number] = values(self.seeds[share.ours])
                 values = inputs[number]
-            return partial(self._draw, share, this.epoch, number, values, ndata)
+            return partial(self._draw, share, current.epoch, number, values, ndata)
 
-        numbers = range(this.start, len(self))
+        numbers = range(current.start, len(self))
         if not (self.num_workers and self.prefetch):
             together = max(self.num_workers, 1)
             lead = self.inputs_ahead if callable(self.inputs) else together - 1
@@ -419,6 +420,7 @@ class NodeFlowLoader(Epochs):
         """Yield batches drawn through a channel that only one thread may use; other processes wait
         for these draws.
         """
+        # two threads in one channel would answer each other
         if self._drawing:
             raise RuntimeError(
                 "an iteration of this loader draws ahead together with other processes; end it "
@@ -460,17 +462,16 @@ class NodeFlowLoader(Epochs):
         return None if self.times is None else self.times[rows]
 
     def _repr_html_(self) -> str:
-        position = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
-        rows = [
-            ("sampler", self.sampler.text()),
-            ("seeds", f"{len(self.seeds):,}"),
-            ("batch size", f"{self.batch_size:,}"),
-            ("batches", f"{len(self):,}"),
-            ("shuffle", self.shuffle),
-            ("next", position),
-            ("process", f"{self.rank} of {self.world_size}"),
-        ]
-        return page("NodeFlowLoader", "", table(("setting", "value"), rows))
+        rows = {
+            "sampler": self.sampler.text(),
+            "seeds": f"{len(self.seeds):,}",
+            "batch size": f"{self.batch_size:,}",
+            "batches": f"{len(self):,}",
+            "shuffle": self.shuffle,
+        }
+        rows["next"] = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
+        rows["process"] = f"{self.rank} of {self.world_size}"
+        return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
         share = f" for process {self.rank} of {self.world_size}" * (self.world_size > 1)

@@ -99,19 +99,22 @@ def _as_given(size: int, seed: int, epoch: int) -> Tensor:
 
 
 def _shuffled(size: int, seed: int, epoch: int) -> Tensor:
-    return Random(derive_key("shuffle", seed, epoch)).permutation(size)
+    random = Random(derive_key("shuffle", seed, epoch))
+    return random.permutation(size)
 
 
 def _local(groups: Ints, mix: int, seed: int, epoch: int) -> Tensor:
     """Return the order of seeds of ``groups``, whose numbers go from 0 without gaps."""
-    order = _shuffled(len(groups), seed, epoch).numpy()
+    size = len(groups)
+    order = _shuffled(size, seed, epoch).numpy()
     num_groups = groups.max(initial=-1) + 1
-    place = Random(derive_key("groups", seed, epoch)).permutation(num_groups).numpy()
+    of_groups = Random(derive_key("groups", seed, epoch))
+    place = of_groups.permutation(num_groups).numpy()
     together = place[groups[order]] // mix
     order = order[np.argsort(together, kind="stable")]
     # without it a seed of a small group would come first more often than one of a large group
     random = Random(derive_key("first seed", seed, epoch))
-    begin = int(random.integers([0], max(len(groups), 1)))
+    begin = int(random.integers([0], max(size, 1)))
     return torch.from_numpy(np.roll(order, -begin))
 
 
@@ -170,7 +173,8 @@ def draw(sums: Floats, random: Random) -> Tensor:
     """
     if not len(sums):
         return torch.zeros(0, dtype=torch.int64)
-    uniform = random.uniform(np.arange(len(sums))).numpy()
+    numbers = np.arange(len(sums))
+    uniform = random.uniform(numbers).numpy()
     # rounding may give the total itself, which lies past the last positive weight
     last = np.searchsorted(sums, sums[-1])
     positions = np.searchsorted(sums, uniform * sums[-1], side="right")

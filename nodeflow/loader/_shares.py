@@ -121,6 +121,7 @@ def sharing(graph: Graph, shares: Shares) -> Peers:
     nothing is known.
     """
     peers = peers_of(graph)
+    # a process made by fork inherits the group of its parent, but is no member: to ask would hang
     shared = (peers.rank, peers.size) == (shares.rank, shares.world_size) and not peers.inherited
     return peers if shared else ALONE
 
@@ -145,6 +146,7 @@ def join(
             f"each batch together, got {num_workers}"
         )
     work = {"num_workers": num_workers, "prefetch": prefetch}
+    # before the first draw: processes with other arguments would wait for each other for ever
     peers.agree("arguments of NodeFlowLoader", lambda: as_facts(settings(), shares, **work))
     return peers.channel() if num_workers and prefetch else None
 
@@ -173,6 +175,7 @@ def shares_of(
                 "ids: share=ranks"
             )
         share = partial(peers.owners, kind=sampler.seed_kind)
+    # a row of several nodes is one unit of work, so it has one owner
     owners = _owners(share, first_nodes(seeds), sampler, group[1])
     return Shares(batch_size, *group, sampler.seeds_together, owners)
 

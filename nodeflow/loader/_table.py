@@ -4,7 +4,7 @@ the split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -106,23 +106,14 @@ class SeedTable(Frozen, metaclass=Explained):
                 "numbers"
             )
 
-        def column(value: Any, argument: str) -> Any:
-            if not isinstance(value, str):
-                return lasting(value)
-            if value not in columns:
-                raise KeyError(
-                    f"{argument}: no column {value!r} in data; there are {titles(columns) or 'none'}"
-                )
-            return lasting(columns[value])
-
         argument = "nodes"
         given: Any = nodes
         if nodes is None:
             argument = "rows"
             given = rows
-        ids = column(given, argument)
-        times = column(time, "time")
-        parts = column(split, "split")
+        ids = _values(given, argument, columns)
+        times = _values(time, "time", columns)
+        parts = _values(split, "split", columns)
         within = range(graph.num_nodes)
         noun = "node"
         if node_type is not None:
@@ -180,6 +171,16 @@ class SeedTable(Frozen, metaclass=Explained):
             parts = ", ".join(f"{name} {size:,}" for name, size in self.splits.items())
             text += f"; {parts}"
         return f"SeedTable({text})"
+
+
+def _values(value: Any, argument: str, columns: Mapping[str, Any]) -> Any:
+    """Return an argument, or the column that it names."""
+    if not isinstance(value, str):
+        return lasting(value)
+    if value not in columns:
+        names = titles(columns) or "none"
+        raise KeyError(f"{argument}: no column {value!r} in data; there are {names}")
+    return lasting(columns[value])
 
 
 def all_or(seeds: SeedsLike | str | None, sampler: SamplerBase) -> SeedsLike:
@@ -267,6 +268,7 @@ def _rows_of_parts(parts: Iterable[str], num_rows: int) -> dict[str, Tensor]:
     if words.shape != (num_rows,):
         raise ValueError(f"split must have one name per row ({num_rows}), got shape {words.shape}")
     names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
+    # a stable sort by part: rows keep their order within each
     order = torch.from_numpy(np.argsort(codes, kind="stable"))
     rows = order.split(sizes.tolist())
     return dict(zip(names.tolist(), rows, strict=True))
@@ -275,6 +277,7 @@ def _rows_of_parts(parts: Iterable[str], num_rows: int) -> dict[str, Tensor]:
 def _rows_of_keys(keys: Any, column: Tensor | Rows, node_type: str) -> Ints:
     """Return the ids within a type of nodes that are given by their primary keys."""
     check_type(keys, "nodes", Iterable, f"a column or a list of primary keys of {node_type!r}")
+    # keys that are missing are left out by ``as_keys``, with the numbers of the rows that stay
     given, rows = as_keys(keys, "nodes")
     if len(given) < len(keys):
         missing = np.setdiff1d(np.arange(len(keys)), rows)[0]

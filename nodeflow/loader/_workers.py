@@ -82,11 +82,13 @@ def draw_ahead(
     Where it ends early, draws that no thread has begun are dropped, unless all that were prepared
     must ``finish``.
     """
+    # threads, not processes: compiled samplers leave the interpreter lock, and nothing is copied
     workers = Workers(num_workers, "nodeflow-loader")
     ahead = deque[Draw]()
     try:
         for number in numbers:
             ahead.append(workers.submit(prepare(number)))
+            # given out in the order of submission, whichever thread is faster
             if len(ahead) > lead:
                 yield ahead.popleft()()
         while ahead:
@@ -136,5 +138,6 @@ def _draw_together(draws: list[Draw]) -> list[Timed | Exception]:
         except Exception as error:
             results[k] = error
 
+    # the caller waits meanwhile, so its threads are free
     run_all(draw, len(draws), len(draws))
     return results

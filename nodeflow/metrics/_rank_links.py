@@ -116,6 +116,7 @@ def rank_links(
     check_one_of(sides, "sides", ("both", *SIDES))
     links = as_links(triples, "triples", len(table))
     hidden = as_known(known, len(table), links.relation is not None)
+    # a listed triple is a known positive of the other triples with the same query
     if known is not None:
         hidden = joined([links, hidden], links.relation is not None)
     candidates = lasting(candidates)  # read for each side
@@ -195,6 +196,7 @@ class RankPlan:
         self.queries = Queries(node, links.relation, len(columns))
         self._known_ptr, self._known = self.queries.answers(known, side, columns)
         self._answer_ptr = pointers(self.queries.number, len(self.queries))
+        # answers of a query lie together, so that a thread reads its scores once
         self._link = np.argsort(self.queries.number, kind="stable")
         self._answers = columns[answer[self._link]]
 
@@ -214,6 +216,7 @@ def count_above(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     Scores are ``[queries, candidates]``. Known positives count in neither, the answer itself in the
     second; -1 where no query has a NaN.
     """
+    # on a GPU the copy of all scores would take longer than the counting
     if scores.device.type != "cpu":
         return with_torch(scores, part)
     # float32 holds every float16 and bfloat16 exactly, so comparisons stay exact
@@ -227,6 +230,7 @@ def compiled(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     equal = np.empty(part.answers.size, np.int64)
     flat = scores.flatten().numpy()
     width = scores.shape[1]
+    # a query of many answers takes longer, so pieces are cut by answers and not by queries
     work = part.answer_ptr * width // _PIECE  # pieces of about equal work
     starts = np.unique(work, return_index=True)[1]
     cuts = np.unique(np.append(starts, scores.shape[0]))
@@ -248,7 +252,7 @@ def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     device = scores.device
     answers = torch.from_numpy(part.answers).to(device)
     query_of_answer = entry_rows(part.answer_ptr).to(device)
-    queries_with_nan = scores.isnan().any(1).nonzero().flatten().tolist()
+    has_nan = scores.isnan().any(1)
     # NaN is neither above nor equal to anything, so known positives count nowhere
     counted = scores.clone()
     counted[entry_rows(part.known_ptr).to(device), torch.from_numpy(part.known).to(device)] = nan
@@ -263,4 +267,5 @@ def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
         values = counted[rows].scatter(1, columns, bound)  # the answer itself counts
         above[piece] = (values > bound).sum(1)
         equal[piece] = (values == bound).sum(1)
-    return above.cpu().numpy(), equal.cpu().numpy(), min(queries_with_nan, default=-1)
+    query_of_nan = int(has_nan.byte().argmax()) if has_nan.any() else -1
+    return above.cpu().numpy(), equal.cpu().numpy(), query_of_nan

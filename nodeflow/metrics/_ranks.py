@@ -201,6 +201,7 @@ def average_precision(scores: NumbersLike, labels: NumbersLike) -> float:
     0.8333333333333333
     """
     good, bad = _both(scores, labels)
+    # ties at a threshold all count, so the order of equal scores does not matter
     hits = len(good) - _counts(good, good)[0]
     misses = len(bad) - _counts(good, bad)[0]
     return float((hits.double() / (hits + misses)).mean())
@@ -208,6 +209,7 @@ def average_precision(scores: NumbersLike, labels: NumbersLike) -> float:
 
 def _counts(scores: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """For every score the number of others below it, and the number at most as high."""
+    # a sort and two binary searches in place of a comparison of every pair
     ordered = others.sort().values
     return torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
 

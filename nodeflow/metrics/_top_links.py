@@ -101,6 +101,7 @@ def top_links(
     among, places_of = as_candidates(candidates, side, len(table))
     queries = Queries(ids, relations, len(table))
     known_answers = queries.answers(hidden, side, places_of)
+    # an empty first piece: without queries the results still have a type and a width
     values = [table.new_empty(0, count, device="cpu")]
     columns = [torch.empty(0, count, dtype=torch.int64)]
     with scoring.running("answers", len(queries), progress):
@@ -114,6 +115,7 @@ def top_links(
             best, places = _best(_without(scores, *left_out), count)
             values.append(best.cpu())
             columns.append(places.cpu())
+    # each distinct query was scored once; here equal ones get their copies
     query = torch.from_numpy(queries.number)
     best = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
     answers = torch.cat(columns)[query]

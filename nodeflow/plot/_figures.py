@@ -88,6 +88,7 @@ def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
     axis = axes_for(ax, (5, 3.4))
     for layer in sorted(history.widths):
         ages = history.age(layer).cpu().numpy()
+        # an age of -1 says that the row was never written
         written = np.sort(ages[ages >= 0])
         value, count = np.unique(written, return_counts=True)
         never = 1 - len(written) / max(len(ages), 1)

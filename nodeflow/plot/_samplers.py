@@ -72,6 +72,7 @@ def plot_samplers(
     width = 0.8 / max(len(sizes), 1)
     left = -(len(sizes) - 1) / 2 * width  # of the bars of the first sampler, from their tick
     for name, counts in sizes.items():
+        # aligned at the seeds: samplers may have other numbers of flows
         places = np.arange(most - counts.shape[1], most) + left
         whiskers: dict[str, Any] = {"yerr": counts.std(0), "capsize": 2, "ecolor": "0.5"}
         axis.bar(places, counts.mean(0), width, label=name, **whiskers)
@@ -198,6 +199,7 @@ def plot_inclusion(
         flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
         edges = flow.parent_eid.numpy()
         weight = flow.weight.double().numpy()
+        # edges without an id are no edges of the graph, and a weight of 0 states no probability
         some = (edges >= 0) & (weight != 0)
         edges = edges[some]
         counts = np.bincount(edges, minlength=size)

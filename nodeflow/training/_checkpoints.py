@@ -70,6 +70,7 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
     """Return the CRC-32 of facts as text, then of name, type, shape and bytes of every tensor in
     the order of names.
     """
+    # in the order of names: safetensors may give them in another
     value = zlib.crc32(text.encode())
     for name, tensor in sorted(tensors.items()):
         value = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), value)
@@ -117,7 +118,9 @@ def _encoded(value: Any, tensors: dict[str, Tensor], name: str) -> Any:
         return {"items": content}  # JSON has no other keys than strings
     if isinstance(value, (list, tuple)):
         items = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
-        return {"tuple": items} if isinstance(value, tuple) else items
+        if isinstance(value, tuple):
+            return {"tuple": items}
+        return items
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
@@ -258,6 +261,7 @@ class Checkpoints:
         """Save the state now. If it cannot be written, raises OSError and keeps the previous
         state.
         """
+        # collective, so on all processes, also on those that write nothing
         state = run.state_dict()
         self._saved = time.monotonic()
         if not run.peers.is_first:

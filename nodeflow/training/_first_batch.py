@@ -26,6 +26,7 @@ def try_first_batch(
     sums. Raises ValueError where the model is biased for the batch, or does not give one row of
     ``width`` outputs per seed.
     """
+    # the trial takes a batch, and training must begin with the same one
     state = batches.state_dict()
     training = network.training
     columns = graph.ndata

@@ -99,6 +99,7 @@ class FeatureRows(RowsBase):
                     return
                 yield piece.to(self.dtype)
 
+        # values alone would not tell matrices apart that have them in other places
         if sparse:
             arrays = (array for piece in finite_pieces() for array in to_arrays(piece))
             digest = derive_key(*map(hash_of, arrays))
@@ -144,20 +145,19 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
         raise ValueError(
             f"data set {dataset.name!r} must have a row of features per node, got {tuple(x.shape)}"
         )
-    what = "check of features"
-    with graph.peers.together(what):
+    with graph.peers.together("check of features"):
         bad = _first_bad(x)
         if bad is not None:
             # rows are those of the nodes that are here, where several processes hold the graph
             ids = graph.nodes[node_type].ids
             masters = graph.held.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
-            of = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
+            of_type = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
             raise ValueError(
-                f"the features{of} of data set {dataset.name!r} must be finite, but row {node} has "
+                f"the features{of_type} of data set {dataset.name!r} must be finite, but row {node} has "
                 "NaN or inf"
             )
-        graph.peers.gather(what, [])
+        graph.peers.gather("check of features", [])
 
 
 def _first_bad(x: Tensor | Rows) -> int | None:
@@ -280,6 +280,7 @@ def cache_features(graph: Graph, heat: Tensor, memory: int | str) -> None:
     columns = {name: x for name, x in features_of(graph).items() if not isinstance(x, Tensor)}
     sizes = {name: mean_bytes(stored(x)) for name, x in columns.items()}
     room = memory
+    # small columns are read as often as large ones, and fit whole
     for name in sorted(columns, key=lambda name: columns[name].shape[0] * sizes[name]):
         # what is left for a further type
         if isinstance(room, int) and room < sizes[name]:

@@ -75,9 +75,9 @@ class LinkTask(Task):
     network: LinkNetwork
 
     def __init__(
-        self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts
+        self, dataset: Dataset, settings: Settings, device: torch.device, parts: OwnParts
     ) -> None:
-        if own.metrics:
+        if parts.metrics:
             raise ValueError(
                 f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes"
             )
@@ -108,13 +108,13 @@ class LinkTask(Task):
             # a node is most alike to itself, so it would take the first place of every ranking
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
-        self._loss = own.loss
+        self._loss = parts.loss
         super().__init__(
             dataset,
             graph,
             settings,
             device,
-            own.model,
+            parts.model,
             settings.model.embedding,
             self.triples["train"][:, [0, -1]].flatten(),
         )
@@ -136,6 +136,7 @@ class LinkTask(Task):
             sampler = self.method.sampler(seed)
             hidden = _and_reverses(self.target)
             exclude = [relation for relation in self.graph.schema.relations if relation in hidden]
+        # ``negatives`` are those of one side
         num_sides = 2 if link.corrupt == "both" else 1
         self.links = LinkSampler(
             sampler,
@@ -204,6 +205,7 @@ class LinkTask(Task):
     def _log_chance(self, batch: NodeFlow) -> Tensor:
         sides = SIDES if self.settings.link.corrupt == "both" else (self.settings.link.corrupt,)
         sizes = {len(self.ends[side]) for side in sides}
+        # all have the same chance, so one number serves all, and no table of chances is read
         if self.settings.link.negative_law == "uniform" and len(sizes) == 1:
             return torch.tensor(-math.log(sizes.pop()))
         return self.links.log_proposal(batch)
@@ -326,6 +328,7 @@ class LinkTask(Task):
         """
         rows = self.rows()
         scores = {}
+        # ranks of millions of training edges would take longer than the training
         for part in parts:
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
@@ -366,6 +369,7 @@ def _and_reverses(relation: Relation) -> set[Relation]:
     source, name, target = relation
     opposite = name.removeprefix(REVERSE) if name.startswith(REVERSE) else REVERSE + name
     relations = {relation, (target, opposite, source)}
+    # a graph that is reversed puts the prefix before any name, also before that of a reverse
     made = {(target, REVERSE + name, source) for source, name, target in relations}
     return relations | made
 

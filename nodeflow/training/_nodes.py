@@ -120,13 +120,14 @@ class NodeTask(Task):
     """Learn the column ``label`` of nodes, from features ``feat`` or learned rows."""
 
     def __init__(
-        self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts
+        self, dataset: Dataset, settings: Settings, device: torch.device, parts: OwnParts
     ) -> None:
         self.target = find_target(dataset, settings.run.task, settings.loss)
-        self.loss_of_rows = own.loss or self.target.loss
-        given = {metric.name: metric for metric in own.metrics}
+        self.loss_of_rows = parts.loss or self.target.loss
+        given = {metric.name: metric for metric in parts.metrics}
         chosen = settings.run.metric or [*given, self.target.metrics[0]][0]
         self.metrics: dict[str, Metric] = {}
+        # the chosen one first; one of the user replaces the one of that name
         for name in (chosen, *given, *self.target.metrics):
             with blaming(f"metric {name!r} cannot be used", ValueError):
                 self.metrics[name] = given.get(name) or named(name, task=self.target.task)
@@ -139,7 +140,7 @@ class NodeTask(Task):
             dataset.graph,
             settings,
             device,
-            own.model,
+            parts.model,
             self.target.width,
             dataset.train,
         )
@@ -192,6 +193,7 @@ class NodeTask(Task):
             for name, x in features_of(state.graph).items():
                 column = x if x.dtype == dtype else FeatureRows(x, dtype)
                 graph.nodes[name].data["feat"] = column
+            # of this state alone: degrees and weights are those of the edges in memory
             method = type(self.method)(graph, self.settings.sampler, self.method.model)
             return self._loader_by(method, state.seeds, state.seed)
 

@@ -57,14 +57,15 @@ class PartBatches(Epochs):
     def __iter__(self) -> Iterator[NodeFlow]:
         return self._iterate(self.begin())
 
-    def _iterate(self, this: Pass) -> Generator[NodeFlow]:
-        counts = self._batches_per_state(this.epoch)
+    def _iterate(self, current: Pass) -> Generator[NodeFlow]:
+        counts = self._batches_per_state(current.epoch)
+        # states without seeds give no batch, and are passed over by the search
         ends = np.cumsum(counts)
-        number = this.start
+        number = current.start
         # the state that has this batch, and the number of the batch in it
         first = int(np.searchsorted(ends, number, side="right"))
         done = number - int(ends[first]) + counts[first]
-        self.buffer.set_epoch(this.epoch, first)
+        self.buffer.set_epoch(current.epoch, first)
         states: Any = iter(self.buffer)
         with closing(states):
             for state in states:
@@ -80,7 +81,7 @@ class PartBatches(Epochs):
                 with closing(batches):
                     for batch in batches:
                         number += 1
-                        self.reached(this, number)
+                        self.reached(current, number)
                         yield batch
 
     def _batches_per_state(self, epoch: int) -> list[int]:
@@ -185,6 +186,7 @@ def _facts(
     along = f"along messages with direction {settings.graph.direction!r}"
     yield f"the number of edges {along}", parts.num_edges, graph.num_edges
     yield f"the schema {along}", parts.schema, graph.schema
+    # counts of edges between parts tell a cut of other edges, or along another direction
     buckets = EdgeGroups.of("buckets", parts.num_parts)
     counts = GroupedEdges(graph, parts.owner, buckets).count()
     sizes = counts.reshape(parts.num_parts, parts.num_parts).T
@@ -218,10 +220,10 @@ def _features(parts: Partitions) -> dict[str, str]:
     types = list(parts.schema.nodes)
     keys = {}
     for i, name in enumerate(types):
-        of = columns_of("nodes", i) if len(types) > 1 else "ndata"
+        prefix = columns_of("nodes", i) if len(types) > 1 else "ndata"
         for column in ("x", "feat"):
-            if f"{of}/{column}" in parts.columns["nodes"]:
-                keys[name] = f"{of}/{column}"
+            if f"{prefix}/{column}" in parts.columns["nodes"]:
+                keys[name] = f"{prefix}/{column}"
     return keys
 
 

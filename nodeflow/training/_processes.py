@@ -100,6 +100,7 @@ class OwnRandom:
     def __init__(self, seed: int, device: torch.device) -> None:
         self._cuda = [device] if device.type == "cuda" else []
         self._inside = False
+        # generators take no larger ones
         seed = seed & 2**63 - 1
         self.states = {
             place.type: torch.Generator(place).manual_seed(seed).get_state()
@@ -149,6 +150,7 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
                 f"got {name!r}"
             )
         processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
+    # processes of one machine never share a GPU: their steps would wait for each other
     num_gpus = torch.cuda.device_count()
     if name == "auto":
         name = "cuda" if processes <= num_gpus else "cpu"

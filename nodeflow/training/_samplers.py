@@ -233,6 +233,7 @@ class Cluster(Method):
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
         parts = sampler.num_seeds
         share = self.settings.batch_size * parts / max(self.graph.num_nodes, 1)
+        # at least two parts, or no edge between parts would ever be in a batch
         self.batch_size = min(max(round(share), 2), max(parts, 1))
         self.batches = math.ceil(parts / self.batch_size)
         return torch.arange(parts)
@@ -287,10 +288,12 @@ class ControlVariates(Method):
         """Return a sampler whose batches get the rows that the history has when a batch is
         taken.
         """
+        # no draw in the first flow: its sums over all neighbours are exact
         fanouts: Any = (0, *self.settings.fanouts[1:])
         return self.make(self.history, fanouts, **{"seed": seed, **self.settings.options})
 
     def after_step(self, batch: NodeFlow) -> Tensor:
+        # before the push: afterwards all these rows have the age 0
         ages = [self.history.age(i, batch.layers[i].parent_nid) for i in self.history.widths]
         self.history.push(batch)
         self.history.commit()
@@ -309,10 +312,10 @@ class ControlVariates(Method):
         return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        held = {
+        rows = {
             name: state["history"][name][self.graph.held.masters] for name in self._names_of_rows()
         }
-        self.history.load_state_dict({**state["history"], **held})
+        self.history.load_state_dict({**state["history"], **rows})
 
     def _names_of_rows(self) -> list[str]:
         return [name for name, buffer in self.history.named_buffers() if buffer.ndim]

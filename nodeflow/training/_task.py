@@ -182,6 +182,7 @@ class Task(ABC):
             read_type, num_relations = relations_of(
                 self.graph, edge_type, names.categories, reverses=self.num_added > 0
             )
+        # before a cache hides them: inputs check the values, and hash them for the fingerprint
         inputs = inputs_of(dataset, settings.model, self.features)
         if storage.kind == "cached":
             cache_features(self.graph, self.method.heat(trained_nodes), storage.memory)
@@ -203,6 +204,7 @@ class Task(ABC):
                 schema=schema.to_json() if by_relation else None,
             )
             model = build_model(settings.model, len(settings.sampler.fanouts), self.model_facts)
+        # the history begins with a full pass of the untrained model: before it moves to a device
         if has_history and model is not None:
             x = inputs.everywhere(self.graph)
             self.method.start(model, x if is_collective(x) else whole_column(x).detach())
@@ -410,6 +412,7 @@ class Task(ABC):
         """
         x = self.network.inputs.everywhere(self.graph)
         several = self.graph.peers.size > 1
+        # every process computes the rows that it owns, so none may ask for all
         if nodes is None and several:  # without nodes, those that are owned here
             nodes = torch.arange(self.graph.num_nodes)
         options: dict[str, Any] = {"nodes": nodes}

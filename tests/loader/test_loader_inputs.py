@@ -156,17 +156,6 @@ def test_states_that_do_not_fit():
         loader.load_state_dict(state)
 
 
-def test_a_loader_for_every_epoch_draws_afresh_with_set_epoch():
-    graph = random_graph()
-    prints = []
-    for number in range(2):
-        loader = NodeFlowLoader(NeighborSampler(graph, [2]), list(range(60)))
-        loader.set_epoch(number)
-        prints += epoch(loader)
-    assert prints[0] != prints[1]
-    assert epoch(NodeFlowLoader(NeighborSampler(graph, [2]), list(range(60)))) == prints[:1]
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize(
     "options", [{}, {"shuffle": True}, {"weights": torch.arange(9.0)}], ids=str

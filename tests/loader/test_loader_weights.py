@@ -112,24 +112,9 @@ def test_no_seeds():
 # ---- balanced_weights
 
 
-def test_balanced_weights_by_hand():
-    assert balanced_weights([3, 3, 3, 3, 1, -1]).tolist() == [0.25] * 4 + [1, 0]
-    assert balanced_weights(np.array([-1, 2])).tolist() == [0, 1]
-    assert balanced_weights(torch.tensor([0])).dtype == torch.float64
-
-
 @given(st.lists(st.integers(-2, 5), min_size=1).filter(lambda labels: max(labels) >= 0))
-def test_the_weights_of_every_class_add_up_to_1(labels):
-    array = np.array(labels)
-    weights = balanced_weights(labels).numpy()
-    for label in set(labels):
-        assert weights[array == label].sum() == pytest.approx(float(label >= 0))
-
-
-def test_classes_come_equally_often():
-    """Chi-square over 12,000 draws of classes of 40, 15 and 5 seeds; fails with probability 1e-4 at
-    a random seed.
-    """
-    labels = np.repeat([0, 1, 2], [40, 15, 5])
-    found = counts(make(weights=balanced_weights(labels), batch_size=60), 200)
-    assert chisquare(np.bincount(labels, found)).pvalue > 1e-4
+def test_the_weights_of_every_class_are_equal_and_add_up_to_1(labels):
+    weights = balanced_weights(labels)
+    assert weights.dtype == torch.float64
+    for label, weight in zip(labels, weights.tolist(), strict=True):
+        assert weight == (label >= 0) / labels.count(label)

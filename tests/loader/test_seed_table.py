@@ -143,41 +143,6 @@ def test_columns_by_name_of_a_data_frame() -> None:
     ].tolist() == [3]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_workers_and_resumption_give_the_same_rows(workers: int) -> None:
-    def make() -> NodeFlowLoader:
-        return NodeFlowLoader(
-            NeighborSampler(GRAPH, [2]),
-            table(),
-            2,
-            shuffle=True,
-            num_workers=workers,
-            seed_data={"i": range_of(6)},
-        )
-
-    def range_of(size: int) -> torch.Tensor:
-        return torch.arange(size)
-
-    whole = rows_of(make())
-    assert sorted(row[-1] for row in whole) == list(range(6))
-    assert all(row[1] == pytest.approx(row[-1] / 10) for row in whole)
-    first = make()
-    batches = iter(first)
-    next(batches)
-    state = first.state_dict()
-    batches.close()
-    again = make()
-    again.load_state_dict(state)
-    assert rows_of(again) == whole[2:]
-
-
-def test_columns_travel_with_the_batch() -> None:
-    batch = next(iter(NodeFlowLoader(NeighborSampler(GRAPH, [2]), table()["train"])))
-    for each in (batch.to("cpu"), pickle.loads(pickle.dumps(batch)), copy.deepcopy(batch)):
-        assert torch.equal(each.seed_data["target"], torch.tensor([0.0, 0.1, 0.3, 0.5]))
-        assert each.seed_data["wide"].tolist() == [[0, 1], [2, 3], [6, 7], [10, 11]]
-
-
 KEYS: dict[str, Any] = {
     "integers": [3, 1, 2],
     "large": [2**60 + 1, 2**60 + 2, 2**60 + 3],

@@ -158,16 +158,6 @@ def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
     assert found.ranks.tolist() == [[2.5]]
 
 
-@pytest.mark.parametrize("width", [1, 15, 16, 17, 300])
-def test_constant_scores_have_the_mean_rank(width: int) -> None:
-    """So a model that has learned nothing looks like one, whatever the embeddings' sizes."""
-    table = torch.full((width, 3), 0.1)
-    found = metrics.rank_links(
-        lambda rows, *_, side: rows.new_zeros(len(rows), width), table, [[0, width - 1]]
-    )
-    assert found.ranks.tolist() == [[(width + 1) / 2] * 2]
-
-
 def test_infinite_scores_have_a_rank() -> None:
     scores = torch.tensor([[-math.inf, 0.0, math.inf, -math.inf]])
     found = metrics.rank_links(

@@ -32,12 +32,6 @@ def size_of_png(path: Path) -> tuple[int, int]:
     return struct.unpack(">II", content[16:24])
 
 
-@pytest.mark.parametrize("accuracies", [[0.1, 0.5, 0.4], [0.3], [float("nan")] * 3, []])
-def test_curves_are_a_png(accuracies: list[float], tmp_path: Path) -> None:
-    plot_curves({"": records(*accuracies)}, tmp_path / "curves.png", title="a title")
-    assert size_of_png(tmp_path / "curves.png") == (960, 408)
-
-
 def test_curves_show_loss_and_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 

@@ -18,7 +18,7 @@ from _support.training_tools import FAST, planted, same_result, slow, train, wit
 from nodeflow import Graph, NodeFlow
 from nodeflow.datasets import Dataset
 from nodeflow.nn import GCN, VRGCN, FlowModel, GraphSAGE, VRGraphSAGE, VRModel
-from nodeflow.training import EpochRecord, Result, Settings, Trainer, save
+from nodeflow.training import EpochRecord, Result, Trainer, save
 from nodeflow.training._settings import FIELDS
 
 # learning
@@ -192,18 +192,6 @@ def test_without_test_nodes_there_is_no_test_accuracy(tmp_path: Path) -> None:
 
 
 # the same settings, the same result
-
-
-@pytest.mark.parametrize("usual", [FAST, CV], ids=["neighbor", "cv"])
-@pytest.mark.parametrize("model", ["sage", "gcn"])
-@pytest.mark.parametrize("workers", [0, 1, 3])
-def test_the_same_seed_gives_the_same_result_for_any_number_of_workers(
-    usual: Settings, model: str, workers: int
-) -> None:
-    settings = usual.replace(model=model, epochs=2, batch_size=16)
-    assert same_result(
-        train(planted(), settings), train(planted(), settings.replace(workers=workers))
-    )
 
 
 EACH: dict[str, tuple[Any, ...]] = {

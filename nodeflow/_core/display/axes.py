@@ -69,6 +69,7 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str])
 
     numbers = np.array(values, float)  # None becomes NaN
     is_finite = np.isfinite(numbers)
+    # few whole numbers are codes of classes: a scale would say that 3 lies between 1 and 5
     kinds = np.unique(numbers[is_finite])
     if len(kinds) <= _MOST_CLASSES and np.array_equal(kinds, kinds.round()):
         table = {}
@@ -115,6 +116,7 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     numbers = np.asarray(values, float)
     is_finite = np.isfinite(numbers)
     sizes = np.where(is_finite, np.abs(numbers), 0)
+    # widths go with sizes, whatever their sign: the legend says so by bars around the name
     scale = 3.6 / (sizes.max(initial=0) or 1)
     word = f"|{name}|" if (numbers < 0).any() else name
     shown = np.unique(sizes[is_finite]).tolist()

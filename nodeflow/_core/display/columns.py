@@ -75,7 +75,9 @@ def _first(column: Tensor | Rows) -> str:
 
 def short_text(value: Any, digits: int) -> str:
     """Return the text of a value, with some digits of a fraction."""
-    return f"{value:.{digits}g}" if isinstance(value, (float, complex)) else str(value)
+    if isinstance(value, (float, complex)):
+        return f"{value:.{digits}g}"
+    return str(value)
 
 
 def chosen(

@@ -51,6 +51,7 @@ def table(
     ``head`` is above the columns; those with the indices ``numbers`` are aligned to the right.
     Cells are escaped and cut off. An iterator of rows is read no further than is shown.
     """
+    # one more than is shown, to see whether there are more
     shown = list(islice(rows, MOST_ROWS + 1))
     if not shown:
         return ""
@@ -93,6 +94,7 @@ def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
     if last >= _SHOWN:
         del layers[_SHOWN // 2 : -_SHOWN // 2]
     most = max(*nodes, 1)
+    # square roots: of sizes that differ a thousandfold both are still seen
     height = [max(2.0, _HEIGHT * (size / most) ** 0.5) for size in nodes]
     middle = _TOP + _HEIGHT / 2
     width = (len(layers) - 1) * _STEP + 2 * 45

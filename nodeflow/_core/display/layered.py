@@ -58,6 +58,7 @@ def draw_layered(
             if row >= 0:
                 line = np.stack([points[i][row], end], 1)
                 axis.plot(*line, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
+    # widths come in the order of the edges, flow after flow
     width = iter(widths_of(axis, widths or [], width_name))
     for (i, j), ends in edges.items():
         for src, dst in zip(*ends, strict=True):
@@ -75,8 +76,9 @@ def draw_layered(
     faces = iter(_faces(axis, sizes, colors, color_name))
     has_rims = colors is not None
     for places, texts in zip(points, names, strict=True):
+        some = list(islice(faces, len(texts)))
         marked = range(len(texts)) if texts is names[-1] else ()
-        draw_dots(axis, places, texts, list(islice(faces, len(texts))), marked, rims=has_rims)
+        draw_dots(axis, places, texts, some, marked, rims=has_rims)
     if has_rims:
         label_seeds(axis, rims=True)
     _layer_ticks(axis, centers)
@@ -128,6 +130,7 @@ def arrow(axis: Axes, start: Floats, end: Floats, bend: float, color: str, width
     """Draw an arrow from one dot to another."""
     style: dict[str, Any] = {"arrowstyle": "-|>", "shrinkA": 9.5, "shrinkB": 9.5, "color": color}
     style |= {"linewidth": width, "connectionstyle": f"arc3,rad={bend}"}
+    # an annotation without text: arrows of matplotlib end at dots of fixed size only so
     axis.annotate("", tuple(end), tuple(start), arrowprops=style)
 
 

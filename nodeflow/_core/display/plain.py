@@ -50,6 +50,7 @@ def draw_plain(
             bend = 0.15 * seen[u, v] + 0.12 * ((v, u) in edges)
             arrow(axis, points[u], points[v], bend, "0.5", thickness)
         else:
+            # further loops of a node are larger circles, in points, so of one size on any scale
             number = seen[u, u] + 1
             figure = axis.get_figure(root=True)
             above = offset_copy(axis.transData, figure, y=6 + 3 * number, units="points")
@@ -88,6 +89,7 @@ def layout(count: int, src: Sequence[int], dst: Sequence[int]) -> Floats:
     joined[dst, src] = 1
     np.fill_diagonal(joined, 0)
     heat = float(np.abs(place).max()) / 5
+    # a fixed number of steps that become smaller: the same graph always has the same picture
     for step in range(_STEPS):
         between = place[:, None] - place[None]
         distance = np.maximum(np.linalg.norm(between, axis=2), 0.01)
