@@ -500,6 +500,80 @@ OF_RUNS = {
             "'k' must hold integer relation ids",
         ),
     ],
+    "Runs on partitions": [
+        (
+            "on_partitions.replace(partitions='')",
+            "ValueError",
+            "needs partitions: the folder that nodeflow partition",
+        ),
+        (
+            "on_partitions.replace(slots=0)",
+            "ValueError",
+            "needs slots: how many partitions are in memory at a time",
+        ),
+        (
+            "on_partitions.replace(order='random')",
+            "ValueError",
+            "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'",
+        ),
+        (
+            "on_partitions.replace(task='link')",
+            "ValueError",
+            "does not go with task 'link': negatives are drawn among all nodes",
+        ),
+        (
+            "on_partitions.replace(inputs='embedding')",
+            "ValueError",
+            "does not go with inputs 'embedding': no features are read",
+        ),
+        (
+            "on_partitions.replace(inputs='both')",
+            "ValueError",
+            "does not go with inputs 'both': the learned rows of all nodes",
+        ),
+        (
+            "on_partitions.replace(sampler='cv')",
+            "ValueError",
+            "does not go with sampler 'cv': it reads the features of all nodes",
+        ),
+        (
+            "on_partitions.replace(sampler='saint')",
+            "ValueError",
+            "does not go with sampler 'saint': its weights of nodes",
+        ),
+        (
+            "on_partitions.replace(sampler='cluster')",
+            "ValueError",
+            "does not go with sampler 'cluster': it cuts the whole graph",
+        ),
+        (
+            "on_partitions.replace(sampler='shadow')",
+            "ValueError",
+            "does not go with sampler 'shadow': its subgraphs would end",
+        ),
+    ],
+    "Fanouts by name": [
+        (
+            "training.Settings(sampler='cv', fanouts=[{'writes': 2}] * 2)",
+            "ValueError",
+            "shadow, not with 'cv'; got",
+        ),
+        (
+            "training.Settings(sampler='saint', fanouts=[{'writes': 2}] * 2)",
+            "ValueError",
+            "shadow, not with 'saint'; got",
+        ),
+        (
+            "training.Settings(sampler='cluster', fanouts=[{'writes': 2}] * 2)",
+            "ValueError",
+            "shadow, not with 'cluster'; got",
+        ),
+        (
+            "training.Settings(sampler='random-walk', fanouts=[{'writes': 2}] * 2)",
+            "ValueError",
+            "shadow, not with 'random-walk'; got",
+        ),
+    ],
     "Pictures": [
         ("plot.plot_samplers([sampler], [0])", "TypeError", "samplers must be a dict from name"),
         ("plot.plot_samplers({'a': graph}, [0])", "TypeError", "samplers['a'] must be a sampler"),

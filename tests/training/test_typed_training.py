@@ -21,7 +21,6 @@ from nodeflow.nn import TypedModel
 from nodeflow.storage import Lookahead
 from nodeflow.training import Settings, Trainer, load_model
 from nodeflow.training._folder import Run
-from nodeflow.training._graph import directed
 
 MODELS = ("rgcn", "hgt", "typed")
 SHORT = Settings(
@@ -275,12 +274,6 @@ def test_which_samplers_take_fanouts_by_name() -> None:
     fanouts: Any = [{"writes": 2}, {"writes": 2}]
     for name in ("labor", "bernoulli", "shadow"):
         Trainer(data(), SHORT.replace(model="rgcn", sampler=name, fanouts=fanouts))
-    for name in ("cv", "saint", "cluster", "random-walk"):
-        with pytest.raises(
-            ValueError,
-            match=rf"by name go with sampler neighbor, .*, shadow, not with '{name}'; got",
-        ):
-            Settings(sampler=name, fanouts=fanouts)
     sizes: Any = [{"author": 9}, {"author": 5, "paper": 4}]
     trainer = Trainer(data(), SHORT.replace(model="sage", sampler="ladies", fanouts=sizes))
     assert trainer.task.method.sampler(0).settings["layer_sizes"] == tuple(sizes)
@@ -323,40 +316,6 @@ def test_predictions_of_a_set_without_labels(tmp_path: Path, cli: Cli) -> None:
         words = ["--data", tmp_path / name, "--nodes", "all", "--output", tmp_path / f"{name}.npy"]
         cli("predict", tmp_path / "run", *words)
     assert np.array_equal(np.load(tmp_path / "data.npy"), np.load(tmp_path / "bare.npy"))
-
-
-def test_messages_go_along_relations_and_their_reverses() -> None:
-    graph = papers()
-    graph.edata["weight"] = torch.arange(graph.num_edges)
-    graph.relations["cites"].data["year"] = torch.arange(100)
-    assert directed(graph, "in") is graph
-    both = directed(graph, "both")
-    out = directed(graph, "out")
-    assert list(both.schema.relations)[3:] == list(out.schema.relations)
-    assert directed(both, "both") is both
-    src, dst = graph.edges()
-    for one, start in ((both, graph.num_edges), (out, 0)):
-        assert torch.equal(torch.stack(one.edges())[:, start:], torch.stack([dst, src]))
-        assert torch.equal(one.edata["weight"][start:], graph.edata["weight"])
-        assert torch.equal(
-            one.relations["rev_cites"].data["year"], graph.relations["cites"].data["year"]
-        )
-        assert torch.equal(one.nodes["author"].data["x"], graph.nodes["author"].data["x"])
-    # one relation between two types
-    assert (
-        len(
-            directed(
-                Graph.typed({"a": 2, "b": 2}, {("a", "x", "b"): ([0], [1])}), "both"
-            ).schema.relations
-        )
-        == 2
-    )
-    # a relation that has its reverse gets no other one
-    some = Graph.typed(
-        {"a": 2, "b": 2},
-        {("a", "x", "b"): ([0], [1]), ("b", "rev_x", "a"): ([1], [0]), ("a", "z", "b"): ([1], [0])},
-    )
-    assert list(directed(some, "both").schema.relations)[3:] == [("b", "rev_z", "a")]
 
 
 @pytest.mark.parametrize("model", ["hgt", "typed"])
