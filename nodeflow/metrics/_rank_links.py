@@ -262,9 +262,9 @@ def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     for first in range(0, len(answers), max(len(scores), 1)):
         piece = slice(first, first + len(scores))
         rows = query_of_answer[piece]
-        columns = answers[piece, None]
-        bound = scores[rows].gather(1, columns)
-        values = counted[rows].scatter(1, columns, bound)  # the answer itself counts
+        bound = scores[rows, answers[piece]].unsqueeze(1)
+        # the answer itself counts, known or not
+        values = counted[rows].scatter_(1, answers[piece, None], bound)
         above[piece] = (values > bound).sum(1)
         equal[piece] = (values == bound).sum(1)
     query_of_nan = int(has_nan.byte().argmax()) if has_nan.any() else -1

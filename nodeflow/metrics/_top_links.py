@@ -106,11 +106,7 @@ def top_links(
     columns = [torch.empty(0, count, dtype=torch.int64)]
     with scoring.running("answers", len(queries), progress):
         for first, last, scores in scoring.chunks(queries, side, among):
-            queries_with_nan = scores.isnan().any(1).nonzero()
-            if len(queries_with_nan):
-                i = first + int(queries_with_nan[0])
-                kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
-                raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
+            _refuse_nan(scores, queries, first, side)
             left_out = rows_between(*known_answers, first, last)
             best, places = _best(_without(scores, *left_out), count)
             values.append(best.cpu())
@@ -122,6 +118,15 @@ def top_links(
     if among is not None and among.size:
         answers = torch.from_numpy(among)[answers]
     return TopLinks(answers.masked_fill(best == -torch.inf, -1), best)
+
+
+def _refuse_nan(scores: Tensor, queries: Queries, first: int, side: str) -> None:
+    """Raise ValueError where scores, those from query ``first`` on, have a NaN."""
+    queries_with_nan = scores.isnan().any(1).nonzero()
+    if len(queries_with_nan):
+        i = first + int(queries_with_nan[0])
+        kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
+        raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
 
 
 def _relations(value: object, count: int) -> Ints | None:

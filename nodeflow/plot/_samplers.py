@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nodeflow._core.base.checks import as_count, check_one_of, check_type
-from nodeflow._core.base.types import SeedsLike
+from nodeflow._core.base.types import Floats, SeedsLike
 from nodeflow._core.display.axes import axes_for, small_legend, whole_ticks
 from nodeflow.flow import NamesLike
 from nodeflow.graph import Graph
@@ -190,22 +190,7 @@ def plot_inclusion(
     """
     check_type(sampler, "sampler", BoundSampler, "a sampler that draws edges of its graph")
     number = as_count(draws, "draws", 1)
-    size = sampler.graph.num_edges
-    times = np.zeros(size)
-    stated = np.zeros(size)
-    value = sampler.estimand().numpy()
-    most_times = 1
-    for epoch in range(number):
-        flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
-        edges = flow.parent_eid.numpy()
-        weight = flow.weight.double().numpy()
-        # edges without an id are no edges of the graph, and a weight of 0 states no probability
-        some = (edges >= 0) & (weight != 0)
-        edges = edges[some]
-        counts = np.bincount(edges, minlength=size)
-        times += counts
-        most_times = max(most_times, counts.max(initial=0))
-        stated += np.bincount(edges, weights=value[edges] / weight[some], minlength=size)
+    times, stated, most_times = _counts_of_edges(sampler, seeds, number, call)
     seen = times > 0
     mean_stated = stated[seen] / times[seen]
     drawn = times[seen] / number
@@ -226,3 +211,28 @@ def plot_inclusion(
     axis.set(xlabel=words[0], ylabel=words[1])
     small_legend(axis)
     return axis
+
+
+def _counts_of_edges(
+    sampler: BoundSampler, seeds: SeedsLike, draws: int, call: dict[str, Any]
+) -> tuple[Floats, Floats, int]:
+    """Return how often each edge was drawn, the sum of its stated probabilities, and the largest
+    number of times in a draw.
+    """
+    size = sampler.graph.num_edges
+    times = np.zeros(size)
+    stated = np.zeros(size)
+    value = sampler.estimand().numpy()
+    most_times = 1
+    for epoch in range(draws):
+        flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
+        edges = flow.parent_eid.numpy()
+        weight = flow.weight.double().numpy()
+        # edges without an id are no edges of the graph, and a weight of 0 states no probability
+        some = (edges >= 0) & (weight != 0)
+        edges = edges[some]
+        counts = np.bincount(edges, minlength=size)
+        times += counts
+        most_times = max(most_times, int(counts.max(initial=0)))
+        stated += np.bincount(edges, weights=value[edges] / weight[some], minlength=size)
+    return times, stated, most_times

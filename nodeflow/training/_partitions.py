@@ -182,7 +182,13 @@ def _facts(
         for i, *values in _first_other(columns[name], x, torch.from_numpy(places)):
             node = places[i] + graph.nodes[name].ids.start
             yield f"the row of features of node {node}", *values
+    yield from _facts_of_edges(parts, dataset, graph, settings, edge_columns)
 
+
+def _facts_of_edges(
+    parts: Partitions, dataset: Dataset, graph: Graph, settings: Settings, edge_columns: list[str]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield facts of the edges of messages, as ``_facts`` does."""
     along = f"along messages with direction {settings.graph.direction!r}"
     yield f"the number of edges {along}", parts.num_edges, graph.num_edges
     yield f"the schema {along}", parts.schema, graph.schema

@@ -53,24 +53,8 @@ def draw_layered(
     points, centers, wide, tallest = _places(sizes)
     margin = 1.2 if skips else 0.7  # above and below the nodes, in rows
     axis = axes_for(ax, (1.5 * wide, 0.36 * (tallest + 2 * margin) + 0.4))
-    for i, rows in same.items():
-        for end, row in zip(points[i + 1], rows, strict=True):
-            if row >= 0:
-                line = np.stack([points[i][row], end], 1)
-                axis.plot(*line, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
-    # widths come in the order of the edges, flow after flow
-    width = iter(widths_of(axis, widths or [], width_name))
-    for (i, j), ends in edges.items():
-        for src, dst in zip(*ends, strict=True):
-            start = points[i][src]
-            end = points[j][dst]
-            bend = 0.0
-            color = "0.5"
-            if j != i + 1:
-                # it goes around the nodes between, on its own side of the middle
-                bend = -0.3 if start[1] + end[1] > 0 else 0.3
-                color = "tab:purple"
-            arrow(axis, start, end, bend, color, next(width, 1.0))
+    _draw_same(axis, points, same)
+    _draw_edges(axis, points, edges, widths_of(axis, widths or [], width_name))
     if skips:
         axis.plot([], [], color="tab:purple", label="skips layers")
     faces = iter(_faces(axis, sizes, colors, color_name))
@@ -88,6 +72,37 @@ def draw_layered(
     axis.set(xlim=(-0.3, wide - 0.7), ylim=(-height, height))
     legend_below(axis)
     return axis
+
+
+def _draw_same(axis: Axes, points: list[Floats], same: dict[int, list[int]]) -> None:
+    """Draw dotted lines from nodes to their own rows in the next layer."""
+    for i, rows in same.items():
+        for end, row in zip(points[i + 1], rows, strict=True):
+            if row >= 0:
+                line = np.stack([points[i][row], end], 1)
+                axis.plot(*line, ":", color="0.6", linewidth=1.2, zorder=0, label="the same node")
+
+
+def _draw_edges(
+    axis: Axes,
+    points: list[Floats],
+    edges: dict[tuple[int, int], tuple[list[int], list[int]]],
+    widths: list[float],
+) -> None:
+    """Draw an arrow for every edge; those of a flow that skips layers are bent."""
+    # widths come in the order of the edges, flow after flow
+    width = iter(widths)
+    for (i, j), ends in edges.items():
+        for src, dst in zip(*ends, strict=True):
+            start = points[i][src]
+            end = points[j][dst]
+            bend = 0.0
+            color = "0.5"
+            if j != i + 1:
+                # it goes around the nodes between, on its own side of the middle
+                bend = -0.3 if start[1] + end[1] > 0 else 0.3
+                color = "tab:purple"
+            arrow(axis, start, end, bend, color, next(width, 1.0))
 
 
 def _places(sizes: Sequence[int]) -> tuple[list[Floats], list[float], float, int]:

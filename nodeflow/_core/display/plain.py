@@ -27,10 +27,11 @@ def draw_plain(
     src: list[int],
     dst: list[int],
     marked: set[int],
-    colors: list[float] | None,
-    color_name: str | list[str],
-    widths: list[float] | None,
-    width_name: str,
+    *,
+    colors: list[float] | None = None,
+    color_name: str | list[str] = "",
+    widths: list[float] | None = None,
+    width_name: str = "",
 ) -> None:
     """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
 
