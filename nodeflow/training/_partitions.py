@@ -240,7 +240,8 @@ def _first_other(there: Any, here: Any, ids: Tensor) -> Iterator[tuple[int, Any,
     if left.shape == right.shape:
         both_missing = left.isnan() & right.isnan()
         differs = (left != right) & ~both_missing
-    for i in differs.reshape(len(ids), -1).any(1).nonzero()[:1, 0].tolist():
+    rows = differs.reshape(len(ids), -1).any(1)
+    for i in rows.nonzero()[:1, 0].tolist():
         yield i, left[i].tolist(), right[i].tolist()
 
 

@@ -152,9 +152,8 @@ class RandomWalk(Method):
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
-        return with_columns(
-            graph, dict.fromkeys(DEGREES, torch.ones_like(graph.in_degrees().float()))
-        )
+        ones = torch.ones_like(graph.in_degrees(), dtype=torch.float32)
+        return with_columns(graph, dict.fromkeys(DEGREES, ones))
 
     def sampler(self, seed: int) -> SamplerBase:
         return self._made(len(self.settings.fanouts), self.settings.fanouts, seed=seed)
