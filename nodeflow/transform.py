@@ -11,10 +11,11 @@ function. These columns replace those of an earlier call, so two calls compose a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nodeflow._core.base.calls import checked
@@ -220,6 +221,7 @@ def is_symmetric(graph: Graph) -> bool:
     (True, False)
     """
     src, dst = graph.edges()
+    # sorted, edges and reversed edges are the same list if and only if all have reverses
     by_dst = np.lexsort((src.numpy(), dst.numpy()))
     by_src = np.lexsort((dst.numpy(), src.numpy()))
     return torch.equal(src[by_dst], dst[by_src]) and torch.equal(dst[by_dst], src[by_src])
@@ -248,12 +250,7 @@ def subgraph(graph: Graph, nodes: IdsLike) -> Graph:
     ((tensor([1, 0]), tensor([0, 1])), tensor([2, 1]), tensor([1, 3]))
     """
     ids = as_ids(nodes, "nodes", graph.num_nodes)
-    local = np.full(graph.num_nodes, -1, np.int64)
-    local[ids] = np.arange(len(ids))
-    if (at := first_true(local[ids] != np.arange(len(ids)))) is not None:
-        raise ValueError(
-            f"nodes must hold every node once, but node {ids[at]} occurs more than once"
-        )
+    local = _local_ids(ids, graph, "nodes")
     src, dst = (local[end.numpy()] for end in graph.edges())
     kept = np.flatnonzero((src >= 0) & (dst >= 0))
     ndata = _chosen(graph.ndata, "parent_nid", ids)
@@ -310,13 +307,12 @@ def reorder(graph: Graph, order: IdsLike) -> Graph:
     (tensor([2, 0]), tensor([0, 1]))
     """
     ids = as_ids(order, "order", graph.num_nodes)
-    new = np.full(graph.num_nodes, -1, np.int64)
-    new[ids] = np.arange(len(ids))
-    if len(ids) != graph.num_nodes or (new < 0).any():
+    if len(ids) != graph.num_nodes:
         raise ValueError(
             f"order must hold each of the {graph.num_nodes} nodes once, got {len(ids)} ids"
         )
-    src, dst = (new[end.numpy()] for end in graph.edges())
+    local = _local_ids(ids, graph, "order")
+    src, dst = (local[end.numpy()] for end in graph.edges())
     ndata = _chosen(graph.ndata, "parent_nid", ids)
     ordered = Graph.from_edges(src, dst, num_nodes=graph.num_nodes, ndata=ndata, edata=graph.edata)
     return with_types_of(ordered, graph, ids, np.arange(graph.num_edges))
@@ -375,36 +371,50 @@ def random_split(
         ids = np.arange(total)
     else:
         ids = np.sort(as_ids(among, "among", total, of.removesuffix("s")))
-    if (at := first_true(ids[1:] == ids[:-1])) is not None:
-        raise ValueError(f"among must hold every id once, but {ids[at]} occurs more than once")
+    if (i := first_true(ids[1:] == ids[:-1])) is not None:
+        raise ValueError(f"among must hold every id once, but {ids[i]} occurs more than once")
+    # an item is what falls into one part as a whole: a node, or all edges of a pair of nodes
     item = np.arange(len(ids))
-    what = of
+    noun = of
     if of == "edges":  # number of the node pair of every edge
         pairs = torch.stack(graph.edges()).numpy()
         ends = np.sort(pairs[:, ids], axis=0)
-        what = "pairs of nodes with an edge"
+        noun = "pairs of nodes with an edge"
         item = np.unique(ends, axis=1, return_inverse=True)[1].ravel()
     size = int(item.max(initial=-1)) + 1
     if counts is None:
         cuts = _cuts_by_fraction(fractions, size)
     else:
-        cuts = _cuts_by_count(counts, size, what)
+        cuts = _cuts_by_count(counts, size, noun)
     rank = np.empty(size, np.int64)
     key = derive_key("split", as_int(seed, "seed"))
     order = Random(key).permutation(size)
     rank[order.numpy()] = np.arange(size)
+    # each item looks up its own place in the order: ids then stay ascending within a part
     part = np.searchsorted(cuts, rank, side="right")[item]
     return tuple(torch.from_numpy(ids[part == number]) for number in range(len(cuts)))
 
 
+def _local_ids(ids: Ints, graph: Graph, name: str) -> Ints:
+    """Return the place of every node in ``ids``, -1 for none; each must be there once."""
+    local = np.full(graph.num_nodes, -1, np.int64)
+    local[ids] = np.arange(len(ids))
+    if (i := first_true(local[ids] != np.arange(len(ids)))) is not None:
+        raise ValueError(f"{name} must hold every node once, but node {ids[i]} occurs repeatedly")
+    return local
+
+
+def _of_parts(values: object, name: str, kinds: str, example: str) -> NDArray[Any]:
+    """Return a number per part, of the ``kinds`` of numpy."""
+    array = as_array(values, name, "numbers")
+    if array.ndim != 1 or len(array) == 0 or array.dtype.kind not in kinds:
+        raise TypeError(f"{name} must be a list like {example}, got {describe(values)}")
+    return array
+
+
 def _cuts_by_fraction(fractions: object, size: int) -> Ints:
     """Return where every part ends in an order of ``size`` items."""
-    values = as_array(fractions, "fractions", "numbers")
-    if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iuf":
-        raise TypeError(
-            "fractions must be one number per part, as in [0.8, 0.1, 0.1], got "
-            f"{describe(fractions)}"
-        )
+    values = _of_parts(fractions, "fractions", "iuf", "[0.8, 0.1, 0.1]")
     if not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(f"fractions must not be negative, got {values.tolist()}")
     ends = np.cumsum(values.astype(np.float64))
@@ -417,27 +427,22 @@ def _cuts_by_fraction(fractions: object, size: int) -> Ints:
     return np.minimum(np.floor(ends * size + 0.5 + 1e-9 * size), size).astype(np.int64)
 
 
-def _cuts_by_count(counts: object, size: int, what: str) -> Ints:
+def _cuts_by_count(counts: object, size: int, noun: str) -> Ints:
     """Return where every part ends in an order of ``size`` items."""
-    values = as_array(counts, "counts")
-    if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iu":
-        raise TypeError(
-            f"counts must be one integer per part, as in [1000, 100, -1], got {describe(counts)}"
-        )
-    rest = values == -1
-    if (values < -1).any() or rest.sum() > 1:
+    values = _of_parts(counts, "counts", "iu", "[1000, 100, -1], of integers")
+    is_open = values == -1
+    if (values < -1).any() or is_open.sum() > 1:
         raise ValueError(
             "counts must be at least 0, but for one -1 that stands for the rest, got "
             f"{values.tolist()}"
         )
-    left = size - int(values[~rest].sum())
-    if left < 0 or (left > 0 and not rest.any()):
-        if left < 0:
-            wrong = f"{-left} too many"
-        else:
-            wrong = f"{left} left over; give one part -1 for the rest"
-        raise ValueError(f"counts must add up to the {size} {what}, got {values.tolist()}: {wrong}")
-    return np.cumsum(np.where(rest, left, values.astype(np.int64)))
+    left = size - int(values[~is_open].sum())
+    if left < 0 or (left > 0 and not is_open.any()):
+        raise ValueError(
+            f"counts must add up to the {size} {noun}, but {left} are left by {values.tolist()}; "
+            "one part may be -1 for the rest"
+        )
+    return np.cumsum(np.where(is_open, left, values.astype(np.int64)))
 
 
 def _chosen(frame: Frame, name: str, ids: Ints) -> dict[str, Tensor]:

@@ -128,16 +128,6 @@ def test_the_graph_given_is_not_changed() -> None:
         assert list(graph.edata) == ["w"]
 
 
-@pytest.mark.parametrize("change", [add_reverse_edges, add_self_loops])
-def test_a_mark_must_be_a_new_column(change) -> None:
-    graph = Graph.from_edges([0], [1], edata={"w": torch.ones(1)})
-    assert "mark" not in change(graph).edata
-    with pytest.raises(
-        ValueError, match="an edge column 'w' already; choose another name for mark"
-    ):
-        change(graph, mark="w")
-
-
 @given(some_graphs)
 def test_edge_norms_are_entries_of_the_normalised_adjacency(graph: Graph) -> None:
     leaving = Counter(u for u, _ in ends_of(graph))
@@ -167,8 +157,6 @@ def test_what_self_loops_have_in_edge_columns() -> None:
     assert made.edata["kind"].tolist() == [2, 1, 7, 7]
     assert made.edata["w"].tolist() == [[0.5, 1.0], [2.0, 3.0], [1.5, 1.5], [1.5, 1.5]]
     assert graph.edata["kind"].tolist() == [2, 1]
-    with pytest.raises(KeyError, match="edata: the graph has no edge column 'p'; it has kind, w"):
-        add_self_loops(graph, edata={"p": 1})
 
 
 @given(some_graphs, st.data())
@@ -184,12 +172,3 @@ def test_filtered_edges_count_in_no_norm(graph: Graph, data: st.DataObject) -> N
             found = edge_norm(graph.view(direction, where=mask), norm)
             assert torch.equal(found[mask], edge_norm(rest.view(direction), norm))
             assert (found[~mask] == 0).all()
-
-
-def test_norms_that_there_are_not() -> None:
-    graph = Graph.from_edges([0], [1])
-    with pytest.raises(ValueError, match="norm must be 'both', 'right' or 'left', got 'sym'"):
-        edge_norm(graph, "sym")
-    with pytest.raises(ValueError, match="direction must be 'in' or 'out', got 'both'"):
-        edge_norm(graph.view("both"))
-    assert edge_norm(Graph([0], [])).shape == (0,)

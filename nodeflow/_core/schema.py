@@ -303,7 +303,7 @@ class Schema(Frozen):
         axis = axes_for(ax, (6, 5))
         src = [types.index(relation[0]) for relation in self.relations]
         dst = [types.index(relation[2]) for relation in self.relations]
-        draw_plain(axis, [""] * len(types), src, dst, set(), None, "", None, "")
+        draw_plain(axis, [""] * len(types), src, dst, set())
         place = layout(len(types), src, dst)
         # lines of text at each dot, and on each arrow; arrows both ways share one place
         words = {(i, i): [f"{name} {len(self.nodes[name]):,}"] for i, name in enumerate(types)}

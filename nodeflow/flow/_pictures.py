@@ -42,8 +42,8 @@ def plot(
     the axes.
 
     A small NodeFlow shows every node and an arrow per edge; a dotted line joins a node to its own
-    row in the next layer. Nodes show their parent ids; nodes without one (pooled) are hollow and
-    show their local id, as ``#0``. One with more than ``max_nodes`` nodes, or ten times as many
+    row in the next layer. Nodes show their parent ids; nodes without one (pooled) show their local
+    id, as ``#0``. One with more than ``max_nodes`` nodes, or ten times as many
     edges, is summarised: a bar per layer, split by whether its nodes are in the next layer too, and
     the edges and in-degrees of every flow.
 
@@ -110,7 +110,6 @@ def plot(
         names=[
             names_of(ids, values) for ids, values in zip(map(_ids, layers), labels, strict=True)
         ],
-        hollow=[not layer.has_parent for layer in layers],
         edges=edges,
         same=same_nodes,
         colors=colors,

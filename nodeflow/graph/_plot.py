@@ -124,5 +124,15 @@ def _every_node(
     targets = torch.searchsorted(drawn, dst).tolist()
     is_marked = torch.isin(drawn, marked)
     rims = set(is_marked.nonzero()[:, 0].tolist())
-    draw_plain(axis, names, sources, targets, rims, colors, color_name, widths, width_name)
+    draw_plain(
+        axis,
+        names,
+        sources,
+        targets,
+        rims,
+        colors=colors,
+        color_name=color_name,
+        widths=widths,
+        width_name=width_name,
+    )
     return axis

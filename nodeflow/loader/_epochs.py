@@ -64,7 +64,7 @@ class Epochs(metaclass=ExplainedABC):
         ``for epoch in range(loader.next_epoch, 10): for batch in loader: ...`` runs what is left of
         ten epochs.
         """
-        return self._epoch if self._goes_on else self._epoch + 1
+        return self._epoch + (not self._goes_on)
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next iteration epoch ``epoch`` (counted from 0), from its first batch."""
@@ -86,6 +86,7 @@ class Epochs(metaclass=ExplainedABC):
         self.check_state(state)
         epoch = as_count(state["epoch"], "state['epoch']", -1)
         number = as_count(state["batch_number"], "state['batch_number']")
+        # checked before anything is set: a refused state leaves the loader as it was
         if number > (count := self.num_batches(max(epoch, 0))):
             raise ValueError(
                 f"state['batch_number'] is {number}, but epoch {max(epoch, 0)} has {count} batches"
@@ -107,15 +108,16 @@ class Epochs(metaclass=ExplainedABC):
         if not self._goes_on:
             self._epoch = self._epoch + 1
             self._next = 0
+        # a new object on purpose: by it an older iteration sees that it no longer counts
         self._goes_on = False
         self._newest = Pass(self._epoch, self._next)
         return self._newest
 
-    def reached(self, this: Pass, number: int) -> None:
+    def reached(self, current: Pass, number: int) -> None:
         """Set the number of the batch that comes next.
 
         An iteration that is not the newest changes nothing: it must not undo ``set_epoch``.
         """
-        if self._newest is this:
-            self._epoch = this.epoch
+        if self._newest is current:
+            self._epoch = current.epoch
             self._next = number

@@ -265,9 +265,8 @@ class NodeFlowLoader(Epochs):
         """
         state = super().state_dict()
         if stateful := samplers_with_state(self.sampler):
-            state["sampler_state"] = {
-                name: sampler.state_dict() for name, sampler in stateful.items()
-            }
+            states = {name: sampler.state_dict() for name, sampler in stateful.items()}
+            state["sampler_state"] = states
         if self._inputs:
             state["inputs"] = dict(self._inputs)
             if self.world_size > 1:
@@ -302,6 +301,7 @@ class NodeFlowLoader(Epochs):
             "seeds_hash": hash_ids(seeds.flatten().numpy()),
             "shape": list(seeds.shape[1:]),
         }
+        # a function cannot be compared: that there is one, and how far ahead it is called, can
         settings["inputs_ahead"] = self.inputs_ahead if callable(self.inputs) else None
         settings["sampler"] = settings_of_sampler(type(sampler).__name__, sampler.settings)
         # states of loaders without them have no such entries
@@ -324,12 +324,10 @@ class NodeFlowLoader(Epochs):
         >>> [batch.seeds.tolist() for batch in loader.draws(3)]
         [[0], [1]]
         """
-        what = "inputs is a function" if callable(self.inputs) else ""
-        if samplers_with_state(self.sampler):
-            what = what or "the sampler has state"
-        if what:
+        if callable(self.inputs) or samplers_with_state(self.sampler):
             raise TypeError(
-                f"batches cannot be drawn ahead: {what}, so they depend on the steps before"
+                "batches cannot be drawn ahead: inputs is a function, or the sampler has state, so "
+                "they depend on the steps before"
             )
         order = self._order.positions(self.seed, as_count(epoch, "epoch"))
         for number in range(as_count(start, "start"), len(self)):
@@ -342,7 +340,7 @@ class NodeFlowLoader(Epochs):
 
     def iterate(
         self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
-    ) -> Generator[NodeFlow, None, None]:
+    ) -> Generator[NodeFlow]:
         """Iterate as ``iter(loader)`` does, but copy the node columns ``ndata``, and call ``fill``
         with every batch.
 
@@ -350,7 +348,7 @@ class NodeFlowLoader(Epochs):
         further columns.
         """
         # raises ValueError, on all processes that share the steps, unless all begin the same one
-        start = {"epoch": self.next_epoch, "first batch": self._next if self._goes_on else 0}
+        start = {"epoch": self.next_epoch, "first batch": self._next * self._goes_on}
         sharing(self.sampler.graph, self._shares).agree(
             "iterations of NodeFlowLoader",
             lambda: as_facts({**start, **self.settings()}, self._shares),
@@ -364,38 +362,36 @@ class NodeFlowLoader(Epochs):
 
     def _iterate(
         self,
-        this: Pass,
+        current: Pass,
         inputs: dict[int, Any],
         ndata: NamesLike,
         fill: Callable[[NodeFlow], None] | None,
-    ) -> Generator[NodeFlow, None, None]:
+    ) -> Generator[NodeFlow]:
         """Yield the batches of an iteration, whose prepared ``inputs`` are by number."""
         timings = self.timings
         requested = perf_counter()
         epoch_of_threads = threads.Epoch()
-        with closing(self._batches(this, inputs, ndata)) as batches:
-            for number, (batch, sampling, fetching) in enumerate(batches, this.start):
+        with closing(self._batches(current, inputs, ndata)) as batches:
+            for number, (drawn, sampling, fetching) in enumerate(batches, current.start):
                 inputs.pop(number, None)
-                self.reached(this, number + 1)
+                self.reached(current, number + 1)
                 begun = perf_counter()
                 if fill is not None:
-                    fill(batch)
-                batch = self.sampler.complete(batch)
-                fetching += perf_counter() - begun
+                    fill(drawn)
+                batch = self.sampler.complete(drawn)
+                filled = perf_counter() - begun
                 if self.transform is not None:
                     batch = transformed(self.transform, batch)
                 if self.device is not None:
                     batch = batch.to(self.device, non_blocking=self.pin_memory)
-                timings.add((sampling, fetching), perf_counter() - requested)
+                timings.add((sampling, fetching + filled), perf_counter() - requested)
                 yield batch
                 requested = perf_counter()
         epoch_of_threads.end()
 
-    def _batches(
-        self, this: Pass, inputs: dict[int, Any], ndata: NamesLike
-    ) -> Generator[Timed, None, None]:
+    def _batches(self, current: Pass, inputs: dict[int, Any], ndata: NamesLike) -> Generator[Timed]:
         """Yield batches as they are drawn, ahead on threads or when the caller asks."""
-        order = self._order.positions(self.seed, this.epoch)
+        order = self._order.positions(self.seed, current.epoch)
 
         # in the caller's thread, batch after batch: ``inputs`` may read what a step has changed
         def prepare(number: int) -> Callable[[], Timed]:
@@ -405,25 +401,26 @@ class NodeFlowLoader(Epochs):
                 if number not in inputs:
                     inputs[number] = values(self.seeds[share.ours])
                 values = inputs[number]
-            return partial(self._draw, share, this.epoch, number, values, ndata)
+            return partial(self._draw, share, current.epoch, number, values, ndata)
 
-        numbers = range(this.start, len(self))
-        ahead = self.num_workers and self.prefetch
-        together = max(self.num_workers, 1)
-        lead = self.num_workers * self.prefetch if ahead else together - 1
+        numbers = range(current.start, len(self))
+        if not (self.num_workers and self.prefetch):
+            together = max(self.num_workers, 1)
+            lead = self.inputs_ahead if callable(self.inputs) else together - 1
+            return draw_on_request(prepare, numbers, lead, together)
+        lead = self.num_workers * self.prefetch
         if callable(self.inputs):
             lead = self.inputs_ahead
-        if not ahead:
-            return draw_on_request(prepare, numbers, lead, together)
         # other processes wait for the draws that were begun together
         joint = self._channel is not None
         batches = draw_ahead(prepare, numbers, lead, self.num_workers, finish=joint)
         return self._alone(batches) if joint else batches
 
-    def _alone(self, batches: Generator[Timed, None, None]) -> Generator[Timed, None, None]:
+    def _alone(self, batches: Generator[Timed]) -> Generator[Timed]:
         """Yield batches drawn through a channel that only one thread may use; other processes wait
         for these draws.
         """
+        # two threads in one channel would answer each other
         if self._drawing:
             raise RuntimeError(
                 "an iteration of this loader draws ahead together with other processes; end it "
@@ -454,32 +451,30 @@ class NodeFlowLoader(Epochs):
 
     def _sample(self, share: Share, epoch: int, number: int, inputs: Any) -> NodeFlow:
         """Return the NodeFlow of this process's seeds of a step."""
-        times = None if self.times is None else self.times[share.ours]
+        times = self._times_of(share.ours)
         step = None
         if share.rows is not None:
-            step_times = None if self.times is None else self.times[share.step]
-            step = StepSeeds(self.seeds[share.step], step_times, share.rows)
+            step = StepSeeds(self.seeds[share.step], self._times_of(share.step), share.rows)
         call = Call(epoch, number if self._numbered else None, inputs, times, step)
         return self.sampler.draw_batch(self.seeds[share.ours], call)
 
+    def _times_of(self, rows: Tensor) -> Tensor | None:
+        return None if self.times is None else self.times[rows]
+
     def _repr_html_(self) -> str:
-        position = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
-        sizes = [
-            ("seeds", len(self.seeds)),
-            ("batch size", self.batch_size),
-            ("batches", len(self)),
-        ]
-        rows = [
-            ("sampler", self.sampler.text()),
-            *((name, f"{size:,}") for name, size in sizes),
-            ("shuffle", str(self.shuffle)),
-            ("next", position),
-            ("process", f"{self.rank} of {self.world_size}"),
-        ]
-        return page("NodeFlowLoader", "", table(("setting", "value"), rows))
+        rows = {
+            "sampler": self.sampler.text(),
+            "seeds": f"{len(self.seeds):,}",
+            "batch size": f"{self.batch_size:,}",
+            "batches": f"{len(self):,}",
+            "shuffle": self.shuffle,
+        }
+        rows["next"] = f"epoch {max(self.epoch, 0)}, batch {self.batch_number}"
+        rows["process"] = f"{self.rank} of {self.world_size}"
+        return page("NodeFlowLoader", "", table(("setting", "value"), rows.items()))
 
     def __repr__(self) -> str:
-        share = "" if self.world_size == 1 else f" for process {self.rank} of {self.world_size}"
+        share = f" for process {self.rank} of {self.world_size}" * (self.world_size > 1)
         return (
             f"NodeFlowLoader({len(self.seeds)} seeds in {len(self)} batches of "
             f"{self.batch_size}{share}, {self.sampler.text()})"

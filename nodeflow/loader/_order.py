@@ -4,6 +4,10 @@ weight.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -72,20 +76,16 @@ class LocalShuffle(Frozen):
         return f"LocalShuffle({len(np.unique(self.groups))} groups, mix={self.mix})"
 
 
-class SeedOrder:
-    """The order of an epoch's seeds: as they are given; ``facts`` are what it depends on, as
-    numbers by name.
+class SeedOrder(NamedTuple):
+    """The order of an epoch's seeds.
+
+    ``positions`` of the seed of the loader and an epoch are as many as there are seeds, int64;
+    ``facts`` are what they depend on, as numbers by name.
     """
 
-    repeats = False  # whether a seed may come several times in an epoch
-
-    def __init__(self, size: int, **facts: int) -> None:
-        self.size = size
-        self.facts = facts
-
-    def positions(self, seed: int, epoch: int) -> Tensor:
-        """Return as many positions as there are seeds, int64."""
-        return torch.arange(self.size, device="cpu")
+    positions: Callable[[int, int], Tensor]
+    facts: dict[str, int]
+    repeats: bool = False  # whether a seed may come several times in an epoch
 
 
 def first_nodes(seeds: Tensor) -> Ints:
@@ -94,28 +94,28 @@ def first_nodes(seeds: Tensor) -> Ints:
     return ids
 
 
-class _Shuffled(SeedOrder):
-    def positions(self, seed: int, epoch: int) -> Tensor:
-        return Random(derive_key("shuffle", seed, epoch)).permutation(self.size)
+def _as_given(size: int, seed: int, epoch: int) -> Tensor:
+    return torch.arange(size, device="cpu")
 
 
-class _Local(_Shuffled):
-    def __init__(self, groups: Ints, mix: int, **facts: int) -> None:
-        super().__init__(len(groups), groups_hash=hash_ids(groups), mix=mix, **facts)
-        distinct, self._groups = np.unique(groups, return_inverse=True)
-        self._num_groups = len(distinct)
-        self._mix = mix
+def _shuffled(size: int, seed: int, epoch: int) -> Tensor:
+    random = Random(derive_key("shuffle", seed, epoch))
+    return random.permutation(size)
 
-    def positions(self, seed: int, epoch: int) -> Tensor:
-        order = super().positions(seed, epoch).numpy()
-        of_groups = Random(derive_key("groups", seed, epoch))
-        place = of_groups.permutation(self._num_groups).numpy()
-        together = place[self._groups[order]] // self._mix
-        order = order[np.argsort(together, kind="stable")]
-        # without it a seed of a small group would come first more often than one of a large group
-        random = Random(derive_key("first seed", seed, epoch))
-        begin = int(random.integers([0], max(self.size, 1)))
-        return torch.from_numpy(np.roll(order, -begin))
+
+def _local(groups: Ints, mix: int, seed: int, epoch: int) -> Tensor:
+    """Return the order of seeds of ``groups``, whose numbers go from 0 without gaps."""
+    size = len(groups)
+    order = _shuffled(size, seed, epoch).numpy()
+    num_groups = groups.max(initial=-1) + 1
+    of_groups = Random(derive_key("groups", seed, epoch))
+    place = of_groups.permutation(num_groups).numpy()
+    together = place[groups[order]] // mix
+    order = order[np.argsort(together, kind="stable")]
+    # without it a seed of a small group would come first more often than one of a large group
+    random = Random(derive_key("first seed", seed, epoch))
+    begin = int(random.integers([0], max(size, 1)))
+    return torch.from_numpy(np.roll(order, -begin))
 
 
 def balanced_weights(labels: IdsLike) -> Tensor:
@@ -181,32 +181,30 @@ def draw(sums: Floats, random: Random) -> Tensor:
     return torch.from_numpy(np.minimum(positions, last))
 
 
-class _Weighted(SeedOrder):
-    repeats = True
-
-    def __init__(self, weights: NumbersLike, size: int, **facts: int) -> None:
-        self._sums = running_sums(weights, size)
-        super().__init__(size, weights_hash=hash_times(torch.from_numpy(self._sums)), **facts)
-
-    def positions(self, seed: int, epoch: int) -> Tensor:
-        return draw(self._sums, Random(derive_key("weights", seed, epoch)))
+def _weighted(sums: Floats, seed: int, epoch: int) -> Tensor:
+    return draw(sums, Random(derive_key("weights", seed, epoch)))
 
 
 def order_of(
     seeds: Tensor, sampler: SamplerBase, shuffle: bool | LocalShuffle, weights: NumbersLike | None
 ) -> SeedOrder:
     """Return the order of a loader's seeds; see ``NodeFlowLoader`` for the arguments and errors."""
-    if not isinstance(shuffle, LocalShuffle):
-        facts = {"shuffle": int(as_flag(shuffle, "shuffle"))}
-        if weights is not None:
-            return _Weighted(weights, len(seeds), **facts)
-        order = _Shuffled if shuffle else SeedOrder
-        return order(len(seeds), **facts)
-    if len(shuffle.groups) != sampler.num_seeds:
+    local = shuffle if isinstance(shuffle, LocalShuffle) else None
+    if local and len(local.groups) != sampler.num_seeds:
         raise ValueError(
             f"shuffle must have a group per {sampler.seed_kind} ({sampler.num_seeds}), got "
-            f"{len(shuffle.groups)}"
+            f"{len(local.groups)}"
         )
+    facts = {"shuffle": int(as_flag(bool(local) or shuffle, "shuffle"))}
     if weights is not None:
-        return _Weighted(weights, len(seeds), shuffle=1)
-    return _Local(shuffle.groups[first_nodes(seeds)], shuffle.mix, shuffle=1)
+        sums = running_sums(weights, len(seeds))
+        facts["weights_hash"] = hash_times(torch.from_numpy(sums))
+        return SeedOrder(partial(_weighted, sums), facts, repeats=True)
+    if local:
+        groups = local.groups[first_nodes(seeds)]
+        facts["groups_hash"] = hash_ids(groups)
+        facts["mix"] = local.mix
+        numbers = np.unique(groups, return_inverse=True)[1]
+        return SeedOrder(partial(_local, numbers, local.mix), facts)
+    positions = _shuffled if shuffle else _as_given
+    return SeedOrder(partial(positions, len(seeds)), facts)

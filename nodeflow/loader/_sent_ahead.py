@@ -34,24 +34,22 @@ class SentAhead(NodeFlowLoader):
 
     def iterate(
         self, ndata: NamesLike, fill: Callable[[NodeFlow], None] | None = None
-    ) -> Generator[NodeFlow, None, None]:
+    ) -> Generator[NodeFlow]:
         batches = super().iterate(ndata, fill)
         assert self._newest is not None  # it has begun just now
         return self._received(batches, self._newest)
 
-    def _received(
-        self, batches: Generator[NodeFlow, None, None], this: Pass
-    ) -> Generator[NodeFlow, None, None]:
+    def _received(self, batches: Generator[NodeFlow], current: Pass) -> Generator[NodeFlow]:
         lane = self._lane()
         sent = deque[Any]()
         # one batch more is sent than the caller has got, so its copies run beside the caller's
         # step; the last turn has nothing to send, and gives the last batch
-        for number, batch in enumerate(chain(batches, [None]), this.start):
+        for number, batch in enumerate(chain(batches, [None]), current.start):
             if batch is not None:
                 sent.append(lane.send(batch))
-            if sent and number > this.start:
+            if sent and number > current.start:
                 # the loader has counted the batch taken early, but the caller is one batch behind
-                self.reached(this, number)
+                self.reached(current, number)
                 yield lane.receive(sent.popleft())
 
     def _lane(self) -> Lane:

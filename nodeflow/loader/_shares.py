@@ -14,10 +14,9 @@ from nodeflow._core.base.checks import (
     Ints,
     as_array,
     as_count,
+    as_ids,
     as_int,
     check_one_of,
-    describe,
-    first_true,
 )
 from nodeflow._core.base.types import IdsLike
 from nodeflow._core.peers.peers import ALONE, Peers
@@ -94,18 +93,17 @@ def as_group(rank: int | None, world_size: int | None, graph: Graph) -> tuple[in
     peers = peers_of(graph)
     if rank is None and world_size is None:
         return peers.rank, peers.size
+    if rank is None or world_size is None:
+        raise ValueError(
+            f"rank or world_size is missing: pass both, or neither to take both from the default "
+            f"process group, got {rank} and {world_size}"
+        )
     # processes that each hold a whole graph may share steps or not; those that hold one together
     # share them
     if graph.peers.size > 1 and (rank, world_size) != (peers.rank, peers.size):
         raise ValueError(
             f"rank and world_size must be {peers.rank} and {peers.size}, those of the processes "
             f"that hold the graph, or be left out; got {rank} and {world_size}"
-        )
-    if rank is None or world_size is None:
-        missing = "rank" if rank is None else "world_size"
-        raise ValueError(
-            f"{missing} is missing: pass rank= and world_size= together, or neither to take both "
-            "from the default process group"
         )
     size = as_count(world_size, "world_size", 1)
     number = as_int(rank, "rank")
@@ -123,6 +121,7 @@ def sharing(graph: Graph, shares: Shares) -> Peers:
     nothing is known.
     """
     peers = peers_of(graph)
+    # a process made by fork inherits the group of its parent, but is no member: to ask would hang
     shared = (peers.rank, peers.size) == (shares.rank, shares.world_size) and not peers.inherited
     return peers if shared else ALONE
 
@@ -147,6 +146,7 @@ def join(
             f"each batch together, got {num_workers}"
         )
     work = {"num_workers": num_workers, "prefetch": prefetch}
+    # before the first draw: processes with other arguments would wait for each other for ever
     peers.agree("arguments of NodeFlowLoader", lambda: as_facts(settings(), shares, **work))
     return peers.channel() if num_workers and prefetch else None
 
@@ -175,6 +175,7 @@ def shares_of(
                 "ids: share=ranks"
             )
         share = partial(peers.owners, kind=sampler.seed_kind)
+    # a row of several nodes is one unit of work, so it has one owner
     owners = _owners(share, first_nodes(seeds), sampler, group[1])
     return Shares(batch_size, *group, sampler.seeds_together, owners)
 
@@ -182,25 +183,17 @@ def shares_of(
 def _owners(owner: Owner, ids: Ints, sampler: SamplerBase, world_size: int) -> Ints:
     """The checked owners of the seeds ``ids``, int64 of the same length."""
     kind = sampler.seed_kind
+    values = owner
+    num_ranks = sampler.num_seeds
     if callable(owner):
-        ranks = as_array(owner(ids), "share(ids)")
-        expected = (len(ids),)
-        where = f"share must return one rank per id, {expected}"
-    else:
-        ranks = as_array(owner, "share")
-        expected = (sampler.num_seeds,)
-        where = f"share must be even, owned, or have one rank per {kind}, {expected}"
-    if ranks.shape != expected:
-        raise ValueError(f"{where}, got shape {ranks.shape}")
-    if ranks.size and ranks.dtype.kind not in "iu":
-        raise TypeError(
-            f"share must be integers, the ranks that own {kind}s, got {describe(owner)}"
-        )
-    of_seeds = ranks if callable(owner) else ranks[ids]
-    owners: Ints = of_seeds.astype(np.int64)
-    if (i := first_true((owners < 0) | (owners >= world_size))) is not None:
+        values = owner(ids)
+        num_ranks = len(ids)
+    ranks = as_array(values, "share")
+    if ranks.shape != (num_ranks,):
         raise ValueError(
-            f"share must be ranks from 0 to {world_size - 1}, since world_size is {world_size}; "
-            f"got {owners[i]} for {kind} {ids[i]}"
+            f"share must be even, owned, one rank per {kind}, or a function that returns one per "
+            f"id: {num_ranks} ranks, got shape {ranks.shape}"
         )
-    return owners
+    if not callable(owner):
+        ranks = ranks[ids]  # of other seeds it may hold anything
+    return as_ids(ranks, f"share of the {kind}s", world_size, "rank")

@@ -4,7 +4,7 @@ the split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,14 @@ from nodeflow._core.base.checks import (
     titles,
     with_article,
 )
+from nodeflow._core.base.dates import as_moments
 from nodeflow._core.base.frozen import Frozen
 from nodeflow._core.base.keys import PRIMARY_KEY, as_keys, keys_of_column, rows_of
 from nodeflow._core.base.types import ColumnsLike, IdsLike, KeysLike, NumbersLike, SeedsLike
+from nodeflow._core.rows.columns import as_column
 from nodeflow._core.rows.rows import Rows, take_rows, whole_column
 from nodeflow._core.schema import Schema
 from nodeflow.graph import Frame, Graph
-from nodeflow.loader._checks import all_or, as_seed_data, as_stamps, as_times
 from nodeflow.sampling.base import SamplerBase
 
 
@@ -98,45 +99,43 @@ class SeedTable(Frozen, metaclass=Explained):
         data: ColumnsLike | None = None,
     ) -> None:
         check_type(graph, "graph", Graph, "a nodeflow.Graph")
-        if data is not None and not hasattr(data, "items"):
-            raise TypeError(
-                f"data must be a dict from names to columns, or a data frame, got {describe(data)}"
-            )
-        columns = {} if data is None else dict(data.items())
-
-        def column(value: Any, argument: str) -> Any:
-            if isinstance(value, str) and value not in columns:
-                names = ", ".join(map(repr, columns)) or "none"
-                raise KeyError(f"{argument}: no column {value!r} in data; there are {names}")
-            return lasting(columns[value] if isinstance(value, str) else value)
-
+        columns = as_columns(data, "data")
         if (nodes is None) == (rows is None):
             raise TypeError(
                 "pass either nodes, which are keys where the graph keeps them, or rows, their "
                 "numbers"
             )
-        named = "nodes" if rows is None else "rows"
-        ids = column(rows if nodes is None else nodes, named)
-        when = column(time, "time")
-        parts = column(split, "split")
+
+        argument = "nodes"
+        given: Any = nodes
+        if nodes is None:
+            argument = "rows"
+            given = rows
+        ids = _values(given, argument, columns)
+        times = _values(time, "time", columns)
+        parts = _values(split, "split", columns)
         within = range(graph.num_nodes)
-        what = "node"
+        noun = "node"
         if node_type is not None:
             within = graph.schema.ids(node_type)
-            what = f"{node_type} node"
+            noun = f"{node_type} node"
             if rows is None and PRIMARY_KEY in graph.nodes[node_type].data:
                 ids = _rows_of_keys(ids, graph.nodes[node_type].data[PRIMARY_KEY], node_type)
-        seeds = torch.from_numpy(as_ids(ids, named, len(within), what) + within.start)
+        seeds = torch.from_numpy(as_ids(ids, argument, len(within), noun) + within.start)
         # keys, ids within a type and words are no columns of numbers
-        for name in (nodes, rows, split):
+        for name in (given, split):
             if isinstance(name, str):
                 columns.pop(name, None)
-        stamps = None if when is None else as_stamps(when, "time", seeds.shape)
-        if isinstance(time, str):
-            columns[time] = stamps  # seconds, where they are dates
-        elif stamps is not None:
-            columns.setdefault("time", stamps)
-        rows_of_parts = {} if parts is None else _rows_of_parts(parts, len(seeds))
+        stamps = None
+        if times is not None:
+            stamps = as_stamps(times, "time", seeds.shape)
+            if isinstance(time, str):
+                columns[time] = stamps  # seconds, where they are dates
+            else:
+                columns.setdefault("time", stamps)
+        rows_of_parts = {}
+        if parts is not None:
+            rows_of_parts = _rows_of_parts(parts, len(seeds))
         self._set(schema=graph.schema, seeds=seeds, time=stamps, _parts=rows_of_parts)
         self._set(data=as_seed_data(columns, len(seeds), "data"))
 
@@ -154,25 +153,113 @@ class SeedTable(Frozen, metaclass=Explained):
     def __getitem__(self, part: str) -> SeedTable:
         """Return the rows of a part of the split, in their order."""
         if not isinstance(part, str) or part not in self._parts:
-            names = ", ".join(map(repr, self._parts)) or "none; pass split="
+            names = titles(self._parts) or "none; pass split="
             raise KeyError(f"no part {part!r} in the split; there are {names}")
         rows = self._parts[part]
-        data = Frame(
-            len(rows), {name: take_rows(column, rows) for name, column in self.data.items()}
-        )
-        return SeedTable._trusted(
-            self.schema, self.seeds[rows], None if self.time is None else self.time[rows], data
-        )
+        data = {name: take_rows(column, rows) for name, column in self.data.items()}
+        time = None if self.time is None else self.time[rows]
+        return SeedTable._trusted(self.schema, self.seeds[rows], time, Frame(len(rows), data))
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     def __repr__(self) -> str:
-        columns = f": {titles(self.data)}" if self.data else ""
-        parts = ", ".join(f"{name} {size:,}" for name, size in self.splits.items())
-        if parts:
-            parts = f"; {parts}"
-        return f"SeedTable({len(self):,} rows{columns}{parts})"
+        text = f"{len(self):,} rows"
+        if self.data:
+            text += f": {titles(self.data)}"
+        if self._parts:
+            parts = ", ".join(f"{name} {size:,}" for name, size in self.splits.items())
+            text += f"; {parts}"
+        return f"SeedTable({text})"
+
+
+def _values(value: Any, argument: str, columns: Mapping[str, Any]) -> Any:
+    """Return an argument, or the column that it names."""
+    if not isinstance(value, str):
+        return lasting(value)
+    if value not in columns:
+        names = titles(columns) or "none"
+        raise KeyError(f"{argument}: no column {value!r} in data; there are {names}")
+    return lasting(columns[value])
+
+
+def all_or(seeds: SeedsLike | str | None, sampler: SamplerBase) -> SeedsLike:
+    """Return the seeds of a loader; all that the sampler can have for "all", or where left out."""
+    if isinstance(seeds, (Iterator, torch.utils.data.Sampler)):
+        raise TypeError(
+            f"seeds must be a tensor, an array or a list, got {type(seeds).__name__}: it would be "
+            "read only once, and every epoch would have the same seeds. For draws in proportion to "
+            "weights pass weights=; for seeds of their own in every epoch make a loader for each: "
+            "loader = NodeFlowLoader(sampler, list(seeds)), and call loader.set_epoch(epoch) "
+            "before iterating"
+        )
+    if seeds is not None and not isinstance(seeds, str):
+        return seeds
+    if sampler.most_seeds is not None:
+        raise TypeError(
+            f"seeds must be numbers: {type(sampler).__name__} has no last {sampler.seed_kind}; "
+            "pass range(50)"
+        )
+    if seeds != "all" and (seeds is not None or sampler.seed_kind == "node"):
+        raise TypeError(
+            'seeds must be ids, such as those of the training nodes, or "all" for all nodes, got '
+            f"{seeds!r}"
+        )
+    return torch.arange(sampler.num_seeds, device="cpu")
+
+
+def as_columns(columns: ColumnsLike | None, argument: str) -> dict[str, Any]:
+    """Return columns by name as a dict of its own."""
+    if columns is None:
+        return {}
+    if not hasattr(columns, "items"):
+        raise TypeError(
+            f"{argument} must be a dict from names to columns, or a data frame, got "
+            f"{describe(columns)}"
+        )
+    return dict(columns.items())
+
+
+def as_seed_data(columns: ColumnsLike | None, num_seeds: int, argument: str) -> Frame:
+    """Return columns by seed as a frame; raise TypeError or ValueError unless each has a row per
+    seed.
+    """
+    by_name = as_columns(columns, argument)
+    for name, column in by_name.items():
+        if not hasattr(column, "__len__") or len(column) != num_seeds:
+            raise ValueError(
+                f"{argument}[{name!r}] must have a row per seed ({num_seeds}), got "
+                f"{describe(column)}; for a column by node pass column[seeds]"
+            )
+    return Frame(num_seeds, by_name)
+
+
+def as_times(times: NumbersLike | None, sampler: SamplerBase, shape: torch.Size) -> Tensor | None:
+    """Return times of seeds of this shape as a tensor of their own type; None for a sampler that
+    takes none.
+    """
+    name = type(sampler).__name__
+    if times is None:
+        if sampler.takes_times:
+            raise TypeError(
+                f"times is missing: {name} needs a time for every seed: NodeFlowLoader(..., "
+                "times=times), or the time= of a SeedTable"
+            )
+        return None
+    if not sampler.takes_times:
+        raise TypeError(
+            f"times must be None: {name} takes no times, and would show what is later; seed_data "
+            "may hold them"
+        )
+    return as_stamps(times, "times", shape)
+
+
+def as_stamps(times: NumbersLike, name: str, shape: torch.Size) -> Tensor:
+    """Return times, one per seed or row of seeds, as a tensor of their own type; dates as seconds
+    since 1970.
+    """
+    array = as_moments(times, name, f"seed ({shape[0]})", shape, shape[:1])
+    return as_column(array.copy(), name)
 
 
 def _rows_of_parts(parts: Iterable[str], num_rows: int) -> dict[str, Tensor]:
@@ -181,6 +268,7 @@ def _rows_of_parts(parts: Iterable[str], num_rows: int) -> dict[str, Tensor]:
     if words.shape != (num_rows,):
         raise ValueError(f"split must have one name per row ({num_rows}), got shape {words.shape}")
     names, codes, sizes = np.unique(words, return_inverse=True, return_counts=True)
+    # a stable sort by part: rows keep their order within each
     order = torch.from_numpy(np.argsort(codes, kind="stable"))
     rows = order.split(sizes.tolist())
     return dict(zip(names.tolist(), rows, strict=True))
@@ -189,6 +277,7 @@ def _rows_of_parts(parts: Iterable[str], num_rows: int) -> dict[str, Tensor]:
 def _rows_of_keys(keys: Any, column: Tensor | Rows, node_type: str) -> Ints:
     """Return the ids within a type of nodes that are given by their primary keys."""
     check_type(keys, "nodes", Iterable, f"a column or a list of primary keys of {node_type!r}")
+    # keys that are missing are left out by ``as_keys``, with the numbers of the rows that stay
     given, rows = as_keys(keys, "nodes")
     if len(given) < len(keys):
         missing = np.setdiff1d(np.arange(len(keys)), rows)[0]
@@ -225,16 +314,16 @@ def as_table(
                 f"the SeedTable is of other nodes, {seeds.schema}, than the graph, "
                 f"{sampler.graph.schema}"
             )
-        more = {} if columns is None else as_seed_data(columns, len(seeds), "seed_data")
         if times is not None and seeds.time is not None:
             raise ValueError("the SeedTable has times already, so leave out times=")
-        times = seeds.time if times is None else times
-        columns = {**seeds.data, **more}
+        if times is None:
+            times = seeds.time
+        columns = {**seeds.data, **as_seed_data(columns, len(seeds), "seed_data")}
         seeds = seeds.seeds
     flat, shape = sampler.flat_seeds(all_or(seeds, sampler))
     ids = torch.from_numpy(as_ids(flat, "seeds", sampler.num_seeds, sampler.seed_kind).copy())
-    ids = ids if shape is None else ids.view(shape)
+    if shape is not None:
+        ids = ids.view(shape)
     stamps = as_times(times, sampler, ids.shape)
-    return SeedTable._trusted(
-        sampler.graph.schema, ids, stamps, as_seed_data(columns, len(ids), "seed_data")
-    )
+    data = as_seed_data(columns, len(ids), "seed_data")
+    return SeedTable._trusted(sampler.graph.schema, ids, stamps, data)

@@ -75,18 +75,20 @@ def draw_ahead(
     num_workers: int,
     *,
     finish: bool = False,
-) -> Generator[Timed, None, None]:
+) -> Generator[Timed]:
     """Yield the batches ``numbers`` in order, drawn by ``num_workers`` threads as soon as they are
     prepared.
 
     Where it ends early, draws that no thread has begun are dropped, unless all that were prepared
     must ``finish``.
     """
+    # threads, not processes: compiled samplers leave the interpreter lock, and nothing is copied
     workers = Workers(num_workers, "nodeflow-loader")
     ahead = deque[Draw]()
     try:
         for number in numbers:
             ahead.append(workers.submit(prepare(number)))
+            # given out in the order of submission, whichever thread is faster
             if len(ahead) > lead:
                 yield ahead.popleft()()
         while ahead:
@@ -102,7 +104,7 @@ def draw_ahead(
 
 def draw_on_request(
     prepare: Callable[[int], Draw], numbers: range, lead: int, num_workers: int
-) -> Generator[Timed, None, None]:
+) -> Generator[Timed]:
     """Yield the batches ``numbers`` in order; when the next one is not drawn yet, up to
     ``num_workers`` are at once.
     """
@@ -136,5 +138,6 @@ def _draw_together(draws: list[Draw]) -> list[Timed | Exception]:
         except Exception as error:
             results[k] = error
 
+    # the caller waits meanwhile, so its threads are free
     run_all(draw, len(draws), len(draws))
     return results

@@ -140,6 +140,7 @@ def _of_classes(
     """Return a metric of classes; a score each of one class is no score of a label, below 0 of
     which says no.
     """
+    # a second class that no row can have turns the label question into one of classes
     if outputs.ndim == 2 and targets.ndim == 1 and outputs.shape[1] == 1:
         _classes(outputs, targets)
         outputs = torch.cat([outputs, torch.full_like(outputs, -torch.inf)], 1)
@@ -251,9 +252,9 @@ def _numbers(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return columns[0], columns[1]
 
 
-def _mean_error(outputs: Tensor, targets: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
+def _mean_error(outputs: Tensor, targets: Tensor, loss: Callable[[Tensor], Tensor]) -> Tensor:
     values, wanted = _numbers(outputs, targets)
-    return of(values - wanted).mean()
+    return loss(values - wanted).mean()
 
 
 def _root(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -262,6 +263,7 @@ def _root(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def _r2(outputs: Tensor, targets: Tensor) -> Tensor:
     values, wanted = _numbers(outputs, targets)
+    # compared as given: a column of equal values may get a tiny spread by rounding
     spread = (wanted - wanted.mean(0)).square().sum(0)
     if (wanted == wanted[0]).all(0).any():
         raise ValueError("the targets of a column are all equal, so r2 has no value; use mse")
@@ -285,6 +287,7 @@ def _relevant(outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
 
 def _mean_reciprocal_rank(outputs: Tensor, targets: Tensor) -> Tensor:
     scores, right = _relevant(outputs, targets)
+    # the best right candidate alone counts: others right beside it are no competitors
     best = scores.masked_fill(~right, -torch.inf).max(1, keepdim=True).values
     above = (scores > best).sum(1)
     equal = (scores == best).sum(1)
@@ -293,6 +296,7 @@ def _mean_reciprocal_rank(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def _mean_average_precision(outputs: Tensor, targets: Tensor, k: int) -> Tensor:
     scores, right = _relevant(outputs, targets)
+    # stable, so that of equal scores the first counts, on every device
     best = scores.argsort(dim=1, descending=True, stable=True)[:, :k]
     hits = right.gather(1, best).double()
     precision = hits.cumsum(1) / torch.arange(1, hits.shape[1] + 1, device=hits.device)
@@ -316,8 +320,8 @@ _METRICS = {
     "f1_macro": _Entry(_f1_macro, _DECIDED),
     "average_precision": _Entry(partial(_over_labels, value=average_precision), ("multilabel",)),
     "auroc": _Entry(partial(_over_labels, value=auroc), ("multilabel",)),
-    "mae": _Entry(partial(_mean_error, of=torch.abs), ("regression",), larger_is_better=False),
-    "mse": _Entry(partial(_mean_error, of=torch.square), ("regression",), larger_is_better=False),
+    "mae": _Entry(partial(_mean_error, loss=torch.abs), ("regression",), larger_is_better=False),
+    "mse": _Entry(partial(_mean_error, loss=torch.square), ("regression",), larger_is_better=False),
     "rmse": _Entry(_root, ("regression",), larger_is_better=False),
     "r2": _Entry(_r2, ("regression",)),
     "mrr": _Entry(_mean_reciprocal_rank),

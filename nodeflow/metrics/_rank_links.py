@@ -5,6 +5,7 @@ candidates.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,14 @@ from nodeflow._core.links import (
 from nodeflow._core.runtime.threads import run_all
 from nodeflow.graph import Graph
 from nodeflow.metrics._ranks import TIES, Ranks
-from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number
+from nodeflow.metrics._scorer import (
+    Score,
+    Scoring,
+    as_candidates,
+    entry_rows,
+    not_a_number,
+    rows_between,
+)
 
 _PIECE = 2**18
 """Approximate number of comparisons in one piece of work of a thread."""
@@ -108,19 +116,20 @@ def rank_links(
     check_one_of(sides, "sides", ("both", *SIDES))
     links = as_links(triples, "triples", len(table))
     hidden = as_known(known, len(table), links.relation is not None)
+    # a listed triple is a known positive of the other triples with the same query
     if known is not None:
         hidden = joined([links, hidden], links.relation is not None)
     candidates = lasting(candidates)  # read for each side
     ranked = SIDES if sides == "both" else (sides,)
     among = {side: as_candidates(candidates, side, len(table)) for side in ranked}
-    plans = {side: Plan(links, hidden, side, columns) for side, (_, columns) in among.items()}
+    plans = {side: RankPlan(links, hidden, side, columns) for side, (_, columns) in among.items()}
     ranks = np.empty((links.src.size, len(ranked)))
     with scoring.running("ranks", sum(len(plan.queries) for plan in plans.values()), progress):
         for i, (side, plan) in enumerate(plans.items()):
             for first, last, scores in scoring.chunks(plan.queries, side, among[side][0]):
-                above, equal, bad = count_above(scores, plan.part(first, last))
-                if bad >= 0:
-                    link = int(plan.links_of(first + bad, last)[0])
+                above, equal, query_of_nan = count_above(scores, plan.part(first, last))
+                if query_of_nan >= 0:
+                    link = int(plan.links_of(first + query_of_nan, last)[0])
                     values = tuple(int(column[link]) for column in links if column is not None)
                     raise not_a_number(side, f"triples[{link}], {values}", "rank")
                 ranks[plan.links_of(first, last), i] = 1 + above + TIES[ties] * (equal - 1)
@@ -146,10 +155,11 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     >>> triples_of(graph, "kind", [2, 0]).tolist()
     [[2, 1, 0], [0, 0, 1]]
     """
-    is_all = isinstance(edges, _All)
     size = graph.num_edges
-    ids = np.arange(size) if is_all else as_ids(edges, "edges", size, "edge")
-    src, dst = graph.edges() if is_all else graph.find_edges(ids)
+    if isinstance(edges, _All):
+        edges = range(size)
+    ids = as_ids(edges, "edges", size, "edge")
+    src, dst = graph.find_edges(ids)
     if relation is None and len(graph.schema.relations) < 2:
         return torch.stack([src, dst], 1)
     if relation is None:
@@ -160,10 +170,8 @@ def triples_of(graph: Graph, relation: str | None = None, edges: IdsLike | _All 
     return torch.stack([src, torch.from_numpy(kinds), dst], 1)
 
 
-class Part(NamedTuple):
-    """Queries, whose answers are ``answers[answer_ptr[i] : answer_ptr[i + 1]]``, and known ones, by
-    candidate.
-    """
+class RankedQueries(NamedTuple):
+    """Answers of query i, ``answers[answer_ptr[i] : answer_ptr[i + 1]]``; known ones likewise."""
 
     answer_ptr: Ints
     answers: Ints
@@ -171,9 +179,8 @@ class Part(NamedTuple):
     known: Ints
 
 
-class Plan:
-    """Every distinct query of links on one side, with its answers, the ends of that side, and its
-    known positives.
+class RankPlan:
+    """The distinct queries of links on one side, with their answers and known positives.
 
     ``columns`` has the column of every node among the candidates, -1 for none, which an answer must
     not have.
@@ -189,6 +196,7 @@ class Plan:
         self.queries = Queries(node, links.relation, len(columns))
         self._known_ptr, self._known = self.queries.answers(known, side, columns)
         self._answer_ptr = pointers(self.queries.number, len(self.queries))
+        # answers of a query lie together, so that a thread reads its scores once
         self._link = np.argsort(self.queries.number, kind="stable")
         self._answers = columns[answer[self._link]]
 
@@ -196,22 +204,19 @@ class Plan:
         """Return the link number of every answer to the queries ``first`` to ``last - 1``."""
         return self._link[self._answer_ptr[first] : self._answer_ptr[last]]
 
-    def part(self, first: int, last: int) -> Part:
+    def part(self, first: int, last: int) -> RankedQueries:
         """Return the queries ``first`` to ``last - 1``."""
-        answer_ptr = self._answer_ptr[first : last + 1]
-        known_ptr = self._known_ptr[first : last + 1]
-        answers = self._answers[answer_ptr[0] : answer_ptr[-1]]
-        known = self._known[known_ptr[0] : known_ptr[-1]]
-        return Part(answer_ptr - answer_ptr[0], answers, known_ptr - known_ptr[0], known)
+        answers = rows_between(self._answer_ptr, self._answers, first, last)
+        return RankedQueries(*answers, *rows_between(self._known_ptr, self._known, first, last))
 
 
-def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
-    """Return ``(above, equal, bad)`` for scores ``[queries, candidates]``: two counts for each
-    answer of the part.
+def count_above(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
+    """Return two counts for each answer, higher and equal scores, and the first query with a NaN.
 
-    Known positives count in neither, the answer itself in ``equal``. ``bad`` is the first query
-    with a NaN, or -1.
+    Scores are ``[queries, candidates]``. Known positives count in neither, the answer itself in the
+    second; -1 where no query has a NaN.
     """
+    # on a GPU the copy of all scores would take longer than the counting
     if scores.device.type != "cpu":
         return with_torch(scores, part)
     # float32 holds every float16 and bfloat16 exactly, so comparisons stay exact
@@ -219,12 +224,13 @@ def count_above(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     return compiled(scores.to(kind).contiguous(), part)
 
 
-def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+def compiled(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     """Count by a compiled loop, on the threads that torch has."""
     above = np.empty(part.answers.size, np.int64)
     equal = np.empty(part.answers.size, np.int64)
     flat = scores.flatten().numpy()
     width = scores.shape[1]
+    # a query of many answers takes longer, so pieces are cut by answers and not by queries
     work = part.answer_ptr * width // _PIECE  # pieces of about equal work
     starts = np.unique(work, return_index=True)[1]
     cuts = np.unique(np.append(starts, scores.shape[0]))
@@ -241,28 +247,25 @@ def compiled(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
     return above, equal, min(bad, default=-1)
 
 
-def with_torch(scores: Tensor, part: Part) -> tuple[Ints, Ints, int]:
+def with_torch(scores: Tensor, part: RankedQueries) -> tuple[Ints, Ints, int]:
     """Count with torch operations, on any device."""
-    (wrong,) = scores.isnan().any(1).nonzero(as_tuple=True)
-    hidden = torch.zeros_like(scores, dtype=torch.bool)
-    queries = np.arange(scores.shape[0])
-
-    def moved(array: Ints) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(scores.device)
-
-    hidden[moved(np.repeat(queries, np.diff(part.known_ptr))), moved(part.known)] = True
-    of_answer = moved(np.repeat(queries, np.diff(part.answer_ptr)))
-    columns = moved(part.answers)
-    above = torch.empty_like(columns)
-    equal = torch.empty_like(columns)
+    device = scores.device
+    answers = torch.from_numpy(part.answers).to(device)
+    query_of_answer = entry_rows(part.answer_ptr).to(device)
+    has_nan = scores.isnan().any(1)
+    # NaN is neither above nor equal to anything, so known positives count nowhere
+    counted = scores.clone()
+    counted[entry_rows(part.known_ptr).to(device), torch.from_numpy(part.known).to(device)] = nan
+    above = torch.empty_like(answers)
+    equal = torch.empty_like(answers)
     # as many answers at a time as there are queries: temporaries are then no larger than the scores
-    for first in range(0, len(columns), max(len(scores), 1)):
+    for first in range(0, len(answers), max(len(scores), 1)):
         piece = slice(first, first + len(scores))
-        rows = of_answer[piece]
-        answer = columns[piece, None]
-        values = scores[rows]
-        seen = (~hidden[rows]).scatter_(1, answer, value=True)
-        bound = values.gather(1, answer)
-        above[piece] = ((values > bound) & seen).sum(1)
-        equal[piece] = ((values == bound) & seen).sum(1)
-    return above.cpu().numpy(), equal.cpu().numpy(), int(wrong[0]) if len(wrong) else -1
+        rows = query_of_answer[piece]
+        bound = scores[rows, answers[piece]].unsqueeze(1)
+        # the answer itself counts, known or not
+        values = counted[rows].scatter_(1, answers[piece, None], bound)
+        above[piece] = (values > bound).sum(1)
+        equal[piece] = (values == bound).sum(1)
+    query_of_nan = int(has_nan.byte().argmax()) if has_nan.any() else -1
+    return above.cpu().numpy(), equal.cpu().numpy(), query_of_nan

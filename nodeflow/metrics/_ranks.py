@@ -15,8 +15,7 @@ TIES = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
 """Share of the candidates tied with the answer that rank before it, by the name of the rule."""
 HITS = (1, 3, 10)
 """The k of Hits@k that tables show."""
-_COMPARED = 2**22
-"""Approximate number of comparisons made at a time."""
+_HEAD = f"{'mean rank':>22}     MRR  Hits@1  Hits@3  Hits@10"
 
 
 class Ranks(Frozen):
@@ -102,16 +101,14 @@ class Ranks(Frozen):
         head = f"{len(self):,} links, ties {self.ties}"
         if not self.ranks.numel():
             return f"Ranks({head})"
-        parts = {"both": self, **self.by_side()} if len(self.sides) > 1 else {self.sides[0]: self}
-        rows = [["", "mean rank", "MRR", *(f"Hits@{k}" for k in HITS)]]
+        parts = self.by_side()
+        if len(parts) > 1:
+            parts = {"both": self, **parts}
+        lines = [f"Ranks({head})", _HEAD]
         for name, part in parts.items():
-            mean, *rest = part.summary().values()
-            rows.append([name, f"{mean:,.1f}", *(f"{value:.4f}" for value in rest)])
-        lines = [f"Ranks({head})"]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *cells[1:]]))
+            mean, *shares, last = part.summary().values()
+            numbers = "".join(f"{share:8.4f}" for share in shares)
+            lines.append(f"{name:11}{mean:11,.1f}{numbers}{last:9.4f}")
         return "\n".join(lines)
 
     def _some(self) -> Tensor:
@@ -159,11 +156,8 @@ def rank_among(positive: NumbersLike, negative: NumbersLike, *, ties: str = "rea
             raise ValueError(
                 f"negative must have a row per positive ({len(good)}), got shape {tuple(bad.shape)}"
             )
-        # a comparison takes a byte per score: some rows at a time
-        step = max(_COMPARED // max(bad.shape[1], 1), 1)
-        pieces = list(zip(good[:, None].split(step), bad.split(step), strict=True))
-        above = torch.cat([(others > score).sum(1) for score, others in pieces])
-        equal = torch.cat([(others == score).sum(1) for score, others in pieces])
+        above = (bad > good[:, None]).sum(1)
+        equal = (bad == good[:, None]).sum(1)
     return Ranks((1 + above + TIES[ties] * equal.double())[:, None], ("negatives",), None, ties)
 
 
@@ -207,6 +201,7 @@ def average_precision(scores: NumbersLike, labels: NumbersLike) -> float:
     0.8333333333333333
     """
     good, bad = _both(scores, labels)
+    # ties at a threshold all count, so the order of equal scores does not matter
     hits = len(good) - _counts(good, good)[0]
     misses = len(bad) - _counts(good, bad)[0]
     return float((hits.double() / (hits + misses)).mean())
@@ -214,14 +209,13 @@ def average_precision(scores: NumbersLike, labels: NumbersLike) -> float:
 
 def _counts(scores: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
     """For every score the number of others below it, and the number at most as high."""
+    # a sort and two binary searches in place of a comparison of every pair
     ordered = others.sort().values
     return torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
 
 
-_ORDER = (
-    "the order is scores, labels; of scores apart: torch.cat([positive, negative]), torch.arange(n "
-    "+ k) < n"
-)
+_SHAPES = {(1,): "[n]", (1, 2): "[n] or [n, k]"}
+_ORDER = "the order is scores, labels"
 
 
 def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
@@ -239,15 +233,15 @@ def _both(scores: object, labels: object) -> tuple[Tensor, Tensor]:
     positive = values[kinds == 1]
     negative = values[kinds == 0]
     if not len(positive) or not len(negative):
-        missing = 0 if len(positive) else 1
-        raise ValueError(
-            f"no label is {missing}: one positive and one negative at least are needed"
-        )
+        missing = int(not len(positive))
+        raise ValueError(f"no label is {missing}, and one of each kind is needed")
     return positive, negative
 
 
 def _as_tensor(value: object, name: str) -> Tensor:
-    return value if isinstance(value, Tensor) else torch.from_numpy(as_array(value, name).copy())
+    if isinstance(value, Tensor):
+        return value
+    return torch.from_numpy(as_array(value, name).copy())
 
 
 def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:
@@ -256,8 +250,7 @@ def _scores(value: object, name: str, dims: tuple[int, ...]) -> Tensor:
     if value.dtype == torch.bool or value.is_complex():
         raise TypeError(f"{name} must be scores, real numbers, got {describe(value)}")
     if value.ndim not in dims:
-        shapes = " or ".join(("[n]", "[n, k]")[dim - 1] for dim in dims)
-        raise ValueError(f"{name} must have shape {shapes}, got {tuple(value.shape)}")
+        raise ValueError(f"{name} must have shape {_SHAPES[dims]}, got {tuple(value.shape)}")
     scores = value.detach().double().cpu()
     if (wrong := scores.isnan().nonzero()).numel():
         raise ValueError(f"{name}{wrong[0].tolist()} is NaN, which has no rank")

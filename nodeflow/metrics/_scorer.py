@@ -100,6 +100,7 @@ class Scoring:
         """Within the block, the scorer is in evaluation mode without gradients; shows a bar of
         ``total`` queries.
         """
+        # modules one by one: a part may be in another mode than the whole
         modules = self._scorer.modules() if isinstance(self._scorer, nn.Module) else ()
         modes = {part: part.training for part in modules}
         with torch.no_grad(), progress_bar(what, total, " queries", shown=progress) as self._bar:
@@ -120,6 +121,7 @@ class Scoring:
         table = self._table
         rows = table if ids is None else table[torch.from_numpy(ids).to(table.device)]
         per_query = max(len(rows), 1) * rows.element_size()
+        # scores that leave the cache before they are read cost twice the time
         step = self._size or max(min(self._room, _CACHED) // per_query, 1)
         for first in range(0, len(queries), step):
             last = min(first + step, len(queries))
@@ -140,6 +142,18 @@ class Scoring:
                 )
             yield first, last, scores
             self._bar.update(last - first)
+
+
+def rows_between(indptr: Ints, values: Ints, first: int, last: int) -> tuple[Ints, Ints]:
+    """Return ``indptr`` and ``values`` of the rows ``first`` to ``last - 1`` of a CSR matrix."""
+    part = indptr[first : last + 1]
+    return part - part[0], values[part[0] : part[-1]]
+
+
+def entry_rows(indptr: Ints) -> Tensor:
+    """Return the number of the row of every entry of a CSR matrix, int64."""
+    row = np.arange(len(indptr) - 1)
+    return torch.from_numpy(np.repeat(row, np.diff(indptr)))
 
 
 def not_a_number(side: str, query: str, place: str) -> ValueError:

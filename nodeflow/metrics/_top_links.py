@@ -21,7 +21,14 @@ from nodeflow._core.base.checks import (
 )
 from nodeflow._core.base.types import IdsLike
 from nodeflow._core.links import SIDES, KnownLike, Queries, as_known
-from nodeflow.metrics._scorer import Score, Scoring, as_candidates, not_a_number
+from nodeflow.metrics._scorer import (
+    Score,
+    Scoring,
+    as_candidates,
+    entry_rows,
+    not_a_number,
+    rows_between,
+)
 
 
 class TopLinks(NamedTuple):
@@ -90,23 +97,21 @@ def top_links(
     count = as_count(k, "k", 1)
     ids = as_ids(nodes, "nodes", len(table))
     relations = _relations(relation, ids.size)
-    why = "since relation is None" if relations is None else "since relation is given"
-    hidden = as_known(known, len(table), relations is not None, why)
+    hidden = as_known(known, len(table), relations is not None, "as relation= is given or not")
     among, places_of = as_candidates(candidates, side, len(table))
     queries = Queries(ids, relations, len(table))
-    left_out = queries.answers(hidden, side, places_of)
+    known_answers = queries.answers(hidden, side, places_of)
+    # an empty first piece: without queries the results still have a type and a width
     values = [table.new_empty(0, count, device="cpu")]
     columns = [torch.empty(0, count, dtype=torch.int64)]
     with scoring.running("answers", len(queries), progress):
         for first, last, scores in scoring.chunks(queries, side, among):
-            bad = scores.isnan().any(1).nonzero()
-            if len(bad):
-                i = first + int(bad[0])
-                kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
-                raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
-            best, places = _best(_without(scores, *left_out, first, last), count)
+            _refuse_nan(scores, queries, first, side)
+            left_out = rows_between(*known_answers, first, last)
+            best, places = _best(_without(scores, *left_out), count)
             values.append(best.cpu())
             columns.append(places.cpu())
+    # each distinct query was scored once; here equal ones get their copies
     query = torch.from_numpy(queries.number)
     best = torch.cat(values[1:] or values)[query]  # scores have the type that the scorer gives
     answers = torch.cat(columns)[query]
@@ -115,27 +120,33 @@ def top_links(
     return TopLinks(answers.masked_fill(best == -torch.inf, -1), best)
 
 
+def _refuse_nan(scores: Tensor, queries: Queries, first: int, side: str) -> None:
+    """Raise ValueError where scores, those from query ``first`` on, have a NaN."""
+    queries_with_nan = scores.isnan().any(1).nonzero()
+    if len(queries_with_nan):
+        i = first + int(queries_with_nan[0])
+        kind = "" if queries.relation is None else f" with relation {queries.relation[i]}"
+        raise not_a_number(side, f"node {queries.node[i]}{kind}", "place among the best")
+
+
 def _relations(value: object, count: int) -> Ints | None:
     """Return a relation for each of ``count`` queries; None without."""
     if value is None:
         return None
     if np.ndim(value) == 0:  # type: ignore[arg-type]
-        kind = as_ids([as_int(value, "relation")], "relation", LARGEST, "relation")
-        return np.repeat(kind, count)
+        value = [as_int(value, "relation")] * count
     kinds = as_ids(value, "relation", LARGEST, "relation")
     check_pairs(range(count), kinds, "nodes and relation", "query")
     return kinds
 
 
-def _without(scores: Tensor, indptr: Ints, known: Ints, first: int, last: int) -> Tensor:
-    """Return the scores of the queries ``first`` to ``last - 1``, -inf for known positives."""
-    begin = indptr[first : last + 1]
-    if begin[0] == begin[-1]:
+def _without(scores: Tensor, indptr: Ints, known: Ints) -> Tensor:
+    """Return scores with -inf for known positives."""
+    if not len(known):
         return scores
-    query = torch.from_numpy(np.repeat(np.arange(last - first), np.diff(begin)))
-    column = torch.from_numpy(known[begin[0] : begin[-1]])
     scores = scores.clone()  # the scorer may keep the one that it returned
-    scores[query.to(scores.device), column.to(scores.device)] = -torch.inf
+    rows = entry_rows(indptr).to(scores.device)
+    scores[rows, torch.from_numpy(known).to(scores.device)] = -torch.inf
     return scores
 
 

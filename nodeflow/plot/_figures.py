@@ -4,10 +4,9 @@ of a history.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,19 +48,13 @@ def plot_degrees(
     [[1.0, 0.6666666666666666], [2.0, 0.3333333333333333]]
     """
     check_one_of(direction, "direction", ("in", "out"))
-    named = graphs if isinstance(graphs, Mapping) else {f"{direction}-degrees": graphs}
-    for name, graph in named.items():
-        check_type(
-            graph,
-            f"graphs[{name!r}]" if named is graphs else "graphs",
-            Graph,
-            "a Graph, or a dict of them",
-        )
+    if not isinstance(graphs, Mapping):
+        graphs = {f"{direction}-degrees": graphs}
+    degrees = {}
+    for name, graph in graphs.items():
+        check_type(graph, f"graphs[{name!r}]", Graph, "a Graph; graphs are one, or a dict of them")
+        degrees[name] = getattr(graph, f"{direction}_degrees")().numpy()
     axis = axes_for(ax, (5, 3.4))
-    degrees = {
-        name: (graph.in_degrees() if direction == "in" else graph.out_degrees()).numpy()
-        for name, graph in named.items()
-    }
     draw_degrees(axis, degrees)
     axis.set_xlabel(f"{direction}-degree")
     return axis
@@ -95,6 +88,7 @@ def plot_history_ages(history: History, *, ax: Axes | None = None) -> Axes:
     axis = axes_for(ax, (5, 3.4))
     for layer in sorted(history.widths):
         ages = history.age(layer).cpu().numpy()
+        # an age of -1 says that the row was never written
         written = np.sort(ages[ages >= 0])
         value, count = np.unique(written, return_counts=True)
         never = 1 - len(written) / max(len(ages), 1)
@@ -137,24 +131,8 @@ def plot_node_flow(batch: NodeFlow, path: Path | str | None = None, **options: A
     return _written(figure, path, dpi=150)
 
 
-class _Epoch(Protocol):
-    """One point of the curves, such as a ``nodeflow.training.EpochRecord``."""
-
-    @property
-    def epoch(self) -> int:
-        """Its number, from 1."""
-
-    @property
-    def loss(self) -> float:
-        """The mean loss of training."""
-
-    @property
-    def score(self) -> float:
-        """The metric on the validation nodes, NaN for none."""
-
-
 def plot_curves(
-    runs: Mapping[str, Sequence[_Epoch]],
+    runs: Mapping[str, Sequence[Any]],
     path: Path | str | None = None,
     *,
     metric: str = "score",
@@ -179,16 +157,13 @@ def plot_curves(
     """
     figure, left, right = _two_axes()
     check_type(runs, "runs", Mapping, "a dict from names of runs to their records")
+    style: dict[str, Any] = {"marker": "o", "markersize": 3}
     for name, records in runs.items():
-        scored = [record for record in records if not math.isnan(record.score)]
-        for axis, shown, value in ((left, records, "loss"), (right, scored, "score")):
-            axis.plot(
-                [record.epoch for record in shown],
-                [getattr(record, value) for record in shown],
-                marker="o",
-                markersize=3,
-                label=name,
-            )
+        points = np.array([(record.epoch, record.loss, record.score) for record in records])
+        epoch, loss, score = points.reshape(-1, 3).T
+        left.plot(epoch, loss, label=name, **style)
+        scored = ~np.isnan(score)
+        right.plot(epoch[scored], score[scored], label=name, **style)
     left.set(xlabel="epoch", ylabel="training loss")
     right.set(xlabel="epoch", ylabel=f"validation {metric.replace('_', ' ')}")
     for axis in (left, right):
@@ -206,6 +181,7 @@ def plot_curves(
     return _written(figure, path)
 
 
+@checked
 def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
     """Draw the sizes of the parts of a graph, bars of masters and mirrors, and of edges; returns
     the Figure.
@@ -220,9 +196,6 @@ def plot_parts(report: PartsReport, path: Path | str | None = None) -> Figure:
     >>> [axis.get_ylabel() for axis in plot_parts(report).axes]
     ['nodes', 'edges']
     """
-    from nodeflow.distributed import PartsReport
-
-    check_type(report, "report", PartsReport, "a PartsReport, as parts.report() gives it")
     figure, left, right = _two_axes()
     parts = range(len(report.masters))
     left.bar(parts, report.masters, color="tab:blue", label="masters")

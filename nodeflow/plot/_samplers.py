@@ -5,13 +5,12 @@ drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nodeflow._core.base.checks import as_count, check_one_of, check_type
-from nodeflow._core.base.types import SeedsLike
+from nodeflow._core.base.types import Floats, SeedsLike
 from nodeflow._core.display.axes import axes_for, small_legend, whole_ticks
 from nodeflow.flow import NamesLike
 from nodeflow.graph import Graph
@@ -57,25 +56,27 @@ def plot_samplers(
     ['neighbour', 'labor']
     """
     check_type(samplers, "samplers", Mapping, "a dict from name to sampler")
-    for name, sampler in samplers.items():
-        check_type(sampler, f"samplers[{name!r}]", SamplerBase, "a sampler")
     check_one_of(count, "count", ("nodes", "edges"))
     number = as_count(draws, "draws", 1)
     sizes = {}
+    part = {"nodes": "layer", "edges": "flow"}[count]
     for name, sampler in samplers.items():
+        check_type(sampler, f"samplers[{name!r}]", SamplerBase, "a sampler")
         rows = []
         for epoch in range(number):
             batch = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call}))
-            rows.append(batch.layer_sizes if count == "nodes" else batch.flow_sizes)
+            rows.append(getattr(batch, f"{part}_sizes"))
         sizes[name] = np.array(rows, float)
     axis = axes_for(ax, (6, 3.4))
     most = max((counts.shape[1] for counts in sizes.values()), default=0)
     width = 0.8 / max(len(sizes), 1)
-    for i, (name, counts) in enumerate(sizes.items()):
-        places = np.arange(most - counts.shape[1], most) + (i - (len(sizes) - 1) / 2) * width
-        whiskers = {"yerr": counts.std(0), "capsize": 2, "ecolor": "0.5"}
+    left = -(len(sizes) - 1) / 2 * width  # of the bars of the first sampler, from their tick
+    for name, counts in sizes.items():
+        # aligned at the seeds: samplers may have other numbers of flows
+        places = np.arange(most - counts.shape[1], most) + left
+        whiskers: dict[str, Any] = {"yerr": counts.std(0), "capsize": 2, "ecolor": "0.5"}
         axis.bar(places, counts.mean(0), width, label=name, **whiskers)
-    part = "layer" if count == "nodes" else "flow"
+        left += width
     words = [f"{part} {i - most}" for i in range(most)]
     if count == "nodes" and words:
         words[-1] = "seeds"
@@ -189,40 +190,49 @@ def plot_inclusion(
     """
     check_type(sampler, "sampler", BoundSampler, "a sampler that draws edges of its graph")
     number = as_count(draws, "draws", 1)
+    times, stated, most_times = _counts_of_edges(sampler, seeds, number, call)
+    seen = times > 0
+    mean_stated = stated[seen] / times[seen]
+    drawn = times[seen] / number
+    axis = axes_for(ax, (4, 3.6))
+    most = max(mean_stated.max(initial=1e-9), drawn.max(initial=0))
+    line = np.linspace(0, 1.02 * most, 200)
+    # of independent draws: the variance of a share, or of a count where edges come repeatedly
+    variance = np.clip(line * (1 - line), 0, None)
+    words = ("stated probability", f"share of {number:,} draws")
+    if most_times > 1:
+        variance = line
+        words = ("stated mean number of times", f"mean number of times in {number:,} draws")
+    spread = 1.96 * np.sqrt(variance / number)
+    style: dict[str, Any] = {"color": "0.5", "alpha": 0.25, "linewidth": 0, "label": "95 % band"}
+    axis.fill_between(line, line - spread, line + spread, **style)
+    axis.plot(line, line, color="0.5", linewidth=1)
+    axis.scatter(mean_stated, drawn, s=12, zorder=3, label=f"{len(drawn):,} edges")
+    axis.set(xlabel=words[0], ylabel=words[1])
+    small_legend(axis)
+    return axis
+
+
+def _counts_of_edges(
+    sampler: BoundSampler, seeds: SeedsLike, draws: int, call: dict[str, Any]
+) -> tuple[Floats, Floats, int]:
+    """Return how often each edge was drawn, the sum of its stated probabilities, and the largest
+    number of times in a draw.
+    """
     size = sampler.graph.num_edges
     times = np.zeros(size)
     stated = np.zeros(size)
     value = sampler.estimand().numpy()
     most_times = 1
-    for epoch in range(number):
+    for epoch in range(draws):
         flow = sampler(seeds, **first_of_epoch(sampler, {"epoch": epoch, **call})).flows[-1]
         edges = flow.parent_eid.numpy()
         weight = flow.weight.double().numpy()
+        # edges without an id are no edges of the graph, and a weight of 0 states no probability
         some = (edges >= 0) & (weight != 0)
-        counts = np.bincount(edges[some], minlength=size)
+        edges = edges[some]
+        counts = np.bincount(edges, minlength=size)
         times += counts
         most_times = max(most_times, int(counts.max(initial=0)))
-        stated += np.bincount(
-            edges[some], weights=value[edges[some]] / weight[some], minlength=size
-        )
-    seen = times > 0
-    at = stated[seen] / times[seen]
-    axis = axes_for(ax, (4, 3.6))
-    most = max(float(at.max(initial=0)), float((times[seen] / number).max(initial=0)), 1e-9)
-    line = np.linspace(0, 1.02 * most, 200)
-    repeated = most_times > 1
-    variance = line if repeated else np.clip(line * (1 - line), 0, None)
-    spread = NormalDist().inv_cdf(0.975) * np.sqrt(variance / number)
-    axis.fill_between(
-        line, line - spread, line + spread, color="0.5", alpha=0.25, linewidth=0, label="95 % band"
-    )
-    axis.plot(line, line, color="0.5", linewidth=1)
-    axis.scatter(at, times[seen] / number, s=12, zorder=3, label=f"{int(seen.sum()):,} edges")
-    if repeated:
-        axis.set(
-            xlabel="stated mean number of times", ylabel=f"mean number of times in {number:,} draws"
-        )
-    else:
-        axis.set(xlabel="stated probability", ylabel=f"share of {number:,} draws")
-    small_legend(axis)
-    return axis
+        stated += np.bincount(edges, weights=value[edges] / weight[some], minlength=size)
+    return times, stated, most_times

@@ -12,7 +12,7 @@ three read the same settings, and no other module uses any of them.
 - *A run.* ``_trainer`` goes over epochs and steps; ``_task``, with ``_nodes`` and ``_links``, says
   what is learned. Read are the data of ``_data`` and the graph of ``_graph``; computed is the
   network of ``_network``, in the types of ``_precision``; drawn are batches of ``_samplers``,
-  ``_partitions`` or ``_answers`` by ``_loaders``, of which ``_first_batch`` tries one.
+  ``_partitions`` or ``_answers``, of which ``_first_batch`` tries one.
   ``_processes`` joins several processes.
 - *Its folder.* ``_folder``, with ``_checkpoints``, ``_result`` and ``_predictions``. ``_finished``
   opens it for other data, in the numbers of the run: ``_names``.

@@ -70,6 +70,7 @@ def _checksum(text: str, tensors: Mapping[str, Tensor]) -> str:
     """Return the CRC-32 of facts as text, then of name, type, shape and bytes of every tensor in
     the order of names.
     """
+    # in the order of names: safetensors may give them in another
     value = zlib.crc32(text.encode())
     for name, tensor in sorted(tensors.items()):
         value = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}".encode(), value)
@@ -112,12 +113,14 @@ def _encoded(value: Any, tensors: dict[str, Tensor], name: str) -> Any:
         return {"tensor": name}
     if isinstance(value, Mapping):
         content = [[key, _encoded(x, tensors, f"{name}.{key}")] for key, x in value.items()]
-        # JSON has no other keys than strings
-        words = all(isinstance(key, str) for key in value)
-        return {"dict": dict(content)} if words else {"items": content}
+        if all(isinstance(key, str) for key in value):
+            return {"dict": dict(content)}
+        return {"items": content}  # JSON has no other keys than strings
     if isinstance(value, (list, tuple)):
         items = [_encoded(item, tensors, f"{name}.{i}") for i, item in enumerate(value)]
-        return {"tuple": items} if isinstance(value, tuple) else items
+        if isinstance(value, tuple):
+            return {"tuple": items}
+        return items
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TypeError(
@@ -135,8 +138,8 @@ def _decoded(value: Any, tensors: Mapping[str, Tensor]) -> Any:
         return tensors[content]
     if form == "tuple":
         return tuple(_decoded(content, tensors))
-    items = content.items() if form == "dict" else content
-    return {key: _decoded(item, tensors) for key, item in items}
+    # of strings a dict, of other keys a list of pairs
+    return {key: _decoded(item, tensors) for key, item in dict(content).items()}
 
 
 def load_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
@@ -258,6 +261,7 @@ class Checkpoints:
         """Save the state now. If it cannot be written, raises OSError and keeps the previous
         state.
         """
+        # collective, so on all processes, also on those that write nothing
         state = run.state_dict()
         self._saved = time.monotonic()
         if not run.peers.is_first:
@@ -266,11 +270,9 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_state(self.folder / STATE, state)
         except OSError as error:
-            have = "no state was saved before"
-            if (self.folder / STATE).exists():
-                have = "the state saved before stays"
             raise OSError(
-                f"cannot save the state in {self.folder}: {error.strerror or error}; {have}"
+                f"cannot save the state in {self.folder}: {error.strerror or error}; a state saved "
+                "before stays"
             ) from error
 
 
@@ -290,10 +292,9 @@ def check_same_run(
     earlier = before.by_name()
     for name, value in settings.by_name().items():
         if earlier[name] != value and (name not in FREE or name in fixed):
-            several = f" for {processes} processes" if processes > 1 else ""
+            total = f" for {processes} processes" if name == "batch_size" else ""
             raise ValueError(
-                f"{file} is of a run with {name} = {earlier[name]!r}, got {value!r}"
-                f"{several if name == 'batch_size' else ''}"
+                f"{file} is of a run with {name} = {earlier[name]!r}, got {value!r}{total}"
             )
 
 
@@ -301,11 +302,8 @@ def check_same_parts(before: Mapping[str, str], parts: Mapping[str, str]) -> Non
     """Raise ValueError if the user's own parts (model, loss, ...) have other names than in the
     saved run.
     """
-    for name in sorted({*before, *parts}):
-        earlier = before.get(name, "that of the settings")
-        now = parts.get(name, "that of the settings")
-        if earlier != now:
-            raise ValueError(
-                f"the state is of a run with {name} = {earlier}, got {now}; pass parts of your own "
-                "again when a run goes on"
-            )
+    if before != parts:
+        raise ValueError(
+            f"the state is of a run with these parts of your own: {before}, got {parts}; pass them "
+            "again when a run goes on"
+        )

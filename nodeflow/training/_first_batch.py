@@ -7,13 +7,13 @@ import warnings
 import torch
 from torch import Tensor, nn
 
+from nodeflow._core.base.checks import describe
 from nodeflow._core.rows.coded import is_coded
 from nodeflow.graph import Graph
 from nodeflow.loader import NodeFlowLoader
 from nodeflow.nn import IgnoredWeightWarning
 from nodeflow.storage import CodedRows, NarrowRows
 from nodeflow.training._graph import FeatureRows
-from nodeflow.training._samplers import METHODS
 from nodeflow.training._settings import Settings
 
 
@@ -26,6 +26,7 @@ def try_first_batch(
     sums. Raises ValueError where the model is biased for the batch, or does not give one row of
     ``width`` outputs per seed.
     """
+    # the trial takes a batch, and training must begin with the same one
     state = batches.state_dict()
     training = network.training
     columns = graph.ndata
@@ -45,7 +46,9 @@ def try_first_batch(
             raise ValueError(
                 f"model {settings.model.name!r} would be biased with sampler "
                 f"{settings.sampler.name!r}, whose edges have different weights: {layer} "
-                f"ignores them. {_without_bias(settings, graph)}"
+                "ignores them. Take model sage, gcn or gin, of several relations also rgcn, hgt or "
+                "typed; or leave out weighted = false and prob of the options, or take sampler "
+                "neighbor, labor, bernoulli or shadow"
             ) from None
         finally:
             network.train(training)
@@ -54,10 +57,10 @@ def try_first_batch(
             if plain is not None and not is_coded(batch.inputs.get("feat")):
                 columns["feat"] = plain
     shape = (batch.layer_sizes[-1], width)
-    got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
-    if got != shape:
+    if not isinstance(outputs, Tensor) or outputs.shape != shape:
         raise ValueError(
-            f"the model must return one row of {width} outputs per seed, {list(shape)}, got {got}"
+            f"the model must return one row of {width} outputs per seed, {list(shape)}, got "
+            f"{describe(outputs)}"
         )
     return batch.layer_sizes[0]
 
@@ -66,15 +69,3 @@ def _coded(x: object) -> CodedRows | None:
     """Return narrow features as codes, whose rows a network that begins with sums never needs."""
     rows = x.rows if isinstance(x, FeatureRows) and x.rows.dtype == x.dtype else x
     return CodedRows(rows) if isinstance(rows, NarrowRows) else None
-
-
-def _without_bias(settings: Settings, graph: Graph) -> str:
-    """Say what to change where a model ignores the weights of a sampler."""
-    if settings.model.options.get("weighted") is False:
-        return "Leave out weighted = false of model_options"
-    if "prob" in settings.sampler.options:
-        return "Use model sage, gcn or gin, or leave out prob of sampler_options"
-    # as many of each relation as there are
-    if len(graph.schema.relations) > 1 and METHODS[settings.sampler.name].draws_neighbors:
-        return "Use model rgcn, hgt or typed, or sage, gcn or gin"
-    return "Use model sage, gcn or gin, or sampler neighbor, labor, bernoulli or shadow"

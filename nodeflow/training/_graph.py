@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from nodeflow._core.base.checks import Ints, describe
-from nodeflow._core.base.progress import progress_bar
 from nodeflow._core.base.sizes import as_bytes
 from nodeflow._core.base.types import Array
 from nodeflow._core.random import derive_key, hash_ids, hash_pieces
@@ -94,22 +93,19 @@ class FeatureRows(RowsBase):
         bad: list[int] = []
 
         def finite_pieces() -> Iterator[Tensor]:
-            pieces = _pieces(self.rows, step)
-            total = -(-self.shape[0] // step)
-            for start, piece in progress_bar(
-                "features", total, "piece", shown=True, terminal_only=True, pieces=pieces, delay=2
-            ):
+            for start, piece in _pieces(self.rows, step):
                 if (wrong := first_not_finite(piece)) is not None:
                     bad.append(start + wrong)
                     return
                 yield piece.to(self.dtype)
 
+        # values alone would not tell matrices apart that have them in other places
         if sparse:
             arrays = (array for piece in finite_pieces() for array in to_arrays(piece))
             digest = derive_key(*map(hash_of, arrays))
         else:
             digest = hash_of_pieces(finite_pieces(), math.prod(self.shape) * self.dtype.itemsize)
-        return (bad[0] if bad else None), digest
+        return next(iter(bad), None), digest
 
     def _details(self) -> str:
         return f"of {summary(self.rows)}"
@@ -149,20 +145,19 @@ def check_features(dataset: Dataset, node_type: str, x: Tensor | Rows) -> None:
         raise ValueError(
             f"data set {dataset.name!r} must have a row of features per node, got {tuple(x.shape)}"
         )
-    what = "check of features"
-    with graph.peers.together(what):
+    with graph.peers.together("check of features"):
         bad = _first_bad(x)
         if bad is not None:
             # rows are those of the nodes that are here, where several processes hold the graph
             ids = graph.nodes[node_type].ids
             masters = graph.held_part.masters
             node = int(masters[(masters >= ids.start) & (masters < ids.stop)][bad]) - ids.start
-            of = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
+            of_type = f" of type {node_type!r}" if len(graph.nodes) > 1 else ""
             raise ValueError(
-                f"the features{of} of data set {dataset.name!r} must be finite, but row {node} has "
+                f"the features{of_type} of data set {dataset.name!r} must be finite, but row {node} has "
                 "NaN or inf"
             )
-        graph.peers.gather(what, [])
+        graph.peers.gather("check of features", [])
 
 
 def _first_bad(x: Tensor | Rows) -> int | None:
@@ -285,6 +280,7 @@ def cache_features(graph: Graph, heat: Tensor, memory: int | str) -> None:
     columns = {name: x for name, x in features_of(graph).items() if not isinstance(x, Tensor)}
     sizes = {name: mean_bytes(stored(x)) for name, x in columns.items()}
     room = memory
+    # small columns are read as often as large ones, and fit whole
     for name in sorted(columns, key=lambda name: columns[name].shape[0] * sizes[name]):
         # what is left for a further type
         if isinstance(room, int) and room < sizes[name]:

@@ -75,9 +75,9 @@ class LinkTask(Task):
     network: LinkNetwork
 
     def __init__(
-        self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts
+        self, dataset: Dataset, settings: Settings, device: torch.device, parts: OwnParts
     ) -> None:
-        if own.metrics:
+        if parts.metrics:
             raise ValueError(
                 f"metrics of links are {', '.join(METRICS)}; metrics= is for tasks of nodes"
             )
@@ -108,13 +108,13 @@ class LinkTask(Task):
             # a node is most alike to itself, so it would take the first place of every ranking
             self.excluded = torch.arange(dataset.graph.num_nodes).unsqueeze(1).expand(-1, 2)
         self.known = torch.cat([edges, self.excluded])
-        self._loss = own.loss
+        self._loss = parts.loss
         super().__init__(
             dataset,
             graph,
             settings,
             device,
-            own.model,
+            parts.model,
             settings.model.embedding,
             self.triples["train"][:, [0, -1]].flatten(),
         )
@@ -136,6 +136,7 @@ class LinkTask(Task):
             sampler = self.method.sampler(seed)
             hidden = _and_reverses(self.target)
             exclude = [relation for relation in self.graph.schema.relations if relation in hidden]
+        # ``negatives`` are those of one side
         num_sides = 2 if link.corrupt == "both" else 1
         self.links = LinkSampler(
             sampler,
@@ -154,7 +155,7 @@ class LinkTask(Task):
         )
         self.links.check_reach(self.trained_nodes)
         seeds = torch.arange(self.links.num_seeds)
-        return self.loaders.of(
+        return self.loader_of(
             self.links, seeds, self.settings.sampler.batch_size, seed, shuffle=True
         )
 
@@ -204,6 +205,7 @@ class LinkTask(Task):
     def _log_chance(self, batch: NodeFlow) -> Tensor:
         sides = SIDES if self.settings.link.corrupt == "both" else (self.settings.link.corrupt,)
         sizes = {len(self.ends[side]) for side in sides}
+        # all have the same chance, so one number serves all, and no table of chances is read
         if self.settings.link.negative_law == "uniform" and len(sizes) == 1:
             return torch.tensor(-math.log(sizes.pop()))
         return self.links.log_proposal(batch)
@@ -223,16 +225,9 @@ class LinkTask(Task):
         line += f", decoder {link.decoder}, loss {link.loss}"
         if self.loader is not None:
             line += "; seeds are the ends of edges and of negatives"
-        lines = [line]
         if not self.network.encodes:
-            return lines
-        hidden = min(self.settings.sampler.batch_size / len(self.triples["train"]), 1)
-        if self.loader is not None and hidden > 0.5:
-            lines.append(
-                f"no message goes along the edges of a step, {hidden:.0%} of all: a smaller "
-                "--batch-size leaves more"
-            )
-        return [*super().description(), *lines]
+            return [line]
+        return [*super().description(), line]
 
     # ---- evaluation
 
@@ -300,26 +295,27 @@ class LinkTask(Task):
 
         Raises ValueError for a relation that is not there.
         """
-        name = self.dataset.name
-        names = self.relation_names or ()
         if relation is None:
             return list(range(self.num_relations))
+        name = self.dataset.name
         if self.relation is None:
             raise ValueError(
                 f"relation must be left out, because the edges of data set {name!r} have no "
                 "relations"
             )
+        names = self.relation_names or ()
+        number = -1
         if not isinstance(relation, str):
             number = as_int(relation, "relation")
         elif relation in names:
             number = names.index(relation)
-        else:
-            number = int(relation) if relation.isdecimal() else -1
+        elif relation.isdecimal():
+            number = int(relation)
         if not 0 <= number < self.num_relations:
-            some = f" or a name, such as {names[0]!r}" if names else ""
+            example = f" or a name, such as {names[0]!r}" if names else ""
             raise ValueError(
-                f"relation must be a number from 0 to {self.num_relations - 1}{some}, in data set "
-                f"{name!r}, got {relation!r}"
+                f"relation must be a number from 0 to {self.num_relations - 1}{example}, in data "
+                f"set {name!r}, got {relation!r}"
             )
         return [number]
 
@@ -332,6 +328,7 @@ class LinkTask(Task):
         """
         rows = self.rows()
         scores = {}
+        # ranks of millions of training edges would take longer than the training
         for part in parts:
             triples = self.triples[part]
             if part == "train" and len(triples) > 10_000:
@@ -372,6 +369,7 @@ def _and_reverses(relation: Relation) -> set[Relation]:
     source, name, target = relation
     opposite = name.removeprefix(REVERSE) if name.startswith(REVERSE) else REVERSE + name
     relations = {relation, (target, opposite, source)}
+    # a graph that is reversed puts the prefix before any name, also before that of a reverse
     made = {(target, REVERSE + name, source) for source, name, target in relations}
     return relations | made
 

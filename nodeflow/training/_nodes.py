@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nodeflow._core.base.checks import blaming
+from nodeflow._core.base.checks import blaming, describe
 from nodeflow._core.random import derive_key
 from nodeflow.datasets import Dataset, features_of
 from nodeflow.distributed import BufferState
@@ -51,38 +51,34 @@ def find_target(dataset: Dataset, task: str, settings: LossSettings) -> Target:
     """
     task = task_of(dataset, task)
     labels = dataset.graph.ndata["label"]
-    shape = tuple(labels.shape)
     if len(dataset.train) == 0:
         raise ValueError(f"data set {dataset.name!r} has no training nodes")
+    wrong_form = f"got {describe(labels)} in data set {dataset.name!r}"
     if task == "classification":
         if labels.ndim != 1 or labels.dtype != torch.int64:
-            raise ValueError(
-                f"task 'classification' needs one int64 label per node, got {labels.dtype} {shape} "
-                f"in data set {dataset.name!r}"
-            )
-        wrong = (labels < 0) | (labels >= dataset.num_classes)
-        _check_labels(dataset, wrong, f"labels from 0 to {dataset.num_classes - 1}")
-        metrics: tuple[str, ...] = ("accuracy", "f1_macro")
-        return Target(task, dataset.num_classes, _cross_entropy(dataset, settings), metrics)
+            raise ValueError(f"task {task!r} needs one int64 label per node, {wrong_form}")
+        num_classes = dataset.num_classes
+        wrong = (labels < 0) | (labels >= num_classes)
+        _check_labels(dataset, wrong, f"labels from 0 to {num_classes - 1}")
+        loss = _cross_entropy(dataset, settings)
+        return Target(task, num_classes, loss, ("accuracy", "f1_macro"))
     if task == "multilabel":
         if labels.ndim != 2:
-            raise ValueError(
-                f"task 'multilabel' needs labels [nodes, labels] of 0 and 1, got {shape}"
-            )
+            raise ValueError(f"task {task!r} needs labels [nodes, labels] of 0 and 1, {wrong_form}")
         wrong = ((labels != 0) & (labels != 1)).any(1)
         _check_labels(dataset, wrong, "labels of 0 and 1 for task 'multilabel'")
-        return Target(task, shape[1], _binary, ("f1_micro", "f1_macro", "average_precision"))
+        metrics = ("f1_micro", "f1_macro", "average_precision")
+        return Target(task, labels.shape[1], _binary, metrics)
     numbers = labels.float().reshape(len(labels), -1)
     wrong = ~numbers.isfinite().all(1)
     _check_labels(dataset, wrong, "finite labels")
-    width = 1 if labels.ndim == 1 else shape[1]
-    return Target("regression", width, _squared, ("rmse", "mae", "r2"))
+    return Target(task, numbers.shape[1], _squared, ("rmse", "mae", "r2"))
 
 
 def _check_labels(dataset: Dataset, wrong: Tensor, rule: str) -> None:
     """Raise ValueError for a node of the split whose label is ``wrong``, ``[num_nodes]``."""
     for part, nodes in dataset.splits.items():
-        for node in nodes[wrong[nodes]].tolist():
+        for node in nodes[wrong[nodes]][:1].tolist():
             label = dataset.graph.ndata["label"][node].tolist()
             raise ValueError(
                 f"the {part} nodes of data set {dataset.name!r} must have {rule}, but node {node} "
@@ -91,7 +87,7 @@ def _check_labels(dataset: Dataset, wrong: Tensor, rule: str) -> None:
 
 
 def _cross_entropy(dataset: Dataset, settings: LossSettings) -> Loss:
-    weight: Tensor | None = None
+    weight = None
     if settings.class_weights == "balanced":
         # mean 1 over the labels, and the same total for every class that occurs
         labels = dataset.graph.ndata["label"][dataset.train]
@@ -100,13 +96,10 @@ def _cross_entropy(dataset: Dataset, settings: LossSettings) -> Loss:
         weight = (len(labels) / (num_present * counts.clamp(min=1))).float()
 
     def cross_entropy(outputs: Tensor, labels: Tensor) -> Tensor:
-        return functional.cross_entropy(
-            outputs,
-            labels,
-            weight=None if weight is None else weight.to(outputs),
-            reduction="none",
-            label_smoothing=settings.label_smoothing,
-        )
+        options: dict[str, Any] = {"label_smoothing": settings.label_smoothing}
+        if weight is not None:
+            options["weight"] = weight.to(outputs)
+        return functional.cross_entropy(outputs, labels, reduction="none", **options)
 
     return cross_entropy
 
@@ -127,13 +120,14 @@ class NodeTask(Task):
     """Learn the column ``label`` of nodes, from features ``feat`` or learned rows."""
 
     def __init__(
-        self, dataset: Dataset, settings: Settings, device: torch.device, own: OwnParts
+        self, dataset: Dataset, settings: Settings, device: torch.device, parts: OwnParts
     ) -> None:
         self.target = find_target(dataset, settings.run.task, settings.loss)
-        self.loss_of_rows = own.loss or self.target.loss
-        given = {metric.name: metric for metric in own.metrics}
+        self.loss_of_rows = parts.loss or self.target.loss
+        given = {metric.name: metric for metric in parts.metrics}
         chosen = settings.run.metric or [*given, self.target.metrics[0]][0]
         self.metrics: dict[str, Metric] = {}
+        # the chosen one first; one of the user replaces the one of that name
         for name in (chosen, *given, *self.target.metrics):
             with blaming(f"metric {name!r} cannot be used", ValueError):
                 self.metrics[name] = given.get(name) or named(name, task=self.target.task)
@@ -146,7 +140,7 @@ class NodeTask(Task):
             dataset.graph,
             settings,
             device,
-            own.model,
+            parts.model,
             self.target.width,
             dataset.train,
         )
@@ -171,9 +165,9 @@ class NodeTask(Task):
         return Network(inputs, model)
 
     def make_loader(self) -> NodeFlowLoader:
-        return self._loader_of(self.method, self.dataset.train, self.settings.run.seed)
+        return self._loader_by(self.method, self.dataset.train, self.settings.run.seed)
 
-    def _loader_of(self, method: Method, nodes: Tensor, seed: int) -> NodeFlowLoader:
+    def _loader_by(self, method: Method, nodes: Tensor, seed: int) -> NodeFlowLoader:
         """Return the batches of ``nodes`` in a random order."""
         sampler = method.sampler(seed)
         seeds = method.seeds(nodes, sampler)
@@ -183,7 +177,7 @@ class NodeTask(Task):
             options["shuffle"] = LocalShuffle(groups, self.settings.sampler.mix)
         if self._balanced:
             options["weights"] = balanced_weights(method.graph.ndata["label"][seeds])
-        return self.loaders.of(sampler, seeds, method.batch_size, seed, ["label"], **options)
+        return self.loader_of(sampler, seeds, method.batch_size, seed, ["label"], **options)
 
     def make_batches(self, num_rows: int) -> Batches:
         """Return the batches of training; with storage "partitions", of the states of a partition
@@ -191,7 +185,7 @@ class NodeTask(Task):
         """
         if self.settings.storage.kind != "partitions":
             return super().make_batches(num_rows)
-        parts = open_partitions(self.dataset, self.graph, self.settings, self.loaders.edges)
+        parts = open_partitions(self.dataset, self.graph, self.settings, self.edge_columns)
 
         def batches_of(state: BufferState) -> NodeFlowLoader:
             graph = with_columns(state.graph, {})
@@ -199,8 +193,9 @@ class NodeTask(Task):
             for name, x in features_of(state.graph).items():
                 column = x if x.dtype == dtype else FeatureRows(x, dtype)
                 graph.nodes[name].data["feat"] = column
+            # of this state alone: degrees and weights are those of the edges in memory
             method = type(self.method)(graph, self.settings.sampler, self.method.model)
-            return self._loader_of(method, state.seeds, state.seed)
+            return self._loader_by(method, state.seeds, state.seed)
 
         return PartBatches(parts, self.method.batch_size, batches_of)
 
@@ -212,11 +207,9 @@ class NodeTask(Task):
         """
         if self._balanced:
             return batch.seed_index
-        return (
-            None
-            if self.method.traits.by_node
-            else self._is_train[batch.seeds.cpu()].to(self.device)
-        )
+        if self.method.traits.by_node:
+            return None
+        return self._is_train[batch.seeds.cpu()].to(self.device)
 
     def loss(self, outputs: Tensor, batch: NodeFlow) -> Tensor:
         rows = self.rows(batch)
@@ -263,17 +256,15 @@ class NodeTask(Task):
     def evaluate(self, parts: Sequence[str], *, full: bool) -> dict[str, dict[str, float]]:
         nodes = [self.dataset.splits[part] for part in parts]
         outputs: Sequence[Tensor]
-        if (
-            full and self.method.traits.estimates and parts
-        ):  # one pass over the graph serves all parts
+        if full and self.method.traits.estimates:  # one pass over the graph serves all parts
             outputs = self.outputs(torch.cat(nodes), full=True).split([len(ids) for ids in nodes])
         else:
             outputs = [self.outputs(ids, full=full) for ids in nodes]
         labels = self.graph.ndata["label"]
-        return {
-            part: self._measured(rows, labels[ids])
-            for part, ids, rows in zip(parts, nodes, outputs, strict=True)
-        }
+        scores = {}
+        for part, ids, rows in zip(parts, nodes, outputs, strict=True):
+            scores[part] = self._measured(rows, labels[ids])
+        return scores
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> dict[str, float]:
         """Return the metrics of some nodes; NaN where these labels give one no value, unless the

@@ -56,14 +56,14 @@ class PartBatches(Epochs):
     def __iter__(self) -> Iterator[NodeFlow]:
         return self._iterate(self.begin())
 
-    def _iterate(self, this: Pass) -> Generator[NodeFlow, None, None]:
-        counts = self._batches_per_state(this.epoch)
+    def _iterate(self, current: Pass) -> Generator[NodeFlow, None, None]:
+        counts = self._batches_per_state(current.epoch)
         ends = np.cumsum(counts)
-        number = this.start
+        number = current.start
         # the state that has this batch, and the number of the batch in it
         first = int(np.searchsorted(ends, number, side="right"))
         done = number - int(ends[first]) + counts[first]
-        self.buffer.set_epoch(this.epoch, first)
+        self.buffer.set_epoch(current.epoch, first)
         states: Any = iter(self.buffer)
         with closing(states):
             for state in states:
@@ -79,7 +79,7 @@ class PartBatches(Epochs):
                 with closing(batches):
                     for batch in batches:
                         number += 1
-                        self.reached(this, number)
+                        self.reached(current, number)
                         yield batch
 
     def _batches_per_state(self, epoch: int) -> list[int]:

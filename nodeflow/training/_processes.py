@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -74,9 +75,8 @@ def own_store(store: Any, rank: int, size: int) -> Any:
                 # the key may be left over from a process that has ended: answer again until this
                 # rank confirms
                 if store.check([f"nodeflow/asks/{other}"]):
-                    store.set(
-                        f"nodeflow/answer/{store.get(f'nodeflow/asks/{other}').decode()}", name
-                    )
+                    answer = store.get(f"nodeflow/asks/{other}").decode()
+                    store.set(f"nodeflow/answer/{answer}", name)
                 _pause(end, other)
     return dist.PrefixStore(f"nodeflow/{name}", store)  # type: ignore[attr-defined]
 
@@ -100,17 +100,19 @@ class OwnRandom:
     def __init__(self, seed: int, device: torch.device) -> None:
         self._cuda = [device] if device.type == "cuda" else []
         self._inside = False
+        # generators take no larger ones
         seed = seed & 2**63 - 1
-        every = torch.device("cpu"), *self._cuda
         self.states = {
-            each.type: torch.Generator(each).manual_seed(seed).get_state() for each in every
+            place.type: torch.Generator(place).manual_seed(seed).get_state()
+            for place in (torch.device("cpu"), *self._cuda)
         }
 
     def present(self) -> State:
         """Return the states as they are, also inside."""
         if self._inside:
-            cuda = {each.type: torch.cuda.get_rng_state(each) for each in self._cuda}
-            self.states = {"cpu": torch.get_rng_state(), **cuda}
+            self.states = {"cpu": torch.get_rng_state()}
+            for gpu in self._cuda:
+                self.states["cuda"] = torch.cuda.get_rng_state(gpu)
         return self.states
 
     @contextmanager
@@ -123,8 +125,8 @@ class OwnRandom:
             return
         with torch.random.fork_rng(devices=self._cuda):
             torch.set_rng_state(self.states["cpu"])
-            for each in self._cuda:
-                torch.cuda.set_rng_state(self.states["cuda"], each)
+            for gpu in self._cuda:
+                torch.cuda.set_rng_state(self.states["cuda"], gpu)
             self._inside = True
             try:
                 yield
@@ -140,31 +142,24 @@ def find_device(name: str, *, several: bool = False) -> torch.device:
 
     ``several``: whether several processes run, each on a GPU of its own.
     """
-    if several and name.startswith("cuda:"):
-        raise ValueError(
-            "device must be cpu, cuda or auto with several processes, which take a GPU each; got "
-            f"{name!r}"
-        )
-    processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1) if several else 1
+    processes = 1
+    if several:
+        if name.startswith("cuda:"):
+            raise ValueError(
+                "device must be cpu, cuda or auto with several processes, which take a GPU each; "
+                f"got {name!r}"
+            )
+        processes = int(os.environ.get("LOCAL_WORLD_SIZE") or 1)
+    # processes of one machine never share a GPU: their steps would wait for each other
+    num_gpus = torch.cuda.device_count()
     if name == "auto":
-        return torch.device(
-            "cuda"
-            if torch.cuda.is_available() and processes <= torch.cuda.device_count()
-            else "cpu"
-        )
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        device = torch.device("meta")
-    if device.type not in ("cpu", "cuda"):
+        name = "cuda" if processes <= num_gpus else "cpu"
+    if not re.fullmatch(r"(cpu|cuda)(:\d+)?", name):
         raise ValueError(f"device must be cpu, cuda, cuda:N or auto, got {name!r}")
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+    device = torch.device(name)
+    if device.type == "cuda" and max(processes, (device.index or 0) + 1) > num_gpus:
         raise ValueError(
-            f"device {name!r} is not there: torch sees {torch.cuda.device_count()} GPUs"
-        )
-    if device.type == "cuda" and processes > torch.cuda.device_count():
-        raise ValueError(
-            f"{processes} processes of this machine need a GPU each, and torch sees "
-            f"{torch.cuda.device_count()}: start fewer (--nproc-per-node), or give device 'cpu'"
+            f"device {name!r} is not there for {processes} processes, a GPU each: torch sees "
+            f"{num_gpus} GPUs; start fewer (--nproc-per-node), or give device 'cpu'"
         )
     return device

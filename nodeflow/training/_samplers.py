@@ -22,7 +22,7 @@ from nodeflow.training._choices import SAMPLERS, SamplerTraits
 from nodeflow.training._graph import node_degrees, with_columns, with_mean_weights
 from nodeflow.training._groups import SamplerSettings
 from nodeflow.training._models import Kind
-from nodeflow.transform import add_self_loops, edge_norm
+from nodeflow.transform import DEGREES, add_self_loops, edge_norm
 
 _WEIGHT = "propagation"
 _FIXED_BY_MODEL = {
@@ -73,12 +73,11 @@ class Method:
     def check(cls, settings: SamplerSettings) -> None:
         """Raise ValueError for options and fanouts that the sampler does not have."""
         options = [name for name in inspect.signature(cls.make).parameters if name not in _RESERVED]
-        by_name = next((each for each in settings.fanouts if isinstance(each, dict)), None)
-        if by_name is not None and not cls.traits.by_type:
+        if not cls.traits.by_type and any(isinstance(size, dict) for size in settings.fanouts):
             names = ", ".join(name for name, traits in SAMPLERS.items() if traits.by_type)
             raise ValueError(
                 f"fanouts by name go with sampler {names}, not with {settings.name!r}; got "
-                f"{by_name}"
+                f"{list(settings.fanouts)}"
             )
         for name, value in settings.options.items():
             if name in _FIXED_BY_MODEL:
@@ -153,9 +152,8 @@ class RandomWalk(Method):
 
     def prepared(self, graph: Graph) -> Graph:
         # in-degrees of 1: the weights of a node's neighbours add up to 1 already
-        return with_columns(
-            graph, {name: torch.ones_like(column) for name, column in node_degrees(graph).items()}
-        )
+        ones = torch.ones_like(graph.in_degrees(), dtype=torch.float32)
+        return with_columns(graph, dict.fromkeys(DEGREES, ones))
 
     def sampler(self, seed: int) -> SamplerBase:
         return self._made(len(self.settings.fanouts), self.settings.fanouts, seed=seed)
@@ -172,7 +170,7 @@ class Shadow(Method):
     @classmethod
     def check(cls, settings: SamplerSettings) -> None:
         super().check(settings)
-        if any(each != settings.fanouts[0] for each in settings.fanouts):
+        if any(size != settings.fanouts[0] for size in settings.fanouts):
             raise ValueError(
                 f"fanouts must be one number, repeated for every layer, with sampler 'shadow'; got "
                 f"{list(settings.fanouts)}"
@@ -234,6 +232,7 @@ class Cluster(Method):
     def seeds(self, nodes: Tensor, sampler: SamplerBase) -> Tensor:
         parts = sampler.num_seeds
         share = self.settings.batch_size * parts / max(self.graph.num_nodes, 1)
+        # at least two parts, or no edge between parts would ever be in a batch
         self.batch_size = min(max(round(share), 2), max(parts, 1))
         self.batches = math.ceil(parts / self.batch_size)
         return torch.arange(parts)
@@ -288,10 +287,12 @@ class ControlVariates(Method):
         """Return a sampler whose batches get the rows that the history has when a batch is
         taken.
         """
+        # no draw in the first flow: its sums over all neighbours are exact
         fanouts: Any = (0, *self.settings.fanouts[1:])
         return self.make(self.history, fanouts, **{"seed": seed, **self.settings.options})
 
     def after_step(self, batch: NodeFlow) -> Tensor:
+        # before the push: afterwards all these rows have the age 0
         ages = [self.history.age(i, batch.layers[i].parent_nid) for i in self.history.widths]
         self.history.push(batch)
         self.history.commit()
@@ -310,11 +311,11 @@ class ControlVariates(Method):
         return {"history": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        held = {
+        rows = {
             name: state["history"][name][self.graph.held_part.masters]
             for name in self._names_of_rows()
         }
-        self.history.load_state_dict({**state["history"], **held})
+        self.history.load_state_dict({**state["history"], **rows})
 
     def _names_of_rows(self) -> list[str]:
         return [name for name, buffer in self.history.named_buffers() if buffer.ndim]

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from nodeflow._core.base.checks import check_type
+from nodeflow._core.base.checks import blaming, check_type
 from nodeflow._core.base.sizes import as_bytes
 from nodeflow._core.rows.rows import is_collective, whole_column
 from nodeflow._processes.default_group import peers_of
 from nodeflow.datasets import Dataset, features_of, is_binary
 from nodeflow.graph import Graph
-from nodeflow.loader import NodeFlowLoader
+from nodeflow.loader import NodeFlowLoader, SentAhead
 from nodeflow.metrics import Metric
 from nodeflow.nn import FlowModel
 from nodeflow.sampling.base import SamplerBase
@@ -44,7 +44,6 @@ from nodeflow.training._graph import (
     relations_of,
     with_features,
 )
-from nodeflow.training._loaders import Loaders
 from nodeflow.training._models import ModelFacts, build_model, kind_of
 from nodeflow.training._names import Names
 from nodeflow.training._network import AnyInputs, Network, inputs_of
@@ -70,14 +69,11 @@ class OwnParts(NamedTuple):
     def check(self) -> None:
         """Raise TypeError for a part of another kind."""
         check_type(self.model, "model", nn.Module | None, "a torch.nn.Module")
-        check_type(self.loss, "loss", Callable | None, "a function of outputs and targets")
-        check_type(self.optimizer, "optimizer", Callable | None, "a function of the parameters")
-        check_type(self.scheduler, "scheduler", Callable | None, "a function of the optimizer")
+        for name in ("loss", "optimizer", "scheduler"):
+            check_type(getattr(self, name), name, Callable | None, "a function")
         check_type(self.metrics, "metrics", list | tuple, "a list of nodeflow.metrics.Metric")
         for i, metric in enumerate(self.metrics):
-            check_type(
-                metric, f"metrics[{i}]", Metric, "a Metric; nodeflow.metrics.named(name) is one"
-            )
+            check_type(metric, f"metrics[{i}]", Metric, "a nodeflow.metrics.Metric")
 
     def names(self) -> dict[str, str]:
         """Return the names of the parts that are given; for an object, its class name."""
@@ -142,7 +138,7 @@ class Task(ABC):
             and for none.
         network: the inputs and the model.
         method: the sampler in training.
-        loaders: makes loaders of the columns that the network reads.
+        edge_columns: names of the edge columns that the network reads.
         loader: the batches of the whole graph that training draws; None where it draws none.
         batches: the batches of training: those of ``loader``, or what reads or replaces them.
     """
@@ -186,6 +182,7 @@ class Task(ABC):
             read_type, num_relations = relations_of(
                 self.graph, edge_type, names.categories, reverses=self.num_added > 0
             )
+        # before a cache hides them: inputs check the values, and hash them for the fingerprint
         inputs = inputs_of(dataset, settings.model, self.features)
         if storage.kind == "cached":
             cache_features(self.graph, self.method.heat(trained_nodes), storage.memory)
@@ -207,13 +204,18 @@ class Task(ABC):
                 schema=schema.to_json() if by_relation else None,
             )
             model = build_model(settings.model, len(settings.sampler.fanouts), self.model_facts)
+        # the history begins with a full pass of the untrained model: before it moves to a device
         if has_history and model is not None:
             x = inputs.everywhere(self.graph)
             self.method.start(model, x if is_collective(x) else whole_column(x).detach())
         self.network = self.make_network(inputs, model).to(device)
 
         # what is drawn: batches with the columns that the network reads
-        self.loaders = self._make_loaders(read_type, own_model=own_model)
+        # names of the columns of every layer and of edges; a model of the user's own may read all
+        self._everywhere = DEGREES * (self.weighted or own_model)
+        self.edge_columns = [read_type] * bool(read_type)
+        if own_model and not read_type:
+            self.edge_columns = list(self.graph.edata)
         self.names = self.names_read(names)
         self.loader = self.make_loader()
         num_rows = 0
@@ -223,20 +225,6 @@ class Task(ABC):
         self.batches = self.make_batches(num_rows)
         if self.peers.size > 1:
             self.check_shared()
-
-    def _make_loaders(self, edge_type: str, *, own_model: bool) -> Loaders:
-        edges = [edge_type] if edge_type else []
-        if own_model and not edge_type:  # it may read all
-            edges = list(self.graph.edata)
-        everywhere = list(DEGREES) if self.weighted or own_model else []
-        return Loaders(
-            self.settings,
-            self.device,
-            inputs=["feat"] if self.network.inputs.features else [],
-            everywhere=everywhere,
-            edges=edges,
-            late=self.method.traits.has_history or self.settings.storage.kind == "lookahead",
-        )
 
     def _has_weights(self) -> bool:
         """Whether the edges of a first batch have different estimator weights."""
@@ -268,11 +256,66 @@ class Task(ABC):
         """
 
     def make_batches(self, num_rows: int) -> Batches:
-        """Return the batches of training, which read about ``num_rows`` rows each."""
+        """Return the batches of training, which read about ``num_rows`` rows of features each."""
         assert self.loader is not None
-        return self.loaders.ahead(
-            self.loader, num_rows, lambda: self.method.heat(self.trained_nodes)
+        storage = self.settings.storage
+        if storage.kind != "lookahead":
+            return self.loader
+        # the plan takes 8 bytes for each row: no more in all than the rows in memory, but 16
+        # batches at least
+        foreseen = max(as_bytes(storage.memory, "memory") // (8 * max(num_rows, 1)), 16)
+        num_batches = len(self.loader)
+        heat = None
+        if foreseen < num_batches:
+            heat = self.method.heat(self.trained_nodes)
+        return Lookahead(
+            self.loader,
+            storage.memory,
+            window=min(num_batches, foreseen),
+            epochs=self.settings.run.epochs,
+            heat=heat,
+            pack=storage.pack or None,
+            space=storage.space,
         )
+
+    def loader_of(
+        self,
+        sampler: SamplerBase,
+        seeds: Tensor,
+        batch_size: int,
+        seed: int,
+        outputs: Sequence[str] = (),
+        **options: Any,
+    ) -> NodeFlowLoader:
+        """Return this process's batches, with the columns that the network reads.
+
+        The last layer also has the node columns ``outputs``.
+        """
+        columns = {i: [*self._everywhere] for i in range(sampler.num_flows + 1)}
+        if self.network.inputs.features:
+            columns[0].append("feat")
+        columns[sampler.num_flows] += outputs
+        compute = self.settings.compute
+        options["ndata"] = columns
+        options["edata"] = self.edge_columns
+        options["seed"] = seed
+        options["num_workers"] = compute.workers
+        options["share"] = compute.share
+        # rows of a history and of a plan are read when a batch is taken, so that nothing can be
+        # copied to a GPU before
+        late = self.method.traits.has_history or self.settings.storage.kind == "lookahead"
+        make: Callable[..., NodeFlowLoader] = NodeFlowLoader
+        if compute.sample_on == "device":
+            with blaming("sample_on 'device' is not possible", TypeError):
+                sampler = sampler.in_torch(self.device)
+            options["device"] = self.device
+        elif self.device.type == "cuda" and late:
+            options["device"] = self.device
+            options["pin_memory"] = True
+        elif self.device.type == "cuda":
+            make = SentAhead
+            options["target"] = self.device
+        return make(sampler, seeds, batch_size, **options)
 
     # ---- facts of the run
 
@@ -284,7 +327,7 @@ class Task(ABC):
         """Names of the edge columns that network or sampler read, and other options of the
         sampler.
         """
-        return {*self.loaders.edges, *map(str, self.settings.sampler.options.values())}
+        return {*self.edge_columns, *map(str, self.settings.sampler.options.values())}
 
     def hashes_of_edges(self) -> dict[str, int]:
         """Return a hash of each edge column that network or sampler read, which fingerprints leave
@@ -369,6 +412,7 @@ class Task(ABC):
         """
         x = self.network.inputs.everywhere(self.graph)
         several = self.graph.peers.size > 1
+        # every process computes the rows that it owns, so none may ask for all
         if nodes is None and several:  # without nodes, those that are owned here
             nodes = torch.arange(self.graph.num_nodes)
         options: dict[str, Any] = {"nodes": nodes}
@@ -389,7 +433,7 @@ class Task(ABC):
         """Return the network's outputs of nodes, ``[n, width]`` on the CPU, from batches that are
         always the same.
         """
-        batches = self.loaders.of(
+        batches = self.loader_of(
             sampler,
             nodes,
             self.settings.sampler.batch_size,

@@ -106,22 +106,24 @@ class Trainer:
         self.peers = peers_of(dataset.graph)
         self.device = find_device(settings.compute.device, several=self.peers.size > 1)
         self._random = OwnRandom(settings.run.seed, self.device)
-        own = OwnParts(model, loss, metrics, optimizer, scheduler)
-        own.check()
-        self._own_parts = own.names()
+        parts = OwnParts(model, loss, metrics, optimizer, scheduler)
+        parts.check()
+        self._own_parts = parts.names()
         with self._random.inside(), self.peers.together("a trainer"):
             facts = facts_of(dataset, settings, self._own_parts)
             settings, self.recipe = completed(settings, facts, sizes_of(dataset, settings))
             self.settings = settings
             settings.check(**facts)
             kind = LinkTask if settings.run.task == "link" else NodeTask
-            self.task: Task = kind(dataset, settings, self.device, own)
+            self.task: Task = kind(dataset, settings, self.device, parts)
         self.network = self.task.network
         self.batches = self.task.batches
         self.fingerprint = self.task.fingerprint()
         self.identity = self._identity()
         self._join()
-        self._forward = torch.compile(self.network) if settings.compute.compile else self.network
+        self._forward: Callable[[Any], Any] = self.network
+        if settings.compute.compile:
+            self._forward = torch.compile(self.network)
         large = self.task.precision.rows or self.network.inputs.learns
         usual_optimizer = partial(make_optimizer, settings.optimizer, large=large)
         self.optimizer = (optimizer or usual_optimizer)(self.network.parameters())
@@ -209,6 +211,7 @@ class Trainer:
     def train_epoch(self) -> EpochRecord:
         """Train on the rest of the present epoch, validate, and return its record."""
         epoch = self.epoch + 1
+        # ``result`` put the best weights into the network; training goes on with the last ones
         if self._last_weights is not None:
             self.network.load_state_dict(self._last_weights)
             self._last_weights = None
@@ -235,6 +238,7 @@ class Trainer:
 
         Training can continue afterwards, from the last weights.
         """
+        # kept aside, so that training can go on from them
         if self.best_weights:
             self._last_weights = self._last_weights or self._weights()
             self.network.load_state_dict(self.best_weights)
@@ -275,6 +279,7 @@ class Trainer:
         is_last = self._waiting + 1 == accumulate
         # processes exchange gradients once for each step of the optimiser, together with the loss
         parameters = self.network.parameters() if is_last else ()
+        # one exchange for both: a message costs about the same for any size this small
         with self.peers.averaging(parameters, loss.item()) as means:
             (loss / accumulate).backward()
         value = means[0]
@@ -526,6 +531,7 @@ class Trainer:
         """Add a step to the totals of all processes; return whether all stop, and whether they
         save.
         """
+        # before the history takes the rows of this batch: the trace is of what the step has read
         self.trace.add(epoch, self.batches_done, batch, loss)
         ages = self.task.method.after_step(batch)
         self.batches_done += 1
@@ -569,7 +575,9 @@ class Trainer:
         if self.task.has("val"):
             if not record.scores:
                 return
-            best = self.records[self.best_epoch - 1].score if self.best_epoch else math.nan
+            best = math.nan
+            if self.best_epoch:
+                best = self.records[self.best_epoch - 1].score
             if not math.isnan(best) and not self.task.metric.is_better(record.score, best):
                 return
         self.best_epoch = record.epoch

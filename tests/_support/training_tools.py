@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import torch
 from nodeflow import Graph, NeighborSampler, NodeFlow, NodeFlowLoader
 from nodeflow.datasets import Dataset
 from nodeflow.distributed import PartitionBuffer
-from nodeflow.training import EpochRecord, Result, Settings, Stopped, Trainer
+from nodeflow.training import Checkpoints, EpochRecord, Result, Settings, Stopped, Trainer
 
 Fixed = dict[str, Path]
 FAST = Settings(
@@ -80,6 +80,21 @@ def stopped_at(trainer: Trainer, step: int) -> bool:
     except Stopped:
         return True
     return False
+
+
+def check_goes_on(
+    make: Callable[[], Dataset], run: Settings, steps: Iterable[int], folder: Path, **change: Any
+) -> None:
+    """Check that a run which stops after a step goes on, with changed settings, to the same end."""
+    wanted = Trainer(make(), run).run()
+    checkpoints = Checkpoints(folder, epochs=0)
+    for step in steps:
+        checkpoints.folder = folder / str(step)
+        assert stopped_at(Trainer(make(), run, checkpoints=checkpoints), step)
+        torch.manual_seed(step)  # the state of the process is not that of the run
+        trainer = Trainer(make(), run.replace(**change))
+        assert checkpoints.restore(trainer)
+        assert same_result(trainer.run(), wanted)
 
 
 TIMES = ("seconds", "seeds_per_second", "edges_per_second")

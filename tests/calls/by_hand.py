@@ -7,12 +7,14 @@ from __future__ import annotations
 from calls.of_files import OF_FILES
 from calls.of_flows import OF_FLOWS
 from calls.of_parts import OF_PARTS
+from calls.of_runs import OF_RUNS
 from calls.of_types import OF_TYPES
 
 BY_HAND = {
     **OF_FILES,
     **OF_FLOWS,
     **OF_PARTS,
+    **OF_RUNS,
     **OF_TYPES,
     "Ids and numbers": [
         ("Graph.from_edges({0, 1}, {1, 2})", "TypeError", "src must be ordered, got a set"),
@@ -60,7 +62,7 @@ BY_HAND = {
         ("transform.subgraph(graph, [20])", "IndexError", "20"),
         ("transform.subgraph(graph, {1, 2})", "TypeError", "a set"),
         ("transform.subgraph(graph, [1, 1])", "ValueError", "1"),
-        ("transform.reorder(graph, [0] * 20)", "ValueError", "each of the 20 nodes once"),
+        ("transform.reorder(graph, [0] * 20)", "ValueError", "every node once, but node 0"),
         ("transform.filter_edges(graph, np.ones(3, bool))", "ValueError", "40"),
         ("transform.random_split(graph, [0.5, 0.6])", "ValueError", "fractions"),
         ("transform.random_split(graph, counts=[30])", "ValueError", "counts"),
@@ -529,7 +531,7 @@ BY_HAND = {
         (
             "training.Trainer(dataset, metrics=['accuracy'])",
             "TypeError",
-            "metrics[0] must be a Metric",
+            "metrics[0] must be a nodeflow",
         ),
         ("training.Trainer(dataset, metrics='accuracy')", "TypeError", "metrics must be a list"),
         (

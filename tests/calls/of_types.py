@@ -201,7 +201,7 @@ OF_TYPES: dict[str, list[tuple[str, str, str]]] = {
         (
             "SeedTable(graph, 'node', [0], split=['train'])['test']",
             "KeyError",
-            "no part 'test' in the split; there are 'train'",
+            "no part 'test' in the split; there are train",
         ),
         (
             "NodeFlowLoader(sampler, SeedTable(graph, None, [0], time=[1]))",

@@ -407,6 +407,7 @@ def namespace(place: Path) -> dict[str, Any]:
         ),
         "links": rooms["training"].Settings(task="link"),
         "rgcn": rooms["training"].Settings(model="rgcn", edge_type="t"),
+        "on_partitions": rooms["training"].Settings(storage="partitions", partitions="p", slots=2),
         "saint": rooms["training"].Settings(sampler="saint", fanouts=(2,)),
         "metric": rooms["metrics"].named("accuracy"),
         "sparse_vector": scipy.sparse.coo_array([1.0, 2.0, 3.0]),

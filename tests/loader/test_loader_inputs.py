@@ -9,11 +9,9 @@ import pickle
 import threading
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 import torch
 from _support.loader_tools import epoch, fingerprint, make, random_graph, seeds_of
-from torch.utils.data import WeightedRandomSampler
 
 from nodeflow import (
     ClusterSampler,
@@ -156,69 +154,6 @@ def test_states_that_do_not_fit():
     del state["sampler_state"]
     with pytest.raises(ValueError, match=r"state of samplers \[\], this one needs \['sampler'\]"):
         loader.load_state_dict(state)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        (
-            {"inputs": [1.0] * 60},
-            TypeError,
-            "inputs must be a tensor or an array with a row per node, or a function",
-        ),
-        (
-            {"inputs": torch.ones(59)},
-            ValueError,
-            r"inputs must have a row per node \(60\), got shape \(59,\)",
-        ),
-        ({"inputs": torch.tensor(1.0)}, ValueError, "inputs must have a row per node"),
-        (
-            {"inputs_ahead": 1},
-            ValueError,
-            "inputs_ahead=1 needs a function as inputs, got NoneType None",
-        ),
-        ({"inputs": len, "inputs_ahead": -1}, ValueError, "inputs_ahead must be at least 0"),
-        *(
-            ({"seeds": seeds}, TypeError, r"it would be read only once.*loader\.set_epoch\(epoch\)")
-            for seeds in (
-                WeightedRandomSampler([1.0] * 60, 30),
-                (i for i in range(60)),
-                iter([0, 1]),
-                map(int, "12"),
-            )
-        ),
-        (
-            {"seed_data": {"y": torch.ones(59)}},
-            ValueError,
-            r"seed_data\['y'\] must have a row per seed \(60\), got .*column\[seeds\]",
-        ),
-        (
-            {"seed_data": {"y": 3}},
-            ValueError,
-            r"seed_data\['y'\] must have a row per seed \(60\), got int 3",
-        ),
-        ({"seed_data": {"y": np.ones((1, 60))}}, ValueError, "must have a row per seed"),
-        (
-            {"seed_data": torch.ones(60)},
-            TypeError,
-            "seed_data must be a dict from names to columns",
-        ),
-    ],
-)
-def test_arguments_that_are_refused(options, error, words):
-    with pytest.raises(error, match=words):
-        make(**options)
-
-
-def test_a_loader_for_every_epoch_draws_afresh_with_set_epoch():
-    graph = random_graph()
-    prints = []
-    for number in range(2):
-        loader = NodeFlowLoader(NeighborSampler(graph, [2]), list(range(60)))
-        loader.set_epoch(number)
-        prints += epoch(loader)
-    assert prints[0] != prints[1]
-    assert epoch(NodeFlowLoader(NeighborSampler(graph, [2]), list(range(60)))) == prints[:1]
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from _support.loader_tools import epoch, fingerprint, make, random_graph
-from _support.views import viewed
+from _support.loader_tools import epoch, fingerprint, make
 
-from nodeflow import FullSampler, NeighborSampler, NodeFlowLoader
+from nodeflow import NodeFlowLoader
 
 pytestmark = pytest.mark.usefixtures("no_thread_is_left_behind")
 
@@ -80,70 +79,6 @@ def test_a_loader_can_go_back_also_where_workers_are_ahead(workers):
         assert other.epoch == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"batch_size": 15}, "batch_size=16, this one has 15"),
-        ({"shuffle": True}, "shuffle"),
-        ({"drop_last": True}, "drop_last"),
-        ({"seed": 1}, "seed=0, this one has 1"),
-        ({"seeds": range(59)}, "num_seeds=60, this one has 59"),
-        ({"seeds": [*range(59), 0]}, "seeds"),
-        ({"seeds": range(59, -1, -1)}, "seeds"),
-    ],
-)
-def test_state_of_another_loader_raises(options, words):
-    state = make().state_dict()
-    loader = make(**options)
-    next(iter(loader))
-    before = loader.state_dict()
-    with pytest.raises(ValueError, match=words):
-        loader.load_state_dict(state)
-    assert loader.state_dict() == before
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda s: None, ValueError),
-        (lambda s: {}, ValueError),
-        (lambda s: {k: v for k, v in s.items() if k != "epoch"}, ValueError),
-        (lambda s: {**s, "batch_number": 5}, ValueError),
-        (lambda s: {**s, "batch_number": -1}, ValueError),
-        (lambda s: {**s, "epoch": -2}, ValueError),
-        (lambda s: {**s, "epoch": 0.5}, TypeError),
-        (lambda s: {**s, "batch_number": None}, TypeError),
-    ],
-)
-def test_broken_states_raise(change, error):
-    loader = make()
-    before = loader.state_dict()
-    with pytest.raises(error):
-        loader.load_state_dict(change(before))
-    assert loader.state_dict() == before
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"seed": 1}, {"fanouts": [3]}, {"replace": True}, {"direction": "out"}, {"reuse": True}],
-)
-def test_state_of_a_sampler_with_other_settings_raises(other):
-    graph = random_graph()
-    state = NodeFlowLoader(NeighborSampler(graph, [2]), [0]).state_dict()
-    with pytest.raises(
-        ValueError, match=r"the state is of another sampler: \w+ is .+ there, and .+ here$"
-    ):
-        NodeFlowLoader(
-            viewed(NeighborSampler, graph, **{"fanouts": [2], **other}), [0]
-        ).load_state_dict(state)
-    with pytest.raises(
-        ValueError, match="another sampler: class is NeighborSampler there, and FullSampler here"
-    ):
-        NodeFlowLoader(FullSampler(graph, 1), [0]).load_state_dict(
-            NodeFlowLoader(NeighborSampler(graph, [-1]), [0]).state_dict()
-        )
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_iteration_that_goes_on_does_not_undo_what_is_set(workers):
     loader = make(num_workers=workers)
@@ -165,3 +100,13 @@ def test_an_iteration_that_goes_on_does_not_undo_what_is_set(workers):
     next(older)
     assert loader.state_dict() == before
     del older, newer
+
+
+@pytest.mark.parametrize("wrong", [{"batch_number": 5}, {"epoch": -2}, {"seed": 1}])
+def test_a_state_that_is_refused_changes_nothing(wrong):
+    loader = make()
+    next(iter(loader))
+    before = loader.state_dict()
+    with pytest.raises(ValueError, match=r"seed=1, this one has 0|state\['"):
+        loader.load_state_dict({**before, **wrong})
+    assert loader.state_dict() == before

@@ -70,25 +70,6 @@ def nothing(batch):
     batch.ldata[0]["one"] = torch.ones(batch.layer_sizes[0])
 
 
-@pytest.mark.parametrize(
-    ("transform", "words"),
-    [
-        (
-            nothing,
-            "transform nothing must return a NodeFlow, got NoneType None; end it with `return "
-            "batch`",
-        ),
-        (lambda batch: (batch, 1), "transform .*lambda.* must return a NodeFlow, got tuple"),
-        (torch.nn.Identity, "transform Identity must return a NodeFlow, got Identity"),
-    ],
-)
-def test_a_transform_that_returns_no_node_flow(transform, words):
-    with pytest.raises(TypeError, match=words):
-        next(iter(make(transform=transform, num_workers=1)))
-    with pytest.raises(TypeError, match="transform must be a function of a NodeFlow, got str"):
-        make(transform="double")
-
-
 def test_the_state_does_not_hold_the_transform():
     plain = make()
     other = make(transform=lambda batch: batch)

@@ -100,14 +100,6 @@ def test_rows_of_nodes_have_the_group_of_the_first() -> None:
         assert sum(a != b for a, b in zip(firsts, firsts[1:] + firsts[:1], strict=True)) == 2
 
 
-def test_processes_share_the_steps_of_one() -> None:
-    groups = [i // 5 for i in range(40)]
-    whole = [batch.seeds.sort().values for batch in loader_of(groups, 2, batch_size=8)]
-    shares = [loader_of(groups, 2, batch_size=4, rank=rank, world_size=2) for rank in range(2)]
-    together = [torch.cat([a.seeds, b.seeds]).sort().values for a, b in zip(*shares, strict=True)]
-    assert all(torch.equal(a, b) for a, b in zip(whole, together, strict=True))
-
-
 def test_batches_of_near_seeds_read_fewer_rows() -> None:
     """On cliques, a batch of one clique reads it alone, a random one reads most of them."""
     size = 20
@@ -144,14 +136,6 @@ def test_a_state_goes_on_with_the_same_groups_only() -> None:
         plain.load_state_dict(state)
     with pytest.raises(ValueError, match="groups_hash"):
         loader_of(groups, 2).load_state_dict(plain.state_dict())
-
-
-def test_a_state_of_weighted_draws_goes_on_with_weights_only() -> None:
-    loader = NodeFlowLoader(loader_of([0, 0], 1).sampler, range(2), 1, weights=[1.0, 2.0])
-    without = NodeFlowLoader(loader.sampler, range(2), 1)
-    for one, other in ((loader, without), (without, loader)):
-        with pytest.raises(ValueError, match="weights_hash"):
-            one.load_state_dict(other.state_dict())
 
 
 def test_weights_draw_in_their_own_order() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from datetime import timedelta
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,15 +10,12 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from _support.loader_tools import fingerprint, make, random_graph, seeds_of
 from _support.sampler_families import graph_of_all
 from _support.share_tools import joined, loaders, rows_of, sampler_of
-from torch import nn
 
 from nodeflow import ClusterSampler, LinkSampler, NeighborSampler, NodeFlowLoader, SaintSampler
 from nodeflow.loader._shares import shares_of
-from nodeflow.nn import GraphSAGE
 from nodeflow.storage import Cached, Lookahead, presample
 
 GRAPH = random_graph()
@@ -174,7 +168,12 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
     peers = SimpleNamespace(
         size=2, rank=0, owners=lambda ids, kind: ids % 2 if kind == "node" else ids // 2
     )
-    of = {"graph": SimpleNamespace(peers=peers), "seed_kind": kind, "seeds_together": 1}
+    of = {
+        "graph": SimpleNamespace(peers=peers),
+        "seed_kind": kind,
+        "seeds_together": 1,
+        "num_seeds": 4,
+    }
     arguments: Any = torch.arange(4), 2, "owned", (0, 2)
     assert np.array_equal(shares_of(SimpleNamespace(**of), *arguments).owner, wanted)
     for other in ({"graph": GRAPH}, {"seed_kind": "pair"}):
@@ -185,41 +184,6 @@ def test_seeds_belong_to_the_processes_that_hold_them(kind, wanted):
 
 
 # ---- arguments
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"rank": 0}, ValueError, "world_size is missing: pass rank= and world_size= together"),
-        ({"world_size": 2}, ValueError, "rank is missing"),
-        (
-            {"rank": 2, "world_size": 2},
-            ValueError,
-            "rank must be from 0 to 1, since world_size is 2; got 2",
-        ),
-        ({"rank": -1, "world_size": 2}, ValueError, "rank must be from 0 to 1"),
-        ({"rank": 0, "world_size": 0}, ValueError, "world_size"),
-        ({"rank": 0.0, "world_size": 1}, TypeError, "rank"),
-        ({"share": "mine"}, ValueError, "share must be"),
-        (
-            {"share": "owned", "rank": 0, "world_size": 2},
-            ValueError,
-            "share='owned' needs a graph that lies on several processes",
-        ),
-        (
-            {"share": [0] * 59},
-            ValueError,
-            "share must be even, owned, or have one rank per node, (60,), got shape (59,)",
-        ),
-        ({"share": [0.0] * 60}, TypeError, "share must be integers"),
-        ({"share": lambda ids: ids[1:]}, ValueError, "share must return one rank per id, (60,)"),
-        ({"share": [0] * 59 + [1]}, ValueError, "since world_size is 1; got 1 for node 59"),
-        ({"share": [0] * 59 + [-1]}, ValueError, "got -1 for node 59"),
-    ],
-)
-def test_wrong_arguments(options, error, words):
-    with pytest.raises(error, match=re.escape(words)):
-        make(**options)
 
 
 def test_seed_weight_before_the_first_batch():
@@ -242,63 +206,6 @@ def test_no_seeds_at_all():
 
 
 SEEDS = [*range(60), *range(5)]  # 65 on two ranks: steps of 32, 32 and 1 seeds
-
-
-def _train(model: nn.Module, batch_size: int) -> tuple[list[float], int]:
-    """Two epochs; returns this process's part of the loss of every step, and the number of steps of
-    an epoch.
-    """
-    graph = random_graph()
-    x = graph.ndata["x"].double() / 60
-    label = graph.ndata["label"]
-    loader = NodeFlowLoader(NeighborSampler(graph, [2, 3]), SEEDS, batch_size, shuffle=True)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(2):
-        for batch in loader:
-            optimizer.zero_grad()
-            out = model(batch, x[batch.front.parent_nid])[batch.seed_index]
-            wanted = label[batch.seeds[batch.seed_index]]
-            loss = F.cross_entropy(out, wanted, reduction="sum") * loader.seed_weight
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    return losses, len(loader)
-
-
-def _model() -> GraphSAGE:
-    torch.manual_seed(0)
-    return GraphSAGE(2, 8, 3).double()
-
-
-def _process(rank: int, folder: str) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group(
-        "gloo",
-        init_method=f"file://{folder}/group",
-        rank=rank,
-        world_size=2,
-        timeout=timedelta(seconds=600),
-    )
-    try:
-        model = _model()
-        losses, steps = _train(nn.parallel.DistributedDataParallel(model), 16)
-        torch.save([losses, steps, model.state_dict()], Path(folder, f"{rank}.pt"))
-    finally:
-        dist.destroy_process_group()
-
-
-@pytest.mark.slow
-def test_two_processes_end_as_one_does(tmp_path):
-    torch.multiprocessing.spawn(_process, (str(tmp_path),), nprocs=2)
-    model = _model()
-    losses, steps = _train(model, 32)
-    found = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
-    assert [number for _, number, _ in found] == [steps] * 2 == [3, 3]
-    mean = [sum(parts) / 2 for parts in zip(found[0][0], found[1][0], strict=True)]
-    assert mean == pytest.approx(losses, rel=0, abs=1e-10)
-    for _, _, weights in found:
-        torch.testing.assert_close(weights, dict(model.state_dict()), rtol=0, atol=1e-10)
 
 
 @pytest.fixture

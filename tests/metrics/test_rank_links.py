@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nodeflow import Graph, metrics, nn as decoders
 from nodeflow._core.links import as_links
-from nodeflow.metrics._rank_links import Plan, compiled, count_above, with_torch
+from nodeflow.metrics._rank_links import RankPlan, compiled, count_above, with_torch
 
 
 def rank(scores: dict[int, float], answer: int, ties: str) -> float:
@@ -142,7 +142,7 @@ def test_ranks_are_those_of_the_definition(case: dict[str, Any], some: bool) -> 
 def test_torch_counts_what_the_loop_counts(case: dict[str, Any]) -> None:
     triples = as_links(rows_of(case["triples"]), "triples", len(case["table"]))
     known = as_links(rows_of(case["known"]), "known", len(case["table"]))
-    plan = Plan(triples, known, "destination", np.arange(len(case["table"])))
+    plan = RankPlan(triples, known, "destination", np.arange(len(case["table"])))
     part = plan.part(0, len(plan.queries))
     scores = case["table"][torch.from_numpy(plan.queries.node)] @ case["table"].T
     for ours, theirs in zip(compiled(scores, part), with_torch(scores, part), strict=True):
@@ -156,16 +156,6 @@ def test_narrow_scores_are_compared_as_they_are(kind: torch.dtype) -> None:
         lambda *_, side: scores, torch.zeros(4, 1), [[0, 1]], sides="destination"
     )
     assert found.ranks.tolist() == [[2.5]]
-
-
-@pytest.mark.parametrize("width", [1, 15, 16, 17, 300])
-def test_constant_scores_have_the_mean_rank(width: int) -> None:
-    """So a model that has learned nothing looks like one, whatever the embeddings' sizes."""
-    table = torch.full((width, 3), 0.1)
-    found = metrics.rank_links(
-        lambda rows, *_, side: rows.new_zeros(len(rows), width), table, [[0, width - 1]]
-    )
-    assert found.ranks.tolist() == [[(width + 1) / 2] * 2]
 
 
 def test_infinite_scores_have_a_rank() -> None:
@@ -239,11 +229,6 @@ def score_of(decoder: decoders.Decoder, table: Tensor, side: str, u: int, r: int
         return decoder(table[u], table[v], torch.tensor(r), side=side).item()
 
 
-def test_a_relation_that_a_decoder_has_not_is_named() -> None:
-    with pytest.raises(IndexError, match="3"):
-        metrics.rank_links(decoders.DistMult(4, 3), torch.ones(5, 4), [[0, 3, 1]])
-
-
 def test_the_bar_counts_queries(capsys: pytest.CaptureFixture[str]) -> None:
     metrics.rank_links(Product(torch.ones(1, 2)), torch.ones(3, 2), [[0, 0, 1]], progress=True)
     assert "ranks: " in capsys.readouterr().err
@@ -254,8 +239,6 @@ def test_triples_of_a_graph() -> None:
     assert metrics.triples_of(graph).tolist() == [[2, 0], [0, 1], [1, 2]]
     assert metrics.triples_of(graph, "kind").tolist() == [[2, 5, 0], [0, 0, 1], [1, 1, 2]]
     assert metrics.triples_of(graph, "kind", [2, 0]).tolist() == [[1, 1, 2], [2, 5, 0]]
-    with pytest.raises(TypeError, match="'kind' must hold integer relation ids"):
-        metrics.triples_of(Graph.from_edges([0], [1], edata={"kind": torch.tensor([0.5])}), "kind")
 
 
 def test_pairs_without_relations() -> None:
@@ -267,63 +250,6 @@ def test_pairs_without_relations() -> None:
 
 
 TABLE = torch.ones(4, 2)
-WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
-    (
-        {"triples": [[0, 0, 4]]},
-        IndexError,
-        r"triples\[:, 2\]\[0\] is 4, but node ids go from 0 to 3",
-    ),
-    ({"triples": [[0, -1, 1]]}, IndexError, r"triples\[:, 1\]\[0\] is -1"),
-    ({"triples": [0, 1, 2]}, ValueError, "triples must have shape"),
-    ({"triples": [[0.5, 0.0, 1.0]]}, TypeError, r"triples\[:, 0\] must hold integer node ids"),
-    (
-        {"known": [torch.zeros(3, 2, dtype=torch.int64)]},
-        ValueError,
-        r"known\[0\] must have shape \[n, 3\]",
-    ),
-    ({"known": [[0, 0, 7]]}, IndexError, r"known\[:, 2\]\[0\] is 7"),
-    (
-        {"candidates": [0, 2]},
-        ValueError,
-        r"triples\[0\] has the destination 1, which is not among the candidates",
-    ),
-    ({"candidates": {"dst": [0]}}, ValueError, "candidates has the key 'dst'"),
-    ({"candidates": {"source": [9]}}, IndexError, r"candidates\['source'\]\[0\] is 9"),
-    ({"sides": "head"}, ValueError, "sides must be"),
-    ({"ties": "best"}, ValueError, "ties must be"),
-    ({"memory": "much"}, ValueError, "memory must be a number and a unit"),
-    ({"memory": "3 mb"}, ValueError, "memory must be a number and a unit"),
-    ({"memory": 0}, ValueError, "memory must be at least 1"),
-    ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
-    ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
-    ({"scorer": 3}, TypeError, "scorer must have score_all"),
-    ({"scorer": lambda *_, side: 3}, TypeError, "score_all must return a tensor"),
-    (
-        {"scorer": lambda *_, side: torch.zeros(1, 4).long()},
-        TypeError,
-        "score_all must return a tensor of floating",
-    ),
-    (
-        {"scorer": lambda *_, side: torch.zeros(1, 3)},
-        ValueError,
-        r"a score per query and candidate, \(1, 4\)",
-    ),
-]
-
-
-@pytest.mark.parametrize(("changes", "error", "message"), WRONG)
-def test_wrong_arguments_are_named(
-    changes: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    arguments = {
-        "scorer": Product(torch.ones(1, 2)),
-        "table": TABLE,
-        "triples": [[0, 0, 1]],
-        **changes,
-    }
-    scorer, table, triples = (arguments.pop(name) for name in ("scorer", "table", "triples"))
-    with pytest.raises(error, match=message):
-        metrics.rank_links(scorer, table, triples, **arguments)
 
 
 @pytest.mark.parametrize("column", [0, 15, 16, 39])
@@ -340,5 +266,5 @@ def test_nan_has_no_rank(column: int, count: Any) -> None:
     ):
         metrics.rank_links(scorer, torch.ones(40, 1), [[7, 0, 1], [2, 0, 1]])
     triples = as_links([[7, 0, 1], [2, 0, 1]], "triples", 40)
-    part = Plan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)
+    part = RankPlan(triples, triples.at(np.arange(0)), "destination", np.arange(40)).part(0, 2)
     assert count(scorer(torch.ones(2), side=""), part)[2] == 1

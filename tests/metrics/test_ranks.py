@@ -81,93 +81,12 @@ def test_pessimistic_hits_among_shared_negatives_are_ogbs(
     ) == pytest.approx(wanted)
 
 
-def test_many_negatives_are_compared_in_pieces() -> None:
-    generator = torch.Generator().manual_seed(0)
-    good = torch.rand(2**12, generator=generator)
-    bad = torch.rand(2**12, 2**11, generator=generator)
-    assert torch.equal(
-        metrics.rank_among(good, bad).ranks[:, 0], 1 + (bad > good[:, None]).sum(1).double()
-    )
-
-
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32])
 def test_scores_of_two_types_compare_as_they_are(kind: torch.dtype) -> None:
     score = torch.tensor([0.1], dtype=kind)
     assert metrics.rank_among(score, torch.tensor([0.1], dtype=torch.float64)).ranks.item() == (
         1 if score.double().item() > 0.1 else 2
     )
-
-
-def test_constant_scores_never_look_good() -> None:
-    same = np.zeros(50)
-    assert metrics.rank_among(same, np.zeros(99)).mean_rank == 50.5
-    labels = np.arange(50) % 5 == 0
-    assert metrics.auroc(same, labels) == 0.5
-    assert metrics.average_precision(same, labels) == 0.2
-
-
-@pytest.mark.parametrize(
-    ("positive", "negative", "error", "message"),
-    [
-        ([0.1, math.nan], [0.2], ValueError, r"positive\[1\] is NaN"),
-        ([0.1], [[0.2, math.nan]], ValueError, r"negative\[0, 1\] is NaN"),
-        ([0.1], [[0.2], [0.3]], ValueError, r"a row per positive \(1\)"),
-        ([[0.1]], [0.2], ValueError, r"positive must have shape \[n\]"),
-        (torch.tensor([True]), [0.2], TypeError, "positive must be scores"),
-        (torch.tensor([1j]), [0.2], TypeError, "positive must be scores"),
-    ],
-)
-def test_wrong_scores_are_named(
-    positive: Any, negative: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        metrics.rank_among(positive, negative)
-
-
-@pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.uint8, torch.float32])
-def test_a_metric_has_one_order_by_function_and_by_name(kind: torch.dtype) -> None:
-    """Scores first, then labels, whatever their type: 5 of 6 pairs of a positive and a negative are
-    in order.
-    """
-    scores = torch.tensor([0.9, 0.3, 0.8, 0.1, 0.2])
-    labels = torch.tensor([1, 0, 1, 0, 1]).to(kind)
-    assert (
-        metrics.auroc(scores, labels)
-        == metrics.named("auroc")(scores, labels)
-        == pytest.approx(5 / 6)
-    )
-    precision = (1 + 1 + 3 / 4) / 3
-    assert metrics.average_precision(scores, labels) == pytest.approx(precision)
-    assert metrics.named("average_precision")(scores, labels) == pytest.approx(precision)
-
-
-@pytest.mark.parametrize("metric", [metrics.auroc, metrics.average_precision])
-@pytest.mark.parametrize(
-    ("scores", "labels", "message"),
-    [
-        (
-            [0.9, 0.2],
-            [0.1, 0.2],
-            r"labels\[0\] is 0.1, but labels are 0 or 1; the order is scores, labels",
-        ),
-        ([0, 1, 1], [0.3, 0.2, 0.9], r"labels\[0\] is 0.3, but .* the order is scores, labels"),
-        (
-            [0.9, 0.2],
-            [0.1],
-            r"a row per score \(2\), got shape \(1,\); the order .* torch.cat\(\[positive",
-        ),
-        ([0.9, 0.2], [1, -1], r"labels\[1\] is -1"),
-        ([0.9, 0.2], [1, math.nan], r"labels\[1\] is nan"),
-        ([0.9, 0.2], [1, 1], "no label is 0"),
-        ([0.9, 0.2], [0, 0], "no label is 1"),
-        ([], [], "no label is 1"),
-        ([[0.1]], [[1]], r"scores must have shape \[n\]"),
-        ([0.1, math.nan], [0, 1], r"scores\[1\] is NaN"),
-    ],
-)
-def test_wrong_labels_are_named(metric: Any, scores: Any, labels: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        metric(np.array(scores), np.array(labels))
 
 
 # ---- means of ranks, by side and by relation, and the table that shows them

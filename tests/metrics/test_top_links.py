@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 import torch
 from _support.effort import examples
 from hypothesis import given, strategies as st
-from torch import Tensor
 
 from nodeflow import metrics, nn
 
@@ -124,50 +122,6 @@ def test_one_relation_for_all_and_the_mode_of_a_module() -> None:
     assert torch.equal(found.ids, each.ids)
     assert decoder.training
     assert not found.scores.requires_grad
-
-
-def gives_nan(rows: Tensor, relation: Tensor | None, table: Tensor, side: str) -> Tensor:
-    scores = torch.zeros(len(rows), len(table))
-    scores[rows[:, 0] == 2, 0] = math.nan
-    return scores
-
-
-@pytest.mark.parametrize(
-    ("change", "kind", "message"),
-    [
-        ({"nodes": [0, 4]}, IndexError, r"nodes\[1\] is 4, but node ids go from 0 to 3"),
-        ({"k": 0}, ValueError, "k must be at least 1, got 0"),
-        ({"k": 2.5}, TypeError, "k must be an integer"),
-        ({"side": "dst"}, ValueError, "side must be 'destination' or 'source', got 'dst'"),
-        ({"relation": [0, 1, 1]}, ValueError, r"nodes and relation must have one entry per query, "
-                                              r"got 2 and 3"),
-        ({"relation": 1.5}, TypeError, "relation must be an integer"),
-        ({"relation": -1}, IndexError, r"relation\[0\] is -1"),
-        ({"known": [[0, 1, 2]]}, ValueError, r"known must have shape \[n, 2\], .* relation is "
-                                             r"None, got"),
-        ({"known": [[0, 2]], "relation": 0}, ValueError, r"known must have shape \[n, 3\], .* "
-                                                         r"since relation is given"),
-        ({"candidates": [9]}, IndexError, r"candidates\[0\] is 9"),
-        ({"candidates": [0], "nodes": [0, 2]}, ValueError, "NaN among the candidates for the "
-                                                           "destination of node 2;"),
-        ({"nodes": [2], "relation": 1}, ValueError, "of node 2 with relation 1; NaN has no place"),
-        ({"chunk_size": 0}, ValueError, "chunk_size must be at least 1"),
-        ({"table": [[1.0]]}, TypeError, "table must be a tensor with a row per node"),
-        ({"scorer": 3}, TypeError, "scorer must have score_all"),
-        ({"scorer": lambda *_, side: torch.zeros(1, 4)}, ValueError, r"score per query and "
-                                                                     r"candidate, \(2, 4\)"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(change: dict[str, Any], kind: type[Exception], message: str) -> None:
-    arguments: dict[str, Any] = {
-        "scorer": gives_nan,
-        "table": torch.arange(4.0)[:, None],
-        "nodes": [0, 1],
-        **change,
-    }
-    ask_for: Callable[..., Any] = metrics.top_links
-    with pytest.raises(kind, match=message):
-        ask_for(**arguments)
 
 
 def test_no_queries_and_no_candidates() -> None:

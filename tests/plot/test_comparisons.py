@@ -24,7 +24,6 @@ from nodeflow.plot import (
     plot_history_ages,
     plot_inclusion,
     plot_layer_growth,
-    plot_node_flow,
     plot_samplers,
 )
 from nodeflow.sampling import Sampler
@@ -168,27 +167,3 @@ def test_ages_of_a_history(graph: Graph) -> None:
     assert axis.lines[0].get_xydata().tolist() == [[0, 0.25], [1, 0.75], [2, 1]]
     assert not len(axis.lines[1].get_xydata())
     axis.figure.canvas.draw()
-
-
-def test_mistakes_are_named(graph: Graph) -> None:
-    sampler = NeighborSampler(graph, [2])
-    with pytest.raises(TypeError, match="samplers must be a dict from name to sampler"):
-        plot_samplers([sampler], [0])  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"samplers\['a'\] must be a sampler, got Graph"):
-        plot_samplers({"a": graph}, [0])  # type: ignore[dict-item]
-    with pytest.raises(ValueError, match="count must be 'nodes' or 'edges', got 'node'"):
-        plot_samplers({"a": sampler}, [0], count="node")
-    with pytest.raises(ValueError, match="draws must be at least 1"):
-        plot_inclusion(sampler, [0], draws=0)
-    with pytest.raises(TypeError, match="sampler must be a sampler that draws edges of its graph"):
-        plot_inclusion(graph, [0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="count must be 'nodes', 'edges' or 'bytes'"):
-        plot_layer_growth(graph, [0], count="time")
-    with pytest.raises(TypeError, match=r"graphs must be a Graph, or a dict of them"):
-        plot_degrees(sampler)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="direction must be 'in' or 'out'"):
-        plot_degrees(graph, direction="both")
-    with pytest.raises(TypeError, match="history must be a History"):
-        plot_history_ages(graph)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        plot_node_flow(sampler([1]), colour="w")

@@ -170,26 +170,6 @@ def test_ticks_of_a_summary_end_where_its_axis_ends() -> None:
     assert axis.get_yticklabels()[-1].get_text() == "1,000"
 
 
-def test_mistakes_are_named(graph: Graph) -> None:
-    batch = NeighborSampler(graph, [2])([3, 2])
-    with pytest.raises(KeyError, match="color: no column 'x'; there are no columns"):
-        batch.plot(axes(), color="x")
-    with pytest.raises(KeyError, match="width: no column 'v'; there are 'w'"):
-        graph.plot(axes(), width="v")
-    with pytest.raises(ValueError, match="label must have one number per row, got Tensor"):
-        graph.plot(axes(), label="feat")
-    with pytest.raises(ValueError, match="color must have 6 rows, one per node or edge"):
-        graph.plot(axes(), color=lambda nodes: [1, 2])
-    with pytest.raises(
-        TypeError, match="width must be the name of a column or a function, got int 3"
-    ):
-        batch.plot(axes(), width=3)
-    with pytest.raises(IndexError, match=r"seeds\[0\] is 6"):
-        graph.plot(axes(), seeds=[6])
-    with pytest.raises(ValueError, match="max_nodes must be at least 0"):
-        graph.plot(axes(), max_nodes=-1)
-
-
 def test_a_graph_has_a_dot_per_node_and_an_arrow_or_loop_per_edge(graph: Graph) -> None:
     axis = graph.plot(axes(), seeds=[1], width="w")
     assert names(axis) == [str(v) for v in range(6)]

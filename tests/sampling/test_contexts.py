@@ -404,5 +404,5 @@ def test_it_is_a_setting_and_joint_samplers_are_what_they_were():
     )
     assert "disjoint" not in repr(joint)
     assert "disjoint=True" in repr(apart)
-    with pytest.raises(ValueError, match="the state is of another sampler: disjoint"):
+    with pytest.raises(ValueError, match="the state is of a sampler with disjoint"):
         NodeFlowLoader(joint, [1]).load_state_dict(NodeFlowLoader(apart, [1]).state_dict())

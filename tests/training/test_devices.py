@@ -97,9 +97,7 @@ def test_processes_take_a_gpu_each(monkeypatch: pytest.MonkeyPatch) -> None:
         assert find_device("auto", several=True) == torch.device(auto)
         assert find_device("cuda", several=False) == torch.device("cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(
-        ValueError, match="3 processes of this machine need a GPU each, and torch sees 2"
-    ):
+    with pytest.raises(ValueError, match="not there for 3 processes, a GPU each: torch sees 2"):
         find_device("cuda", several=True)
 
 
@@ -108,7 +106,7 @@ def test_devices_that_are_not_there() -> None:
         Trainer(planted(), FAST.replace(device="gpu"))
     count = torch.cuda.device_count()
     with pytest.raises(
-        ValueError, match=rf"device 'cuda:{count}' is not there: torch sees {count} GPUs"
+        ValueError, match=rf"device 'cuda:{count}' is not there .* torch sees {count} GPUs"
     ):
         Trainer(planted(), FAST.replace(device=f"cuda:{count}"))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from _support.training_tools import FAST, same_result, stopped_at, without
+from _support.training_tools import FAST, check_goes_on, without
 from torch import Tensor
 
 from nodeflow import Graph
@@ -18,7 +18,7 @@ from nodeflow.datasets import Dataset
 from nodeflow.flow import Layer, NodeFlow
 from nodeflow.metrics import rank_links
 from nodeflow.nn import DECODERS, ComplEx, GraphSAGE
-from nodeflow.training import Checkpoints, Inputs, Trainer, _links, load_model, save
+from nodeflow.training import Inputs, Trainer, _links, load_model, save
 from nodeflow.training._choices import ALL_NODES
 from nodeflow.training._links import NodesOnly
 from nodeflow.training._models import LINK_LOSSES
@@ -314,12 +314,7 @@ def test_learned_rows_of_all_nodes_are_the_table_itself() -> None:
 @pytest.mark.parametrize("loss", ["softmax", "one-vs-all"])
 def test_a_run_goes_on_bit_for_bit(loss: str, tmp_path: Path) -> None:
     settings = LINKS.replace(link_loss=loss, dropout=0.2, epochs=2)
-    wanted = Trainer(wheel(), settings).run()
-    trainer = Trainer(wheel(), settings, checkpoints=Checkpoints(tmp_path, epochs=0))
-    assert stopped_at(trainer, 4)
-    again = Trainer(wheel(), settings)
-    assert Checkpoints(tmp_path).restore(again)
-    assert same_result(again.run(), wanted)
+    check_goes_on(wheel, settings, [4], tmp_path)
 
 
 @pytest.mark.parametrize("model", ["none", "sage"])

@@ -30,66 +30,10 @@ def data(folders: Fixed) -> Dataset:
     return read_folder(folders["data"])
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"partitions": ""},
-            "storage 'partitions' needs partitions: the folder that nodeflow partition wrote",
-        ),
-        (
-            {"slots": 0},
-            "storage 'partitions' needs slots: how many partitions are in memory at a time",
-        ),
-        (
-            {"order": "random"},
-            "order must be 'comet', 'beta', 'dispersed' or 'sequential', got 'random'",
-        ),
-        (
-            {"storage": "file"},
-            "slots .* is read with storage 'partitions', and this run has storage 'file'",
-        ),
-        (
-            {"storage": "memory", "partitions": ""},
-            "slots .= 2. is read .* this run has storage 'memory'",
-        ),
-        (
-            {"task": "link"},
-            "storage 'partitions' does not go with task 'link': negatives are drawn among all "
-            "nodes",
-        ),
-        (
-            {"inputs": "embedding"},
-            "storage 'partitions' does not go with inputs 'embedding': no features are read",
-        ),
-        (
-            {"inputs": "both"},
-            "storage 'partitions' does not go with inputs 'both': the learned rows of all nodes",
-        ),
-        (
-            {"sampler": "cv"},
-            "storage 'partitions' does not go with sampler 'cv': it reads the features of all "
-            "nodes",
-        ),
-        (
-            {"sampler": "saint"},
-            "storage 'partitions' does not go with sampler 'saint': its weights of nodes",
-        ),
-        (
-            {"sampler": "cluster"},
-            "storage 'partitions' does not go with sampler 'cluster': it cuts the whole graph",
-        ),
-        (
-            {"sampler": "shadow"},
-            "storage 'partitions' does not go with sampler 'shadow': its subgraphs would end",
-        ),
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_fit(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message) as caught:
+@pytest.mark.parametrize("change", [{"storage": "file"}, {"storage": "memory", "partitions": ""}])
+def test_slots_are_those_of_partitions(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"slots .* is read with storage 'partitions', and"):
         partitioned(Path("parts"), **change)
-    assert "\n" not in str(caught.value)
 
 
 def another_label(data: Dataset) -> Dataset:

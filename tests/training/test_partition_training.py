@@ -5,17 +5,13 @@ and refusals.
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from _support.cli_tools import SMALL, Cli, status, train as command
-from _support.processes import environment
+from _support.cli_tools import Cli, status, train as command
 from _support.training_tools import (
     FAST,
     Fixed,
@@ -282,56 +278,6 @@ def test_commands(folders: Fixed, tmp_path: Path, cli: Cli) -> None:
     assert "test  accuracy" in cli("evaluate", run)
     assert status(["predict", str(run), "--output", str(tmp_path / "out.csv")]) == 0
     assert "moved" in cli.failure("train", "--resume", run, "--epochs", "5")
-
-
-KILLED = """
-import os, signal, sys
-from nodeflow.training import Trainer
-from nodeflow.training._cli import main
-
-step, left = Trainer.step, int(sys.argv.pop(1))
-
-def killed(self, batch):
-    global left
-    left -= 1
-    if left == 0:
-        self.checkpoints.save(self)
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return step(self, batch)
-
-Trainer.step = killed
-sys.exit(main(sys.argv[1:]))
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_goes_on(folders: Fixed, tmp_path: Path) -> None:
-    """Killed two batches after the first epoch, one after a state that was saved in the middle of
-    the second.
-    """
-    words = [
-        "--storage",
-        "partitions",
-        "--partitions",
-        str(folders["in"]),
-        "--slots",
-        "2",
-        "--direction",
-        "in",
-    ]
-    words += ["--batch-size", "5", "--no-plot"]
-    assert command(folders["data"], tmp_path / "whole", *words) == 0
-    first = Trainer(read_folder(folders["data"]), partitioned(folders["in"])).task.num_batches(0)
-    run = ["train", str(folders["data"]), *SMALL, "--output", str(tmp_path / "run"), *words]
-    words = [sys.executable, "-c", KILLED, str(first + 4), *run]
-    killed = subprocess.run(words, env=environment(), check=False, capture_output=True)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert status(["train", "--resume", str(tmp_path / "run"), "--no-plot"]) == 0
-    one, other = (
-        (tmp_path / name / "checkpoint.safetensors").read_bytes() for name in ("whole", "run")
-    )
-    assert one == other
 
 
 def test_partitions_in_every_direction(folders: Fixed, data: Dataset) -> None:

@@ -71,10 +71,7 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
         return
     settings = FAST.replace(sampler=sampler, model=model, fanouts=fanouts, epochs=2, **options)
     if sampler in WEIGHTED and model in ("gat", "gatv2", "rgcn", "hgt", "typed"):
-        message = (
-            f"model '{model}' would be biased with sampler '{sampler}', .* Use model sage, gcn or "
-            "gin, or sampler"
-        )
+        message = f"model '{model}' would be biased with sampler '{sampler}', .* Take model sage, gcn or gin"
         with pytest.raises(ValueError, match=message):
             Trainer(planted(), settings)
         return
@@ -85,19 +82,11 @@ def test_every_sampler_with_every_model(sampler: str, model: str) -> None:
     assert set(result.scores["test"]) == {"accuracy", "f1_macro"}
 
 
-@pytest.mark.parametrize(
-    ("settings", "advice"),
-    [
-        ({"model_options": {"weighted": False}}, "Leave out weighted = false of model_options"),
-        ({"model": "gat"}, "Use model sage, gcn or gin, or leave out prob of sampler_options"),
-    ],
-)
-def test_what_to_change_where_edges_are_drawn_by_a_column(
-    settings: dict[str, Any], advice: str
-) -> None:
+@pytest.mark.parametrize("settings", [{"model_options": {"weighted": False}}, {"model": "gat"}])
+def test_edges_drawn_by_a_column_need_a_model_with_weights(settings: dict[str, Any]) -> None:
     data = planted()
     data.graph.edata["strength"] = 1.0 + torch.arange(data.graph.num_edges) % 3
-    with pytest.raises(ValueError, match=f"biased with sampler 'neighbor', .*. {advice}$"):
+    with pytest.raises(ValueError, match=r"biased with sampler 'neighbor', .* leave out weighted"):
         Trainer(data, FAST.replace(sampler_options={"prob": "strength"}, **settings))
 
 
@@ -172,7 +161,7 @@ def test_numbers() -> None:
         (
             torch.zeros(300, 2),
             {"task": "classification"},
-            r"needs one int64 label per node, got torch.float32",
+            r"needs one int64 label per node, got Tensor of dtype torch.float32",
         ),
         (
             torch.full((300, 2), 0.5),
@@ -182,7 +171,7 @@ def test_numbers() -> None:
         (
             torch.zeros(300),
             {"task": "multilabel"},
-            r"needs labels \[nodes, labels\] of 0 and 1, got \(300,\)",
+            r"needs labels \[nodes, labels\] of 0 and 1, got Tensor .* shape \(300,\)",
         ),
         (
             torch.full((300,), math.nan),
@@ -373,7 +362,7 @@ def test_a_model_given_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         "mine:number": "'mine:number' must be a class or a function that returns a model, got int "
         "3",
         "mine:other": "'mine:other' cannot be imported: module 'mine' has no attribute",
-        "mine:wide": r"must return one row of 3 outputs per seed, \[64, 3\], got \(64, 7\)",
+        "mine:wide": r"must return one row of 3 outputs per seed, \[64, 3\], got Tensor .* shape \(64, 7\)",
     }.items():
         with pytest.raises(ValueError, match=message):
             Trainer(planted(), FAST.replace(model=name))

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 import torch
 from _support.cli_tools import Cli
-from _support.training_tools import same_result, stopped_at
+from _support.training_tools import check_goes_on
 
 from nodeflow import FullSampler, Graph, NodeFlow
 from nodeflow.datasets import Dataset, read_folder
 from nodeflow.sampling import LinkSampler
-from nodeflow.training import Checkpoints, Settings, Trainer, load_model
+from nodeflow.training import Settings, Trainer, load_model
 from nodeflow.training._data import split_edges
 
 MODELS = ("rgcn", "hgt", "typed")
@@ -186,12 +186,7 @@ def test_a_run_goes_on_from_any_step(model: str, tmp_path: Path) -> None:
     run = SHORT.replace(
         model=model, norm="batch", fanouts=[{"writes": 4, "rev_writes": 4, "cites": 2}, 5]
     )
-    wanted = Trainer(data, run).run()
-    for step in (1, 5):
-        assert stopped_at(Trainer(data, run, checkpoints=Checkpoints(tmp_path, epochs=0)), step)
-        trainer = Trainer(data, run.replace(workers=0))
-        assert Checkpoints(tmp_path).restore(trainer)
-        assert same_result(trainer.run(), wanted)
+    check_goes_on(lambda: data, run, [1, 5], tmp_path, workers=0)
     # other edges of another relation are another data set
     other = papers(reverse=True, split="own")
     edges: dict[Any, Any] = {

@@ -5,7 +5,6 @@ it, as one does.
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import torch
 from _support.cli_tools import status
 from _support.processes import cases_that_run, made_once, run_processes
 from _support.ranks import Parts
-from test_several_processes import outcome
+from test_several_processes import close, outcome
 from test_typed_links import SHORT as SHORT_LINKS, papers as papers_with_links
 from test_typed_training import SHORT, papers
 
@@ -186,12 +185,3 @@ def test_a_bad_row_of_features_is_named_by_its_number_within_the_type() -> None:
             check_features(Dataset("papers", held), "paper", x)
 
     parts.run(check)
-
-
-def close(one: Any, other: Any) -> bool:
-    """Whether two trees have the same numbers up to rounding."""
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(close(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(close(*pair) for pair in zip(one, other, strict=True))
-    return math.isclose(one, other, rel_tol=1e-4, abs_tol=1e-4)

@@ -67,21 +67,23 @@ def colors_of(axis: Axes, values: Sequence[float | None], name: str | list[str])
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    finite = sorted({value for value in values if value is not None and np.isfinite(value)})
-    if len(finite) <= _MOST_CLASSES and all(float(value).is_integer() for value in finite):
-        table = dict[float | None, Any]()
-        for i, value in enumerate(finite):
-            table[value] = colormaps["tab10"](i)
-            label = f"{name} {int(value)}" if isinstance(name, str) else name[int(value)]
-            axis.scatter([], [], s=330, color=[table[value]], label=label)
-        return [table.get(value, UNKNOWN) for value in values]
-    scale = Normalize(finite[0], finite[-1])
-    shades = ScalarMappable(scale, "viridis")
+    numbers = np.array(values, float)  # None becomes NaN
+    is_finite = np.isfinite(numbers)
+    # few whole numbers are codes of classes: a scale would say that 3 lies between 1 and 5
+    kinds = np.unique(numbers[is_finite])
+    if len(kinds) <= _MOST_CLASSES and np.array_equal(kinds, kinds.round()):
+        table = {}
+        for i, kind in enumerate(kinds.tolist()):
+            table[kind] = colormaps["tab10"](i)
+            label = f"{name} {kind:.0f}" if isinstance(name, str) else name[int(kind)]
+            axis.scatter([], [], s=330, color=[table[kind]], label=label)
+        return [table.get(number, UNKNOWN) for number in numbers.tolist()]
+    shades = ScalarMappable(Normalize(kinds[0], kinds[-1]), "viridis")
+    # a list names classes; of more than a legend can show there is a scale
     word = name if isinstance(name, str) else "type"
     axis.figure.colorbar(shades, ax=axis, label=word, shrink=0.8)
-    numbers = np.array([np.nan if value is None else value for value in values])
     rgba = shades.to_rgba(numbers)
-    rgba[~np.isfinite(numbers)] = UNKNOWN
+    rgba[~is_finite] = UNKNOWN
     return list(rgba)
 
 
@@ -112,15 +114,15 @@ def widths_of(axis: Axes, values: Sequence[float], name: str) -> list[float]:
     The thinnest and thickest of them are added to the legend, with the word ``name``.
     """
     numbers = np.asarray(values, float)
-    finite = np.isfinite(numbers)
-    sizes = np.where(finite, np.abs(numbers), 0)
-    widths: list[float] = (0.4 + 3.6 * sizes / (sizes.max(initial=0) or 1)).tolist()
-    of_finite = np.asarray(widths)[finite]
-    shown = sorted(zip(sizes[finite].tolist(), of_finite.tolist(), strict=True))
+    is_finite = np.isfinite(numbers)
+    sizes = np.where(is_finite, np.abs(numbers), 0)
+    # widths go with sizes, whatever their sign: the legend says so by bars around the name
+    scale = 3.6 / (sizes.max(initial=0) or 1)
     word = f"|{name}|" if (numbers < 0).any() else name
-    for size, width in dict.fromkeys(shown[:1] + shown[-1:]):
-        number = f"{size:,.0f}" if size >= 1000 else f"{size:.3g}"
-        axis.plot([], [], color="0.5", linewidth=width, label=f"{word} {number}")
+    shown = np.unique(sizes[is_finite]).tolist()
+    for size in dict.fromkeys(shown[:1] + shown[-1:]):
+        axis.plot([], [], color="0.5", linewidth=0.4 + scale * size, label=f"{word} {size:,.4g}")
+    widths: list[float] = (0.4 + scale * sizes).tolist()
     return widths
 
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from nodeflow._core.base.checks import check_num_rows, describe
+from nodeflow._core.base.checks import check_num_rows, check_type, describe, titles
 from nodeflow._core.base.sizes import bytes_text
 from nodeflow._core.display import html
 from nodeflow._core.rows.base import stored, type_words
@@ -62,19 +62,22 @@ def _first(column: Tensor | Rows) -> str:
         return f"{column.values().numel():,} entries"
     if type(column) not in (Tensor, torch.nn.Parameter):
         return type(column).__name__  # a subclass may stand for values that are elsewhere
-    top = column.detach()[:_ROWS]
-    width = math.prod(top.shape[1:])
+    if column.ndim == 1:
+        return ", ".join(short_text(value, 4) for value in column[:_ROWS].tolist())
     words = []
+    width = math.prod(column.shape[1:])
+    top = column[:_ROWS]
     for row in top.reshape(len(top), width)[:, :_NUMBERS].tolist():
-        numbers = [short_text(value, 4) for value in row]
-        text = " ".join([*numbers, *["…"] * (width > len(row))])
-        words.append(text if column.ndim == 1 else f"[{text}]")
+        more = " …" * (width > _NUMBERS)
+        words.append(f"[{' '.join(short_text(value, 4) for value in row)}{more}]")
     return ", ".join(words)
 
 
 def short_text(value: Any, digits: int) -> str:
     """Return the text of a value, with some digits of a fraction."""
-    return f"{value:.{digits}g}" if isinstance(value, (float, complex)) else str(value)
+    if isinstance(value, (float, complex)):
+        return f"{value:.{digits}g}"
+    return str(value)
 
 
 def chosen(
@@ -94,25 +97,19 @@ def chosen(
     """
     if choice is None:
         return [None] * len(owners)
-    if isinstance(choice, str):
-        names = sorted({name for frame in frames for name in frame})
-        if choice not in names:
-            raise KeyError(
-                f"{argument}: no column {choice!r}; there are "
-                f"{', '.join(map(repr, names)) or 'no columns'}"
-            )
-    elif not callable(choice):
-        raise TypeError(
-            f"{argument} must be the name of a column or a function, got {describe(choice)}"
-        )
+    if callable(choice):
+        pairs = zip(owners, rows, strict=True)
+        return [_numbers_of(choice(owner), argument, size) for owner, size in pairs]
+    check_type(choice, argument, str, "the name of a column or a function")
+    names = sorted(set().union(*frames))
+    if choice not in names:
+        raise KeyError(f"{argument}: no column {choice!r}; there are {titles(names) or 'none'}")
     numbers: list[list[float] | None] = []
-    for owner, frame, size in zip(owners, frames, rows, strict=True):
-        if not isinstance(choice, str):
-            numbers.append(_numbers_of(choice(owner), argument, size))
-        elif choice in frame:
-            numbers.append(_numbers_of(fetch(frame[choice]), argument, size))
-        else:
-            numbers.append(None)
+    for frame, size in zip(frames, rows, strict=True):
+        values = None
+        if choice in frame:
+            values = _numbers_of(fetch(frame[choice]), argument, size)
+        numbers.append(values)
     return numbers
 
 

@@ -37,7 +37,9 @@ def text(value: object, most: int = _MOST_LETTERS) -> str:
     ('&lt;b&gt;', 'abc…')
     """
     words = str(value)
-    return escape(words if len(words) <= most else words[: most - 1] + "…")
+    if len(words) > most:
+        words = words[: most - 1] + "…"
+    return escape(words)
 
 
 def table(
@@ -49,6 +51,7 @@ def table(
     ``head`` is above the columns; those with the indices ``numbers`` are aligned to the right.
     Cells are escaped and cut off. An iterator of rows is read no further than is shown.
     """
+    # one more than is shown, to see whether there are more
     shown = list(islice(rows, MOST_ROWS + 1))
     if not shown:
         return ""
@@ -75,9 +78,8 @@ def page(title: str, words: str = "", *parts: str) -> str:
     """Return the HTML of an object: a bold title, words beside it, and parts that are HTML
     already.
     """
-    beside = f' <span style="opacity:.8">{text(words, 300)}</span>' if words else ""
-    inside = "".join(part for part in parts if part)
-    return f'<div style="color:inherit;overflow-x:auto"><div><b>{text(title)}</b>{beside}</div>{inside}</div>'
+    head = f'<div><b>{text(title)}</b> <span style="opacity:.8">{text(words, 300)}</span></div>'
+    return f'<div style="color:inherit;overflow-x:auto">{head}{"".join(parts)}</div>'
 
 
 def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
@@ -87,11 +89,12 @@ def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
     The heights go with the square roots of the sizes. Of more than 8 layers, the ones in the middle
     are left out.
     """
-    count = len(nodes)
-    layers = list(range(count))
-    if count > _SHOWN:
+    last = len(nodes) - 1
+    layers = list(range(last + 1))
+    if last >= _SHOWN:
         del layers[_SHOWN // 2 : -_SHOWN // 2]
-    most = max(max(nodes, default=0), 1)
+    most = max(*nodes, 1)
+    # square roots: of sizes that differ a thousandfold both are still seen
     height = [max(2.0, _HEIGHT * (size / most) ** 0.5) for size in nodes]
     middle = _TOP + _HEIGHT / 2
     width = (len(layers) - 1) * _STEP + 2 * 45
@@ -100,9 +103,11 @@ def funnel(nodes: Sequence[int], edges: Sequence[int]) -> str:
         x = 45 + place * _STEP
         if place + 1 < len(layers):
             parts.append(_flow(x, middle, height, edges, layer, layers[place + 1]))
-        is_last = layer == count - 1
-        color = SEED if is_last else INPUT
-        label = "seeds" if is_last else f"layer {layer}"
+        color = INPUT
+        label = f"layer {layer}"
+        if layer == last:
+            color = SEED
+            label = "seeds"
         tall = height[layer]
         parts.append(
             f'<rect x="{x - _BAR / 2:g}" y="{middle - tall / 2:.1f}" width="{_BAR}" '

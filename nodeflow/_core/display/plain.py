@@ -27,10 +27,11 @@ def draw_plain(
     src: list[int],
     dst: list[int],
     marked: set[int],
-    colors: list[float] | None,
-    color_name: str | list[str],
-    widths: list[float] | None,
-    width_name: str,
+    *,
+    colors: list[float] | None = None,
+    color_name: str | list[str] = "",
+    widths: list[float] | None = None,
+    width_name: str = "",
 ) -> None:
     """Draw every node as a dot and every edge as an arrow; joined nodes lie close to each other.
 
@@ -39,36 +40,34 @@ def draw_plain(
     """
     from matplotlib.transforms import offset_copy
 
-    count = len(names)
-    points = [(float(x), float(y)) for x, y in layout(count, src, dst)]
-    thickness = widths_of(axis, widths or [], width_name)
+    points = layout(len(names), src, dst)
+    width = iter(widths_of(axis, widths or [], width_name))
     # several edges between two nodes, in either direction, are bent apart
+    edges = list(zip(src, dst, strict=True))
     seen: Counter[tuple[int, int]] = Counter()
-    pairs = set(zip(src, dst, strict=True))
-    loops: Counter[int] = Counter()
-    for e, (u, v) in enumerate(zip(src, dst, strict=True)):
-        thick = thickness[e] if thickness else 1.0
-        if u == v:
-            loops[u] += 1
-            up = offset_copy(
-                axis.transData, axis.get_figure(root=True), y=6 + 3 * loops[u], units="points"
-            )
-            size = 100 * (1 + loops[u])
-            axis.scatter(
-                *points[u], s=size, fc="none", ec="0.5", linewidth=thick, zorder=1, transform=up
-            )
-            continue
-        bend = 0.15 * seen[u, v] + (0.12 if (v, u) in pairs else 0)
+    for u, v in edges:
+        thickness = next(width, 1.0)
+        if u != v:
+            bend = 0.15 * seen[u, v] + 0.12 * ((v, u) in edges)
+            arrow(axis, points[u], points[v], bend, "0.5", thickness)
+        else:
+            # further loops of a node are larger circles, in points, so of one size on any scale
+            number = seen[u, u] + 1
+            figure = axis.get_figure(root=True)
+            above = offset_copy(axis.transData, figure, y=6 + 3 * number, units="points")
+            style: dict[str, Any] = {"fc": "none", "ec": "0.5", "zorder": 1, "transform": above}
+            x, y = points[u]
+            axis.scatter(x, y, s=100 + 100 * number, linewidth=thickness, **style)
         seen[u, v] += 1
-        arrow(axis, points[u], points[v], bend, "0.5", thick)
     if colors is None:
-        faces: list[Any] = [SEED if i in marked else INPUT for i in range(count)]
+        faces: list[Any] = [SEED if i in marked else INPUT for i in range(len(names))]
     else:
         faces = colors_of(axis, colors, color_name)
-    draw_dots(axis, points, names, faces, marked, rims=colors is not None)
-    if marked and (colors is not None or len(marked) < count):
-        label_seeds(axis, rims=colors is not None)
-    if loops:
+    has_rims = colors is not None
+    draw_dots(axis, points, names, faces, marked, rims=has_rims)
+    if marked and (has_rims or len(marked) < len(names)):
+        label_seeds(axis, rims=has_rims)
+    if any(u == v for u, v in edges):
         axis.scatter([], [], s=200, facecolor="none", edgecolor="0.5", label="self-loop")
     axis.set_axis_off()
     axis.margins(0.15)
@@ -87,17 +86,18 @@ def layout(count: int, src: Sequence[int], dst: Sequence[int]) -> Floats:
     if count < 2:
         return place
     joined = np.zeros((count, count))
-    joined[np.asarray(src, np.int64), np.asarray(dst, np.int64)] = 1
-    joined = np.maximum(joined, joined.T)
+    joined[src, dst] = 1
+    joined[dst, src] = 1
     np.fill_diagonal(joined, 0)
     heat = float(np.abs(place).max()) / 5
+    # a fixed number of steps that become smaller: the same graph always has the same picture
     for step in range(_STEPS):
         between = place[:, None] - place[None]
-        distance = np.maximum(np.sqrt((between**2).sum(2)), 0.01)
+        distance = np.maximum(np.linalg.norm(between, axis=2), 0.01)
         # the ideal distance is 1; a pull to the middle holds pieces that nothing joins
         force = 1 / distance**2 - joined * distance
         move = (between * force[:, :, None]).sum(1) - 0.5 * place
-        length = np.maximum(np.sqrt((move**2).sum(1, keepdims=True)), 0.01)
+        length = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 0.01)
         place += move / length * np.minimum(length, heat * (1 - step / _STEPS))
     return place
 
@@ -111,14 +111,12 @@ def draw_degrees(axis: Axes, degrees: dict[str, Ints]) -> None:
     for name, values in degrees.items():
         value, count = np.unique(values, return_counts=True)
         at_least = np.cumsum(count[::-1])[::-1] / max(len(values), 1)
-        isolated = float((values == 0).mean()) if len(values) else 0.0
+        isolated = np.count_nonzero(values == 0) / max(len(values), 1)
         label = f"{name} ({isolated:.1%} have degree 0)" if isolated else name
         axis.plot(value[value > 0], at_least[value > 0], marker="o", markersize=3, label=label)
     axis.set(
         xscale="log", yscale="log", xlabel="degree", ylabel="share of nodes of at least this degree"
     )
-    largest = max((int(values.max(initial=0)) for values in degrees.values()), default=0)
     axis.xaxis.set_major_formatter("{x:,.0f}")
-    axis.xaxis.set_minor_formatter("{x:,.0f}" if largest <= 10 else "")
     axis.grid(alpha=0.3)
     small_legend(axis)
