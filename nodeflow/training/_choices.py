@@ -150,22 +150,28 @@ FACTS = ("features", "types", "relations", "graph", "processes", "loss")
 the run begins.
 """
 
+
+def _names(table: Mapping[str, object], trait: str, *, has: bool = True) -> tuple[str, ...]:
+    """Return the names of the models, or samplers, that have a trait, or have it not."""
+    return tuple(name for name, traits in table.items() if bool(getattr(traits, trait)) == has)
+
+
 LINK = ("link",)
 NODES = Others("link")
 CLASSES = ("auto", "classification")
-IN_TORCH = tuple(name for name, traits in SAMPLERS.items() if traits.in_torch)
-SUBGRAPHS = tuple(name for name, traits in SAMPLERS.items() if not traits.by_node)
-HISTORY = tuple(name for name, traits in SAMPLERS.items() if traits.has_history)
-SYMMETRIC = tuple(name for name, kind in MODELS.items() if kind.symmetric)
-NO_EDGES = tuple(name for name, traits in SAMPLERS.items() if not traits.keeps_edges)
-NO_ESTIMATE = tuple(name for name, traits in SAMPLERS.items() if not traits.estimates)
-TYPED = tuple(name for name, kind in MODELS.items() if kind.typed)
-# models of the user's own are among these
-READS_TYPES = Others(*(name for name in MODELS if name not in TYPED))
-BY_SCHEMA = tuple(name for name, kind in MODELS.items() if kind.by_schema)
+IN_TORCH = _names(SAMPLERS, "in_torch")
+SUBGRAPHS = _names(SAMPLERS, "by_node", has=False)
+HISTORY = _names(SAMPLERS, "has_history")
+NO_EDGES = _names(SAMPLERS, "keeps_edges", has=False)
+NO_ESTIMATE = _names(SAMPLERS, "estimates", has=False)
+SYMMETRIC = _names(MODELS, "symmetric")
+TYPED = _names(MODELS, "typed")
+BY_SCHEMA = _names(MODELS, "by_schema")
+# models of the user's own are not among those that are known to read no types
+READS_TYPES = Others(*_names(MODELS, "typed", has=False))
+HISTORIES = _names(MODELS, "has_history")
+NO_HISTORY = Others(*HISTORIES, OWN)
 HETEROGENEOUS = (SEVERAL_RELATIONS, SEVERAL_TYPES)
-_HISTORIES = [name for name, kind in MODELS.items() if kind.has_history]
-NO_HISTORY = Others(*_HISTORIES, OWN)
 ENCODER = Others("none")
 NO_ENCODER = ("none",)
 BUFFER = ("partitions",)

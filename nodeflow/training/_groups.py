@@ -39,7 +39,7 @@ from nodeflow.training._choices import (
 from nodeflow.training._fields import (
     ComputedDefault,
     Group,
-    Numbers,
+    NumbersOption,
     checks,
     count,
     flag,
@@ -63,7 +63,7 @@ def is_own(name: object) -> bool:
     """Whether the setting ``model`` is "module:factory", a factory of the user's own, which is
     imported.
     """
-    return isinstance(name, str) and ":" in name and all(name.partition(":")[::2])
+    return isinstance(name, str) and all(name.partition(":"))
 
 
 def check_import(in_file: object, chosen: object) -> None:
@@ -188,15 +188,13 @@ def _check_fanouts(value: Any, name: str) -> tuple[int | dict[str, int], ...]:
     """Return checked fanouts; those by relation have it as text, which files can hold."""
     from nodeflow.sampling import check_fanouts
 
-    return tuple(
-        {
-            " ".join(key) if isinstance(key, tuple) else str(key): number
-            for key, number in each.items()
-        }
-        if isinstance(each, dict)
-        else each
-        for each in check_fanouts(value)
-    )
+    fanouts = []
+    for fanout in check_fanouts(value):
+        if isinstance(fanout, dict):
+            words = [" ".join(key) if isinstance(key, tuple) else str(key) for key in fanout]
+            fanout = dict(zip(words, fanout.values(), strict=True))
+        fanouts.append(fanout)
+    return tuple(fanouts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,7 +218,7 @@ class SamplerSettings(Group):
         "only how many layers there are; cv computes the first layer from all neighbours, whatever "
         "its number",
         _check_fanouts,
-        action=Numbers,
+        action=NumbersOption,
         nargs="+",
         metavar="K",
         read=_ENCODED,

@@ -93,15 +93,16 @@ class Settings:
         strays = _unread(chosen, _values(groups))
         if strays:
             # drop base settings that these changes leave unread; other unread settings are errors
-            always = {**_unread(before, _values(_groups(before))), **dict.fromkeys(changed)}
+            never_read = _unread(before, _values(_groups(before)))
             for name, reason in strays.items():
-                if name in always:
-                    raise ValueError(f"{name} (= {chosen[name]!r}) {reason}; leave it out")
+                if name in never_read or name in changed:
+                    raise _unread_error(name, chosen[name], reason)
             chosen = {name: value for name, value in chosen.items() if name not in strays}
             groups = _groups(chosen)
         check_values(_values(groups))
-        for name, value in {**groups, "chosen": chosen}.items():
-            object.__setattr__(self, name, value)
+        for name, group in groups.items():
+            object.__setattr__(self, name, group)
+        object.__setattr__(self, "chosen", chosen)
 
     def replace(self, **changes: object) -> Settings:
         """Return settings with other values, by name or group; those that are then unread go back
@@ -116,13 +117,13 @@ class Settings:
         values = {**self.by_name(), **facts}
         for name, reason in _unread(self.chosen, values).items():
             if self.chosen[name] != FIELDS[name][1].default:
-                raise ValueError(f"{name} (= {self.chosen[name]!r}) {reason}; leave it out")
+                raise _unread_error(name, self.chosen[name], reason)
         check_values(values)
 
     def by_name(self, *, read: bool = False) -> dict[str, Any]:
         """Return the values of all settings by name; with ``read`` of those that the run reads."""
         checks().as_flag(read, "read")
-        values = _values({name: getattr(self, name) for name in GROUPS})
+        values = _values(vars(self))
         unread = _unread(values, values) if read else {}
         return {name: value for name, value in values.items() if name not in unread}
 
@@ -130,20 +131,18 @@ class Settings:
         """Return the names of settings that a file changes and these do not have, because others
         leave them unread.
         """
-        in_file = by_name(
-            {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
-        )
-        changed = (
-            name for name, value in in_file.items() if value not in (FIELDS[name][1].default, {})
-        )
-        return [name for name in changed if name not in self.chosen]
+        return [
+            name
+            for name, value in settings_in(values).items()
+            if name not in self.chosen and value not in (FIELDS[name][1].default, {})
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings that a run reads by group, in types that TOML and JSON have."""
         tables: dict[str, Any] = {}
         for name, value in self.by_name(read=True).items():
-            group, one = FIELDS[name]
-            tables.setdefault(group, {})[one.name] = (
+            group, field = FIELDS[name]
+            tables.setdefault(group, {})[field.name] = (
                 list(value) if isinstance(value, tuple) else value
             )
         return tables
@@ -167,52 +166,54 @@ GROUPS: dict[str, type[Group]] = {
     name: kind for name, kind in get_type_hints(Settings).items() if name != "chosen"
 }
 """The groups by the attribute of ``Settings`` that holds them."""
-FIELDS = {name_of(one): (group, one) for group, kind in GROUPS.items() for one in fields(kind)}
+FIELDS = {name_of(part): (group, part) for group, kind in GROUPS.items() for part in fields(kind)}
 """The group and the field of every setting by its name."""
+_SETTINGS = "        changes: settings by name, or groups.\n"
 Settings.__doc__ = (Settings.__doc__ or "").replace(
-    "        changes: settings by name, or groups.\n",
-    "\n".join(
-        [
-            "        changes: settings by name, or groups.",
-            *(documentation(*place) for place in FIELDS.values()),
-            "",
-        ]
-    ),
+    _SETTINGS,
+    "\n".join([_SETTINGS[:-1], *(documentation(*place) for place in FIELDS.values()), ""]),
 )
 
 
 def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
+    every = dict(zip(FIELDS, FIELDS, strict=True))
     for name, value in values.items():
-        if name in GROUPS and isinstance(value, (Mapping, Group)):
-            names = {one.name: name_of(one) for one in fields(GROUPS[name])}
-            if isinstance(value, Group):
-                value = {
-                    one.name: each
-                    for one in fields(value)
-                    if (each := getattr(value, one.name)) != one.default
-                }
-            for key, each in value.items():
-                chosen[_known(key, each, names, f"{name}.")] = each
+        in_group = value
+        if isinstance(value, Group):
+            # what has its default was left open
+            in_group = {
+                field.name: getattr(value, field.name)
+                for field in fields(value)
+                if getattr(value, field.name) != field.default
+            }
+        if name in GROUPS and isinstance(in_group, Mapping):
+            names = {field.name: name_of(field) for field in fields(GROUPS[name])}
+            for key, entry in in_group.items():
+                chosen[_known(key, entry, names, f"{name}.")] = entry
         else:
-            chosen[_known(name, value, {one: one for one in FIELDS}, "")] = value
-    usual = (
-        name
+            chosen[_known(name, value, every, "")] = value
+    # None leaves open what other settings tell
+    return {
+        name: value
         for name, value in chosen.items()
-        if value is None and isinstance(FIELDS[name][1].default, ComputedDefault)
+        if value is not None or not isinstance(FIELDS[name][1].default, ComputedDefault)
+    }
+
+
+def settings_in(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a file by name, without what else it holds, such as its data."""
+    return by_name(
+        {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
     )
-    return {name: value for name, value in chosen.items() if name not in {*usual}}
 
 
 def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
     """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is
     theirs, or None.
     """
-    own = by_name(
-        {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
-    )
-    trained = own.get("model", FIELDS["model"][1].default)
+    trained = settings_in(values).get("model", FIELDS["model"][1].default)
     if model is not None and model != trained:
         raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")
     return {} if model is None else {"model": model}
@@ -222,28 +223,32 @@ def _known(name: str, value: object, names: Mapping[str, str], group: str) -> st
     if name in names:
         return names[name]
     close = meant(name, names)
-    hint = f"; did you mean {group}{close}?" if close else f"; the settings are {', '.join(names)}"
-    raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}){hint}")
+    hint = f"did you mean {group}{close}?" if close else f"the settings are {', '.join(names)}"
+    raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}); {hint}")
+
+
+def _unread_error(name: str, value: object, reason: str) -> ValueError:
+    return ValueError(f"{name} (= {value!r}) {reason}; leave it out")
 
 
 def _groups(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return the groups by their attributes; raises for values that they cannot have."""
     inside: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in chosen.items():
-        group, one = FIELDS[name]
-        inside[group][one.name] = value
+        group, field = FIELDS[name]
+        inside[group][field.name] = value
     return {group: kind(**inside[group]) for group, kind in GROUPS.items()}
 
 
 def _values(groups: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of all settings by name."""
-    return {name: getattr(groups[group], one.name) for name, (group, one) in FIELDS.items()}
+    return {name: getattr(groups[group], field.name) for name, (group, field) in FIELDS.items()}
 
 
 def conditions_of(name: str) -> tuple[Conditions, Conditions]:
     """Return what a setting is read with: the condition of its group, and its own."""
-    group, one = FIELDS[name]
-    return GROUPS[group].read, one.metadata["read"]
+    group, field = FIELDS[name]
+    return GROUPS[group].read, field.metadata["read"]
 
 
 def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[str, str]:
