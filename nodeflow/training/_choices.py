@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
+
+Values: TypeAlias = Mapping[str, Any]
+"""Values by name: of settings, of facts, or what a file of a run holds."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class ModelTraits:
     symmetric: bool = False
     typed: bool = False
     by_schema: bool = False
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Values = field(default_factory=dict)
 
 
 # rows of several types differ in size, and a layer normalisation makes them alike
@@ -151,7 +154,7 @@ the run begins.
 """
 
 
-def _names(table: Mapping[str, object], trait: str, *, has: bool = True) -> tuple[str, ...]:
+def _names(table: Values, trait: str, *, has: bool = True) -> tuple[str, ...]:
     """Return the names of the models, or samplers, that have a trait, or have it not."""
     return tuple(name for name, traits in table.items() if bool(getattr(traits, trait)) == has)
 

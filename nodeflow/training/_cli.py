@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
 class _Version(argparse.Action):
     """Prints the versions of the package and of torch, which is not imported for that."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+    def __call__(self, parser: Any, *_: Any) -> None:
         try:
             of_torch = version("torch")
         except PackageNotFoundError:
@@ -137,7 +137,7 @@ class _Version(argparse.Action):
 class _AllHelp(argparse.Action):
     """Prints the help of all options of ``train``."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+    def __call__(self, parser: Any, *_: Any) -> None:
         full = _Parser(prog=parser.prog, description=_add_train.__doc__, add_help=False)
         _add_train(full)
         full.print_help()
@@ -190,7 +190,7 @@ _FIRST = {
 class _FirstHelp(argparse.Action):
     """Prints one page with the options of ``train`` that are used most."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+    def __call__(self, parser: Any, *_: Any) -> None:
         page = _Parser(
             prog=parser.prog,
             usage="nodeflow train [DATA] [options]",

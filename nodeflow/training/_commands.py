@@ -7,7 +7,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from nodeflow.datasets import (
 )
 from nodeflow.distributed import write_partitions
 from nodeflow.plot import plot_curves
-from nodeflow.training._choices import SAMPLERS
+from nodeflow.training._choices import SAMPLERS, Values
 from nodeflow.training._data import (
     PARTS,
     described,
@@ -170,7 +170,7 @@ _ALWAYS = ("run", "test ", "val ", "best epoch", "seconds", "edges")
 
 
 def _compared(
-    name: str, result: Mapping[str, Any], metric: str, records: Sequence[EpochRecord]
+    name: str, result: Values, metric: str, records: Sequence[EpochRecord]
 ) -> dict[str, str]:
     """Return the row of a run in the table of ``compare``, by title."""
     best_epoch = result["best_epoch"]
@@ -204,7 +204,7 @@ def _result(folder: Path) -> dict[str, Any]:
     return result
 
 
-def _metric_of_all(results: Sequence[Mapping[str, Any]]) -> str:
+def _metric_of_all(results: Sequence[Values]) -> str:
     """Return the metric that chose the best epochs, or else the first that all runs have."""
     chosen = [*dict.fromkeys(str(result["metric"]) for result in results)]
     if len(chosen) == 1:

@@ -4,10 +4,8 @@ those of the run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,6 +13,7 @@ from nodeflow._core.base.calls import checked
 from nodeflow._core.base.files import is_file
 from nodeflow.datasets import Dataset
 from nodeflow.training._checkpoints import load_weights, read_tensors
+from nodeflow.training._choices import Values
 from nodeflow.training._data import learned_part
 from nodeflow.training._folder import CHECKPOINT, RESULT, Run, check_checkpoint, read_result
 from nodeflow.training._graph import stays_in_file, with_columns
@@ -72,13 +71,13 @@ def finished(
     check_checkpoint(folder / CHECKPOINT, facts, run)
     if is_file(folder / RESULT):
         result = read_result(folder)
-        if any(
-            facts.get(name) != result.get(name) for name in ("identity", "best_epoch", "scores")
-        ):
-            raise ValueError(
-                f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own files "
-                "back"
-            )
+        # the state of the run may be later than its result, but these two were written together
+        for name in ("identity", "best_epoch", "scores"):
+            if facts.get(name) != result.get(name):
+                raise ValueError(
+                    f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own "
+                    "files back"
+                )
     names = Names.from_json(facts["names"], weights)
     weights.pop(NODES, None)
     if given is None:
@@ -86,20 +85,25 @@ def finished(
     else:  # which may have labels of another type, where settings name none
         dataset = learned_part(given, facts["task"], facts.get("target", run.settings.run.target))
     dataset = names.align(dataset)
-    storage = run.settings.storage.kind if stays_in_file(dataset.graph) else "memory"
+    kind = run.settings.storage.kind
+    is_buffer = kind == "partitions"
+    if is_buffer:
+        kind = "file"
+    if not stays_in_file(dataset.graph):
+        kind = "memory"
     settings = run.settings.replace(
         task=facts["task"],
         device=device or run.settings.compute.device,
-        storage="file" if storage == "partitions" else storage,
+        storage=kind,
         # these only training reads
         partitions="",
         share="even",
     )
-    as_trained = given is None or facts["task"] == "link"
-    trainer = Trainer(dataset if as_trained else _for_outputs(dataset, facts), settings)
+    is_trainable = given is None or facts["task"] == "link"
+    trainer = Trainer(dataset if is_trainable else _for_outputs(dataset, facts), settings)
     # with a partition buffer, the fingerprint has the cut of the graph in it
-    same = given is None and run.settings.storage.kind != "partitions"
-    if same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
+    is_same = given is None and not is_buffer
+    if is_same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
         raise ValueError(
             f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has "
             f"it now; if it is meant to be measured on that, give --data {run.data}"
@@ -118,7 +122,7 @@ def finished(
     return trainer, dataset
 
 
-def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
+def _for_outputs(dataset: Dataset, facts: Values) -> Dataset:
     """Return a data set for evaluation only, with placeholders for missing labels and training
     nodes.
     """
@@ -126,17 +130,13 @@ def _for_outputs(dataset: Dataset, facts: Mapping[str, Any]) -> Dataset:
     graph = dataset.graph
     train = dataset.train
     if "label" not in graph.ndata:
-        one_each = facts["task"] == "classification"
-        label = (
-            torch.zeros(graph.num_nodes, dtype=torch.int64)
-            if one_each
-            else torch.zeros(graph.num_nodes, width)
-        )
+        if facts["task"] == "classification":
+            label = torch.zeros(graph.num_nodes, dtype=torch.int64)
+        else:
+            label = torch.zeros(graph.num_nodes, width)
         graph = with_columns(graph, {"label": label})
-    if len(train) == 0:
-        train = next(
-            (nodes for nodes in dataset.splits.values() if len(nodes)), dataset.target_ids
-        )[:1]
+    if not len(train):
+        train = torch.cat([*dataset.splits.values(), dataset.target_ids])[:1]
     result = replace(dataset, graph=graph, num_classes=max(dataset.num_classes, width))
     # the node may be in another part too, which a data set refuses; nothing trains on it
     object.__setattr__(result, "train", train)

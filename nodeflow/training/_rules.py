@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nodeflow.training._choices import (
@@ -37,6 +37,7 @@ from nodeflow.training._choices import (
     Condition,
     Conditions,
     Others,
+    Values,
 )
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def where_read(*conditions: Conditions) -> str:
     return ", and with ".join(_either(several) for several in conditions if several != ({},))
 
 
-def unread(conditions: Iterable[Conditions], values: Mapping[str, object]) -> str:
+def unread(conditions: Iterable[Conditions], values: Values) -> str:
     """Return why a run of these values ignores a setting that it reads where all conditions hold, as
     text; empty if it reads it, or might.
 
@@ -194,7 +195,7 @@ def unread(conditions: Iterable[Conditions], values: Mapping[str, object]) -> st
     return ""
 
 
-def check_values(values: Mapping[str, object]) -> None:
+def check_values(values: Values) -> None:
     """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for
     ``unread``.
     """
@@ -208,7 +209,7 @@ def check_values(values: Mapping[str, object]) -> None:
             raise ValueError(f"{first} does not go with {' and '.join(others)}: {why}")
 
 
-def holds(condition: Condition, values: Mapping[str, object], *, unknown: bool) -> bool:
+def holds(condition: Condition, values: Values, *, unknown: bool) -> bool:
     """Return whether settings, and facts, have the values of a condition; ``unknown`` says so of
     missing ones.
     """

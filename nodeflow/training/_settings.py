@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 
 from nodeflow._core.base.files import is_file
 from nodeflow._core.base.habits import meant
-from nodeflow.training._choices import Conditions
+from nodeflow.training._choices import Conditions, Values
 from nodeflow.training._fields import ComputedDefault, Group, checks, documentation, name_of
 from nodeflow.training._groups import (
     ComputeSettings,
@@ -81,11 +81,9 @@ class Settings:
     optimizer: OptimizerSettings
     storage: StorageSettings
     compute: ComputeSettings
-    chosen: Mapping[str, object] = field(init=False, compare=False)
+    chosen: Values = field(init=False, compare=False)
 
-    def __init__(
-        self, base: Mapping[str, object] = MappingProxyType({}), **changes: object
-    ) -> None:
+    def __init__(self, base: Values = MappingProxyType({}), **changes: object) -> None:
         before = by_name(base)
         changed = by_name(changes)
         chosen = {**before, **changed}
@@ -127,7 +125,7 @@ class Settings:
         unread = _unread(values, values) if read else {}
         return {name: value for name, value in values.items() if name not in unread}
 
-    def left_out(self, values: Mapping[str, Any]) -> list[str]:
+    def left_out(self, values: Values) -> list[str]:
         """Return the names of settings that a file changes and these do not have, because others
         leave them unread.
         """
@@ -148,7 +146,7 @@ class Settings:
         return tables
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], **changes: object) -> Settings:
+    def from_dict(cls, values: Values, **changes: object) -> Settings:
         """Return the settings of a file, by name or group, with changes; raises ValueError as
         ``Settings`` does.
 
@@ -175,7 +173,7 @@ Settings.__doc__ = (Settings.__doc__ or "").replace(
 )
 
 
-def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
+def by_name(values: Values) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
     every = dict(zip(FIELDS, FIELDS, strict=True))
@@ -202,14 +200,14 @@ def by_name(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def settings_in(values: Mapping[str, Any]) -> dict[str, Any]:
+def settings_in(values: Values) -> dict[str, Any]:
     """Return the settings of a file by name, without what else it holds, such as its data."""
     return by_name(
         {name: value for name, value in values.items() if name in FIELDS or name in GROUPS}
     )
 
 
-def named_again(values: Mapping[str, Any], model: str | None) -> dict[str, str]:
+def named_again(values: Values, model: str | None) -> dict[str, str]:
     """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is
     theirs, or None.
     """
@@ -231,7 +229,7 @@ def _unread_error(name: str, value: object, reason: str) -> ValueError:
     return ValueError(f"{name} (= {value!r}) {reason}; leave it out")
 
 
-def _groups(chosen: Mapping[str, Any]) -> dict[str, Any]:
+def _groups(chosen: Values) -> dict[str, Any]:
     """Return the groups by their attributes; raises for values that they cannot have."""
     inside: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in chosen.items():
@@ -240,7 +238,7 @@ def _groups(chosen: Mapping[str, Any]) -> dict[str, Any]:
     return {group: kind(**inside[group]) for group, kind in GROUPS.items()}
 
 
-def _values(groups: Mapping[str, Any]) -> dict[str, Any]:
+def _values(groups: Values) -> dict[str, Any]:
     """Return the values of all settings by name."""
     return {name: getattr(groups[group], field.name) for name, (group, field) in FIELDS.items()}
 
@@ -251,7 +249,7 @@ def conditions_of(name: str) -> tuple[Conditions, Conditions]:
     return GROUPS[group].read, field.metadata["read"]
 
 
-def _unread(names: Mapping[str, object], values: Mapping[str, object]) -> dict[str, str]:
+def _unread(names: Values, values: Values) -> dict[str, str]:
     """Return why settings are not read in a run of these values, by name."""
     reasons = {name: unread(conditions_of(name), values) for name in names}
     return {name: reason for name, reason in reasons.items() if reason}

@@ -26,6 +26,7 @@ from nodeflow._core.peers.peers import Peers
 from nodeflow._files.disk.manifest import replace_file
 from nodeflow._processes.exchanges import is_heard_by_all
 from nodeflow.training._checkpoints import Checkpoints
+from nodeflow.training._choices import Values
 from nodeflow.training._folder import (
     LOG,
     RESULT,
@@ -129,7 +130,7 @@ def _check_unfinished(folder: Path) -> None:
         )
 
 
-def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peers) -> Run:
+def _resumed(options: argparse.Namespace, chosen: Values, peers: Peers) -> Run:
     fixed = [name for name in chosen if name not in (*FREE, "model")]
     fixed += [
         name for name in ("data", "config", "output", "checkpoint_every") if getattr(options, name)
@@ -147,7 +148,7 @@ def _resumed(options: argparse.Namespace, chosen: Mapping[str, Any], peers: Peer
 
 
 def _new_run(
-    options: argparse.Namespace, in_file: dict[str, Any], chosen: Mapping[str, Any], peers: Peers
+    options: argparse.Namespace, in_file: dict[str, Any], chosen: Values, peers: Peers
 ) -> Run:
     values = {"processes": peers.size, **in_file}
     for name in ("data", "checkpoint_every"):

@@ -117,9 +117,7 @@ BAD_OPTIONS = {
     "--resume nowhere": "--resume takes the settings of its folder, but ",
     "--seeds 3 --resume nowhere": "--seeds starts runs, and --resume goes on with one",
     "--unknown": "there is no option --unknown",
-    "--data folder": "there is no option --data; the data set goes without a name: nodeflow train "
-    "FOLDER",
-    "--dataset=folder": "there is no option --dataset=folder; the data set goes without a name",
+    "--data folder": "there is no option --data (see",
     "--learning-rate 1": "there is no option --learning-rate; it is called --lr here",
     "--threads 1": "there is no option --threads (see",
     "--hiden 1": "there is no option --hiden; it is called --hidden here",

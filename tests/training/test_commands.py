@@ -488,7 +488,6 @@ def test_compare_says_what_runs_were_validated_on(
     names = [f"{place / 'sage'} (validation sampled)", f"{ladies} (validation full)"]
     assert drawn == [names]
 
-    assert _commands._validation({"task": "link", "validate": "sampled"}) == "full"
     assert "validate" not in cli("compare", ladies, full, "--output", tmp_path / "b.png")
     assert drawn[1:] == [[str(ladies), str(full)]]
 

@@ -453,22 +453,3 @@ def test_mistakes_of_parts(
     said = cli.failure("partition", data, "--parts", "2", "--output", tmp_path / "a", *words)
     assert message in said
     assert not (tmp_path / "a").exists()
-
-
-def test_balance_needs_training_nodes(tmp_path: Path, cli: Cli) -> None:
-    np.savez(tmp_path / "edges.npz", src=np.arange(5), dst=np.arange(5)[::-1])
-    np.save(tmp_path / "features.npy", torch.eye(5).numpy())
-    words = [
-        "partition",
-        str(tmp_path),
-        "--parts",
-        "2",
-        "--output",
-        str(tmp_path / "a"),
-        "--for",
-        "processes",
-    ]
-    assert "--balance balances training nodes, and data set" in cli.failure(*words, "--balance")
-    assert "method 'train-first' needs training nodes, and data set" in cli.failure(
-        *words, "--method", "train-first"
-    )
