@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -139,16 +140,10 @@ def compare(options: argparse.Namespace, say: Say) -> None:
     metric = _metric_of_all([*results.values()])
     logs = {name: read_log(Path(name) / LOG, metric) for name in results}
     rows = [_compared(name, result, metric, logs[name]) for name, result in results.items()]
-    titles = [
-        title
-        for title in dict.fromkeys(title for row in rows for title in row)
-        if title.startswith(_ALWAYS) or len({row.get(title) for row in rows}) > 1
-    ]
-    lines = [titles, *([row.get(title, "-") for title in titles] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines = _table(rows)
     for line in lines:
-        say("  ".join(map(str.ljust, line, widths)).rstrip())
-    differ_in_validation = "validate" in titles
+        say(line)
+    differ_in_validation = "validate" in lines[0].split()
     if differ_in_validation:
         say(
             "validated differently: test and val above are from all neighbours, but best epochs "
@@ -167,6 +162,18 @@ def compare(options: argparse.Namespace, say: Say) -> None:
 
 _ALWAYS = ("run", "test ", "val ", "best epoch", "seconds", "edges")
 """The titles of ``compare`` that are there also where runs do not differ begin like this."""
+
+
+def _table(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Return the lines of a table of runs, of the titles first."""
+    lines = [""] * (len(rows) + 1)
+    for title in dict.fromkeys(chain(*rows)):
+        cells = [row.get(title, "-") for row in rows]
+        if title.startswith(_ALWAYS) or len({*cells}) > 1:
+            width = max(map(len, [title, *cells]))
+            for number, cell in enumerate([title, *cells]):
+                lines[number] += f"{cell:{width}}  "
+    return [line.rstrip() for line in lines]
 
 
 def _compared(
@@ -229,7 +236,8 @@ def info(options: argparse.Namespace, say: Say) -> None:
         raise ValueError(
             f"{options.data} is the folder of a run, not of data: nodeflow evaluate {options.data}"
         )
-    say(described(read_dataset(options.data)).info())
+    dataset = read_dataset(options.data)
+    say(described(dataset).info())
 
 
 def build(options: argparse.Namespace, say: Say) -> None:
@@ -275,7 +283,8 @@ def build(options: argparse.Namespace, say: Say) -> None:
             overwrite=options.overwrite,
             progress=sys.stderr.isatty(),
         )
-    say(repr(described(read_dataset(str(options.output)))))
+    written = read_dataset(str(options.output))
+    say(repr(described(written)))
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")
 
 

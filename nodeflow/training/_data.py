@@ -285,7 +285,8 @@ def _names_of_parts(folder: Path, parts: GraphParts, graph: Graph) -> Names:
         return names
     hashes = names.nodes.numpy()
     if not len(hashes):
-        hashes = np.concatenate([hashes_of(range(len(ids))) for ids in parts.schema.nodes.values()])
+        of_types = [hashes_of(range(len(ids))) for ids in parts.schema.nodes.values()]
+        hashes = np.concatenate(of_types)
     return replace(names, nodes=torch.from_numpy(hashes[parts.original_nodes]))
 
 

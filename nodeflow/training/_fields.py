@@ -113,7 +113,7 @@ def flag(help: str, **further: Any) -> Any:
     def check(value: Any, label: str) -> Any:
         return checks().as_flag(value, label)
 
-    return setting(False, help, check, action="store_true", **further)
+    return setting(default=False, help=help, check=check, action="store_true", **further)
 
 
 def table(help: str, **further: Any) -> Any:

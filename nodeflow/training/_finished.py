@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from nodeflow._core.base.calls import checked
+from nodeflow._core.base.checks import blaming
 from nodeflow._core.base.files import is_file
 from nodeflow.datasets import Dataset
 from nodeflow.training._checkpoints import load_weights, read_tensors
@@ -58,26 +59,13 @@ def finished(
     trainer needs.
     """
     run = Run.read(folder, model).shared_by(1)
-    if not is_file(folder / CHECKPOINT):
-        raise FileNotFoundError(
-            f"the run in {folder} is not finished: nodeflow train --resume {folder}"
-        )
     if run.is_of_parts and given is None:
         raise ValueError(
             f"the run in {folder} trained on parts of a graph: give the data set that they were "
             "cut from, with --data"
         )
-    facts, weights = read_tensors(folder / CHECKPOINT)
-    check_checkpoint(folder / CHECKPOINT, facts, run)
-    if is_file(folder / RESULT):
-        result = read_result(folder)
-        # the state of the run may be later than its result, but these two were written together
-        for name in ("identity", "best_epoch", "scores"):
-            if facts.get(name) != result.get(name):
-                raise ValueError(
-                    f"{folder / CHECKPOINT} and {RESULT} beside it are of two runs: put its own "
-                    "files back"
-                )
+    checkpoint = folder / CHECKPOINT
+    facts, weights = _read(folder, run)
     names = Names.from_json(facts["names"], weights)
     weights.pop(NODES, None)
     if given is None:
@@ -85,16 +73,12 @@ def finished(
     else:  # which may have labels of another type, where settings name none
         dataset = learned_part(given, facts["task"], facts.get("target", run.settings.run.target))
     dataset = names.align(dataset)
-    kind = run.settings.storage.kind
-    is_buffer = kind == "partitions"
-    if is_buffer:
-        kind = "file"
-    if not stays_in_file(dataset.graph):
-        kind = "memory"
+    is_buffer = run.settings.storage.kind == "partitions"
+    storage = "file" if is_buffer else run.settings.storage.kind
     settings = run.settings.replace(
         task=facts["task"],
         device=device or run.settings.compute.device,
-        storage=kind,
+        storage=storage if stays_in_file(dataset.graph) else "memory",
         # these only training reads
         partitions="",
         share="even",
@@ -105,21 +89,40 @@ def finished(
     is_same = given is None and not is_buffer
     if is_same and facts.get("fingerprint", trainer.fingerprint) != trainer.fingerprint:
         raise ValueError(
-            f"{folder / CHECKPOINT} was not trained on data set {dataset.name!r} as {run.data} has "
-            f"it now; if it is meant to be measured on that, give --data {run.data}"
+            f"{checkpoint} was not trained on data set {dataset.name!r} as {run.data} has it now; "
+            f"if it is meant to be measured on that, give --data {run.data}"
         )
     for key, node_type in trainer.network.inputs.rows_of_nodes().items():
         weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
     try:
-        load_weights(trainer.network, weights)
-    except ValueError as error:
-        raise ValueError(f"{folder / CHECKPOINT}: {error}") from error
+        with blaming(str(checkpoint), ValueError):
+            load_weights(trainer.network, weights)
     except RuntimeError as error:
         reason = str(error).splitlines()[-1].strip()  # of one of its tensors
         raise ValueError(
             f"the model in {folder} does not fit data set {dataset.name!r}: {reason}"
         ) from error
     return trainer, dataset
+
+
+def _read(folder: Path, run: Run) -> tuple[Values, dict[str, torch.Tensor]]:
+    """Return the facts and the weights of a finished run; raises for the files of two runs."""
+    checkpoint = folder / CHECKPOINT
+    if not is_file(checkpoint):
+        raise FileNotFoundError(
+            f"the run in {folder} is not finished: nodeflow train --resume {folder}"
+        )
+    facts, weights = read_tensors(checkpoint)
+    check_checkpoint(checkpoint, facts, run)
+    if is_file(folder / RESULT):
+        result = read_result(folder)
+        # the state of the run may be later than its result, but these two were written together
+        for name in ("identity", "best_epoch", "scores"):
+            if facts.get(name) != result.get(name):
+                raise ValueError(
+                    f"{checkpoint} and {RESULT} beside it are of two runs: put its own files back"
+                )
+    return facts, weights
 
 
 def _for_outputs(dataset: Dataset, facts: Values) -> Dataset:

@@ -188,13 +188,14 @@ def _check_fanouts(value: Any, name: str) -> tuple[int | dict[str, int], ...]:
     """Return checked fanouts; those by relation have it as text, which files can hold."""
     from nodeflow.sampling import check_fanouts
 
-    fanouts = []
-    for fanout in check_fanouts(value):
-        if isinstance(fanout, dict):
-            words = [" ".join(key) if isinstance(key, tuple) else str(key) for key in fanout]
-            fanout = dict(zip(words, fanout.values(), strict=True))
-        fanouts.append(fanout)
-    return tuple(fanouts)
+    return tuple(map(_as_text, check_fanouts(value)))
+
+
+def _as_text(fanout: Any) -> int | dict[str, int]:
+    if not isinstance(fanout, dict):
+        return int(fanout)
+    words = [" ".join(key) if isinstance(key, tuple) else str(key) for key in fanout]
+    return dict(zip(words, fanout.values(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)

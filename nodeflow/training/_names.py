@@ -210,11 +210,9 @@ class NamedDataset(Dataset):
 
 def hashes_of(names: Iterable[object]) -> Ints:
     """Return a 64-bit hash of each name, int64; ids that are names are words, as in files."""
-    digests = (
-        blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for name in names
-    )
-    return np.frombuffer(b"".join(digests), "<i8").astype(np.int64)
+    words = (str(name).encode("utf-8", "surrogatepass") for name in names)
+    digests = b"".join(blake2b(word, digest_size=8).digest() for word in words)
+    return np.frombuffer(digests, "<i8").astype(np.int64)
 
 
 def _listed(names: Iterable[str] | None) -> Words:

@@ -83,11 +83,10 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     if goes_on:
         run = _resumed(options, chosen, peers)
     else:
-        if options.config is not None:
-            in_file = read_toml(options.config)
+        in_file = {} if options.config is None else read_toml(options.config)
         run = _new_run(options, in_file, chosen, peers)
-        if options.output is not None and not (options.overwrite or is_restart):
-            peers.of_first("the folder", lambda: _check_unfinished(folder))
+        if not is_restart:
+            peers.of_first("the folder", lambda: _check_unfinished(options))
     run = run.shared_by(peers.size)
     dataset = run.dataset()
     checkpoints = Checkpoints.every(folder, run.checkpoint_every)
@@ -122,9 +121,10 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
         _run(trainer, run, folder, say)
 
 
-def _check_unfinished(folder: Path) -> None:
+def _check_unfinished(options: argparse.Namespace) -> None:
     """Raise FileExistsError where a folder that was named has a finished run."""
-    if is_file(folder / RESULT):
+    folder = options.output
+    if folder is not None and not options.overwrite and is_file(folder / RESULT):
         raise FileExistsError(
             f"{folder} has a finished run; give --overwrite to replace it, or choose another folder"
         )
