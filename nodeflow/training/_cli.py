@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        # unknown options are collected, because _refuse knows what they are called here
         options, unknown = _parser().parse_known_args(arguments)
     except OSError as error:  # of standard output, which help goes to
         print(f"nodeflow: {error}", file=sys.stderr)
@@ -68,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _refuse(command: str, option: str) -> NoReturn:
     """End with the name that an unknown option has here."""
     parser = _Parser(prog=f"nodeflow {command}", add_help=False)
+    # only the options are read of this parser, to find the nearest name
     _COMMANDS[command][1](parser)
     if not option.startswith("-"):
         parser.error(f"there is no further argument {option}")
@@ -204,6 +206,7 @@ class _FirstHelp(argparse.Action):
         for topic, briefs in _FIRST.items():
             group = page.add_argument_group(topic)
             for name, brief in briefs.items():
+                # a copy, because the page of all options has another help
                 shown = copy(options[name])
                 shown.help = brief
                 if name in FIELDS and shown.nargs != 0:
@@ -517,6 +520,8 @@ def _add_partition(parser: _Parser) -> None:
         "for processes that learn links (train --task link): the training edges are cut, all "
         "edges are listed beside",
     )
+    # the option of a setting is absent from the namespace unless it is given; this command has no
+    # file of settings, so it takes the defaults at once
     for name in ("direction", "edge_type", "target", "seed"):
         field = FIELDS[name][1]
         add_option(parser, field)
@@ -556,6 +561,8 @@ def _reader_may_leave() -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # the descriptor itself is replaced: what is still buffered is written when the process
+        # ends, and would raise again, after the last place where the error could be caught
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # also for output flushed when the process ends
         os.close(nowhere)

@@ -70,6 +70,7 @@ def evaluate(options: argparse.Namespace, say: Say) -> None:
 
 def predict(options: argparse.Namespace, say: Say) -> None:
     """Write the predictions of a finished run: outputs of nodes, or answers of learned links."""
+    # mistakes in options are told before data and model are read, which may take minutes
     check_predictions(options.output)
     of_links = Run.read(options.folder, options.model).settings.run.task == "link"
     query = _query(options, of_links)
@@ -166,6 +167,7 @@ _ALWAYS = ("run", "test ", "val ", "best epoch", "seconds", "edges")
 
 def _table(rows: Sequence[dict[str, str]]) -> list[str]:
     """Return the lines of a table of runs, of the titles first."""
+    # a column at a time, because its width is that of its longest cell
     lines = [""] * (len(rows) + 1)
     for title in dict.fromkeys(chain(*rows)):
         cells = [row.get(title, "-") for row in rows]
@@ -213,6 +215,8 @@ def _result(folder: Path) -> dict[str, Any]:
 
 def _metric_of_all(results: Sequence[Values]) -> str:
     """Return the metric that chose the best epochs, or else the first that all runs have."""
+    # test scores of a metric that chose the epochs of all are comparable; another one is second
+    # best
     chosen = [*dict.fromkeys(str(result["metric"]) for result in results)]
     if len(chosen) == 1:
         return chosen[0]
@@ -253,6 +257,7 @@ def build(options: argparse.Namespace, say: Say) -> None:
             ndata[name] = file
     split = {part: getattr(options, part) for part in PARTS if getattr(options, part) is not None}
     start = time.perf_counter()
+    # before the edges are sorted, which may take hours
     _check_free(options)
     edges: list[Path] = options.edges
     if len(edges) == 1 and (str(edges[0]) == "debian" or edges[0].is_dir()):
@@ -331,6 +336,7 @@ def partition(options: argparse.Namespace, say: Say) -> None:
         raise ValueError("--links keeps the ids of the data set, so it does not go with --renumber")
     dataset = read_dataset(options.data)
     start = time.perf_counter()
+    # triples of links name nodes by the ids of all the data, so no type is taken out of them
     if not options.links:
         dataset = dataset.of_type(options.target)
         if options.target and "label" not in dataset.graph.ndata:
@@ -371,5 +377,6 @@ def partition(options: argparse.Namespace, say: Say) -> None:
             graph, options.output, options.parts, method=method, train=train, **common
         )
         say(repr(parts))
+    # the folder has numbers alone, and a model that learns from it must be able to find them again
     write_names(options.output, dataset)
     say(f"{time.perf_counter() - start:.1f} s; wrote {options.output}")

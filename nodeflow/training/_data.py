@@ -143,27 +143,28 @@ def split_edges(dataset: Dataset, edge_type: str, target: str = "") -> LinkEdges
     """
     if isinstance(dataset, CutLinks) and dataset.links is not None:
         return dataset.links
-    whole = dataset.graph
-    learned = learned_relation(whole.schema, target)
+    full = dataset.graph
+    learned = learned_relation(full.schema, target)
     relation = relation_column(dataset, edge_type)
-    parts = _parts(whole, learned)
-    src, dst = whole.edges()
+    parts = _parts(full, learned)
+    src, dst = full.edges()
     columns = [src, dst]
     if relation is not None:
-        columns.insert(1, torch.as_tensor(whole.edata[relation]).long())
+        columns.insert(1, torch.as_tensor(full.edata[relation]).long())
     triples = {}
     for part, part_ids in parts.items():
         triples[part] = torch.stack([column[part_ids] for column in columns], 1)
-    kept = torch.ones(whole.num_edges, dtype=torch.bool)
-    kept[_slice(whole, learned)] = False
+    kept = torch.ones(full.num_edges, dtype=torch.bool)
+    kept[_slice(full, learned)] = False
     kept[parts["train"]] = True
     # a reverse would give away the edge that is held out
     held_out = torch.cat([parts["val"], parts["test"]])
-    pairs = src[held_out] * whole.num_nodes + dst[held_out]
-    for reverse in whole.schema.reverses_of(learned):
-        ids = _slice(whole, reverse)
-        kept[ids] = ~torch.isin(dst[ids] * whole.num_nodes + src[ids], pairs)
-    graph = filter_edges(whole, kept)
+    # an edge as one number, which fits 64 bits for up to three thousand million nodes
+    pairs = src[held_out] * full.num_nodes + dst[held_out]
+    for reverse in full.schema.reverses_of(learned):
+        ids = _slice(full, reverse)
+        kept[ids] = ~torch.isin(dst[ids] * full.num_nodes + src[ids], pairs)
+    graph = filter_edges(full, kept)
     for frame in (graph.edata, graph.relations[learned].data):
         for name in {SPLIT, "parent_eid"} & set(frame):
             del frame[name]
@@ -185,6 +186,7 @@ def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
     every = np.arange(edges.ids.start, edges.ids.stop)
     if parts is None:
         among = torch.from_numpy(every)
+        # edges between the same two nodes stay together, or one would give away the other
         drawn = random_split(graph, [0.8, 0.1, 0.1], of="edges", among=among)
         return dict(zip(PARTS, drawn, strict=True))
     missing = np.setdiff1d(every, np.concatenate(parts))
@@ -231,6 +233,7 @@ def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO
         return CutLinks(path.name, graph, **split, names=names, links=edges)
     if "label" not in graph.ndata:
         raise ValueError(f"{folder} has no labels, so a model cannot be trained on it")
+    # labels take little memory, and a seed may be of any process
     graph.ndata["label"] = whole_column(graph.ndata["label"])
     of_target = graph.schema.ids(target) if target else range(graph.num_nodes)
     train = split["train"]

@@ -175,6 +175,7 @@ def add_option(parser: argparse._ActionsContainer, field: Field[Any], read: str 
     ``read``: the values of other settings with which it is read; empty if always.
     """
     words = field.metadata["words"]
+    # a flag is off and a table empty without saying so
     notes = []
     if words.get("action") not in ("store_true", PairOption):
         notes.append(f"default: {default_of(field)}")
@@ -215,6 +216,7 @@ class PairOption(argparse.Action):
         name, equals, word = str(values).partition("=")
         if not equals or not name:
             parser.error(f"argument {option}: expected NAME=VALUE, got {values!r}")
+        # a word that is no value of TOML is a string, so that quotes may be left out
         value: object = word
         with suppress(tomllib.TOMLDecodeError):
             value = tomllib.loads(f"value = {word}")["value"]
@@ -248,6 +250,7 @@ def _numbers(word: str) -> list[int] | list[dict[str, int]]:
     for part in parts:
         name, _, number = part.rpartition("=")
         by_name[name.strip()] = int(number)
+    # a name given twice would silently keep its last number
     if "" in by_name or len(by_name) < len(parts):
         raise ValueError("a number without a name, or a name given twice")
     return [by_name]

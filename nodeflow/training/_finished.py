@@ -92,6 +92,7 @@ def finished(
             f"{checkpoint} was not trained on data set {dataset.name!r} as {run.data} has it now; "
             f"if it is meant to be measured on that, give --data {run.data}"
         )
+    # a learned row belongs to a name, and goes to the node that has it in these data
     for key, node_type in trainer.network.inputs.rows_of_nodes().items():
         weights[f"inputs.{key}"] = weights[f"inputs.{key}"][names.rows(dataset, node_type)]
     try:

@@ -209,6 +209,7 @@ def begin(folder: Path, run: Run) -> bool:
     """Clear the folder and write the settings of a new run; return whether it held an earlier
     run.
     """
+    # files of an earlier run go first: what is left of two runs would be taken for one
     paths = [folder / name for name in FILES]
     earlier = [path for path in paths if path.is_symlink() or is_file(path)]
     for path in (*earlier, *folder.glob(EVENTS)):
@@ -235,6 +236,7 @@ def open_trainer(
     FileNotFoundError: nowhere is no folder of a run: it has no run.toml; a run that was cut off before ...
     """
     folder = Path(folder)
+    # as many seeds a step as before, over however many processes there are now
     run = Run.read(folder, model).shared_by(default_peers().size)
     checkpoints = Checkpoints.every(folder, run.checkpoint_every)
     if dataset is None:
@@ -349,6 +351,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
     write_tensors(folder / CHECKPOINT, tensors, {**facts, **of_model})
     write_log(folder / LOG, result.records)
     write_trace(folder / TRACE, result.steps)
+    # the machine is left out of the checkpoint: equal runs give equal bytes on any
     text = json.dumps({**facts, "machine": machine()}, indent=2)
     (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     return [folder / name for name in (CHECKPOINT, LOG, TRACE, RESULT)]
@@ -404,6 +407,7 @@ def write_log(path: Path, records: Sequence[EpochRecord]) -> None:
     """Write a row per epoch: loss, metrics on the validation nodes, seconds, rates and, with a
     history, its age.
     """
+    # epochs that were not validated have no scores, so the titles are those of all epochs
     metrics = dict.fromkeys(name for record in records for name in record.scores)
     titles = ["epoch", "loss", *(f"val_{name}" for name in metrics), *RATES]
     if any(record.age is not None for record in records):
@@ -435,6 +439,8 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
             rates: dict[str, Any] = {name: float(row[name]) for name in RATES}
+            # the line is checked by reading it: a row that was cut off lacks words, or has none for
+            # a number
             record = EpochRecord(int(row["epoch"]), float(row["loss"]), score, **rates)
             records.append(record)
             if record.epoch != len(records):

@@ -248,6 +248,7 @@ class SamplerSettings(Group):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # here, because it imports torch, which the help of the command does without
         from nodeflow.training._samplers import METHODS
 
         METHODS[self.name].check(self)

@@ -110,6 +110,7 @@ def kind_of(name: str) -> ModelKind:
     if name in MODELS:
         return MODELS[name]
     module, _, attribute = check_model(name, "model").partition(":")
+    # the module is the user's: check_import has seen to it that no file chose it
     with blaming(f"model {name!r} cannot be imported", ImportError, AttributeError):
         make = getattr(importlib.import_module(module), attribute)
     if not callable(make):
@@ -150,6 +151,7 @@ def build_model(settings: ModelSettings, num_layers: int, facts: ModelFacts) -> 
         options["residual"] = True
     if facts.weighted:
         options |= kind.weighted
+    # as JSON in a file of weights
     schema = None if facts.schema is None else Schema.from_json(facts.schema)
     if kind.typed:
         options |= {"num_relations": schema or facts.num_relations, "edge_type": facts.edge_type}

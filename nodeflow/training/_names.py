@@ -178,6 +178,7 @@ class Names:
             hashes = self.nodes.numpy()[known.start : known.stop]
         else:
             hashes = hashes_of(range(len(known)))
+        # the data of the run itself, read again, need no sorting
         if np.array_equal(hashes, wanted):  # also where nodes share a name
             return torch.arange(len(ids))
         sorted_hashes, row = np.unique(hashes, return_index=True)
@@ -210,6 +211,8 @@ class NamedDataset(Dataset):
 
 def hashes_of(names: Iterable[object]) -> Ints:
     """Return a 64-bit hash of each name, int64; ids that are names are words, as in files."""
+    # 64 bits: of 100 million names, two share a hash with a probability of 0.0003. A hash of
+    # Python's own would be another one in each process
     words = (str(name).encode("utf-8", "surrogatepass") for name in names)
     digests = b"".join(blake2b(word, digest_size=8).digest() for word in words)
     return np.frombuffer(digests, "<i8").astype(np.int64)
@@ -224,7 +227,7 @@ def _known(names: Mapping[str, Words]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(words) for name, words in names.items() if words is not None}
 
 
-def _places(known: Any, given: Any, what: str) -> list[int] | None:
+def _places(known: Any, given: Any, subject: str) -> list[int] | None:
     """Return the number that the model knows each name of the data by, -1 for none; None where all
     have their own.
     """
@@ -233,38 +236,41 @@ def _places(known: Any, given: Any, what: str) -> list[int] | None:
     if known is None or given is None:
         model, data = ("numbers", "names") if known is None else ("names", "numbers")
         raise ValueError(
-            f"{what} has {data}, and the model knows {model}: give the data {model} too"
+            f"{subject} has {data}, and the model knows {model}: give the data {model} too"
         )
+    # names that are all the same need not be unique, but those that are looked up must be
     for names in (known, given):
         if len({*names}) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"{what}: {twice!r} is there twice, so it cannot be matched by name")
+            raise ValueError(
+                f"{subject}: {twice!r} is there twice, so it cannot be matched by name"
+            )
     number_of = {name: number for number, name in enumerate(known)}
     return [number_of.get(name, -1) for name in given]
 
 
-def _order(known: Any, given: Any, what: str) -> list[int] | None:
+def _order(known: Any, given: Any, subject: str) -> list[int] | None:
     """Return where the data have each name of the model, None for the same order; ValueError for
     other names.
     """
-    places = _places(known, given, what)
+    places = _places(known, given, subject)
     if places is None:
         return None
     for name in known:
         if name not in given:
-            raise ValueError(f"{what}: the model reads {name!r}, which is missing")
+            raise ValueError(f"{subject}: the model reads {name!r}, which is missing")
     if -1 in places:
-        raise _stranger(given[places.index(-1)], what)
+        raise _stranger(given[places.index(-1)], subject)
     return cast("list[int]", np.argsort(places).tolist())
 
 
-def _stranger(name: str, what: str) -> ValueError:
-    return ValueError(f"{what}: the model knows no {name!r}; leave it out")
+def _stranger(name: str, subject: str) -> ValueError:
+    return ValueError(f"{subject}: the model knows no {name!r}; leave it out")
 
 
-def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:
+def _renumbered(numbers: Any, known: Words, given: Words, subject: str) -> Any:
     """Return numbers of the names of the data as those of the model; negative ones stay."""
-    places = _places(known, given, what)
+    places = _places(known, given, subject)
     if places is None:
         return numbers
     old = whole_column(numbers).long()
@@ -272,11 +278,11 @@ def _renumbered(numbers: Any, known: Words, given: Words, what: str) -> Any:
     new = torch.where(old < 0, old, torch.tensor([*places, -1])[old.clamp(min=-1)])
     unknown = first_true(((new < 0) & (old >= 0)).numpy())
     if unknown is not None:
-        raise _stranger((given or ())[int(old[unknown])], what)
+        raise _stranger((given or ())[int(old[unknown])], subject)
     return new
 
 
-def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
+def _labels(label: Tensor, known: Words, given: Words, subject: str) -> Tensor:
     """Return labels as classes of the model: numbers, or a column per class."""
     if label.ndim == 1 and not label.is_floating_point():
         # a number is its own name: few of many classes are codes with names in one of the two, and
@@ -288,10 +294,11 @@ def _labels(label: Tensor, known: Words, given: Words, what: str) -> Tensor:
             label = torch.where(label < 0, label, place)
             given = [*map(str, codes.tolist())]
     if label.ndim == 1 or given == known:
-        return label if label.is_floating_point() else _renumbered(label, known, given, what)
+        return label if label.is_floating_point() else _renumbered(label, known, given, subject)
+    # several labels per node: each column moves to where the model has its name
     node, column = label.nonzero(as_tuple=True)
     columns = label.new_zeros(len(label), len(known or ()))
-    columns[node, _renumbered(column, known, given, what)] = label[node, column]
+    columns[node, _renumbered(column, known, given, subject)] = label[node, column]
     return columns
 
 

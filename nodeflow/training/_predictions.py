@@ -111,6 +111,7 @@ def write_top_links(
     ...     Path(f"{folder}/links.csv").read_text().splitlines()[0]
     'node,name,relation,relation_name,rank,answer,answer_name,score'
     """
+    # before the answers are searched, which takes longest
     place = check_predictions(Path(path))
     task = trainer.task
     possible = task.query_nodes(side) if isinstance(task, LinkTask) else ()
@@ -182,6 +183,7 @@ def _answers(
     answers = best.ids.view(-1, k).numpy()
     scores = best.scores.view(-1, k).float().numpy()
     dataset = task.dataset
+    # in pieces, because the words of all answers may take more memory than their ids
     step = max(_PIECE // k, 1)
     for start in range(0, max(len(answers), 1), step):  # one piece at least, for the titles
         query, place = np.nonzero(answers[start : start + step] >= 0)

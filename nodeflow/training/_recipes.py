@@ -48,6 +48,7 @@ def sizes_of(dataset: Dataset, settings: Settings) -> Sizes:
     if isinstance(dataset, CutLinks) and dataset.links is not None:
         # the graph has those of training alone
         edges = sum(map(len, dataset.links.triples.values()))
+    # batches of all processes together, the last one incomplete
     steps = -(-len(dataset.train) // (settings.sampler.batch_size * peers_of(dataset.graph).size))
     return Sizes(dataset.graph.num_nodes, edges, max(steps, 1))
 
@@ -101,10 +102,13 @@ def _few_labels(sizes: Sizes) -> Values:
 
 def _of_model(name: str) -> Recipe:
     """Return the recipe of a model that has defaults of its own, for labels of nodes."""
-    own = MODELS[name].defaults
+    defaults = MODELS[name].defaults
     condition: Condition = {"task": NODES, "model": (name,), "types": (SEVERAL_TYPES,)}
     return Recipe(
-        f"defaults of model {name!r}", condition, {}, lambda sizes: {**own, **_few_labels(sizes)}
+        f"defaults of model {name!r}",
+        condition,
+        {},
+        lambda sizes: {**defaults, **_few_labels(sizes)},
     )
 
 
@@ -144,9 +148,10 @@ def completed(settings: Settings, facts: Values, sizes: Sizes) -> tuple[Settings
         read = {
             name: value for name, value in values.items() if not unread(conditions_of(name), facts)
         }
+        # a setting that was chosen may exclude one of the recipe, which then is none for this run
         try:
-            whole = Settings(read, **settings.chosen)
+            complete = Settings(read, **settings.chosen)
         except ValueError:
             continue
-        return whole, recipe.name if whole.chosen != settings.chosen else ""
+        return complete, recipe.name if complete.chosen != settings.chosen else ""
     return settings, ""

@@ -85,6 +85,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
         result = read_result(options.folder)
         steps = read_trace(options.folder / TRACE)
         trainer = Trainer(run.dataset(), run.settings)
+        # the trace has the batches of the first process; the others take part in its steps
         if not peers.is_first:
             try:
                 trainer.run()
@@ -93,6 +94,7 @@ def reproduce(options: argparse.Namespace, say: Callable[[str], None]) -> None:
                     raise
                 raise Silent(1) from None
             return
+        # told first, because they are the likely reasons of what differs
         for line in _other_circumstances(result):
             say(line)
         trainer.trace = comparison = _Comparison(steps)

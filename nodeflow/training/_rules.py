@@ -187,6 +187,7 @@ def unread(conditions: Iterable[Conditions], values: Values) -> str:
 
     ``values``: settings by name, and as many of ``FACTS`` as are known.
     """
+    # a fact that is not known yet may still hold, so it refuses nothing
     for several in conditions:
         if not any(holds(condition, values, unknown=True) for condition in several):
             names = dict.fromkeys(name for condition in several for name in condition)
@@ -199,10 +200,11 @@ def check_values(values: Values) -> None:
     """Raise ValueError for settings that are missing, or exclude each other; ``values`` as for
     ``unread``.
     """
-    for condition, name, what in NEEDED:
+    for condition, name, meaning in NEEDED:
         if holds(condition, values, unknown=False) and not values[name]:
             needing = " and ".join(_said(other, values[other]) for other in condition)
-            raise ValueError(f"{needing} needs {name}: {what}; got none")
+            raise ValueError(f"{needing} needs {name}: {meaning}; got none")
+    # and here it excludes nothing: both are asked again when the facts are there
     for condition, why in EXCLUDED:
         if holds(condition, values, unknown=False):
             first, *others = [_said(name, values[name]) for name in condition]

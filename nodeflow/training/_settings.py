@@ -98,6 +98,7 @@ class Settings:
             chosen = {name: value for name, value in chosen.items() if name not in strays}
             groups = _groups(chosen)
         check_values(_values(groups))
+        # a frozen dataclass, which takes its attributes only like this
         for name, group in groups.items():
             object.__setattr__(self, name, group)
         object.__setattr__(self, "chosen", chosen)
@@ -113,6 +114,7 @@ class Settings:
         go with settings.
         """
         values = {**self.by_name(), **facts}
+        # a setting with its default says nothing, whoever wrote it down
         for name, reason in _unread(self.chosen, values).items():
             if self.chosen[name] != FIELDS[name][1].default:
                 raise _unread_error(name, self.chosen[name], reason)
@@ -211,6 +213,7 @@ def named_again(values: Values, model: str | None) -> dict[str, str]:
     """Return ``model`` as a change for ``from_dict`` of a run's settings; ValueError unless it is
     theirs, or None.
     """
+    # the other settings are not checked yet: they may be those of a model that is not imported
     trained = settings_in(values).get("model", FIELDS["model"][1].default)
     if model is not None and model != trained:
         raise ValueError(f"its model is {trained!r}, got {model!r}; a trained run keeps its model")

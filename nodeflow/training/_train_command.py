@@ -60,6 +60,8 @@ def train(options: argparse.Namespace, say: Say) -> None:
         return
     with process_group() as peers:
         try:
+            # an error of one process must end all of them, which wait for each other in every step;
+            # the first one tells it, the others leave with its status
             with peers.together("the run"):
                 _train(options, say if peers.is_first else lambda _: None, peers)
         except (Stopped, KeyboardInterrupt) as error:
@@ -198,6 +200,7 @@ def _run_first(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
             # rows of several runs may come into one log
             say(f"{_row(record, metric)}  {folder.name}")
             write_event(record)
+            # after every epoch, so that the log of a run that is killed is complete up to there
             write_log(folder / LOG, trainer.records)
 
         try:
@@ -222,6 +225,7 @@ def _run_first(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
             "model"
         )
     title = f"{trainer.task.dataset.name}, {run.settings.model.name}: {tested}"
+    # the picture needs a package that the results do not
     written = save(result, folder, curves=title if has_picture else None)
     seconds = time.perf_counter() - start
     say(
@@ -288,6 +292,7 @@ def _stop_on_term(trainer: Trainer) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    # the run saves its state between two steps, which a handler could not
     before = signal.signal(signal.SIGTERM, lambda *_: trainer.stop())
     try:
         yield
@@ -305,6 +310,7 @@ def _event_writer(folder: Path, first: int) -> Iterator[Callable[[EpochRecord], 
         return
     from torch.utils.tensorboard import SummaryWriter
 
+    # a run that goes on from a state writes its later epochs again: the earlier events are hidden
     with SummaryWriter(str(folder), purge_step=first) as writer:
 
         def write(record: EpochRecord) -> None:
@@ -338,6 +344,7 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
     seeds = range(first, first + count)
     folder = options.output or Path("runs/latest")
     places = [folder / f"seed-{seed}" for seed in seeds]
+    # a folder per seed, so that after an interruption only the runs that are missing are trained
     for number, (seed, place) in enumerate(zip(seeds, places, strict=True), 1):
         say(f"seed {seed}, run {number} of {count}")
         if is_file(place / RESULT):
