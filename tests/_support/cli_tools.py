@@ -4,6 +4,8 @@ process.
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -51,16 +53,28 @@ def two_communities(folder: Path) -> Path:
     return folder
 
 
-def status(arguments: list[str]) -> int:
-    """Return the exit status of the command, also where the parser ends the process."""
+def status(words: Sequence[str | Path]) -> int:
+    """Return the exit status of a command, also where the parser ends the process.
+
+    Strings are split into words, paths are words as they are.
+    """
+    arguments: list[str] = []
+    for word in words:
+        arguments += word.split() if isinstance(word, str) else [str(word)]
     try:
         return main(arguments)
     except SystemExit as error:
         return int(error.code or 0)
 
 
-def train(data: Path, output: Path, *options: str) -> int:
-    return status(["train", str(data), *SMALL, "--output", str(output), *options])
+def train(data: Path, output: Path, *options: str | Path) -> int:
+    return status(["train", data, *SMALL, "--output", output, *options])
+
+
+def rows_of(table: Path) -> list[dict[str, str]]:
+    """Return the rows of a table in a CSV file, by title."""
+    with table.open(newline="", encoding="utf-8") as file:
+        return [*csv.DictReader(file)]
 
 
 class Cli:
@@ -75,7 +89,7 @@ class Cli:
         assert errors == ""  # no terminal, no bar
         return printed
 
-    def train(self, data: Path, output: Path, *options: str) -> str:
+    def train(self, data: Path, output: Path, *options: str | Path) -> str:
         """Run a small training."""
         return self("train", data, *SMALL, "--output", output, *options)
 
@@ -87,5 +101,5 @@ class Cli:
 
     def _run(self, expected: int, words: tuple[str | Path, ...]) -> tuple[str, str]:
         self.capsys.readouterr()
-        assert status([str(word) for word in words]) == expected
+        assert status(words) == expected
         return self.capsys.readouterr()

@@ -135,7 +135,7 @@ def test_bad_options(
     assert not (tmp_path / "deep").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["fly"], ["info", "--hidden", "3"]])
+@pytest.mark.parametrize("arguments", [[], ["fly"], ["info --hidden 3"]])
 def test_bad_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert status(arguments) == 2
     assert re.fullmatch(r"nodeflow.*: .* \(see nodeflow .*--help\)\n", one_line(capsys, "nodeflow"))
@@ -198,7 +198,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(
 def test_a_loss_that_is_no_number_ends_training(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train(data, tmp_path / "deep" / "out", "--lr", "1e30") == 2
+    assert train(data, tmp_path / "deep" / "out", "--lr 1e30") == 2
     err = capsys.readouterr().err
     assert re.fullmatch(
         r"nodeflow train: the loss became (nan|inf) in epoch \d; a lower learning rate, .*\n", err

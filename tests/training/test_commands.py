@@ -4,20 +4,18 @@ kinds.
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
 import sys
 import threading
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Self
+from unittest.mock import MagicMock, Mock, call
 
 import numpy as np
 import pytest
 import torch
-from _support.cli_tools import Cli, status, train
+from _support.cli_tools import Cli, rows_of, status, train
 from _support.training_tools import FAST, planted, same_result
 
 from nodeflow.datasets import read_folder
@@ -80,7 +78,7 @@ def test_what_evaluate_refuses(place: Path, tmp_path: Path, cli: Cli) -> None:
     assert "trained on parts of a graph: give the data set that they were cut" in cli.failure(
         "evaluate", run
     )
-    message = cli.failure("evaluate", place / "sage", "--device", "cuda:99")
+    message = cli.failure("evaluate", place / "sage", "--device cuda:99")
     assert "device 'cuda:99' is not there" in message
 
 
@@ -91,12 +89,9 @@ def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None
     npy = tmp_path / "out.npy"
     table = tmp_path / "out.csv"
     for file in (npy, table):
-        assert (
-            status(["predict", str(place / "gcn"), "--nodes", "test", "--output", str(file)]) == 0
-        )
+        assert status(["predict", place / "gcn", "--nodes test --output", file]) == 0
     outputs = torch.from_numpy(np.load(npy)).softmax(1)
-    with table.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = rows_of(table)
     assert [int(row["class"]) for row in rows] == outputs.argmax(1).tolist()
     assert [float(row["probability"]) for row in rows] == pytest.approx(
         outputs.max(1).values.tolist()
@@ -110,14 +105,8 @@ def test_predictions_are_those_of_the_model(place: Path, tmp_path: Path) -> None
 def test_a_parquet_file_has_the_columns_of_the_table(place: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     for file in ("out.csv", "out.parquet"):
-        assert (
-            status(
-                ["predict", str(place / "gcn"), "--nodes", "val", "--output", str(tmp_path / file)]
-            )
-            == 0
-        )
-    with (tmp_path / "out.csv").open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
+        assert status(["predict", place / "gcn", "--nodes val --output", tmp_path / file]) == 0
+    rows = rows_of(tmp_path / "out.csv")
     stored = parquet.read_table(tmp_path / "out.parquet").to_pylist()
     assert [{name: str(value) for name, value in row.items()} for row in stored] == rows
 
@@ -133,19 +122,19 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(
     for data in (place / "two", bare):
         options = [
             "--data",
-            str(data),
+            data,
             "--nodes",
-            str(tmp_path / "ids.npy"),
+            tmp_path / "ids.npy",
             "--output",
-            str(tmp_path / "x.npy"),
+            tmp_path / "x.npy",
         ]
-        assert status(["predict", str(place / "sage"), *options]) == 0
+        assert status(["predict", place / "sage", *options]) == 0
         found.append(np.load(tmp_path / "x.npy"))
     assert found[0].shape == (3, 2)
     assert np.array_equal(found[0][0], found[0][2])
     assert np.array_equal(found[0], found[1])
     options[3] = "unlabelled"  # which all are
-    assert status(["predict", str(place / "sage"), *options]) == 0
+    assert status(["predict", place / "sage", *options]) == 0
     assert np.load(tmp_path / "x.npy").shape == (120, 2)
 
 
@@ -158,16 +147,13 @@ def test_integers_of_a_file_are_names_where_nodes_have_such_names(tmp_path: Path
     (data / "edges.csv").write_text(
         "src,dst\n" + "\n".join(f"{i},{i % 30 + 1}" for i in range(1, 31))
     )
-    cli("train", data, "--output", tmp_path / "run", "--epochs", "1", "--no-plot")
+    cli("train", data, "--output", tmp_path / "run", "--epochs 1 --no-plot")
     np.save(tmp_path / "ids.npy", [30, 2])
     np.save(tmp_path / "far.npy", [0])
     options = ["predict", tmp_path / "run", "--output", tmp_path / "x.csv", "--nodes"]
     cli(*options, tmp_path / "ids.npy")
-    with (tmp_path / "x.csv").open(newline="") as lines:
-        assert [(row["node"], row["name"]) for row in csv.DictReader(lines)] == [
-            ("29", "30"),
-            ("1", "2"),
-        ]
+    nodes = [(row["node"], row["name"]) for row in rows_of(tmp_path / "x.csv")]
+    assert nodes == [("29", "30"), ("1", "2")]
     assert "has node 0, which data set 'data' does not list" in cli.failure(
         *options, tmp_path / "far.npy"
     )
@@ -206,15 +192,7 @@ def test_what_predict_refuses(
 
 def test_a_run_of_links_tells_its_edges(place: Path, tmp_path: Path, cli: Cli) -> None:
     options = [
-        "--no-plot",
-        "--task",
-        "link",
-        "--decoder",
-        "mlp",
-        "--epochs",
-        "1",
-        "--embedding",
-        "8",
+        "--no-plot --task link --decoder mlp --epochs 1 --embedding 8",
     ]
     lines = cli.train(place / "two", tmp_path / "out", *options).splitlines()
     (told,) = (line for line in lines if line.startswith("links: "))
@@ -237,14 +215,14 @@ def test_a_folder_of_a_run_is_no_data(place: Path, cli: Cli) -> None:
 
 def test_a_finished_run_trains_for_longer(place: Path, tmp_path: Path, cli: Cli) -> None:
     long = shutil.copytree(place / "sage", tmp_path / "long")
-    assert status(["train", "--resume", str(long), "--epochs", "4", "--no-plot"]) == 0
-    assert train(place / "two", tmp_path / "whole", "--epochs", "4", "--no-plot") == 0
+    cli("train --resume", long, "--epochs 4 --no-plot")
+    cli.train(place / "two", tmp_path / "whole", "--epochs 4 --no-plot")
     for name in ("checkpoint.safetensors", "result.json", "run.toml"):
         assert (long / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert "epochs must be at least 4, those of the state, got 3" in cli.failure(
-        "train", "--resume", long, "--epochs", "3"
+        "train --resume", long, "--epochs 3"
     )
-    message = cli.failure("train", "--resume", long, "--hidden", "3")
+    message = cli.failure("train --resume", long, "--hidden 3")
     free = (
         "workers, storage, memory, pack, space, partitions, share, halo, sample_on, patience, "
         "epochs"
@@ -269,11 +247,6 @@ def test_a_run_goes_on_after_its_result(tmp_path: Path) -> None:
     assert same_result(other.run(), wanted)
 
 
-def test_a_part_that_is_none() -> None:
-    with pytest.raises(ValueError, match="part must be 'train', 'val' or 'test', got 'valid'"):
-        Trainer(planted(), FAST).evaluate("valid")
-
-
 def test_the_command_runs_in_a_thread(place: Path, tmp_path: Path) -> None:
     """Only the main thread may set handlers of signals, so there are none."""
     found: list[int] = []
@@ -293,50 +266,26 @@ def test_the_command_runs_in_a_thread(place: Path, tmp_path: Path) -> None:
 # events
 
 
-class Writer:
-    """In place of tensorboard's: it notes what it is given in a file of the usual name."""
-
-    made: list[Writer] = []  # noqa: RUF012
-
-    def __init__(self, folder: str, purge_step: int) -> None:
-        self.folder = folder
-        self.purge_step = purge_step
-        self.scalars = list[tuple[str, float, int]]()
-        (Path(folder) / EVENTS.replace("*", str(len(self.made)))).write_text("")
-        self.made.append(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.scalars.append(("closed", 0.0, 0))
-
-    def add_scalar(self, name: str, value: float, epoch: int) -> None:
-        self.scalars.append((name, value, epoch))
-
-    def flush(self) -> None:
-        pass
-
-
 def test_events_of_epochs(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("torch.utils.tensorboard")
-    module.SummaryWriter = Writer
+    """In place of tensorboard's writer is one that notes what it is given."""
+    module = Mock(SummaryWriter=MagicMock())
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     monkeypatch.setattr(events, "find_spec", lambda name: object())
-    monkeypatch.setattr(Writer, "made", [])
     out = tmp_path / "out"
     assert train(place / "two", out, "--no-plot") == 0
-    assert status(["train", "--resume", str(out), "--epochs", "3", "--no-plot"]) == 0
-    first, second = Writer.made
-    assert (first.folder, first.purge_step, second.purge_step) == (str(out), 1, 3)
+    assert module.SummaryWriter.call_args == call(str(out), purge_step=1)
+    written = module.SummaryWriter.return_value.__enter__.return_value.add_scalar.call_args_list
     names = ["train/loss", "train/seeds per second", "val/accuracy", "val/f1_macro"]
-    assert [(name, epoch) for name, _, epoch in first.scalars] == [
-        *((name, epoch) for epoch in (1, 2) for name in names), ("closed", 0),
-    ]  # fmt: skip
-    assert len(list(out.glob(EVENTS))) == 2
+    assert [(args[0], args[2]) for args, _ in written] == [
+        (name, epoch) for epoch in (1, 2) for name in names
+    ]
+    assert module.SummaryWriter.return_value.__exit__.called
+    assert status(["train --resume", out, "--epochs 3 --no-plot"]) == 0
+    assert module.SummaryWriter.call_args == call(str(out), purge_step=3)
     # a new run: the events of the old one go
-    assert train(place / "two", out, "--no-plot", "--overwrite") == 0
-    assert len(list(out.glob(EVENTS))) == 1
+    (out / EVENTS.replace("*", "0")).touch()
+    assert train(place / "two", out, "--no-plot --overwrite") == 0
+    assert not [*out.glob(EVENTS)]
 
 
 @pytest.mark.slow
@@ -354,42 +303,6 @@ def test_what_a_killed_save_left_goes_with_a_new_run(place: Path, tmp_path: Path
     assert not left.exists()
 
 
-def test_the_bar_shows_the_time_left_of_all_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
-
-    class Bar:
-        disable = False
-
-        def __init__(self, pieces: None, **options: Any) -> None:
-            self.options = options
-            self.initial = options.get("initial")
-            self.start_t = 10.0 * len(made)
-            if "initial" in options:  # not the bars of full passes
-                made.append(self)
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *error: object) -> None:
-            pass
-
-        def set_postfix_str(self, text: str, refresh: bool) -> None:
-            assert text.startswith("loss ")
-
-        def update(self) -> None:
-            pass
-
-    monkeypatch.setattr("nodeflow._core.base.progress.Bar", Bar)
-    Trainer(planted(), FAST.replace(epochs=3)).run()
-    assert [(bar.options["total"], bar.options["initial"]) for bar in made] == [
-        (6, 0),
-        (6, 2),
-        (6, 4),
-    ]
-    # the rate is that since the first epoch
-    assert {(bar.start_t, bar.initial) for bar in made} == {(0.0, 0)}
-
-
 def test_compare_shows_what_differs(place: Path, tmp_path: Path, cli: Cli) -> None:
     picture = tmp_path / "both.png"
     printed = cli("compare", place / "sage", place / "gcn", "--output", picture)
@@ -403,11 +316,10 @@ def test_compare_shows_what_differs(place: Path, tmp_path: Path, cli: Cli) -> No
         scores = [f"{result['scores'][part]['accuracy']:.4f}" for part in ("test", "val")]
         assert [name, test, val] == [str(place / model), *scores]
         assert (int(epoch), shown) == (result["best_epoch"], model)
-        with (place / model / "log.csv").open(newline="") as file:
-            drawn = [
-                float(row["seconds"]) * float(row["edges_per_second"])
-                for row in csv.DictReader(file)
-            ]
+        drawn = [
+            float(row["seconds"]) * float(row["edges_per_second"])
+            for row in rows_of(place / model / "log.csv")
+        ]
         assert edges == f"{sum(drawn) / 1e6:.3g}M"
     assert wrote == f"wrote {picture}"
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -428,7 +340,7 @@ def test_a_finished_run_is_replaced_only_when_told(
 ) -> None:
     run = shutil.copytree(place / "sage", tmp_path / "run")
     files = {path.name: path.read_bytes() for path in run.iterdir()}
-    small = [place / "two", "--fanouts", "3", "--hidden", "4", "--epochs", "1", "--no-plot"]
+    small = [place / "two", "--fanouts 3 --hidden 4 --epochs 1 --no-plot"]
     words = f"{run} has a finished run; give --overwrite to replace it, or choose another folder"
     assert words in cli.failure("train", *small, "--output", run)
     assert {path.name: path.read_bytes() for path in run.iterdir()} == files
@@ -474,10 +386,8 @@ def test_compare_says_what_runs_were_validated_on(
     )
     ladies = tmp_path / "ladies"
     full = tmp_path / "full"
-    assert (
-        train(place / "two", ladies, "--no-plot", "--sampler", "ladies", "--fanouts", "9", "9") == 0
-    )
-    assert train(place / "two", full, "--no-plot", "--validate", "full") == 0
+    cli.train(place / "two", ladies, "--no-plot --sampler ladies --fanouts 9 9")
+    cli.train(place / "two", full, "--no-plot --validate full")
 
     printed = cli("compare", place / "sage", ladies, "--output", tmp_path / "a.png")
     header, first, second, warning, _ = printed.splitlines()

@@ -31,7 +31,7 @@ PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "device": (lambda path: path.symlink_to("/dev/zero"), "must be a file, but it is a device"),
 }
 READERS = {
-    "run.toml": ["evaluate", "train --resume", "predict --output x.csv", "compare", "info"],
+    "run.toml": ["evaluate", "train --resume", "predict --output x.csv", "compare info"],
     "state.safetensors": ["train --resume"],
     "checkpoint.safetensors": ["evaluate", "predict --output x.csv"],
     "log.csv": ["compare"],
@@ -53,7 +53,7 @@ def test_what_is_no_file_is_named(
     for command in READERS[name]:
         assert f"{run / name} {words}" in cli.failure(*command.split(), run)
     if name == "run.toml":
-        assert f"{run / name} {words}" in cli.failure("train", "--config", run / name)
+        assert f"{run / name} {words}" in cli.failure("train --config", run / name)
 
 
 def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
@@ -67,19 +67,14 @@ def test_a_link_to_a_file_is_that_file(run: Path, cli: Cli) -> None:
 def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cli: Cli) -> None:
     (run / "log.csv").unlink()
     (run / "log.csv").symlink_to("nowhere")
-    cli.train(place / "two", run, "--no-plot", "--overwrite")
+    cli.train(place / "two", run, "--no-plot --overwrite")
     assert len(read_log(run / "log.csv", "accuracy")) == 2
     (run / "state.safetensors").unlink()
     (run / "state.safetensors").mkdir()
     shown = cli.failure(
         "train",
         place / "two",
-        "--fanouts",
-        "3",
-        "3",
-        "--hidden",
-        "8",
-        "--output",
+        "--fanouts 3 3 --hidden 8 --output",
         run,
         "--overwrite",
     )
@@ -144,7 +139,7 @@ def test_compare_refuses_a_damaged_result(change: dict[str, object], run: Path, 
 
 def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
     data = tomllib.loads((run / "run.toml").read_text())["data"]
-    small = ["--fanouts", "3", "--hidden", "4", "--epochs", "1", "--output", run, "--overwrite"]
+    small = ["--fanouts 3 --hidden 4 --epochs 1 --output", run, "--overwrite"]
     for command in (["--resume", run], [data, *small]):
         (run / ".unfinished-abc").mkdir()
         (run / ".unfinished-abc" / "log.csv").touch()
@@ -155,13 +150,13 @@ def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
 def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("matplotlib")
     cli.train(place / "two", tmp_path / "bare", "--no-plot")
-    cli("train", "--resume", tmp_path / "bare")
+    cli("train --resume", tmp_path / "bare")
     assert not (tmp_path / "bare" / "curves.png").exists()
     cli.train(place / "two", tmp_path / "drawn")
-    cli("train", "--resume", tmp_path / "drawn")
+    cli("train --resume", tmp_path / "drawn")
     assert (tmp_path / "drawn" / "curves.png").exists()
     assert "plot" not in (tmp_path / "drawn" / "run.toml").read_text()
-    cli("train", "--resume", tmp_path / "drawn", "--no-plot")
+    cli("train --resume", tmp_path / "drawn", "--no-plot")
     assert "plot = false" in (tmp_path / "drawn" / "run.toml").read_text()
     (tmp_path / "drawn" / "run.toml").write_text(
         (tmp_path / "drawn" / "run.toml").read_text().replace("false", "3")
@@ -170,9 +165,9 @@ def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli)
 
 
 def test_a_run_that_did_not_begin_says_what_to_do(tmp_path: Path, cli: Cli) -> None:
-    shown = cli.failure("train", "--resume", tmp_path)
+    shown = cli.failure("train --resume", tmp_path)
     assert "begins again with the nodeflow train that started it" in shown
-    assert status(["evaluate", str(tmp_path)]) == 2
+    assert status(["evaluate", tmp_path]) == 2
 
 
 def test_readers_in_python_name_what_is_no_file(tmp_path: Path) -> None:
@@ -205,11 +200,11 @@ def test_weights_that_are_no_numbers_are_refused_by_name(
     state["network"][name].view(-1)[0] = number
     write_state(run / "state.safetensors", state)
     assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure(
-        "train", "--resume", run
+        "train --resume", run
     )
     state["network"][name].view(-1)[0] = 0
     state["optimizer"]["state"][0]["exp_avg"].view(-1)[0] = number
     write_state(run / "state.safetensors", state)
     assert "its 'exp_avg' of weight 0 in the optimizer holds NaN" in cli.failure(
-        "train", "--resume", run
+        "train --resume", run
     )

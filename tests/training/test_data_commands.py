@@ -21,7 +21,6 @@ from nodeflow.datasets import Dataset, read_folder
 from nodeflow.distributed import GraphParts, Partitions, partition_graph
 from nodeflow.training import _data, load_model
 from nodeflow.training._checkpoints import write_tensors
-from nodeflow.training._cli import main
 from nodeflow.transform import reverse
 
 
@@ -45,10 +44,10 @@ def test_from_edges_to_a_trained_model(data: Path, tmp_path: Path, cli: Cli) -> 
     papers = tmp_path / "papers"
     arguments = [
         "build",
-        str(tmp_path / "a.csv"),
-        str(tmp_path / "b.npy"),
+        tmp_path / "a.csv",
+        tmp_path / "b.npy",
         "--output",
-        str(papers),
+        papers,
         *files,
     ]
     assert "120 nodes, 600 edges, 4 features, 2 classes, train/val/test 60/30/30" in cli(*arguments)
@@ -57,7 +56,7 @@ def test_from_edges_to_a_trained_model(data: Path, tmp_path: Path, cli: Cli) -> 
     from_folder = scores(cli.train(papers, tmp_path / "run", "--no-plot"))
     assert from_folder == scores(cli.train(data, tmp_path / "other", "--no-plot"))
     assert len(from_folder) == 3
-    assert status(["evaluate", str(tmp_path / "run")]) == 0
+    cli("evaluate", tmp_path / "run")
 
 
 def test_options_of_build(tmp_path: Path, cli: Cli) -> None:
@@ -65,27 +64,27 @@ def test_options_of_build(tmp_path: Path, cli: Cli) -> None:
     np.save(tmp_path / "age.npy", np.arange(3))
     np.save(tmp_path / "when.npy", np.arange(2))
     arguments = [
-        "build", str(tmp_path / "e.tsv"), "--output", str(tmp_path / "g"), "--named", "--no-header", "--memory", "1 GB",
+        "build", tmp_path / "e.tsv", "--output", tmp_path / "g", "--named --no-header --memory=1GB",
         "--node-column", f"age={tmp_path / 'age.npy'}", "--edge-column", f"when={tmp_path / 'when.npy'}",
-        "--columns", "_", "w", "src", "dst",
+        "--columns _ w src dst",
     ]  # fmt: skip
-    assert status(arguments) == 0
+    cli(*arguments)
     graph = Graph.open(tmp_path / "g")
     assert [*graph.ndata, *graph.edata] == ["age", "w", "when"]
     assert graph.edata["w"].tolist() == [5, 6]
     assert "exists; give --overwrite to replace it" in cli.failure(*arguments)
-    assert status([*arguments, "--overwrite"]) == 0
+    cli(*arguments, "--overwrite")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["e.csv"], "line 3: dst must be an integer from 0, got '-2'"),
-        (["e.csv", "--node-column", "x"], "--node-column must be NAME=FILE, got 'x'"),
-        (["e.csv", "--memory", "lots"], "memory must be a number and a unit"),
+        (["e.csv --node-column x"], "--node-column must be NAME=FILE, got 'x'"),
+        (["e.csv --memory lots"], "memory must be a number and a unit"),
         (["none.csv"], "there is no file none.csv"),
         (
-            ["debian", "--named"],
+            ["debian --named"],
             "debian is a data set, which is written as it is; options are for files of edges",
         ),
     ],
@@ -99,7 +98,7 @@ def test_mistakes_are_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("e.csv").write_text("0,1\n\n1,-2\n")
-    told = cli.failure("build", *arguments, "--output", "g")
+    told = cli.failure("build", *arguments, "--output g")
     assert message in told
     assert told.startswith("nodeflow build: ")
     assert not Path("g").exists()
@@ -113,11 +112,11 @@ def test_a_data_set_is_built_as_it_is(data: Path, tmp_path: Path, cli: Cli) -> N
 
 
 def test_a_data_set_is_built_narrow(data: Path, tmp_path: Path, cli: Cli) -> None:
-    cli("build", data, "--store", "int8", "--output", tmp_path / "g")
+    cli("build", data, "--store int8 --output", tmp_path / "g")
     plain, narrow = (read_folder(folder).graph.ndata["feat"] for folder in (data, tmp_path / "g"))
     assert whole_column(narrow).equal(whole_column(storage.narrow(plain)))
     assert ", float32 as int8, dense, " in cli("info", tmp_path / "g")
-    words = ["build", tmp_path / "g", "--store", "int8", "--output", tmp_path / "h"]
+    words = ["build", tmp_path / "g", "--store int8 --output", tmp_path / "h"]
     assert "column 'feat' is narrow already" in cli.failure(*words)
     assert not (tmp_path / "h").exists()
 
@@ -158,17 +157,11 @@ def test_from_tables_to_predictions(tmp_path: Path, cli: Cli) -> None:
     printed = cli("info", data)
     assert "  how         2, largest '" in printed
     assert "; 4 nodes without label" in printed
-    assert (
-        main(["train", str(data), "--output", str(run), *SMALL, "--lr", "0.1", "--epochs", "10"])
-        == 0
-    )
-    assert main(["train", "--resume", str(run), "--epochs", "30"]) == 0
-    assert main(["evaluate", str(run)]) == 0
-    assert main(["predict", str(run), "--output", str(table)]) == 0
-    assert (
-        main(["predict", str(run), "--nodes", "unlabelled", "--output", str(tmp_path / "new.csv")])
-        == 0
-    )
+    cli("train", data, "--output", run, *SMALL, "--lr 0.1 --epochs 10")
+    cli("train --resume", run, "--epochs 30")
+    cli("evaluate", run)
+    cli("predict", run, "--output", table)
+    cli("predict", run, "--nodes unlabelled --output", tmp_path / "new.csv")
     with (tmp_path / "new.csv").open(newline="") as file:
         assert sorted(row["name"] for row in csv.DictReader(file)) == [
             f"person {v:02d}" for v in range(4)
@@ -185,7 +178,7 @@ def test_from_tables_to_predictions(tmp_path: Path, cli: Cli) -> None:
 def test_numbers_to_predict(tmp_path: Path, cli: Cli) -> None:
     data = tmp_path / "people"
     write(data, [f"{v % 2 + 0.5}" if v > 3 else "" for v in range(60)])
-    assert "rmse" in cli.train(data, tmp_path / "run", "--lr", "0.1", "--epochs", "10")
+    assert "rmse" in cli.train(data, tmp_path / "run", "--lr 0.1 --epochs 10")
 
 
 def test_the_model_of_the_page_weights_its_means_by_a_column(
@@ -209,18 +202,12 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(
     )
     (tmp_path / "weighted_by_column.py").write_text(page)
     monkeypatch.syspath_prepend(tmp_path)
-    options = ["--direction", "in", "--sampler-option", "prob=weight", "--epochs", "2", "--no-plot"]
+    options = ["--direction in --sampler-option prob=weight --epochs 2 --no-plot"]
     arguments = [
-        "--model",
-        "weighted_by_column:make",
-        "--fanouts",
-        "3",
-        "3",
-        "--hidden",
-        "8",
+        "--model weighted_by_column:make --fanouts 3 3 --hidden 8",
         *options,
     ]
-    assert main(["train", str(data), "--output", str(run), *arguments]) == 0
+    assert status(["train", data, "--output", run, *arguments]) == 0
 
     graph = read_folder(data).graph
     src, dst = graph.edges()
@@ -240,17 +227,10 @@ def test_the_model_of_the_page_weights_its_means_by_a_column(
 def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
     words = [
         "partition",
-        str(data),
-        "--parts",
-        "4",
-        "--for",
-        "processes",
-        "--method",
-        "random",
-        "--direction",
-        "out",
+        data,
+        "--parts 4 --for processes --method random --direction out",
     ]
-    said = cli(*words, "--output", tmp_path / "a", "--edges", "grid", "--balance", "--seed", "3")
+    said = cli(*words, "--output", tmp_path / "a", "--edges grid --balance --seed 3")
     parts = GraphParts.open(tmp_path / "a")
     dataset = read_folder(data)
     assert (parts.edges, parts.method, parts.grid) == ("grid", "random", (2, 2))
@@ -262,14 +242,14 @@ def test_parts_hold_the_data_set(data: Path, tmp_path: Path, cli: Cli) -> None:
     assert set(parts.report().train or ()) == {15}
     assert str(parts.report()) in said
     assert repr(parts) in said
-    assert status([*words, "--output", str(tmp_path / "b"), "--renumber", "--seed", "3"]) == 0
+    cli(*words, "--output", tmp_path / "b", "--renumber --seed 3")
     parts = GraphParts.open(tmp_path / "b")
     assert (parts.edges, parts.renumbered) == ("in", True)
     check_parts(renumbered(reverse(dataset.graph), parts), parts)
 
 
 def test_partitions_for_a_buffer_are_described(data: Path, tmp_path: Path, cli: Cli) -> None:
-    printed = cli("partition", data, "--parts", "4", "--output", tmp_path / "a")
+    printed = cli("partition", data, "--parts 4 --output", tmp_path / "a")
     parts = Partitions.open(tmp_path / "a")
     assert f"edges, {parts.cut:.1%} cut, ndata" in repr(parts)
     assert repr(parts) in printed
@@ -338,10 +318,7 @@ def test_parts_keep_class_codes(tmp_path: Path, cli: Cli, monkeypatch: pytest.Mo
         tmp_path / "data",
         "--output",
         tmp_path / "parts",
-        "--parts",
-        "1",
-        "--for",
-        "processes",
+        "--parts 1 --for processes",
     )
     data = _data.read_parts(str(tmp_path / "parts"), links=False)
     whole = read_folder(tmp_path / "data")
@@ -368,10 +345,7 @@ def test_parts_keep_classes_that_no_node_has(
         tmp_path / "data",
         "--output",
         tmp_path / "parts",
-        "--parts",
-        "1",
-        "--for",
-        "processes",
+        "--parts 1 --for processes",
     )
     data = _data.read_parts(str(tmp_path / "parts"), links=False)
     assert (data.num_classes, data.class_names, data.graph.ndata["label"].tolist()) == (
@@ -385,7 +359,7 @@ def test_parts_of_another_type_are_refused(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_data, "dist", SimpleNamespace(is_initialized=lambda: True))
-    words = ["--parts", "1", "--method", "random", "--for", "processes", "--target", "paper"]
+    words = ["--parts 1 --method random --for processes --target paper"]
     cli("partition", two_types(tmp_path / "data"), "--output", tmp_path / "parts", *words)
     assert _data.read_parts(str(tmp_path / "parts"), "paper", links=False).train.tolist() == [0, 1]
     with pytest.raises(
@@ -399,17 +373,17 @@ def test_parts_of_another_type_are_refused(
     ("words", "message"),
     [
         (
-            ["--target", "author"],
+            ["--target author"],
             "has no labels of 'author', so a model cannot be trained on it; nodes with labels are "
             "of type paper",
         ),
-        (["--links", "--target", "reads"], "no relation 'reads'; there are"),
+        (["--links --target reads"], "no relation 'reads'; there are"),
     ],
 )
 def test_mistakes_of_parts_of_several_types(
     tmp_path: Path, cli: Cli, words: list[str], message: str
 ) -> None:
-    place = ["--output", tmp_path / "a", "--parts", "1", "--method", "random", "--for", "processes"]
+    place = ["--output", tmp_path / "a", "--parts 1 --method random --for processes"]
     assert message in cli.failure("partition", two_types(tmp_path / "data"), *place, *words)
     assert not (tmp_path / "a").exists()
 
@@ -420,13 +394,9 @@ def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
         status(
             [
                 "partition",
-                str(data),
-                "--parts",
-                "2",
-                "--for",
-                "processes",
-                "--output",
-                str(tmp_path / "a"),
+                data,
+                "--parts 2 --for processes --output",
+                tmp_path / "a",
             ]
         )
         == 0
@@ -438,18 +408,18 @@ def test_metis_is_what_processes_get(data: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (
-            ["--edges", "in"],
+            ["--edges in"],
             "--edges is for parts of processes; give --for processes, or leave it out",
         ),
         (["--renumber"], "--renumber is for parts of processes"),
         (["--balance"], "--balance is for parts of processes"),
         (["--links"], "--links is for parts of processes"),
-        (["--for", "processes", "--links", "--renumber"], "--links keeps the ids of the data set"),
+        (["--for processes --links --renumber"], "--links keeps the ids of the data set"),
     ],
 )
 def test_mistakes_of_parts(
     data: Path, tmp_path: Path, cli: Cli, words: list[str], message: str
 ) -> None:
-    said = cli.failure("partition", data, "--parts", "2", "--output", tmp_path / "a", *words)
+    said = cli.failure("partition", data, "--parts 2 --output", tmp_path / "a", *words)
     assert message in said
     assert not (tmp_path / "a").exists()

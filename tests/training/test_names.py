@@ -26,17 +26,7 @@ from nodeflow.training._names import Names
 
 Row = dict[str, Any]
 OPTIONS = [
-    "--epochs",
-    "3",
-    "--hidden",
-    "8",
-    "--fanouts",
-    "3",
-    "--lr",
-    "0.05",
-    "--no-plot",
-    "--batch-size",
-    "32",
+    "--epochs 3 --hidden 8 --fanouts 3 --lr 0.05 --no-plot --batch-size 32",
 ]
 KINDS = {"cat": 0.0, "dog": 1.0, "eel": 2.0}
 
@@ -109,10 +99,10 @@ def predicted(cli: Cli, run: Path, data: Path) -> dict[str, Row]:
 
 RUNS = {
     "sage": [],
-    "drawn by kind": ["--sampler-option", "edge_type=kind"],
-    "rgcn": ["--model", "rgcn"],
-    "rows of nodes": ["--inputs", "embedding", "--embedding", "8"],
-    "both": ["--model", "rgcn", "--inputs", "both", "--embedding", "8"],
+    "drawn by kind": ["--sampler-option edge_type=kind"],
+    "rgcn": ["--model rgcn"],
+    "rows of nodes": ["--inputs embedding --embedding 8"],
+    "both": ["--model rgcn --inputs both --embedding 8"],
 }
 
 
@@ -166,7 +156,7 @@ def test_what_has_no_name_in_the_model_is_refused(
     change: Any, words: str, finished: Path, tmp_path: Path, cli: Cli
 ) -> None:
     data = write(tmp_path / "other", *change(*people()))
-    for command in (["evaluate"], ["predict", "--output", tmp_path / "x.csv"]):
+    for command in (["evaluate"], ["predict --output", tmp_path / "x.csv"]):
         assert words in cli.failure(*command, finished, "--data", data)
         assert not (tmp_path / "x.csv").exists()
 
@@ -177,11 +167,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("names")
     words = [
         "train",
-        str(write(place / "people", *people())),
+        write(place / "people", *people()),
         *OPTIONS,
         *RUNS["both"],
         "--output",
-        str(place / "run"),
+        place / "run",
     ]
     assert status(words) == 0
     return place / "run"
@@ -271,9 +261,7 @@ def test_types_and_relations_go_by_name(model: str, tmp_path: Path, cli: Cli) ->
         *OPTIONS,
         "--model",
         model,
-        "--target",
-        "paper",
-        "--output",
+        "--target paper --output",
         tmp_path / "run",
     )
     papers(TYPES[::-1], RELATIONS[::-1], turned=True).save(tmp_path / "other")
@@ -301,7 +289,7 @@ def test_the_type_that_was_learned_is_kept(tmp_path: Path, cli: Cli) -> None:
     """Other data may have labels of another type, or of none."""
     own = papers(TYPES, RELATIONS, turned=False)
     own.save(tmp_path / "own")
-    cli("train", tmp_path / "own", *OPTIONS, "--model", "typed", "--output", tmp_path / "run")
+    cli("train", tmp_path / "own", *OPTIONS, "--model typed --output", tmp_path / "run")
     label = own.graph.nodes["paper"].data.pop("y")
     own.save(tmp_path / "without")
     own.graph.nodes["author"].data["y"] = label[:20]
@@ -343,8 +331,7 @@ def test_answers_of_learned_rows_go_by_name(tmp_path: Path, cli: Cli) -> None:
     cli(
         "train",
         write_edges(tmp_path / "own", edges),
-        "--task",
-        "link",
+        "--task link",
         *LINKS,
         "--output",
         tmp_path / "run",
@@ -359,9 +346,7 @@ def test_answers_of_learned_rows_go_by_name(tmp_path: Path, cli: Cli) -> None:
             data,
             "--output",
             tmp_path / "out.csv",
-            "--top",
-            "2",
-            "--with-known",
+            "--top 2 --with-known",
         )
         with (tmp_path / "out.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
@@ -379,17 +364,7 @@ def test_answers_of_learned_rows_go_by_name(tmp_path: Path, cli: Cli) -> None:
 
 
 LINKS = [
-    "--model",
-    "none",
-    "--decoder",
-    "complex",
-    "--embedding",
-    "8",
-    "--epochs",
-    "5",
-    "--no-plot",
-    "--seed",
-    "2",
+    "--model none --decoder complex --embedding 8 --epochs 5 --no-plot --seed 2",
 ]
 
 
@@ -418,14 +393,7 @@ def test_parts_have_the_names_of_their_data_set(named: bool, tmp_path: Path, cli
     cli(
         "partition",
         place,
-        "--for",
-        "processes",
-        "--parts",
-        "2",
-        "--method",
-        "hash",
-        "--renumber",
-        "--output",
+        "--for processes --parts 2 --method hash --renumber --output",
         parts,
     )
     data = read_folder(place)
@@ -457,24 +425,15 @@ def test_partitions_of_other_kinds_of_edges_are_refused(tmp_path: Path, cli: Cli
     own = write(tmp_path / "own", nodes, edges)
     cut = write(tmp_path / "cut", nodes, swapped)
     options = [
-        "--model",
-        "rgcn",
-        "--storage",
-        "partitions",
-        "--partitions",
+        "--model rgcn --storage partitions --partitions",
         tmp_path / "parts",
-        "--slots",
-        "2",
+        "--slots 2",
     ]
     for data in (cut, own):
         cli(
             "partition",
             data,
-            "--parts",
-            "2",
-            "--direction",
-            "both",
-            "--output",
+            "--parts 2 --direction both --output",
             tmp_path / "parts",
             "--overwrite",
         )
@@ -575,7 +534,7 @@ def test_categories_that_no_edge_has_keep_their_numbers(tmp_path: Path, cli: Cli
     nodes, edges = people()
     some = [edge for edge in edges if edge["kind"] == edges[0]["kind"]]
     own = write(tmp_path / "people", nodes, edges)
-    cli("train", own, *OPTIONS, "--model", "rgcn", "--output", tmp_path / "run")
+    cli("train", own, *OPTIONS, "--model rgcn --output", tmp_path / "run")
     by_kind = sorted(edges, key=lambda edge: edge["kind"] != edges[0]["kind"])
     words = ["src,dst,kind", *(",".join(edge.values()) for edge in some)]
     other = write(tmp_path / "other", nodes, by_kind)

@@ -23,16 +23,7 @@ def change(run: Path, row: int, column: int, value: str) -> None:
 
 
 LINKS = [
-    "--task",
-    "link",
-    "--model",
-    "none",
-    "--link-loss",
-    "one-vs-all",
-    "--inputs",
-    "embedding",
-    "--epochs",
-    "2",
+    "--task link --model none --link-loss one-vs-all --inputs embedding --epochs 2",
 ]
 
 
@@ -54,25 +45,25 @@ def test_the_first_difference_is_named(
     assert train(data, run, "--no-plot") == 0
     change(run, 2, 3, "0.125")
     capsys.readouterr()
-    assert status(["reproduce", str(run)]) == 1
+    assert status(["reproduce", run]) == 1
     line = capsys.readouterr().out.splitlines()[-1]
     assert line.startswith(
         "the batches are the same, the losses not: first at epoch 2, batch 0 (loss "
     )
     change(run, 2, 2, "0" * 16)
-    assert status(["reproduce", str(run)]) == 1
+    assert status(["reproduce", run]) == 1
     assert "differs first at epoch 2, batch 0: another batch (hash " in capsys.readouterr().out
     (run / "trace.csv").write_text("epoch,batch,hash,loss\n1,zero,aa,0.5\n")
-    assert status(["reproduce", str(run)]) == 2
+    assert status(["reproduce", run]) == 2
     assert "trace.csv is no trace of a run: invalid literal for int()" in capsys.readouterr().err
     (run / "trace.csv").unlink()
-    assert status(["reproduce", str(run)]) == 2
+    assert status(["reproduce", run]) == 2
     assert "trace.csv: only a run" in capsys.readouterr().err
 
 
 def test_steps_that_do_not_come_are_no_agreement(data: Path, tmp_path: Path, cli: Cli) -> None:
     run = tmp_path / "run"
-    assert train(data, run, "--no-plot") == 0
+    cli.train(data, run, "--no-plot")
     titles, *steps = (run / "trace.csv").read_text().splitlines(keepends=True)
     for kept, line in (
         ([], "of 0 steps of the earlier run, 0 came"),
@@ -80,7 +71,7 @@ def test_steps_that_do_not_come_are_no_agreement(data: Path, tmp_path: Path, cli
     ):
         (run / "trace.csv").write_text("".join([titles, *kept]))
         cli.capsys.readouterr()
-        assert status(["reproduce", str(run)]) == 1
+        assert status(["reproduce", run]) == 1
         assert cli.capsys.readouterr().out.splitlines()[-1].startswith(line)
 
 
@@ -88,7 +79,7 @@ def test_runs_of_several_processes_and_seeds_are_refused(
     data: Path, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = tmp_path / "run"
-    assert train(data, run, "--no-plot") == 0
+    cli.train(data, run, "--no-plot")
     text = (run / "run.toml").read_text()
     (run / "run.toml").write_text("processes = 2\n" + text)
     assert "had 2 processes, and batches are compared with those of the first" in cli.failure(
@@ -98,7 +89,7 @@ def test_runs_of_several_processes_and_seeds_are_refused(
     (run / "run.toml").write_text(text)
     assert f"{run / 'result.json'} is damaged" in cli.failure("reproduce", run)
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert "--seeds is for one process" in cli.failure("train", data, "--seeds", "2")
+    assert "--seeds is for one process" in cli.failure("train", data, "--seeds 2")
 
 
 def test_other_scores_and_versions_are_said(
@@ -111,7 +102,7 @@ def test_other_scores_and_versions_are_said(
     facts["scores"]["test"]["accuracy"] = 2.0
     (run / "result.json").write_text(json.dumps(facts))
     capsys.readouterr()
-    assert status(["reproduce", str(run)]) == 1
+    assert status(["reproduce", run]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith("torch: ") and line.endswith(" now, 1.0 then") for line in lines)
     assert lines[-1].startswith("test accuracy is ")
@@ -131,7 +122,7 @@ def test_a_run_that_goes_on_has_the_trace_of_an_undisturbed_one() -> None:
 
 def test_seeds_are_summed_up(data: Path, tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "runs"
-    words = ["train", data, *SMALL, "--seeds", "3", "--seed", "5", "--no-plot", "--output", folder]
+    words = ["train", data, *SMALL, "--seeds 3 --seed 5 --no-plot --output", folder]
     lines = cli(*words).splitlines()
     results = [
         json.loads((folder / f"seed-{seed}" / "result.json").read_text()) for seed in (5, 6, 7)
@@ -144,4 +135,4 @@ def test_seeds_are_summed_up(data: Path, tmp_path: Path, cli: Cli) -> None:
     assert lines[-1].startswith(rf"two, sage & ${mean:.4f} \pm {deviation:.4f}$ & ")
     assert json.loads((folder / "seeds.json").read_text())["test"]["accuracy"]["n"] == 3
     assert cli(*words).splitlines()[-4:] == lines[-4:]  # finished runs stay
-    assert "a run with another lr than" in cli.failure(*words, "--lr", "0.5", "--seeds", "4")
+    assert "a run with another lr than" in cli.failure(*words, "--lr 0.5 --seeds 4")

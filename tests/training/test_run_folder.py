@@ -321,22 +321,21 @@ def test_no_bit_of_a_file_of_tensors_flips_in_silence(name: str, tmp_path: Path)
 
 
 def test_the_checkpoint_of_another_run_is_refused(place: Path, tmp_path: Path, cli: Cli) -> None:
-    for name, options in {"one": [], "wide": ["--hidden", "9"], "seed": ["--seed", "5"]}.items():
+    for name, options in {"one": [], "wide": ["--hidden 9"], "seed": ["--seed 5"]}.items():
         cli.train(place / "two", tmp_path / name, "--no-plot", *options)
     own = (tmp_path / "one" / "checkpoint.safetensors").read_bytes()
     for name, words in {"wide": "hidden = 9, got 8", "seed": "seed = 5, got 0"}.items():
         for file in ("checkpoint.safetensors", "state.safetensors"):
             (tmp_path / "one" / file).write_bytes((tmp_path / name / file).read_bytes())
-        for command in (
-            ["evaluate"],
-            ["predict", "--output", tmp_path / "o.csv"],
-            ["train", "--resume"],
-        ):
-            shown = cli.failure(*command, tmp_path / "one")
+        out = tmp_path / "o.csv"
+        for command, file in {
+            "evaluate": "checkpoint",
+            f"predict --output {out}": "checkpoint",
+            "train --resume": "state",
+        }.items():
+            shown = cli.failure(command, tmp_path / "one")
             assert f"is of a run with {words}" in shown
-            assert (
-                str(tmp_path / "one" / ("state" if "train" in command else "checkpoint")) in shown
-            )
+            assert str(tmp_path / "one" / file) in shown
     facts, tensors = read_tensors(tmp_path / "one" / "checkpoint.safetensors")
     write_tensors(tmp_path / "one" / "checkpoint.safetensors", tensors, {**facts, "network": 3})
     assert "checkpoint.safetensors does not say of which run it is" in cli.failure(
@@ -361,7 +360,7 @@ def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(
         kinds.append(folder)
     runs = {"one": (kinds[0], "2"), "data": (kinds[1], "2"), "long": (kinds[0], "5")}
     for name, (data, epochs) in runs.items():
-        options = ["--no-plot", "--model", "rgcn", "--epochs", epochs, "--batch-size", "60"]
+        options = ["--no-plot --model rgcn --epochs", epochs, "--batch-size 60"]
         cli.train(data, tmp_path / name, *options)
     own = {
         name: (tmp_path / "one" / name).read_bytes()
@@ -374,18 +373,18 @@ def test_files_of_a_run_on_other_data_or_of_other_length_are_refused(
         shutil.copy(tmp_path / other / "checkpoint.safetensors", tmp_path / "one")
         for command in (
             ["evaluate"],
-            ["evaluate", "--data", kinds[0]],
-            ["predict", "--output", tmp_path / "o.csv"],
+            ["evaluate --data", kinds[0]],
+            ["predict --output", tmp_path / "o.csv"],
         ):
             assert words in cli.failure(*command, tmp_path / "one")
     shutil.copy(tmp_path / "data" / "state.safetensors", tmp_path / "one")
     assert "is the state of another run than that of its folder" in cli.failure(
-        "train", "--resume", tmp_path / "one"
+        "train --resume", tmp_path / "one"
     )
     for name, contents in own.items():
         (tmp_path / "one" / name).write_bytes(contents)
     cli("evaluate", tmp_path / "one")
-    cli("train", "--resume", tmp_path / "one")
+    cli("train --resume", tmp_path / "one")
 
 
 def test_a_model_is_measured_on_the_data_that_it_was_trained_on(
