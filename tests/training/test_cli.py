@@ -26,6 +26,8 @@ from nodeflow.training._cli import add_settings
 from nodeflow.training._fields import option_of
 from nodeflow.training._settings import FIELDS
 
+pytestmark = pytest.mark.usefixtures("here")
+
 pytest.importorskip("matplotlib")
 
 SLOW = pytest.mark.slow
@@ -353,7 +355,7 @@ def test_a_bar_on_a_terminal_only(
 @pytest.mark.slow
 def test_the_default_job_reaches_80_percent(tmp_path: Path, cli: Cli) -> None:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    assert "Dataset(debian:" in cli("train --output", tmp_path / "out")
+    assert "Dataset(debian:" in cli("train --output out")
     assert (
         json.loads((tmp_path / "out" / "result.json").read_text())["scores"]["test"]["accuracy"]
         >= 0.8

@@ -22,6 +22,8 @@ from nodeflow.datasets import read_folder
 from nodeflow.training import Checkpoints, Trainer, _commands, _train_command as events
 from nodeflow.training._folder import EVENTS
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def scores_of(text: str) -> dict[str, str]:
     return dict(
@@ -123,10 +125,7 @@ def test_predictions_for_nodes_of_a_file_and_for_nodes_without_labels(
         options = [
             "--data",
             data,
-            "--nodes",
-            tmp_path / "ids.npy",
-            "--output",
-            tmp_path / "x.npy",
+            "--nodes ids.npy --output x.npy",
         ]
         assert status(["predict", place / "sage", *options]) == 0
         found.append(np.load(tmp_path / "x.npy"))
@@ -147,16 +146,14 @@ def test_integers_of_a_file_are_names_where_nodes_have_such_names(tmp_path: Path
     (data / "edges.csv").write_text(
         "src,dst\n" + "\n".join(f"{i},{i % 30 + 1}" for i in range(1, 31))
     )
-    cli("train", data, "--output", tmp_path / "run", "--epochs 1 --no-plot")
+    cli("train", data, "--output run --epochs 1 --no-plot")
     np.save(tmp_path / "ids.npy", [30, 2])
     np.save(tmp_path / "far.npy", [0])
-    options = ["predict", tmp_path / "run", "--output", tmp_path / "x.csv", "--nodes"]
-    cli(*options, tmp_path / "ids.npy")
+    options = ["predict run --output x.csv --nodes"]
+    cli(*options, "ids.npy")
     nodes = [(row["node"], row["name"]) for row in rows_of(tmp_path / "x.csv")]
     assert nodes == [("29", "30"), ("1", "2")]
-    assert "has node 0, which data set 'data' does not list" in cli.failure(
-        *options, tmp_path / "far.npy"
-    )
+    assert "has node 0, which data set 'data' does not list" in cli.failure(*options, "far.npy")
 
 
 @pytest.mark.parametrize(
@@ -366,7 +363,7 @@ def test_compare_names_data_sets_that_differ(place: Path, tmp_path: Path, cli: C
         "compare", other
     )
     (other / "log.csv").write_bytes(log)
-    assert f"{tmp_path / 'none'} is no folder of a run" in cli.failure("compare", tmp_path / "none")
+    assert f"{tmp_path / 'none'} is no folder of a run" in cli.failure("compare none")
     for damage in ("{", "{}", "[]"):
         (other / "result.json").write_text(damage)
         assert f"{other / 'result.json'} is damaged, or no result of a run" in cli.failure(
@@ -389,7 +386,7 @@ def test_compare_says_what_runs_were_validated_on(
     cli.train(place / "two", ladies, "--no-plot --sampler ladies --fanouts 9 9")
     cli.train(place / "two", full, "--no-plot --validate full")
 
-    printed = cli("compare", place / "sage", ladies, "--output", tmp_path / "a.png")
+    printed = cli("compare", place / "sage", ladies, "--output a.png")
     header, first, second, warning, _ = printed.splitlines()
     assert "validate" in header.split()
     assert "sampled" in first.split()
@@ -398,7 +395,7 @@ def test_compare_says_what_runs_were_validated_on(
     names = [f"{place / 'sage'} (validation sampled)", f"{ladies} (validation full)"]
     assert drawn == [names]
 
-    assert "validate" not in cli("compare", ladies, full, "--output", tmp_path / "b.png")
+    assert "validate" not in cli("compare", ladies, full, "--output b.png")
     assert drawn[1:] == [[str(ladies), str(full)]]
 
 

@@ -17,6 +17,8 @@ from nodeflow.training import load_model, open_trainer
 from nodeflow.training._checkpoints import read_state, read_tensors, write_state, write_tensors
 from nodeflow.training._folder import read_log
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 @pytest.fixture
 def run(place: Path, tmp_path: Path) -> Path:
@@ -150,18 +152,18 @@ def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
 def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli) -> None:
     pytest.importorskip("matplotlib")
     cli.train(place / "two", tmp_path / "bare", "--no-plot")
-    cli("train --resume", tmp_path / "bare")
+    cli("train --resume bare")
     assert not (tmp_path / "bare" / "curves.png").exists()
     cli.train(place / "two", tmp_path / "drawn")
-    cli("train --resume", tmp_path / "drawn")
+    cli("train --resume drawn")
     assert (tmp_path / "drawn" / "curves.png").exists()
     assert "plot" not in (tmp_path / "drawn" / "run.toml").read_text()
-    cli("train --resume", tmp_path / "drawn", "--no-plot")
+    cli("train --resume drawn --no-plot")
     assert "plot = false" in (tmp_path / "drawn" / "run.toml").read_text()
     (tmp_path / "drawn" / "run.toml").write_text(
         (tmp_path / "drawn" / "run.toml").read_text().replace("false", "3")
     )
-    assert "plot must be True or False, got int 3" in cli.failure("evaluate", tmp_path / "drawn")
+    assert "plot must be True or False, got int 3" in cli.failure("evaluate drawn")
 
 
 def test_a_run_that_did_not_begin_says_what_to_do(tmp_path: Path, cli: Cli) -> None:

@@ -13,6 +13,8 @@ from _support.training_tools import FAST, planted, stopped_at
 
 from nodeflow.training import Trainer
 
+pytestmark = pytest.mark.usefixtures("here")
+
 
 def change(run: Path, row: int, column: int, value: str) -> None:
     with (run / "trace.csv").open(newline="") as file:
@@ -29,9 +31,9 @@ LINKS = [
 
 @pytest.mark.parametrize("options", [SMALL, LINKS], ids=["nodes", "links"])
 def test_a_run_is_the_same_again(options: list[str], data: Path, tmp_path: Path, cli: Cli) -> None:
-    cli("train", data, "--output", tmp_path / "run", "--no-plot", *options)
+    cli("train", data, "--output run --no-plot", *options)
     before = {path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()}
-    lines = cli("reproduce", tmp_path / "run").splitlines()
+    lines = cli("reproduce run").splitlines()
     assert lines[-1] == "the same, bit for bit: 2 steps and all scores"
     assert {
         path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path.is_file()
