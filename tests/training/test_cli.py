@@ -34,6 +34,13 @@ SLOW = pytest.mark.slow
 WRITTEN = ["checkpoint.safetensors", "log.csv", "trace.csv", "result.json", "curves.png"]
 
 
+UNDRAWN = [name for name in FILES if "png" not in name]
+
+
+def files_of(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def untimed(folder: Path) -> tuple[Any, ...]:
     """Everything in the output that does not tell time."""
     rows = [line.split(",")[:3] for line in (folder / "log.csv").read_text().splitlines()]
@@ -87,7 +94,7 @@ def test_train_prints_epochs_and_writes_the_results(data: Path, tmp_path: Path, 
     accuracy = facts["scores"]["test"]["accuracy"]
     assert lines[-1].startswith(f"best epoch {facts['best_epoch']}, test accuracy {accuracy:.4f}; ")
     assert lines[-1].endswith(f"wrote {', '.join(str(output / file) for file in WRITTEN)}")
-    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert files_of(output) == FILES
     assert load_model(output / FILES[0]).model.convs[0].own.in_features == 4
     logged = (output / "log.csv").read_text().splitlines()
     losses = [float(line.split(",")[1]) for line in logged[1:]]
@@ -119,10 +126,8 @@ def test_control_variates_add_a_column_with_the_age(
         "run",
     ]
     rows = lines[5:7]
-    assert all(
-        re.fullmatch(r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out", row)
-        for row in rows
-    )
+    shape = r" +\d+ +[\d.]+ +0\.\d+ +[\d.]+ +[\d,]+ +[\d,]+ +\d+\.\d  out"
+    assert all(re.fullmatch(shape, row) for row in rows)
     # the columns stand below each other
     assert {len(line) for line in lines[4:7]} == {len(lines[4])}
     header, *logged = (line.split(",") for line in (output / "log.csv").read_text().splitlines())
@@ -130,21 +135,20 @@ def test_control_variates_add_a_column_with_the_age(
     assert [f"{float(values[-1]):.1f}" for values in logged] == [row.split()[-2] for row in rows]
     facts = json.loads((output / "result.json").read_text())
     assert facts["settings"]["sampler"] == "cv"
-    assert sorted(path.name for path in output.iterdir()) == FILES
+    assert files_of(output) == FILES
     assert type(load_model(output / FILES[0]).model) is {"sage": VRGraphSAGE, "gcn": VRGCN}[model]
 
 
 def test_the_same_options_give_the_same_files_for_any_number_of_workers(
-    data: Path, tmp_path: Path
+    data: Path, cli: Cli
 ) -> None:
-    outputs = [tmp_path / name for name in ("a", "b", "c")]
-    for output in outputs[:2]:
-        assert train(data, output) == 0
-    assert untimed(outputs[0]) == untimed(outputs[1])
-    assert train(data, outputs[2], "--workers 3") == 0
-    weights = [load_model(output / FILES[0]).state_dict() for output in outputs]
-    assert all(torch.equal(weights[0][name], weights[2][name]) for name in weights[0])
-    assert untimed(outputs[0])[1] == untimed(outputs[2])[1]
+    for output, workers in (("a", "1"), ("b", "1"), ("c", "3")):
+        cli.train(data, Path(output), "--workers", workers)
+    first, second, third = (untimed(Path(output)) for output in "abc")
+    assert first == second
+    assert first[1] == third[1]
+    weights, others = (load_model(Path(output, FILES[0])).state_dict() for output in "ac")
+    assert all(weights[name].equal(others[name]) for name in weights)
 
 
 OPTIONS = {
@@ -289,35 +293,26 @@ def test_fanouts_with_commas_are_understood(words: str) -> None:
     assert parser.parse_args(["--fanouts", *words.split()]).fanouts == [2, 3]
 
 
-def test_without_a_picture(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_without_a_picture(data: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for options in ([], ["--no-plot"]):
-        output = tmp_path / f"out{len(options)}"
-        said = [
-            line for line in cli.train(data, output, *options).splitlines() if "matplotlib" in line
-        ]
-        assert sorted(path.name for path in output.iterdir()) == [
-            name for name in FILES if "png" not in name
-        ]
-        assert len(said) == 1 - len(options)  # silence where no picture is wanted
-        assert all("pip install matplotlib" in line and "--no-plot" in line for line in said)
+    for option, told in (("", 1), ("--no-plot", 0)):  # silence where no picture is wanted
+        output = Path(f"out{told}")
+        lines = cli.train(data, output, option).splitlines()
+        said = [line for line in lines if "pip install matplotlib; --no-plot" in line]
+        assert len(said) == told
+        assert files_of(output) == UNDRAWN
 
 
-def test_an_earlier_run_is_replaced_and_the_command_says_so(
-    data: Path, tmp_path: Path, cli: Cli
-) -> None:
-    output = tmp_path / "out"
-    says = f"replaces the earlier run in {output}"
+def test_an_earlier_run_is_replaced_and_the_command_says_so(data: Path, cli: Cli) -> None:
+    output = Path("out")
+    says = "replaces the earlier run in out"
     np.save(data / "extra.npy", np.zeros(3))
     lines = cli.train(data, output).splitlines()
     assert says not in lines
     assert lines.count(f"files of {data} that are not read: extra.npy") == 1
-    assert cli.train(data, output, "--no-plot --seed 5 --overwrite").splitlines().count(says) == 1
-    assert sorted(path.name for path in output.iterdir()) == [
-        name for name in FILES if "png" not in name
-    ]
+    lines = cli.train(data, output, "--no-plot --seed 5 --overwrite").splitlines()
+    assert lines.count(says) == 1
+    assert files_of(output) == UNDRAWN
     assert json.loads((output / "result.json").read_text())["settings"]["seed"] == 5
 
 

@@ -74,11 +74,7 @@ def test_a_new_run_replaces_links_and_refuses_folders(place: Path, run: Path, cl
     (run / "state.safetensors").unlink()
     (run / "state.safetensors").mkdir()
     shown = cli.failure(
-        "train",
-        place / "two",
-        "--fanouts 3 3 --hidden 8 --output",
-        run,
-        "--overwrite",
+        "train", place / "two", "--fanouts 3 3 --hidden 8 --overwrite --output", run
     )
     assert "state.safetensors must be a file, but it is a folder" in shown
 
@@ -149,20 +145,19 @@ def test_drafts_of_a_killed_process_go(run: Path, cli: Cli) -> None:
         assert [path.name for path in run.iterdir() if path.name.startswith(".")] == []
 
 
-def test_no_plot_stays_when_a_run_goes_on(place: Path, tmp_path: Path, cli: Cli) -> None:
+def test_no_plot_stays_when_a_run_goes_on(data: Path, cli: Cli) -> None:
     pytest.importorskip("matplotlib")
-    cli.train(place / "two", tmp_path / "bare", "--no-plot")
+    cli.train(data, Path("bare"), "--no-plot")
     cli("train --resume bare")
-    assert not (tmp_path / "bare" / "curves.png").exists()
-    cli.train(place / "two", tmp_path / "drawn")
+    assert not Path("bare/curves.png").exists()
+    cli.train(data, Path("drawn"))
     cli("train --resume drawn")
-    assert (tmp_path / "drawn" / "curves.png").exists()
-    assert "plot" not in (tmp_path / "drawn" / "run.toml").read_text()
+    assert Path("drawn/curves.png").exists()
+    settings = Path("drawn/run.toml")
+    assert "plot =" not in settings.read_text()
     cli("train --resume drawn --no-plot")
-    assert "plot = false" in (tmp_path / "drawn" / "run.toml").read_text()
-    (tmp_path / "drawn" / "run.toml").write_text(
-        (tmp_path / "drawn" / "run.toml").read_text().replace("false", "3")
-    )
+    assert "plot = false" in settings.read_text()
+    settings.write_text(settings.read_text().replace("false", "3"))
     assert "plot must be True or False, got int 3" in cli.failure("evaluate drawn")
 
 
@@ -186,27 +181,22 @@ def test_weights_that_are_no_numbers_are_refused_by_name(
     number: float, run: Path, cli: Cli
 ) -> None:
     # files whose checksums are right
-    facts, weights = read_tensors(run / "checkpoint.safetensors")
-    name = next(
-        name for name, weight in weights.items() if weight.is_floating_point() and weight.numel()
-    )
+    checkpoint = run / "checkpoint.safetensors"
+    facts, weights = read_tensors(checkpoint)
+    name = next(name for name, weight in weights.items() if weight.is_floating_point())
     weights[name].view(-1)[0] = number
-    write_tensors(run / "checkpoint.safetensors", weights, facts)
+    write_tensors(checkpoint, weights, facts)
     words = f"its weight {name!r} holds NaN or infinity"
     with pytest.raises(ValueError, match=words):
-        load_model(run / "checkpoint.safetensors")
-    shown = cli.failure("evaluate", run)
-    assert words in shown
-    assert f"{run / 'checkpoint.safetensors'}" in shown
-    state = read_state(run / "state.safetensors")
+        load_model(checkpoint)
+    assert f"{checkpoint}: {words}" in cli.failure("evaluate", run)
+    file = run / "state.safetensors"
+    state = read_state(file)
     state["network"][name].view(-1)[0] = number
-    write_state(run / "state.safetensors", state)
-    assert f"{run / 'state.safetensors'} cannot be gone on from: {words}" in cli.failure(
-        "train --resume", run
-    )
+    write_state(file, state)
+    assert f"{file} cannot be gone on from: {words}" in cli.failure("train --resume", run)
     state["network"][name].view(-1)[0] = 0
     state["optimizer"]["state"][0]["exp_avg"].view(-1)[0] = number
-    write_state(run / "state.safetensors", state)
-    assert "its 'exp_avg' of weight 0 in the optimizer holds NaN" in cli.failure(
-        "train --resume", run
-    )
+    write_state(file, state)
+    words = "its 'exp_avg' of weight 0 in the optimizer holds NaN"
+    assert words in cli.failure("train --resume", run)
