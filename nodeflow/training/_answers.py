@@ -134,6 +134,7 @@ class Answers(Epochs):
         self._relation = kinds if has_relations else None
         self._answer = answer[order]
 
+    # the last batch may be smaller, so the quotient is rounded up
     def num_batches(self, epoch: int = 0) -> int:
         return -(-len(self._node) // self.batch_size)
 

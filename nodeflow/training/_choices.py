@@ -159,6 +159,7 @@ def _names(table: Values, trait: str, *, has: bool = True) -> tuple[str, ...]:
     return tuple(name for name, traits in table.items() if bool(getattr(traits, trait)) == has)
 
 
+# values that several rules and settings share, each under the noun that it stands for
 LINK = ("link",)
 NODES = Others("link")
 CLASSES = ("auto", "classification")

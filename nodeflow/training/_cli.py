@@ -50,14 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # names that the encoding of the terminal has no letters for
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    parser, commands = _parsers()
     try:
         # unknown options are collected, because _refuse knows what they are called here
-        options, unknown = _parser().parse_known_args(arguments)
+        options, unknown = parser.parse_known_args(arguments)
     except OSError as error:  # of standard output, which help goes to
         print(f"nodeflow: {error}", file=sys.stderr)
         return 2
     if unknown:
-        _refuse(options.command, unknown[0])
+        _refuse(commands[options.command], unknown[0])
     if is_own(getattr(options, "model", None)) and "" not in sys.path:
         # for a module in the present folder, as with python -m; else none comes from there
         sys.path.insert(0, "")
@@ -66,11 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run(options)
 
 
-def _refuse(command: str, option: str) -> NoReturn:
+def _refuse(parser: _Parser, option: str) -> NoReturn:
     """End with the name that an unknown option has here."""
-    parser = _Parser(prog=f"nodeflow {command}", add_help=False)
-    # only the options are read of this parser, to find the nearest name
-    _COMMANDS[command][1](parser)
     if not option.startswith("-"):
         parser.error(f"there is no further argument {option}")
     takes = {action.dest: action.option_strings for action in _actions(parser)}
@@ -104,14 +102,23 @@ def _wide(prog: str) -> argparse.HelpFormatter:
     return argparse.HelpFormatter(prog, max_help_position=22, width=110)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
+    """Return the parser, and that of each command."""
     parser = _Parser(
         prog="nodeflow",
         description="Sampled graph neural networks on NodeFlows.",
         formatter_class=_wide,
         epilog="nodeflow COMMAND --help shows the options of a command.",
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the versions, and end")
+    # the version that is installed, because torch itself would take a second to import
+    try:
+        torch = version("torch")
+    except PackageNotFoundError:
+        torch = "of unknown version"
+    words = f"nodeflow {__version__} (torch {torch})"
+    parser.add_argument(
+        "--version", action="version", version=words, help="show the versions, and end"
+    )
     added = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser, title="commands"
     )
@@ -121,29 +128,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         _flag(command, "--traceback", "show where an error comes from")
         add(command)
-    return parser
-
-
-class _Version(argparse.Action):
-    """Prints the versions of the package and of torch, which is not imported for that."""
-
-    def __call__(self, parser: Any, *_: Any) -> None:
-        try:
-            of_torch = version("torch")
-        except PackageNotFoundError:
-            of_torch = "of unknown version"
-        say(f"nodeflow {__version__} (torch {of_torch})")
-        parser.exit()
-
-
-class _AllHelp(argparse.Action):
-    """Prints the help of all options of ``train``."""
-
-    def __call__(self, parser: Any, *_: Any) -> None:
-        full = _Parser(prog=parser.prog, description=_add_train.__doc__, add_help=False)
-        _add_train(full)
-        full.print_help()
-        parser.exit()
+    return parser, added.choices
 
 
 _FIRST = {
@@ -261,7 +246,7 @@ def _add_train(parser: _Parser) -> None:
         nargs=0,
         help="show the options that are used most, and end",
     )
-    parser.add_argument("--help-all", action=_AllHelp, nargs=0, help="show every option, and end")
+    parser.add_argument("--help-all", action="help", help="show every option, and end")
     _option(parser, "data", str, "DATA", f"{_DATA} (default: debian)", nargs="?")
     _option(
         parser,
@@ -551,8 +536,10 @@ def say(text: str) -> None:
         print(text, flush=True)
 
 
-_LEFT = {errno.EPIPE} | ({errno.EINVAL} if os.name == "nt" else set())
+_LEFT = {errno.EPIPE}
 """Errors of a pipe whose reader has gone."""
+if os.name == "nt":
+    _LEFT.add(errno.EINVAL)
 
 
 @contextmanager

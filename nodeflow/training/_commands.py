@@ -117,6 +117,7 @@ def _nodes(which: str, dataset: Dataset) -> torch.Tensor:
         return dataset.target_ids
     if which in dataset.splits:
         return dataset.splits[which]
+    # for regression a missing label is NaN, for classes -1: has_label knows both
     if which == "unlabelled":
         if "label" not in dataset.graph.ndata:
             return dataset.target_ids
@@ -175,7 +176,7 @@ def _table(rows: Sequence[dict[str, str]]) -> list[str]:
             width = max(map(len, [title, *cells]))
             for number, cell in enumerate([title, *cells]):
                 lines[number] += f"{cell:{width}}  "
-    return [line.rstrip() for line in lines]
+    return [*map(str.rstrip, lines)]
 
 
 def _compared(
@@ -295,6 +296,7 @@ def build(options: argparse.Namespace, say: Say) -> None:
 
 def _narrow(dataset: Dataset, width: str) -> Dataset:
     """Return a data set whose features are stored in another width."""
+    # a copy with the same columns: the data set that was read keeps its own
     graph = with_columns(dataset.graph, {})
     for name, column in columns_of_features(graph).items():
         data = graph.nodes[name].data

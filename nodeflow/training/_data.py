@@ -96,7 +96,10 @@ def described(dataset: Dataset) -> Dataset:
     """Return a data set with the labels and split of its only node type that has labels; with
     several as it is.
     """
-    return dataset if len(_labelled_types(dataset)) > 1 else dataset.of_type()
+    # of several types none is the obvious one
+    if len(_labelled_types(dataset)) > 1:
+        return dataset
+    return dataset.of_type()
 
 
 def _labelled_types(dataset: Dataset) -> list[str]:
@@ -200,7 +203,9 @@ def _parts(graph: Graph, relation: Relation) -> dict[str, Tensor]:
 
 def read_dataset(name: str) -> Dataset:
     """Return the data set "debian", or the one in a folder; the task reports missing labels."""
-    return debian() if name == "debian" else read_folder(name, labels=False)
+    if name == "debian":
+        return debian()
+    return read_folder(name, labels=False)
 
 
 def read_parts(folder: str, target: str = "", *, links: bool, halo: float = HALO) -> Dataset:

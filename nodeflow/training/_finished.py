@@ -83,6 +83,7 @@ def finished(
         partitions="",
         share="even",
     )
+    # a trainer refuses data without labels, which outputs do not need
     is_trainable = given is None or facts["task"] == "link"
     trainer = Trainer(dataset if is_trainable else _for_outputs(dataset, facts), settings)
     # with a partition buffer, the fingerprint has the cut of the graph in it

@@ -95,7 +95,9 @@ class Run:
                 f"{run.settings.storage.partitions!r}; for a partition buffer give storage "
                 "'partitions'"
             )
-        return run if run.data or run.is_of_parts else replace(run, data="debian")
+        if not run.data and not run.is_of_parts:
+            run = replace(run, data="debian")
+        return run
 
     @classmethod
     def read(cls, folder: Path, model: str | None = None) -> Run:
@@ -193,6 +195,7 @@ def output_folder(folder: Path) -> Iterator[None]:
 
     If the block fails, folders that were made for it are removed again, unless they hold files.
     """
+    # a folder that cannot be written to is found here, before hours of training and not after them
     with ExitStack() as stack:
         # only what goes wrong here is of the folder, nothing that the block raises
         try:
@@ -210,7 +213,7 @@ def begin(folder: Path, run: Run) -> bool:
     run.
     """
     # files of an earlier run go first: what is left of two runs would be taken for one
-    paths = [folder / name for name in FILES]
+    paths = map(folder.joinpath, FILES)
     earlier = [path for path in paths if path.is_symlink() or is_file(path)]
     for path in (*earlier, *folder.glob(EVENTS)):
         path.unlink()
@@ -323,6 +326,7 @@ def _write(result: Result, folder: Path) -> list[Path]:
     kind = result.settings.run.task
     if isinstance(task, NodeTask):  # found by its labels, where settings say "auto"
         kind = task.target.task
+    # in this order they stand in the file, which people read from its top
     facts: dict[str, Any] = {
         "dataset": task.dataset.name,
         "task": kind,
@@ -429,13 +433,8 @@ def read_log(path: Path, metric: str) -> list[EpochRecord]:
     records: list[EpochRecord] = []
     lines = rows_of_words(path)
     _, titles = next(lines, (0, []))
-    if not {"epoch", "loss", *RATES} <= {*titles}:
-        raise ValueError(
-            f"{path} is empty or damaged: its first line must name epoch, loss and "
-            f"{', '.join(RATES)}"
-        )
     for line, words in lines:
-        with blaming(f"{path}, line {line}, is damaged", ValueError):
+        with blaming(f"{path}, line {line}, is damaged", ValueError, KeyError):
             row = dict(zip(titles, words, strict=True))
             score = float(row.get(f"val_{metric}") or math.nan)
             rates: dict[str, Any] = {name: float(row[name]) for name in RATES}

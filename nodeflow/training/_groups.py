@@ -289,7 +289,9 @@ def _memory(value: Any, name: str) -> str:
 def _folder(value: Any, name: str) -> str:
     checks().check_type(value, name, str, "a string, the path of a folder")
     # the same from any folder, also in files of settings
-    return str(Path(value).absolute()) if value else ""
+    if value:
+        value = str(Path(value).absolute())
+    return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)

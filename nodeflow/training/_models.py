@@ -94,6 +94,7 @@ MODELS = {
     "gat": ModelKind(layers.GAT),
     "gatv2": ModelKind(layers.GATv2),
     "rgcn": ModelKind(layers.RGCN, TRAITS["rgcn"]),
+    # its two widths are one: rows of every type enter by a map of their own
     "hgt": _of_schema(
         "hgt", lambda width, schema, **options: layers.HGTConv(width, width, schema, **options)
     ),

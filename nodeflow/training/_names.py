@@ -293,6 +293,7 @@ def _labels(label: Tensor, known: Words, given: Words, subject: str) -> Tensor:
             codes, place = label.unique(return_inverse=True)
             label = torch.where(label < 0, label, place)
             given = [*map(str, codes.tolist())]
+    # numbers to predict have no names
     if label.ndim == 1 or given == known:
         return label if label.is_floating_point() else _renumbered(label, known, given, subject)
     # several labels per node: each column moves to where the model has its name

@@ -64,7 +64,8 @@ def write_predictions(path: FileLike, trainer: Trainer, nodes: IdsLike | None = 
         raise TypeError(
             "write_predictions writes outputs of nodes, but the run learned links: write_top_links"
         )
-    nodes = dataset.target_ids if nodes is None else nodes
+    if nodes is None:
+        nodes = dataset.target_ids
     ids = torch.from_numpy(as_ids(nodes, "nodes", dataset.graph.num_nodes))
     outputs = trainer.outputs(ids)
     if trainer.peers.is_first:
@@ -114,8 +115,9 @@ def write_top_links(
     # before the answers are searched, which takes longest
     place = check_predictions(Path(path))
     task = trainer.task
-    possible = task.query_nodes(side) if isinstance(task, LinkTask) else ()
-    ids = as_ids(possible if nodes is None else nodes, "nodes", task.dataset.graph.num_nodes)
+    if nodes is None:
+        nodes = task.query_nodes(side) if isinstance(task, LinkTask) else ()
+    ids = as_ids(nodes, "nodes", task.dataset.graph.num_nodes)
     answers = trainer.top_links(ids, k, relation=relation, side=side, with_known=with_known)
     if not trainer.peers.is_first:
         return
@@ -129,6 +131,8 @@ def check_predictions(path: Path) -> Path:
         raise ValueError(f"output must end with .csv, .parquet or .npy, got {path.name!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
+    # asked without an import, because pyarrow takes a second to load, and no table may come after
+    # all
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
     return path

@@ -37,6 +37,7 @@ class _Comparison(Trace):
     def add(self, epoch: int, number: int, batch: Any, loss: float) -> None:
         before = len(self.steps)
         super().add(epoch, number, batch, loss)
+        # the trace may have recorded this step, or left it out: then there is nothing to compare
         for step in self.steps[before:]:
             earlier = self.earlier.get(step[:2])
             if earlier is None:

@@ -166,6 +166,7 @@ def facts_of_graph(graph: Graph) -> dict[str, str]:
     features = NO_FEATURES
     if num_columns:
         features = FEATURES if num_columns == num_types else SOME_FEATURES
+    # several node types imply several relations, so the more special fact is named
     types = ONE_TYPE
     if num_types > 1:
         types = SEVERAL_TYPES

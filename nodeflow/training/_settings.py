@@ -124,7 +124,9 @@ class Settings:
         """Return the values of all settings by name; with ``read`` of those that the run reads."""
         checks().as_flag(read, "read")
         values = _values(vars(self))
-        unread = _unread(values, values) if read else {}
+        if not read:
+            return values
+        unread = _unread(values, values)
         return {name: value for name, value in values.items() if name not in unread}
 
     def left_out(self, values: Values) -> list[str]:

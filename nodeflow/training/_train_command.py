@@ -105,6 +105,7 @@ def _train(options: argparse.Namespace, say: Say, peers: Peers) -> None:
     if goes_on:
         go_on(trainer, run, folder)
         run = replace(run, identity=trainer.identity)
+    # the folder of a run that goes on is there, and must stay even if the run fails
     with output_folder(folder) if peers.is_first and not goes_on else nullcontext():
         replaces = peers.of_first(
             "the folder", lambda: run.write(folder) if goes_on else begin(folder, run)
@@ -165,7 +166,9 @@ def _new_run(
             raise
         raise type(error)(f"{options.config}: {error}") from error
     # a batch size that was given is that of these processes, not of those of the file
-    return replace(run, processes=peers.size) if "batch_size" in chosen else run
+    if "batch_size" in chosen:
+        run = replace(run, processes=peers.size)
+    return run
 
 
 def _run(trainer: Trainer, run: Run, folder: Path, say: Say) -> None:
@@ -270,6 +273,7 @@ def _width(metric: str) -> int:
 
 
 def _row(record: EpochRecord, metric: str) -> str:
+    # epochs that were not validated have none
     score = "-" if math.isnan(record.score) else f"{record.score:.4f}"
     age = "" if record.age is None else f" {record.age:>7.1f}"
     return (
@@ -370,7 +374,7 @@ def train_seeds(options: argparse.Namespace, say: Say) -> None:
 
 def _scores(places: list[Path]) -> tuple[str, dict[str, dict[str, float]]]:
     """Return the title of runs, and their test scores; ValueError for runs with other settings."""
-    results = [read_result(place) for place in places]
+    results = [*map(read_result, places)]
     first = {**results[0]["settings"], "seed": None}
     for place, result in zip(places, results, strict=True):
         settings = {**result["settings"], "seed": None}

@@ -33,7 +33,7 @@ PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "device": (lambda path: path.symlink_to("/dev/zero"), "must be a file, but it is a device"),
 }
 READERS = {
-    "run.toml": ["evaluate", "train --resume", "predict --output x.csv", "compare info"],
+    "run.toml": ["evaluate", "train --resume", "predict --output x.csv", "compare", "info"],
     "state.safetensors": ["train --resume"],
     "checkpoint.safetensors": ["evaluate", "predict --output x.csv"],
     "log.csv": ["compare"],
@@ -85,13 +85,16 @@ LOG = "epoch,loss,val_accuracy,seconds,seeds_per_second,edges_per_second\n1,0.5,
 @pytest.mark.parametrize(
     ("contents", "words"),
     [
-        (b"", "log.csv is empty or damaged: its first line must name epoch, loss and seconds"),
-        (b"\n\n", "log.csv is empty or damaged"),
+        (b"", "log.csv was cut off, or is of another run than result.json"),
+        (b"\n\n", "log.csv was cut off, or is of another run than result.json"),
         (
             b"\x89PNG\r\n\x1a\n",
             "log.csv, line 1 has bytes that are no UTF-8",
         ),
-        (LOG.replace("epoch", "epic").encode(), "log.csv is empty or damaged"),
+        (
+            LOG.replace("epoch", "epic").encode(),
+            "log.csv, line 2, is damaged: KeyError\\('epoch'\\)",
+        ),
         (
             LOG.replace("0.4", "O.4").encode(),
             "log.csv, line 3, is damaged: could not convert string to float: 'O.4'",

@@ -272,11 +272,11 @@ def test_choices_are_those_that_are_made() -> None:
 
 
 def test_the_command_has_the_choices_of_the_package() -> None:
-    parser = _cli._parser()
+    _, commands = _cli._parsers()
     options = {
         (command, action.dest): action.choices
-        for command, one in parser._subparsers._group_actions[0].choices.items()
-        for action in one._actions
+        for command, parser in commands.items()
+        for action in parser._actions
     }
     assert options["partition", "method"] == CUTS
     assert options["partition", "edges"] == EDGES
