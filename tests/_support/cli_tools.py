@@ -93,6 +93,10 @@ class Cli:
         """Run a small training."""
         return self("train", data, *SMALL, "--output", output, *options)
 
+    def differs(self, *words: str | Path) -> list[str]:
+        """Run a command that ends with status 1; return the lines that it printed."""
+        return self._run(1, words)[0].splitlines()
+
     def failure(self, *words: str | Path) -> str:
         """Run a command that fails; return its one line on standard error."""
         shown = self._run(2, words)[1]

@@ -33,35 +33,29 @@ def overwrite(name: str, array: Any) -> Callable[[Path], None]:
     return lambda data: np.save(data / name, array)
 
 
+def broken(name: str, size: int = -100) -> Callable[[Path], None]:
+    return lambda data: truncate(data / name, size)
+
+
+def lost(name: str) -> Callable[[Path], None]:
+    return lambda data: remove(data / name)
+
+
 BAD_DATA: dict[str, tuple[Callable[[Path], object], str]] = {
     "no folder": (remove, "there is no folder .*two"),
     "a file": (lambda data: (remove(data), data.touch()), "two is a file"),
-    "no edges": (lambda data: remove(data / "edges.npz"), r"neither adjacency\.npz nor edges\.npz"),
-    "no labels": (
-        lambda data: remove(data / "labels.npy"),
-        "'two' has no labels, so a model cannot be trained on it",
-    ),
-    "truncated edges": (
-        lambda data: truncate(data / "edges.npz"),
-        r"edges\.npz must be .* cut short",
-    ),
-    "truncated features": (
-        lambda data: truncate(data / "features.npy"),
-        r"features\.npy must be .* cut short",
-    ),
-    "truncated labels": (
-        lambda data: truncate(data / "labels.npy"),
-        r"labels\.npy must be .* cut short",
-    ),
-    "empty labels": (lambda data: truncate(data / "labels.npy", 0), r"labels\.npy must be"),
+    "no edges": (lost("edges.npz"), r"neither adjacency\.npz nor edges\.npz"),
+    "no labels": (lost("labels.npy"), "'two' has no labels, so a model cannot be trained on it"),
+    "truncated edges": (broken("edges.npz"), r"edges\.npz must be .* cut short"),
+    "truncated features": (broken("features.npy"), r"features\.npy must be .* cut short"),
+    "truncated labels": (broken("labels.npy"), r"labels\.npy must be .* cut short"),
+    "empty labels": (broken("labels.npy", 0), r"labels\.npy must be"),
     "too few labels": (
         overwrite("labels.npy", np.zeros(7, int)),
         "must have 120 rows, one per node, got",
     ),
     "a feature that is no number": (
-        overwrite(
-            "features.npy", np.where(np.arange(120)[:, None] == 70, np.nan, np.ones((120, 4)))
-        ),
+        overwrite("features.npy", np.where(np.arange(480).reshape(120, 4) == 280, np.nan, 1.0)),
         "the features of data set 'two' must be finite, but row 70 has NaN or inf",
     ),
     "no label anywhere": (overwrite("labels.npy", np.full(120, -1)), "'two' has no training nodes"),
