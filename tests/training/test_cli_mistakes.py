@@ -16,7 +16,6 @@ import pytest
 from _support.cli_tools import status, train
 
 from nodeflow.training import Trainer, _data as data_sets, _folder as folder
-from nodeflow.training._cli import main
 
 pytest.importorskip("matplotlib")
 
@@ -157,18 +156,6 @@ def test_an_output_folder_where_nobody_can_write(
         assert f"cannot write into the output folder {output}: " in one_line(capsys)
 
 
-def test_an_output_folder_without_permission(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(
-        folder, "TemporaryFile", Mock(side_effect=PermissionError(13, "Permission denied"))
-    )
-    assert train(data, tmp_path / "out") == 2
-    assert "output folder" in (line := one_line(capsys))
-    assert line.endswith(": Permission denied\n")
-    assert not (tmp_path / "out").exists()
-
-
 def test_a_disk_that_fills_up_leaves_nothing_half_written(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,10 +201,10 @@ def test_what_goes_wrong_inside_is_one_line_too(
     error: Exception, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(data_sets, "debian", Mock(side_effect=error))
-    assert main(["info"]) == 2
+    assert status(["info"]) == 2
     assert one_line(capsys, "nodeflow info: ") == f"nodeflow info: {text}\n"
     with pytest.raises(type(error)):
-        main(["info", "--traceback"])
+        status(["info", "--traceback"])
 
 
 def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(
@@ -225,7 +212,7 @@ def test_a_defect_of_the_program_is_not_called_a_mistake_of_the_user(
 ) -> None:
     monkeypatch.setattr(data_sets, "debian", Mock(side_effect=RuntimeError("a shape is wrong")))
     with pytest.raises(RuntimeError, match="a shape is wrong"):
-        main(["info"])
+        status(["info"])
 
 
 def test_an_interruption_leaves_the_settings_behind(

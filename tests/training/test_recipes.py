@@ -15,9 +15,8 @@ from test_typed_training import data as papers
 
 from nodeflow.datasets import Dataset
 from nodeflow.nn import ComplEx, GraphSAGE
-from nodeflow.training import Settings, Trainer
+from nodeflow.training import Settings, Trainer, open_trainer
 from nodeflow.training._choices import MODELS
-from nodeflow.training._folder import Run
 from nodeflow.training._network import TypedInputs
 from nodeflow.training._recipes import RECIPES, Sizes
 
@@ -175,7 +174,7 @@ def test_the_command_says_so_and_writes_what_it_took(tmp_path: Path, cli: Cli) -
     words = ["--task link --epochs 2 --embedding 8 --output", "run"]
     shown = cli("train data", *words)
     assert f"settings that were left open: {KNOWLEDGE.name}" in shown
-    settings = Run.read(tmp_path / "run").settings
+    settings = open_trainer("run").settings
     assert settings.link.loss == "one-vs-all"
     assert settings.optimizer.name == "adagrad"
     assert settings.chosen.items() >= {**KNOWLEDGE.core, "n3": 0.035, "epochs": 2}.items()
