@@ -87,22 +87,23 @@ def predict(options: argparse.Namespace, say: Say) -> None:
 
 def _query(options: argparse.Namespace, of_links: bool) -> dict[str, Any]:
     """Return arguments of ``top_links``; ValueError for options that do not fit the run."""
-    query = {"relation": options.relation, "with_known": options.with_known}
-    if options.top is not None:
-        query["k"] = as_count(options.top, "--top", 1)
-    if options.side is not None:
-        query["side"] = SIDES[options.side]
-    query = {name: value for name, value in query.items() if value is not None}
+    names = ("top", "side", "relation", "with_known")
+    query = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     if query and not of_links:
+        option = next(iter(query)).replace("_", "-")
         raise ValueError(
-            "--top, --side, --relation and --with-known are for runs that learned links, but the "
-            f"run in {options.folder} learned labels of nodes; leave them out"
+            f"--{option} is for runs that learned links, but the run in {options.folder} learned "
+            "labels of nodes; leave it out"
         )
     if of_links and options.nodes in (*PARTS, "unlabelled"):
         raise ValueError(
             f"--nodes must be all or a file .npy of ids, because the run in {options.folder} "
             f"learned links, not labels of nodes; got {options.nodes!r}"
         )
+    if "top" in query:
+        query["k"] = as_count(query.pop("top"), "--top", 1)
+    if "side" in query:
+        query["side"] = SIDES[query["side"]]
     return query
 
 

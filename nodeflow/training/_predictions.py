@@ -131,8 +131,7 @@ def check_predictions(path: Path) -> Path:
         raise ValueError(f"output must end with .csv, .parquet or .npy, got {path.name!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} into")
-    # asked without an import, because pyarrow takes a second to load, and no table may come after
-    # all
+    # asked without an import, which takes a second
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
         raise ImportError("Parquet files need pyarrow; install it with: pip install pyarrow")
     return path

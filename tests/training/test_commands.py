@@ -152,7 +152,6 @@ PREDICT = {
     "--output x.csv --nodes far.npy": "far.npy",
     "--output x.csv --nodes half.npy": "half.npy",
     "--output x.csv --nodes text.npy": "text.npy must be a .npy file of numbers",
-    "--output x.csv --top 3": "--with-known are for runs that learned links, but the run in sage",
 }
 
 
