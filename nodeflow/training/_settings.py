@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -180,7 +180,6 @@ Settings.__doc__ = (Settings.__doc__ or "").replace(
 def by_name(values: Values) -> dict[str, Any]:
     """Return settings by name, also those of a whole group; raises ValueError for unknown names."""
     chosen: dict[str, Any] = {}
-    every = dict(zip(FIELDS, FIELDS, strict=True))
     for name, value in values.items():
         in_group = value
         if isinstance(value, Group):
@@ -193,9 +192,11 @@ def by_name(values: Values) -> dict[str, Any]:
         if name in GROUPS and isinstance(in_group, Mapping):
             names = {field.name: name_of(field) for field in fields(GROUPS[name])}
             for key, entry in in_group.items():
-                chosen[_known(key, entry, names, f"{name}.")] = entry
+                _check_known(key, entry, names, f"{name}.")
+                chosen[names[key]] = entry
         else:
-            chosen[_known(name, value, every, "")] = value
+            _check_known(name, value, FIELDS, "")
+            chosen[name] = value
     # None leaves open what other settings tell
     return {
         name: value
@@ -222,9 +223,9 @@ def named_again(values: Values, model: str | None) -> dict[str, str]:
     return {} if model is None else {"model": model}
 
 
-def _known(name: str, value: object, names: Mapping[str, str], group: str) -> str:
+def _check_known(name: str, value: object, names: Collection[str], group: str) -> None:
     if name in names:
-        return names[name]
+        return
     close = meant(name, names)
     hint = f"did you mean {group}{close}?" if close else f"the settings are {', '.join(names)}"
     raise ValueError(f"there is no setting {f'{group}{name}'!r} (= {value!r}); {hint}")
