@@ -5,6 +5,7 @@ process.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,6 +27,9 @@ SMALL = [
     "--lr",
     "0.02",
 ]
+COMMAND = re.compile(
+    r"(train|evaluate|predict|compare|reproduce|info|build|partition) |--\S+ |\S.* --"
+)
 FILES = [
     "checkpoint.safetensors",
     "curves.png",
@@ -56,11 +60,11 @@ def two_communities(folder: Path) -> Path:
 def status(words: Sequence[str | Path]) -> int:
     """Return the exit status of a command, also where the parser ends the process.
 
-    Strings are split into words, paths are words as they are.
+    A string that begins with a command, or has an option in it, is split into words.
     """
     arguments: list[str] = []
-    for word in words:
-        arguments += word.split() if isinstance(word, str) else [str(word)]
+    for word in map(str, words):
+        arguments += word.split() if COMMAND.match(word) else [word]
     try:
         return main(arguments)
     except SystemExit as error:

@@ -105,7 +105,7 @@ def predicted(cli: Cli, run: Path, data: Path) -> dict[str, Row]:
 
 
 RUNS = {
-    "sage": "",
+    "sage": "--model sage",
     "drawn by kind": "--sampler-option edge_type=kind",
     "rgcn": "--model rgcn",
     "rows of nodes": "--inputs embedding --embedding 8",
